@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { stat, writeFile } from 'node:fs/promises'
+import { readdir, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeCapture, openCaptureLab } from '../support/capture/uploads.ts'
+import { makeCapture, openCaptureLab, uploadCapture } from '../support/capture/uploads.ts'
 import { until } from '../support/server/image-cache.ts'
 
 const test = suite('cache: captured images on a full disk')
@@ -28,22 +28,22 @@ async function openFull(mebibytes: number) {
 }
 
 test('a part that does not fit is refused; with room again the capture goes on', async () => {
-  const { lab, machine } = await openFull(64 + 20)
+  const { lab, machine } = await openFull(2 * 64 + 20)
   await using _ = lab
   const id = (await machine.begin(NAME)).body['id']
   assert.is((await machine.send(id, 0, FILE.subarray(0, PART))).status, 204)
   const filler = join(lab.folder, 'filler.bin')
-  await writeFile(filler, Buffer.alloc(8 * MIB))
+  await writeFile(filler, Buffer.alloc(72 * MIB))
   const refused = await machine.send(id, PART, FILE.subarray(PART, 2 * PART))
   assert.equal([refused.status, await machine.offset(id)], [507, String(PART)])
   await writeFile(filler, '')
-  execFileSync('mount', ['-o', 'remount,size=100m', lab.folder])
+  execFileSync('mount', ['-o', 'remount,size=164m', lab.folder])
   assert.is((await machine.send(id, PART, FILE.subarray(PART))).status, 204)
   assert.is((await machine.finish(id, END)).status, 200)
 })
 
 test('a disk that others fill during a part keeps what was safe before', async () => {
-  const { lab, token, machine } = await openFull(110)
+  const { lab, token, machine } = await openFull(64 + 110)
   await using _ = lab
   const id = String((await machine.begin(NAME)).body['id'])
   assert.is((await machine.send(id, 0, FILE.subarray(0, PART))).status, 204)
@@ -69,6 +69,55 @@ test('a disk that others fill during a part keeps what was safe before', async (
   await writeFile(filler, '')
   assert.is((await machine.send(id, offset, FILE.subarray(offset))).status, 204)
   assert.is((await machine.finish(id, END)).status, 200)
+})
+
+test('where not even one part fits, nothing is begun', async () => {
+  const { lab, machine } = await openFull(2 * 64 + 20)
+  await using _ = lab
+  const filler = join(lab.folder, 'filler.bin')
+  await writeFile(filler, Buffer.alloc(24 * MIB))
+  assert.is((await machine.begin(NAME)).status, 507)
+  assert.equal([lab.cache.captures.list(), await readdir(capturesOf(lab.folder))], [[], []])
+  await writeFile(filler, '')
+  assert.is((await machine.begin(NAME)).status, 201)
+})
+
+const capturesOf = (folder: string) => join(folder, '.cache/captures')
+
+/** Leaves the file system so many blocks, and not one more. */
+async function fill(folder: string, blocks: number): Promise<void> {
+  const { bsize, bavail } = await statfs(folder)
+  await writeFile(join(folder, '.filler'), Buffer.alloc((bavail - blocks) * bsize))
+  assert.is((await statfs(folder)).bavail, blocks)
+}
+
+test('a capture is rejected on a disk that is completely full, and its order is used up', async () => {
+  const { lab, machine } = await openFull(160)
+  await using _ = lab
+  const id = await uploadCapture(machine, NAME, await makeCapture(100_000))
+  await fill(lab.folder, 0)
+  assert.is((await lab.operator.ask('DELETE', `/captures/${id}`)).status, 204)
+  assert.equal([lab.cache.captures.list(), await readdir(capturesOf(lab.folder))], [[], []])
+  await rm(join(lab.folder, '.filler'))
+  assert.is((await machine.begin(NAME)).status, 401)
+  const records = await readdir(join(lab.folder, '.cache/records'))
+  assert.ok(records.includes('order+order-0001.json'), 'also after a restart')
+})
+
+test('a capture is accepted as a whole on a disk that is full from then on', async () => {
+  const { lab, machine } = await openFull(160)
+  await using _ = lab
+  const { file, end } = await makeCapture(100_000)
+  const id = await uploadCapture(machine, NAME, { file, end })
+  // For the digest of the image; then nothing is left for the record of the order.
+  await fill(lab.folder, 1)
+  assert.is((await lab.operator.post(`/captures/${id}/accept`, {})).status, 201)
+  assert.equal(lab.cache.captures.list(), [])
+  assert.equal(
+    lab.cache.rows().map(({ entry }) => entry.sha256),
+    [end.sha256],
+  )
+  assert.is((await machine.begin(NAME)).status, 401)
 })
 
 if (process.getuid?.() === 0) test.run()

@@ -232,6 +232,7 @@ const toAction = (
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
     if (unknown !== null) return refuse(unknown)
+    if (name === 'capture' && site.cacheUrl() === null) return refuse(NO_CACHE)
     const summary = `${machine.mac} ${action.past}`
     const after = notes.describe(applied.value)
     const changes = compareFields(notes.describe(machine), after)
@@ -242,6 +243,8 @@ const toAction = (
     })
   },
 })
+
+const NO_CACHE = 'The server has no cache service to upload the image to.'
 
 /** Null: it stays the one that it was. */
 const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>

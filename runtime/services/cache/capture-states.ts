@@ -3,7 +3,8 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
-import { Fault } from '../../core/foundation/fault.ts'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { isFull } from '../../core/foundation/system-error.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { CaptureRecord, CaptureRecords, createUsedOrders } from './capture-records.ts'
 import type { DroppedFiles } from './dropped-files.ts'
@@ -89,9 +90,28 @@ export async function saveCapture(
 }
 
 /** Its order is used up from now on. */
-export async function closeCapture(context: CapturesContext, state: CaptureState): Promise<void> {
-  await context.used.add(state.record.order)
-  await dropCapture(context, state)
+export const closeCapture = (context: CapturesContext, state: CaptureState): Promise<void> =>
+  useUp(context, state, () => dropCapture(context, state))
+
+/** On a full disk the record of the order gets its space from what is removed. */
+async function useUp(
+  { used, log }: CapturesContext,
+  { record: { name, order } }: CaptureState,
+  remove: () => Promise<void>,
+): Promise<void> {
+  const isRecorded = await used.add(order).then(
+    () => true,
+    (thrown: unknown) => {
+      if (!isFull(thrown)) throw thrown
+      return false
+    },
+  )
+  await remove()
+  if (isRecorded) return
+  // What was decided has happened, so that it does not fail for this: the order is known until a restart.
+  await used.add(order).catch((thrown: unknown) => {
+    log.warn(`that the order of ${name} is used up could not be stored: ${renderError(thrown)}`)
+  })
 }
 
 export async function dropCapture(context: CapturesContext, state: CaptureState): Promise<void> {
@@ -102,13 +122,11 @@ export async function dropCapture(context: CapturesContext, state: CaptureState)
 }
 
 /** The state stays, so that the client learns why, however often it asks. */
-export async function forgetCapture(
-  context: CapturesContext,
-  { id, record }: CaptureState,
-): Promise<void> {
-  await context.used.add(record.order)
-  await context.notes.remove(id)
-  await rm(join(context.folder, id), { force: true })
+export async function forgetCapture(context: CapturesContext, state: CaptureState): Promise<void> {
+  await useUp(context, state, async () => {
+    await context.notes.remove(state.id)
+    await rm(join(context.folder, state.id), { force: true })
+  })
 }
 
 /** Finds the captures of the process before, and removes files that belong to none. */

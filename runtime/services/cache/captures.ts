@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CaptureEnd } from '../../core/capture/capture-upload.ts'
+import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 import { appendPart, finishCapture, type CapturePart } from './capture-parts.ts'
@@ -106,6 +106,9 @@ async function begin(
   try {
     // The machine has started over.
     if (same !== undefined) await dropCapture(context, same)
+    // Only asked for: each part reserves its own.
+    await context.room.reserve(id, () => MAX_CAPTURE_PART_BYTES)
+    context.room.release(id)
     await using handle = await open(join(folder, id), 'wx', 0o600)
     await handle.sync()
     await syncFolder(folder)

@@ -14,6 +14,8 @@ import { createFixture, entryOf, OTHER_REF, X86_SETS, type Fixture } from './mac
 interface Truth {
   /** A flash plan is out and no done came since; an operator who leaves the flash modes takes over. */
   halfWritten: boolean
+  /** The same, whatever mode it got since; a flash mode after another one begins anew. */
+  unfinished: boolean
   /** A flash-once was finished, and nothing was asked for since. */
   finished: boolean
   /** Counted live boots in a row, with nothing finished and nothing asked for in between. */
@@ -83,6 +85,7 @@ export function plan({ fixture, truth }: Life) {
     assert.is(matches[0]?.readonly, false)
   }
   truth.halfWritten = true
+  truth.unfinished = true
 }
 
 function disks(found: readonly InventoryDisk[]): Step {
@@ -101,6 +104,7 @@ function done({ fixture, truth }: Life) {
   fixture.done()
   assert.is(fixture.machine.boot_mode, boot_mode)
   assert.is(fixture.machine.last_flashed_at, fixture.now())
+  truth.unfinished = false
   if (!isFlashMode(boot_mode)) return
   truth.halfWritten = false
   // A flash of the cycle before: the new one is still to come.
@@ -125,7 +129,7 @@ function formerDone({ fixture, truth }: Life) {
     'nor ends this one',
   )
   if (before.finished_at !== null) assert.is(fixture.machine, machine, 'told again it is no news')
-  else if (!planned) truth.halfWritten = false
+  else if (!planned) truth.halfWritten = truth.unfinished = false
 }
 
 function failed({ fixture }: Life) {
@@ -144,6 +148,7 @@ function begin(truth: Truth, before: Machine, after: Machine) {
   truth.liveInRow = 0
   const isTakenOver = !isFlashMode(before.boot_mode) || !isFlashMode(after.boot_mode)
   if (isTakenOver) truth.halfWritten = false
+  if (!isFlashMode(before.boot_mode) && isFlashMode(after.boot_mode)) truth.unfinished = false
 }
 
 function put(body: Readonly<Record<string, unknown>>): Step {
@@ -178,12 +183,13 @@ function again({ fixture, truth }: Life) {
 /** An operator takes over: nothing is written until something new is asked for. */
 function allow({ fixture, truth }: Life) {
   const acted = edits.allowDisk(fixture.machine, fixture.now())
-  assert.is(acted.ok, truth.halfWritten)
+  assert.is(acted.ok, truth.unfinished)
   if (!acted.ok) return
   fixture.machine = acted.value
-  truth.halfWritten = false
+  truth.halfWritten = truth.unfinished = false
   truth.liveInRow = 0
-  truth.finished = true
+  // In other modes it only says that the disk may be captured.
+  truth.finished = isFlashMode(acted.value.boot_mode)
 }
 
 function restart({ fixture }: Life) {
@@ -244,5 +250,5 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
 /** A new machine under the settings. */
 export const createLife = (settings: Fixture['surroundings']['settings']): Life => ({
   fixture: createFixture({ settings }),
-  truth: { halfWritten: false, finished: false, liveInRow: 0, listed: false },
+  truth: { halfWritten: false, unfinished: false, finished: false, liveInRow: 0, listed: false },
 })

@@ -49,8 +49,8 @@ export interface TestServerOptions {
   readonly checkPassword?: ServerOptions<Machine>['checkPassword']
   readonly now?: () => Date
   readonly pxe?: Partial<typeof PXE_RULES>
-  /** Absent: one that nobody asks. */
-  readonly cacheUrl?: () => string
+  /** Absent: one that nobody asks. Null: there is no cache service. */
+  readonly cacheUrl?: () => string | null
 }
 
 const SETTINGS: WebSettings = {
@@ -114,7 +114,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     settings: pxe,
     fleet: await machines.list(),
   })
-  const { routes = dashboardAlone } = options
+  const { routes = dashboardAlone, cacheUrl = () => 'http://127.0.0.1:8081' } = options
   const bootKey = deriveSecret(secret, 'boot tokens')
   const line = createMachineLine({
     findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
@@ -124,7 +124,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     placeOf: gate.placeOf,
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
-    cacheUrl: options.cacheUrl ?? (() => 'http://127.0.0.1:8081'),
+    cacheUrl,
   })
   const server = createServer<Machine>({
     line: { ...line, ...options.line },

@@ -1342,6 +1342,7 @@ export const ENGLISH = {
         'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.',
       afterwards:
         'From the next network boot on the machine boots this disk. It is not flashed until somebody arms it again.',
+      afterwardsMode: 'Its boot mode stays. The disk can be captured again.',
       button: 'Boot its disk anyway',
     },
   },

@@ -203,9 +203,9 @@ function noteFormerDone(machine: Machine, now: string): Machine {
 }
 
 const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
-  'ipxe-exit': forgetFailure,
-  'flasher-tui': forgetFailure,
-  'flasher-inventory': forgetFailure,
+  'ipxe-exit': endCarried,
+  'flasher-tui': endCarried,
+  'flasher-inventory': endCarried,
   'flasher-flash-once': (machine, now) =>
     changeCycle({ ...machine, saw_flasher_boot: true }, now, {
       finished_at: machine.cycle.finished_at ?? now,
@@ -226,8 +226,8 @@ const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => 
  */
 const isLate = ({ carried, planned, offers }: Cycle) => carried && !planned && offers === 0
 
-function forgetFailure(machine: Machine, now: string): Machine {
-  return changeCycle(machine, now, { failure: null })
+function endCarried(machine: Machine, now: string): Machine {
+  return changeCycle(machine, now, { carried: false, failure: null })
 }
 
 function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {

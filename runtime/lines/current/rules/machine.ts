@@ -169,9 +169,16 @@ export const createCycle = (now: string): Cycle => ({
   disk_allowed_at: null,
 })
 
-/** A flash began and nobody has said that it ended: what is on the disk must not be booted. */
-export const isHalfWritten = ({ boot_mode, cycle }: Machine): boolean =>
-  isFlashMode(boot_mode) && cycle.finished_at === null && (cycle.planned || cycle.carried)
+/**
+ * A flash began and nobody has said that it ended, whatever the mode has become since. What an
+ * inventory finishes is not the flash that was carried over.
+ */
+export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
+  cycle.carried || (cycle.planned && cycle.finished_at === null)
+
+/** What is on the disk must not be booted; another mode than one that flashes says that it may be. */
+export const isHalfWritten = (machine: Machine): boolean =>
+  isFlashMode(machine.boot_mode) && hasUnfinishedFlash(machine)
 
 /** Discovered, and nobody has given it anything to do. */
 export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

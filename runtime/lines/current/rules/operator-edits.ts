@@ -7,8 +7,8 @@ import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import {
   createCycle,
   createMachine,
+  hasUnfinishedFlash,
   isFlashMode,
-  isHalfWritten,
   type Cycle,
   type Machine,
 } from './machine.ts'
@@ -22,8 +22,11 @@ import type { MachineUpsert } from './upsert.ts'
  * A new cycle clears nothing but the cycle; that a flash may be under way is carried over, and its
  * place in line stays the machine's.
  */
-export function startCycle(machine: Machine, now: string): Machine {
-  const carried = isHalfWritten(machine)
+export function startCycle(
+  machine: Machine,
+  now: string,
+  carried = hasUnfinishedFlash(machine),
+): Machine {
   const { cycle } = machine
   // A flash that nobody heard the end of stays the one of which news may come.
   const before =
@@ -52,7 +55,10 @@ export function applyUpsert(
   const isSame = isSameIntent(machine, upsert)
   const refusal = isSame || !isFlashMode(upsert.boot_mode) ? null : findArmRefusal(machine)
   if (refusal !== null) return refuse([refusal])
-  const begun = isSame ? machine : startCycle(machine, now)
+  // A mode that flashes nothing had it boot its disk: it is armed as one that nobody has begun.
+  const isAnew = !isFlashMode(machine.boot_mode) && isFlashMode(upsert.boot_mode)
+  const carried = !isAnew && hasUnfinishedFlash(machine)
+  const begun = isSame ? machine : startCycle(machine, now, carried)
   return accept({
     ...begun,
     ...upsert,
@@ -86,7 +92,7 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
  * It holds for this cycle; nobody is handed a plan to flash until the machine is armed again.
  */
 export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
-  if (!isHalfWritten(machine)) {
+  if (!hasUnfinishedFlash(machine)) {
     return refuse('It has no unfinished flash, so there is nothing to override.')
   }
   const cycle: Cycle = {
@@ -135,9 +141,12 @@ export function orderCapture(
 function findCaptureRefusal(machine: Machine): string | null {
   const { boot_mode, cycle, capture } = machine
   if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
-  if (isHalfWritten(machine)) return 'A flash of it never finished: its disk may be half written.'
-  const isOver = boot_mode === 'flasher-flash-once' && cycle.finished_at !== null
-  return isFlashMode(boot_mode) && !isOver && cycle.disk_allowed_at === null
+  if (hasUnfinishedFlash(machine)) return UNFINISHED
+  // In flash-always a late end of the flash before would arm the next one.
+  const isDisarmed =
+    boot_mode === 'flasher-flash-once' &&
+    (cycle.finished_at !== null || cycle.disk_allowed_at !== null)
+  return isFlashMode(boot_mode) && !isDisarmed
     ? 'It is set to be flashed: choose another boot mode first.'
     : null
 }
@@ -173,6 +182,8 @@ export function adjust(machine: Machine, adjustment: Adjustment, now: string): M
 
 const CAPTURING =
   'A capture is ordered: cancel it, or wait for its end, before the machine is flashed.'
+const UNFINISHED =
+  'A flash of it never finished: its disk may be half written. Flash it again, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
 const LOCKED = 'Locked: unlock the machine to flash it.'
 
 const isSameIntent = (machine: Machine, upsert: MachineUpsert): boolean =>

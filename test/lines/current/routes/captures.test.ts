@@ -8,7 +8,7 @@ import { captureRoutes } from '../../../../runtime/lines/current/routes/captures
 import type { TokenPolicy } from '../../../../runtime/lines/current/rules/token.ts'
 import { makeCapture, openCaptureLab, SOURCE } from '../../../support/capture/uploads.ts'
 import { diskOf, MAC, PXE_RULES } from '../../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { asJson, createTestServer, type TestServerOptions } from '../../../support/server/server.ts'
 
 const test = suite('captures over HTTP')
 const NAME = 'web-42.img.zst'
@@ -16,12 +16,13 @@ const CAPTURE = `/machines/${MAC}/capture`
 const RUN = 'capture-0001'
 const IMAGE = await makeCapture(100_000)
 
-async function open(tokens: TokenPolicy = 'off') {
+async function open(tokens: TokenPolicy = 'off', options: TestServerOptions = {}) {
   const clock = { seconds: Math.floor(Date.now() / 1000) }
   const server = await createTestServer({
     pxe: { tokens },
     now: () => new Date(clock.seconds * 1000),
     routes: captureRoutes,
+    ...options,
   })
   const ask = await server.operator()
   await ask(`/machines/${MAC}`, asJson({ boot_mode: 'ipxe-exit' }, 'PUT'))
@@ -219,6 +220,16 @@ test('orders are refused in words, and cancelled', async () => {
   const nobody = '/machines/52:54:00:99:99:99/capture'
   assert.is((await site.ask(nobody, asJson({ name: NAME }))).status, 404)
   assert.is((await site.server.request(CAPTURE, asJson({ name: NAME }))).status, 401)
+})
+
+test('without a cache service nothing is ordered', async () => {
+  await using site = await open('off', { cacheUrl: () => null })
+  const refused = await site.order()
+  assert.is(refused.status, 409)
+  assert.match((await refused.json()).detail, /no cache service/)
+  const bulk = { macs: [MAC], action: 'capture', parameters: { name: NAME, disk_serial: 'S1' } }
+  assert.match(await (await site.ask('/machines/bulk', asJson(bulk))).text(), 'no cache service')
+  assert.is((await site.machine()).capture, null)
 })
 
 test.run()

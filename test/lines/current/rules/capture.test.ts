@@ -4,7 +4,11 @@ import { nameOrder } from '../../../../runtime/core/capture/order.ts'
 import { ACTIONS } from '../../../../runtime/lines/current/rules/action.ts'
 import { decideBoot } from '../../../../runtime/lines/current/rules/boot.ts'
 import * as contacts from '../../../../runtime/lines/current/rules/contact.ts'
-import { createMachine, type Machine } from '../../../../runtime/lines/current/rules/machine.ts'
+import {
+  createMachine,
+  type BootMode,
+  type Machine,
+} from '../../../../runtime/lines/current/rules/machine.ts'
 import { applyUpsert, flashAgain } from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import { decidePlan, renderPlan } from '../../../../runtime/lines/current/rules/plan.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
@@ -104,6 +108,61 @@ test('what would be flashed is not captured, and what is captured is not flashed
   assert.ok(decideRequest(captured, 'current', 'begin', LATER).ok, 'a run may begin')
   assert.not.ok(decideRequest(flashed, 'current', 'begin', LATER).ok)
   assert.is(refusalOf({ ...BASE, locked: true }, { disk_serial: 'S1' }), null, 'it is only read')
+})
+
+const FLASH = { bty_image_ref: REF, target_disk_serial: 'S1' } as const
+
+/** A machine of which a flash was planned and never ended, through these modes. */
+function unfinished(...modes: readonly BootMode[]): Machine {
+  const cycle = { ...BASE.cycle, planned: true }
+  let machine: Machine = { ...BASE, ...FLASH, boot_mode: 'flasher-flash-once', cycle }
+  for (const boot_mode of modes) {
+    const put = applyUpsert(machine, MAC, { ...upsertOf(machine), boot_mode }, NOW)
+    if (!put.ok) throw new Error(JSON.stringify(put.refusal))
+    machine = put.value
+  }
+  return machine
+}
+
+const S1 = { disk_serial: 'S1' } as const
+
+test('what may be half written is not captured, whatever the mode has become', () => {
+  const left = [
+    unfinished('ipxe-exit'),
+    unfinished('flasher-tui'),
+    unfinished('ipxe-exit', 'flasher-tui'),
+    contacts.noteDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER),
+    offer(contacts.noteDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER)),
+  ]
+  for (const machine of left) {
+    const { boot_mode } = machine
+    assert.match(refusalOf(machine, S1) ?? '', /half written.*Boot its disk anyway/, boot_mode)
+    assert.is(decideBoot(machine, surroundings).decision.kind === 'to-wait', false, boot_mode)
+    const allowed = ACTIONS['boot-disk'].apply(machine, {}, LATER)
+    assert.ok(allowed.ok, 'the hint holds')
+    assert.is(refusalOf(allowed.value, S1), null, boot_mode)
+    assert.is(ACTIONS['boot-disk'].apply(allowed.value, {}, LATER).ok, false)
+    for (const offers of [0, 1]) {
+      const booted = { ...machine, cycle: { ...machine.cycle, offers } }
+      assert.is(refusalOf(contacts.noteDone(booted, LATER), S1), null, 'the flash has ended')
+    }
+    assert.is(refusalOf(contacts.noteDone(machine, LATER, true), S1), null, 'by its own token')
+  }
+  const armed = unfinished('ipxe-exit', 'flasher-flash-once')
+  assert.is(decideBoot(armed, surroundings).rule, 'flash', 'decision 6: the mode says otherwise')
+})
+
+test('a late end of a flash arms nothing while a capture is ordered', () => {
+  for (const boot_mode of ['flasher-flash-once', 'flasher-flash-always'] as const) {
+    const allowed = ACTIONS['boot-disk'].apply({ ...unfinished(), boot_mode }, {}, NOW)
+    assert.ok(allowed.ok)
+    if (boot_mode === 'flasher-flash-always') {
+      assert.match(refusalOf(allowed.value, S1) ?? '', /choose another boot mode/)
+      continue
+    }
+    const failed = ended(contacts.noteDone(order(allowed.value), LATER), 'failed')
+    assert.is(decideBoot(failed, surroundings).decision.kind, 'to-disk')
+  }
 })
 
 const upsertOf = ({

@@ -6,6 +6,7 @@ import { hidden } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { renderQuestion } from '../frame/question.ts'
+import { isFlashMode } from '../../rules/machine.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
@@ -25,7 +26,7 @@ export function renderDiskQuestion(
   { view, action, values, error, isOpen }: DiskQuestion,
   clock: Clock,
 ): Html {
-  const { planned_at: plannedAt, target_disk_serial: serial, mac } = view.machine
+  const { planned_at: plannedAt, target_disk_serial: serial, mac, boot_mode } = view.machine
   return renderQuestion({
     title: fillHtml(t.title, { name: html`<bdi>${nameOf(view.machine)}</bdi>` }),
     body: html`${error === null ? null : banner('failed', error)}
@@ -38,7 +39,7 @@ export function renderDiskQuestion(
             </p>`
       }
       ${banner('needs-you', t.warning)}
-      <p>${t.afterwards}</p>`,
+      <p>${isFlashMode(boot_mode) ? t.afterwards : t.afterwardsMode}</p>`,
     form: {
       action,
       fields: hidden({ ...values, confirm: 'yes' }),

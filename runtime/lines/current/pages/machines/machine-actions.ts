@@ -1,5 +1,10 @@
 /** Decides which buttons a machine's page offers in its present state, and which of them comes first. */
-import { isFlashMode, isHalfWritten, type Machine } from '../../rules/machine.ts'
+import {
+  hasUnfinishedFlash,
+  isFlashMode,
+  isHalfWritten,
+  type Machine,
+} from '../../rules/machine.ts'
 import { isHeldBack, type MachineView } from '../view/machine-view.ts'
 
 export type MachineAction = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'
@@ -19,11 +24,15 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
     run === null ? null : { action: 'show-run', isPrimary: false },
     offerUnlock(machine),
     offerFlash(view),
-    isHeldBack(view) ? { action: 'boot-disk', isPrimary: false } : null,
+    isHeldBack(view) || needsVouching(machine) ? { action: 'boot-disk', isPrimary: false } : null,
     boot.rule === 'disks-known' ? { action: 'refresh', isPrimary: false } : null,
   ]
   return actions.filter((action) => action !== null)
 }
+
+/** Its mode does not hold it back, but it is not captured until somebody vouches for its disk. */
+const needsVouching = (machine: Machine): boolean =>
+  !isFlashMode(machine.boot_mode) && hasUnfinishedFlash(machine)
 
 const offerUnlock = ({ locked, boot_mode }: Machine): OfferedAction | null =>
   locked && isFlashMode(boot_mode) ? { action: 'unlock', isPrimary: true } : null

@@ -95,6 +95,18 @@ test('a half-written disk is neither disarmed nor booted without a question', ()
   assert.is(offered(fixture), 'flash')
 })
 
+test('a disk whose flash never ended can be vouched for in a mode that flashes nothing', () => {
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.plan()
+  fixture.put({ boot_mode: 'ipxe-exit' })
+  assert.is(offered(fixture), 'boot-disk')
+  const allowed = allowDisk(fixture.machine, fixture.now())
+  assert.ok(allowed.ok)
+  fixture.machine = allowed.value
+  assert.is(offered(fixture), '')
+})
+
 test('a locked machine is unlocked before it is flashed; a missing disk is selected anew', () => {
   const locked = createFixture()
   locked.flash('flasher-flash-once')
