@@ -106,7 +106,7 @@ async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volum
 
 async function listTrees(tree: string): Promise<readonly string[]> {
   const found: string[] = []
-  for await (const path of glob(join(tree, 'usr/lib/linux-image-*/broadcom/*.dtb'))) {
+  for await (const path of glob(join(tree, 'usr/lib/modules/*/dtb/broadcom/*.dtb'))) {
     if (isBoardTree(basename(path))) found.push(path)
   }
   if (found.length === 0) throw new Error(`${tree} has no device tree of a Raspberry Pi 4 or 5`)

@@ -89,6 +89,10 @@ test('the page activates and deactivates, by sudo and within the sandbox', async
   const answer = JSON.stringify(await host.ask(0, 'ipxe'))
   assert.match(answer, `http://${HOST_ADDRESS}:${PXE_PORT}/pxe-bootstrap.ipxe`)
 
+  const signed = { interface: 'lan0', subnet: '', secure_boot: '1' }
+  assert.match(await post('/ui/settings/pxe-activate', signed), /name="secure_boot"[^>]* checked/)
+  assert.match(await readFile(host.active, 'utf8'), ',"flasher",shimx64.efi,')
+
   for (const [form, reason] of [
     [{ interface: 'lan1', subnet: '' }, 'no interface of that name'],
     [{ interface: 'lan0', subnet: '10.0.0.0/8' }, 'no address in that subnet'],

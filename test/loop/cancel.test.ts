@@ -156,4 +156,20 @@ for (const [name, scripts] of STALLS) {
     await assertBlank(device)
   })
 }
+test('a first-boot step that hangs does not hold up a cancel', async () => {
+  await using disk = await createFaultyDisk({ nbdkit: inMemory(SIZE + 4) })
+  const reached = Promise.withResolvers<void>()
+  const hanging = Promise.withResolvers<void>()
+  const beforeEnds = {
+    plan: () => () => {
+      reached.resolve()
+      return hanging.promise
+    },
+  }
+  await cancelAt({ source: imageSource(), device: disk.device, beforeEnds }, reached.promise)
+  hanging.resolve()
+  await untilFree(disk.device)
+  await assertBlank(disk.device)
+})
+
 test.run()

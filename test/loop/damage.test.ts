@@ -13,8 +13,8 @@ import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { ENCODINGS, type Encoding } from '../support/disk/encodings.ts'
 import { createLoop } from '../support/disk/loop.ts'
 import { createMemorySource } from '../support/disk/memory-source.ts'
+import { flashRefused } from '../support/disk/refused-flash.ts'
 import {
-  assertBlank,
   assertSame,
   expectedDisk,
   flash,
@@ -39,16 +39,7 @@ async function tryFile(name: string, bytes: Buffer, order: Partial<FlashOrder> =
   return await trySource({ source, ...order })
 }
 
-async function trySource(order: Omit<FlashOrder, 'device'>) {
-  await using loop = await createLoop({ megabytes: SIZE })
-  const { device } = loop
-  const stale = await makeStale(device)
-  const fault = await faultOf(() => flash({ device, ...order }))
-  const found = await readDisk(device)
-  const isUntouched = found.equals(stale)
-  if (!isUntouched) await assertBlank(device)
-  return { fault, isUntouched }
-}
+const trySource = (order: Omit<FlashOrder, 'device'>) => flashRefused(SIZE, order)
 
 const known = (name: string): Encoding => {
   const encoding = ENCODINGS.find((each) => each.name === name)

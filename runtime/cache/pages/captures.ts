@@ -105,7 +105,7 @@ const renderWarnings = ({ end }: Capture): Content =>
     : card({
         title: one.warnings.title,
         body: html`<p class="dim">${one.warnings.hint}</p>
-          <ul class="warnings">
+          <ul class="rows">
             ${end.warnings.map((warning) => html`<li><bdi>${warning}</bdi></li>`)}
           </ul>`,
       })

@@ -1,6 +1,12 @@
 /** Decides what dnsmasq gets to be a DHCP proxy on one interface, from words that nobody has checked. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
-import { planDhcp, renderProxyDhcp, type DhcpTarget } from './dhcp.ts'
+import {
+  planDhcp,
+  renderProxyDhcp,
+  UEFI_FILES,
+  type DhcpTarget,
+  type FirmwareLoader,
+} from './dhcp.ts'
 
 /** An address of an interface of this host. */
 export interface InterfaceAddress {
@@ -19,6 +25,8 @@ interface ActivationRequest {
   readonly subnet: string
   /** Where the machine server listens. */
   readonly port: string
+  /** What UEFI machines load; absent: iPXE. */
+  readonly loader?: FirmwareLoader
 }
 
 export interface Activation {
@@ -33,6 +41,7 @@ export interface ActiveProxy {
   readonly network: string
   /** Null: the file does not say. */
   readonly port: number | null
+  readonly loader: FirmwareLoader
 }
 
 const REFUSALS = {
@@ -52,7 +61,7 @@ const DEVICE = /^[A-Za-z0-9_][\w.:@-]{0,14}$/
 
 /** Nothing but an existing interface, a subnet that it has, and a port comes out of this. */
 export function planActivation(
-  { device, subnet, port }: ActivationRequest,
+  { device, subnet, port, loader }: ActivationRequest,
   addresses: readonly InterfaceAddress[],
 ): Result<Activation, ActivationRefusal> {
   const own = DEVICE.test(device) ? addresses.filter((each) => each.device === device) : []
@@ -70,7 +79,7 @@ export function planActivation(
   })
   if (chosen === undefined) return refuse('not-its-subnet')
   const { address, prefix } = chosen
-  const target = planDhcp(address, prefix, `http://${address}:${Number(port)}`)
+  const target = planDhcp(address, prefix, `http://${address}:${Number(port)}`, loader)
   return target.ok ? accept({ device, target: target.value }) : refuse('not-its-subnet')
 }
 
@@ -95,7 +104,8 @@ export function parseActivation(text: string): ActiveProxy | null {
   const network = /^dhcp-range=([\d.]+),proxy(?:,|$)/m.exec(text)?.[1]
   if (device === undefined || network === undefined) return null
   const port = /^dhcp-boot=tag:ipxe,http:\/\/[^/]+:(\d{1,5})\//m.exec(text)?.[1]
-  return { device, network, port: port === undefined ? null : Number(port) }
+  const loader = text.includes(`,${UEFI_FILES.grub.uefi},`) ? 'grub' : 'ipxe'
+  return { device, network, port: port === undefined ? null : Number(port), loader }
 }
 
 const OCTET = /^(?:0|[1-9]\d{0,2})$/

@@ -35,6 +35,9 @@ export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'
     : accept({ cloudInit, ignition, reason })
 }
 
+/** What a live system learns before it fetches one: the name of the template, and the token for it. */
+export const OfferSchema = z.object({ template: TemplateNameSchema, token: z.string().max(200) })
+
 /** The body of a request for one. */
 export const TicketSchema = z.strictObject({ token: z.string().max(200) })
 

@@ -2,6 +2,7 @@
 import { parsePartitions, type Partition } from '../disk/partitions.ts'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
+import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
 import type { FirstBoot } from './seed.ts'
 
 /** Where a configuration goes; paths have no slash at their beginning. */
@@ -66,7 +67,27 @@ export function planSeed(
     )
   }
   const place = decideSeedPlace(partitions.value, held, firstBoot)
-  return place.ok ? accept({ place: place.value, partitions: partitions.value }) : place
+  if (!place.ok) return place
+  const preferred =
+    place.value.kind === 'cloud-init' ? findPreferred(head, partitions.value, held) : null
+  if (preferred !== null) return refuse(preferred)
+  return accept({ place: place.value, partitions: partitions.value })
+}
+
+/** Why cloud-init reads, or might read, another seed: one in what is held back until the end. */
+function findPreferred(
+  head: Buffer,
+  partitions: readonly Partition[],
+  { tailStart }: HeldBack,
+): string | null {
+  const inHead = partitions.filter(({ offset }) => offset < head.length)
+  if (inHead.some(({ offset, bytes }) => isCidata(head.subarray(offset, offset + bytes)))) {
+    return CIDATA_PREFERRED
+  }
+  const inTail = partitions.find(({ offset }) => offset >= tailStart)
+  return inTail === undefined
+    ? null
+    : `${nameOf(inTail)} begins in the last MiB of the disk, where it cannot be seen whether cloud-init prefers it`
 }
 
 /**
@@ -105,12 +126,14 @@ function check(
   for (const partition of partitions) {
     const end = touchedEnd(partition, held)
     if (end !== null) {
-      const name = partition.name === '' ? '' : ` (${printable(partition.name)})`
-      return refuse(`partition ${partition.number}${name} ${end}, which is written last`)
+      return refuse(`${nameOf(partition)} ${end}, which is written last`)
     }
   }
   return accept(place)
 }
+
+const nameOf = ({ number, name }: Partition) =>
+  `partition ${number}${name === '' ? '' : ` (${printable(name)})`}`
 
 function touchedEnd(
   { offset, bytes }: Partition,

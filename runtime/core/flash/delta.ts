@@ -6,7 +6,7 @@ import type { Frame, FrameMap } from '../image/frame-map.ts'
  * disk holds something else, so reading it would only cost time; `no-index`: nothing says what the
  * frames hold; `untrusted`: the image has a digest, its index has none.
  */
-const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
+export const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
 export type DeltaState = (typeof DELTA_STATES)[number]
 
 /** Frames that are read before it is decided; those that match are not read again. */

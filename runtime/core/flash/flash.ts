@@ -114,7 +114,7 @@ export interface WriteProgress {
   readonly bytes_written: number
   /** Of bytes_written, what lay on the disk already; only where it was compared. */
   readonly bytes_kept?: number
-  /** On the first event of a write that was to compare: what became of that. */
+  /** On the first and the last event of a write that was to compare: what becomes of that. */
   readonly delta?: DeltaState
   /** What bytes_written counts up to; null where the image's size is not known before its end. */
   readonly total_bytes: number | null

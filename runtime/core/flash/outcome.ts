@@ -1,5 +1,6 @@
 /** The outcome of a flash, and the state in which it left the disk. */
 import { Fault, renderError, type FaultCode } from '../foundation/fault.ts'
+import type { DeltaState } from './delta.ts'
 import type { FlashPlan } from './flash.ts'
 
 export type FlashOutcome =
@@ -11,6 +12,8 @@ export type FlashOutcome =
       readonly verified: boolean
       /** Of bytesWritten, what was on the disk already; null or absent: nothing was compared. */
       readonly bytesKept?: number | null
+      /** What became of the wish to write only what differs; null or absent: nobody had it. */
+      readonly delta?: DeltaState | null
     }
   | FlashFailure
 

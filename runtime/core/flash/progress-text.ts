@@ -10,11 +10,11 @@ const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 
 /** What begins with this event; `before`: where the phase before it ended. */
 export function renderPhase(
-  { phase, note, total_bytes }: WriteProgress,
+  { phase, note, total_bytes, delta }: WriteProgress,
   before: WriteProgress | null,
 ): string {
   if (note === GROWING) return TEXTS.growing
-  if (phase === 'write') return TEXTS.writing
+  if (phase === 'write') return delta === undefined ? TEXTS.writing : TEXTS.delta[delta]
   const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
   return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
 }
@@ -38,6 +38,12 @@ export function renderReadSoFar(
   return fill(TEXTS.readSoFar, { amount, time })
 }
 
+/** Why all was written where only what differs should be; null: it was not so. */
+export const renderWhole = ({
+  delta = null,
+}: Pick<Extract<FlashOutcome, { kind: 'done' }>, 'delta'>): string | null =>
+  delta === null || delta === 'compared' ? null : ENDS.whole[delta]
+
 /** What was written, and whether it is right; empty where the flash did not succeed. */
 export function renderSuccess(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
@@ -47,9 +53,11 @@ export function renderSuccess(end: FlashOutcome | null): string {
     disk: plan.target.path,
     time: renderDuration(seconds),
   })
+  const whole = renderWhole(end)
   return [
     written,
     ...(bytesKept ? [fill(ENDS.kept, { size: renderExactSize(bytesKept) })] : []),
+    ...(whole === null ? [] : [whole]),
     ...(plan.sha256 === null ? [] : [ENDS.checksumMatches]),
   ].join(' ')
 }

@@ -1,4 +1,5 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
+import type { DeltaState } from './delta.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
 import { identifyDisk, type InventoryDisk } from '../machine/machine.ts'
 import type { ImageFormat } from '../image/image.ts'
@@ -38,7 +39,7 @@ export interface RunFacts {
 export type ReportedEnd =
   | Pick<
       Extract<FlashOutcome, { kind: 'done' }>,
-      'kind' | 'bytesWritten' | 'bytesKept' | 'verified'
+      'kind' | 'bytesWritten' | 'bytesKept' | 'delta' | 'verified'
     >
   | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
 
@@ -68,6 +69,7 @@ export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPos
     phase,
     ...counts,
     ...keptOf(event.bytes_kept),
+    ...deltaOf(event.delta),
     bottleneck: bottleneck ?? null,
   }
 }
@@ -75,6 +77,9 @@ export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPos
 /** Said only where the disk was compared with the image. */
 const keptOf = (bytes: number | null | undefined) =>
   bytes === null || bytes === undefined ? {} : { bytes_kept: bytes }
+
+const deltaOf = (delta: DeltaState | null | undefined) =>
+  delta === null || delta === undefined ? {} : { delta }
 
 /** A step in which no bytes are counted. */
 export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
@@ -89,12 +94,13 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
   const { run, bytes_read } = before
   const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {
-    const { bytesWritten, bytesKept, verified } = end
+    const { bytesWritten, bytesKept, delta, verified } = end
     return {
       ...counted,
       phase: 'done',
       bytes_written: bytesWritten,
       ...keptOf(bytesKept),
+      ...deltaOf(delta),
       total_bytes: bytesWritten,
       verified,
     }

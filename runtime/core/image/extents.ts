@@ -50,10 +50,10 @@ function listZeroRuns(length: number, isZero: (at: number, bytes: number) => boo
 
 /** What was written, with a checksum each: 20 bytes an entry, about 5 MB a TiB of data. */
 export interface ExtentLog {
-  add(offset: number, bytes: number, crc32: number): void
+  add(offset: number, bytes: number, checksum: number): void
   readonly count: number
   readonly totalBytes: number
-  at(index: number): Range & { readonly crc32: number }
+  at(index: number): Range & { readonly checksum: number }
 }
 
 export function createExtentLog(): ExtentLog {
@@ -72,11 +72,11 @@ export function createExtentLog(): ExtentLog {
     sums.set(oldSums)
   }
   return {
-    add(offset, bytes, crc32) {
+    add(offset, bytes, checksum) {
       if (count === offsets.length) grow()
       offsets[count] = offset
       lengths[count] = bytes
-      sums[count] = crc32
+      sums[count] = checksum
       count += 1
       totalBytes += bytes
     },
@@ -89,7 +89,7 @@ export function createExtentLog(): ExtentLog {
     at: (index) => ({
       offset: offsets[index] ?? 0,
       bytes: lengths[index] ?? 0,
-      crc32: sums[index] ?? 0,
+      checksum: sums[index] ?? 0,
     }),
   }
 }

@@ -174,6 +174,7 @@ const describe = (run: Run, post: Progress): Partial<Run> => ({
   mode: post.mode ?? run.mode,
   image: readImage(post.image, run.image) ?? run.image,
   disk: readDisk(post.disk, run.disk) ?? run.disk,
+  delta: post.delta ?? run.delta,
   verified: post.verified ?? run.verified,
 })
 
@@ -186,6 +187,7 @@ function complete(run: Run, post: Progress): Run {
     last.bytes_written === run.bytes_written &&
     last.bytes_kept === run.bytes_kept &&
     last.verified === run.verified &&
+    last.delta === run.delta &&
     reason === run.reason
   return isKnown ? run : { ...run, ...last, reason }
 }

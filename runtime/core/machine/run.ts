@@ -1,6 +1,7 @@
 /** A flash as its machine reports it: the posts, and the run that the server keeps. */
 import { z } from 'zod'
 import type { Mac } from './mac.ts'
+import { DELTA_STATES } from '../flash/delta.ts'
 import { plainWords } from '../foundation/printable.ts'
 
 /** In the order in which a flash goes through them; a client leaves out what it does not do. */
@@ -74,6 +75,8 @@ export const ProgressSchema = z.object({
   bytes_written: bytes,
   /** Of `bytes_written`, what was on the disk already; absent where it was not compared. */
   bytes_kept: size,
+  /** What became of the wish to write only what differs; absent where nobody had it. */
+  delta: z.enum(DELTA_STATES).nullish().catch(null),
   /** What `bytes_written` counts up to; null where the image's size is not known before its end. */
   total_bytes: bytes.nullable(),
   /** Bytes per second over the last moments. */
@@ -115,6 +118,8 @@ export const RunSchema = z.object({
   bytes_written: bytes,
   /** Of them, what was on the disk already; null: not compared. */
   bytes_kept: bytes.nullable().default(null),
+  /** What became of the wish to write only what differs; null: nobody had it. */
+  delta: z.enum(DELTA_STATES).nullable().default(null),
   total_bytes: bytes.nullable(),
   /** How far the present phase is, and what it counts up to. */
   step_bytes: bytes,
@@ -177,6 +182,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   bytes_read: 0,
   bytes_written: 0,
   bytes_kept: null,
+  delta: null,
   total_bytes: null,
   step_bytes: 0,
   step_total: null,

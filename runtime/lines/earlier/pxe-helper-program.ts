@@ -15,13 +15,14 @@ type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 's
 /** Tools are found where the system has them, not where the caller says. */
 const shell = createShell({ env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } })
 
-const activate: Run<HelperEnvironment> = async ({ stdout, isRoot }, { positionals }) => {
+const activate: Run<HelperEnvironment> = async ({ stdout, isRoot }, given) => {
   requireRoot(isRoot)
-  const [device = '', subnet = '', port = ''] = positionals
-  const planned = planActivation({ device, subnet, port }, listLanAddresses())
+  const [device = '', subnet = '', port = ''] = given.positionals
+  const loader = given.switches.has('secure-boot') ? 'grub' : 'ipxe'
+  const planned = planActivation({ device, subnet, port, loader }, listLanAddresses())
   if (!planned.ok) {
-    const given = printable(`${device} ${subnet} ${port}`)
-    throw new Fault('input-invalid', `${given}: ${describeRefusal(planned.refusal)}`)
+    const words = printable(`${device} ${subnet} ${port}`)
+    throw new Fault('input-invalid', `${words}: ${describeRefusal(planned.refusal)}`)
   }
   await activateProxy(shell, planned.value)
   const { network, prefix } = planned.value.target

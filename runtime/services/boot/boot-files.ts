@@ -56,7 +56,7 @@ export interface BootFiles {
   /** Which set the scripts name now; kept in memory, so that a boot script waits for no disk. */
   active(): ActiveSets
   /** The file that a name stands for where there is none of that name: `ipxe.efi`. */
-  alias?(name: string): string | null
+  alias?(name: string): string | null | Promise<string | null>
   /** Streams to a temporary file on the same file system, then renames; returns the bytes written. */
   save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
 }

@@ -1,6 +1,7 @@
 /** The boot directory of the earlier line: one live system, whose files have the same names in every release. */
 import { mkdtemp, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { decideAlias } from '../../core/boot/boot-set.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import { UPLOAD } from '../host/temporary-uploads.ts'
@@ -28,6 +29,13 @@ export async function createLiveFiles(dir: string): Promise<LiveFiles> {
       ),
     // Scripts name the files whether they are there or not.
     active: () => ({ x86_64: null, arm64: null }),
+    async alias(name) {
+      const files = await listFolder(dir)
+      return decideAlias(
+        name,
+        files.map((file) => file.name),
+      )
+    },
     save: (name, bytes, maxBytes) =>
       receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256: null }),
     stage: () => mkdtemp(join(dir, STAGED)),

@@ -1,4 +1,5 @@
 /** Has the privileged helper activate the DHCP proxy: the only thing that this server may do as root. */
+import type { FirmwareLoader } from '../../core/boot/dhcp.ts'
 import { parseActivation, type ActiveProxy } from '../../core/boot/pxe-activation.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isThere } from '../config/state-dirs.ts'
@@ -23,6 +24,7 @@ interface ActivationOptions {
   readonly device: string
   readonly subnet: string
   readonly port: number
+  readonly loader: FirmwareLoader
 }
 
 export interface PxeHelper {
@@ -61,7 +63,14 @@ export function createPxeHelper({ shell, isRoot, path }: PxeHelperDependencies):
       const text = await readActive()
       return text === null ? null : parseActivation(text)
     },
-    activate: ({ device, subnet, port }) => call(['activate', device, subnet, String(port)]),
+    activate: ({ device, subnet, port, loader }) =>
+      call([
+        'activate',
+        ...(loader === 'grub' ? ['--secure-boot'] : []),
+        device,
+        subnet,
+        String(port),
+      ]),
     deactivate: () => call(['deactivate']),
   }
 }

@@ -77,9 +77,12 @@ export async function openPartVolumes(
   return { volumes, refused: new Map(), [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-async function readNode({ stdin, stdout, stderr }: ChildProcessWithoutNullStreams) {
+async function readNode(child: ChildProcessWithoutNullStreams) {
+  const { stdin, stdout, stderr } = child
   const output: Buffer[] = []
   stderr.on('data', (chunk: Buffer) => output.push(chunk))
+  // One that cannot start says why by this event alone.
+  child.once('error', ({ message }) => output.push(Buffer.from(message)))
   // A child that has ended shows it by the end of its output.
   stdin.on('error', () => undefined)
   for await (const node of createInterface({ input: stdout })) return node

@@ -14,6 +14,7 @@ import {
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { FilledVolume } from '../../core/disk/volume.ts'
 import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
+import { takeTurn } from './twin-turns.ts'
 
 export interface Root<Seen> {
   readonly volume: FilledVolume
@@ -31,11 +32,16 @@ export async function mountVolume(
 ): Promise<Result<Mounted, string>> {
   const type = findRootFileSystem(volume.contents.type)
   if (type === null) return refuse(renderWhyNot(volume.contents))
+  const { node, contents } = volume
+  await using undo = new AsyncDisposableStack()
+  if (type === 'btrfs') undo.defer(await takeTurn(contents.uuid ?? '', node))
   const twin = await findTwin(type, volume)
   if (twin !== null) return refuse(twin)
   const options = decideMountOptions(type, purpose, subvolume)
   try {
-    return accept(await mountPrivately(tools, { node: volume.node, type, options }))
+    const mounted = undo.use(await mountPrivately(tools, { node, type, options }))
+    const held = undo.move()
+    return accept({ ...mounted, [Symbol.asyncDispose]: () => held.disposeAsync() })
   } catch (error) {
     // An image that cannot be mounted is an answer; a machine that lacks something is none.
     if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)

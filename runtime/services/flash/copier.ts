@@ -1,5 +1,4 @@
 /** Copies the body of an image onto a device: data by aligned writes, runs of zeros by command. */
-import { crc32 } from 'node:zlib'
 import {
   SHORTEST_ZERO_RUN,
   createExtentLog,
@@ -11,6 +10,7 @@ import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
 import { decideByCommand } from '../../core/flash/zeros.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import type { Filler } from '../image/filler.ts'
+import { sumUp } from './checksum.ts'
 import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 import type { Zeroer } from './zeroer.ts'
 
@@ -57,8 +57,8 @@ export const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
 /** Most written zeros come in whole slots: their checksum is worked out once. */
 let wholeSlotOfZeros: number | null = null
 function checksumOfZeros(part: Buffer): number {
-  if (part.length !== SLOT_BYTES) return crc32(part)
-  wholeSlotOfZeros ??= crc32(part)
+  if (part.length !== SLOT_BYTES) return sumUp(part)
+  wholeSlotOfZeros ??= sumUp(part)
   return wholeSlotOfZeros
 }
 
@@ -109,7 +109,7 @@ export async function copyBody(
       try {
         for (const extent of split.data) {
           const part = slot.subarray(extent.offset, extent.offset + extent.bytes)
-          await recorder.write(part, start + extent.offset, crc32)
+          await recorder.write(part, start + extent.offset, sumUp)
         }
       } finally {
         slots.give(slot)

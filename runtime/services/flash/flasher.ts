@@ -1,4 +1,5 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
+import type { DeltaState } from '../../core/flash/delta.ts'
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -66,7 +67,7 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null }
+      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null, delta: null }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -84,6 +85,8 @@ interface Reached {
   bytesWritten: number
   /** Null: nothing is compared. */
   bytesKept: number | null
+  /** Null: nobody wanted it. */
+  delta: DeltaState | null
 }
 
 async function carryOut(
@@ -113,9 +116,9 @@ async function carryOut(
     const provisioner = await tools.loadProvisioner()
     await provisioner.apply(provisioning, plan.target.node, { signal })
   }
-  const { bytesWritten, bytesKept } = reached
+  const { bytesWritten, bytesKept, delta } = reached
   const verified = plan.verify !== 'none'
-  return { kind: 'done', plan, bytesWritten, bytesKept, seconds, verified }
+  return { kind: 'done', plan, bytesWritten, bytesKept, delta, seconds, verified }
 }
 
 /** Null: nothing comes between the image and its ends. */
@@ -136,6 +139,7 @@ function note(event: FlashEvent, reached: Reached) {
   if (event.phase !== 'write') return
   reached.bytesWritten = event.bytes_written
   reached.bytesKept = event.bytes_kept ?? null
+  reached.delta = event.delta ?? reached.delta
 }
 
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const

@@ -1,6 +1,6 @@
 /** Reads a disk back, past the page cache, and compares it with the checksums of the write. */
-import { crc32 } from 'node:zlib'
 import type { Range } from '../../core/image/extents.ts'
+import { sumUp } from './checksum.ts'
 import type { Written } from './copier.ts'
 import { notHeld, type Device } from '../disk/device.ts'
 import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
@@ -40,7 +40,7 @@ export async function verifyWritten(order: VerifyOrder): Promise<void> {
   }
   for (let index = 0; index < order.written.data.count; index += 1) {
     const extent = order.written.data.at(index)
-    await check(extent, (bytes) => crc32(bytes) === extent.crc32)
+    await check(extent, (bytes) => sumUp(bytes) === extent.checksum)
   }
   for (const range of zeroRanges(order)) await check(range, isZero)
   await tasks.land()

@@ -180,8 +180,10 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     if (verifies) yield* verify(run, written)
     if (beforeEnds !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
-      await beforeEnds({ device, verifies, signal })
-      await device.flush()
+      const preparing = beforeEnds({ device, verifies, signal }).then(() => device.flush())
+      // A cancel does not wait for it, but the disk stays open until its tools have ended.
+      tasks.launch(() => preparing)
+      await untilAborted(signal, preparing)
     }
     yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
     parts = planEnds(device, growth?.head ?? run.head, tail, moved)
@@ -245,7 +247,8 @@ async function* writeBody(
   }
   try {
     const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.look())
-    yield meter.look()
+    // Where an image begins with zeros, it is decided later than at the first event.
+    yield { ...meter.look(), ...delta.report() }
     return body
   } finally {
     await settle(zeroer[Symbol.asyncDispose](), CLEANUP_MS)

@@ -125,5 +125,12 @@ async function shareImage(
   if (!plan.ok) return []
   const around = { waits: createWaits(), signal, mirrors }
   const { counted, open, enter } = await openImage(decoders, plan.value, source, around)
-  return createSharedFeeds({ disks, counted, open: () => open(), enter, signal })
+  return createSharedFeeds({
+    disks,
+    counted,
+    open: () => open(),
+    enter,
+    verifies: plan.value.verify !== 'none',
+    signal,
+  })
 }

@@ -1,12 +1,12 @@
 /** The decoded content that several disks still have to write: bounded, each piece kept for its last user. */
-import { crc32 } from 'node:zlib'
 import { splitZeros, type Range } from '../../core/image/extents.ts'
 import { createSlot } from '../disk/device.ts'
+import { sumUp } from '../flash/checksum.ts'
 import { isZeroRange } from '../flash/copier.ts'
 import { SLOT_BYTES, type SlotPool } from '../flash/write-slots.ts'
 
 interface DataExtent extends Range {
-  readonly crc32: number
+  readonly checksum: number
 }
 
 /** What was decoded, at its place in the image. */
@@ -21,24 +21,24 @@ export interface SharedPiece extends Range {
 /** Sectors are not larger: what ends on a multiple of it ends on a whole sector of every disk. */
 const GRAIN = 4096
 
-/** Finds data and zeros, and sums up the data once for all disks. */
-export function splitPiece(slot: Buffer, bytes: number): SharedPiece['split'] {
+/** Finds data and zeros, and sums up the data once for all disks, if it will be read back. */
+export function splitPiece(slot: Buffer, bytes: number, verifies: boolean): SharedPiece['split'] {
   if (bytes % GRAIN !== 0) return null
   const { data, zeros } = splitZeros(bytes, (at, size) => isZeroRange(slot, at, size))
   const summed = data.map(({ offset, bytes: length }) => ({
     offset,
     bytes: length,
-    crc32: crc32(slot.subarray(offset, offset + length)),
+    checksum: verifies ? sumUp(slot.subarray(offset, offset + length)) : 0,
   }))
   return { data: summed, zeros }
 }
 
 export const wholeGrains = (bytes: number): number => bytes - (bytes % GRAIN)
 
-/** How much the fastest disk may be ahead of the slowest: 96 MiB. */
-const BUFFER_SLOTS = 24
-/** All memory of slots, for however many disks: 128 MiB. */
-const ALL_SLOTS = 32
+/** How much the fastest disk may be ahead of the slowest: 64 MiB. */
+const BUFFER_SLOTS = 16
+/** All memory of slots, for however many disks: 80 MiB. */
+const ALL_SLOTS = 20
 
 /** Slots that are given back by their last user. */ export function createSharedSlots() {
   const free: Buffer[] = []

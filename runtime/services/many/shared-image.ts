@@ -16,6 +16,8 @@ interface SharedOptions {
   readonly open: () => Promise<Blocks>
   /** Opens it again from an offset on; null: it can only be read from its beginning. */
   readonly enter: ((from: number) => Blocks) | null
+  /** Whether what is written will be read back. */
+  readonly verifies: boolean
   readonly signal: AbortSignal
 }
 
@@ -117,19 +119,19 @@ function createShared(options: SharedOptions) {
 
 /** Reads the image to its end, or until no disk wants more of it. */
 async function pump(
-  { open, signal }: SharedOptions,
+  { open, verifies, signal }: SharedOptions,
   lanes: ReadonlySet<Lane>,
   takeSlot: () => Promise<Buffer>,
 ) {
   await using blocks = await open()
   const filler = createFiller(blocks)
-  function push(piece: Omit<SharedPiece, 'users'>) {
+  function push(piece: Piece) {
     const shared: SharedPiece = { ...piece, users: lanes.size }
     for (const lane of lanes) lane.push(shared)
   }
   for (let offset = 0; lanes.size > 0;) {
     signal.throwIfAborted()
-    const bytes = await readPiece(filler, offset, takeSlot, push)
+    const bytes = await readPiece({ filler, offset, verifies, takeSlot, push })
     if (bytes === 0) return
     offset += bytes
   }
@@ -179,13 +181,19 @@ function createStarving(
 /** Between two looks at the speeds of the disks while they wait for one another. */
 const LOOK_MS = 250
 
+type Piece = Omit<SharedPiece, 'users'>
+
+interface PieceReading {
+  readonly filler: Filler
+  readonly offset: number
+  readonly verifies: boolean
+  readonly takeSlot: () => Promise<Buffer>
+  readonly push: (piece: Piece) => void
+}
+
 /** Reads what comes next and hands it on; how many bytes it was, 0 at the end. */
-async function readPiece(
-  filler: Filler,
-  offset: number,
-  takeSlot: () => Promise<Buffer>,
-  push: (piece: Omit<SharedPiece, 'users'>) => void,
-): Promise<number> {
+async function readPiece(reading: PieceReading): Promise<number> {
+  const { filler, offset, verifies, takeSlot, push } = reading
   const skipped = filler.takeZeros(Number.MAX_SAFE_INTEGER)
   const zeros = wholeGrains(skipped)
   if (zeros > 0) push({ offset, bytes: zeros, slot: null, split: { data: [], zeros: [] } })
@@ -197,7 +205,7 @@ async function readPiece(
   const bytes = rest + (await filler.fill(slot.subarray(rest, room)))
   if (bytes > 0) {
     slot.fill(0, bytes)
-    push({ offset: at, bytes, slot, split: splitPiece(slot, bytes) })
+    push({ offset: at, bytes, slot, split: splitPiece(slot, bytes, verifies) })
   }
   return zeros + bytes
 }

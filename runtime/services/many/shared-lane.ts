@@ -1,5 +1,5 @@
 /** One disk's way through an image that several disks share. */
-import { crc32 } from 'node:zlib'
+import { sumUp } from '../flash/checksum.ts'
 import type { Blocks } from '../image/blocks.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import {
@@ -208,13 +208,13 @@ async function writePart(part: Part, offset: number, writing: Writing) {
   const slot = piece.slot.subarray(from, from + roundUp(bytes, order.device.sectorBytes))
   const split = splitOf(part, order)
   for (const run of split?.zeros ?? []) await zeros.add(offset + run.offset, run.bytes)
-  const data = split?.data ?? [{ offset: 0, bytes: slot.length, crc32: null }]
+  const data = split?.data ?? [{ offset: 0, bytes: slot.length, checksum: null }]
   await order.slots.enter()
   order.tasks.launch(async () => {
     try {
       for (const extent of data) {
         const cut = slot.subarray(extent.offset, extent.offset + extent.bytes)
-        await recorder.write(cut, offset + extent.offset, () => extent.crc32 ?? crc32(cut))
+        await recorder.write(cut, offset + extent.offset, () => extent.checksum ?? sumUp(cut))
       }
     } finally {
       order.slots.leave()

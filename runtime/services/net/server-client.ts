@@ -21,6 +21,8 @@ export interface ServerClient {
   sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery>
   /** The plan as it came; anything at all. */
   fetchPlan(time?: RetryTime): Promise<Result<unknown, Rejection>>
+  /** Which first-boot template the machine has, and a token for it; 404: none. Anything at all. */
+  offerFirstBoot(): Promise<Result<unknown, Rejection>>
   /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
   fetchFirstBoot(token: string, time?: RetryTime): Promise<Result<unknown, Rejection>>
   sendProgress(report: ProgressPost): Promise<Delivery>
@@ -103,6 +105,7 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
       toDelivery(await insist(() => post('/inventory', body), time)),
     fetchPlan: (time = once) =>
       insist(() => ask(`/plan?features=${Object.values(FEATURES).join(',')}`), time),
+    offerFirstBoot: () => ask('/first-boot'),
     fetchFirstBoot: (given, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
     sendProgress: async (report) => toDelivery(await post('/progress', report)),

@@ -123,9 +123,7 @@ export function pressed(
   const move = MOVES[key]
   if (move !== undefined) return moved(menu, state, move, pageRows)
   if (key === 'escape') return escaped(state)
-  // In a filter it stands between words.
-  const ticks = menu.takesSeveral === true && key === 'space' && !state.line.startsWith('/')
-  return ticks ? ticked(menu, state) : null
+  return key === 'space' && canTick(menu, state) ? ticked(menu, state) : null
 }
 
 /** The mark goes to another row that can be chosen; what was typed goes, unless it is a filter. */
@@ -137,6 +135,10 @@ export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number
     state.marked === null ? startOf(free, move) : stepOf(free, state.marked, move, pageRows)
   return { ...cleared(state), line, at: line.length, marked: marked ?? state.marked }
 }
+
+/** Between the words of a filter, between numbers and in what marks no row it is a blank. */
+const canTick = ({ takesSeveral }: Menu, { line, marked }: MenuState): boolean =>
+  takesSeveral === true && (line === '' || (marked !== null && !line.startsWith('/')))
 
 /** Ticks the marked row or takes its tick away; where none is marked, the first that can be chosen. */
 function ticked(menu: Menu, state: MenuState): MenuState {
@@ -178,11 +180,11 @@ export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, s
     : decideChoice(menu, text, state.marked)
 }
 
-/** What is ticked and what was typed; else the marked row. */
+/** What is ticked, and what was typed or found besides; else the marked row. */
 function decideSeveral(menu: Menu, text: string, state: MenuState): Result<MenuAnswer, string> {
-  const numbers = /^\d{1,6}(?:[ ,]+\d{1,6})*$/.test(text) ? text.split(/[ ,]+/) : []
-  const named = [...state.ticked, ...numbers.map((number) => Number(number) - 1)]
-  const isUnclear = text !== '' && !text.startsWith('/') && numbers.length === 0
+  const added = listTyped(text, state.marked)
+  const named = [...state.ticked, ...added]
+  const isUnclear = text !== '' && added.length === 0
   if (isUnclear || named.length === 0) return several(decideChoice(menu, text, state.marked))
   const indexes = [...new Set(named)].toSorted((one, other) => one - other)
   for (const index of indexes) {
@@ -190,6 +192,13 @@ function decideSeveral(menu: Menu, text: string, state: MenuState): Result<MenuA
     if (!row.ok) return row
   }
   return accept({ kind: 'rows', indexes })
+}
+
+/** The rows that a list of numbers names, or the one that a filter marks. */
+function listTyped(text: string, marked: number | null): readonly number[] {
+  if (text.startsWith('/')) return marked === null ? [] : [marked]
+  const isList = /^\d{1,6}(?:[ ,]+\d{1,6})*$/.test(text)
+  return isList ? text.split(/[ ,]+/).map((number) => Number(number) - 1) : []
 }
 
 const several = (answer: Result<MenuAnswer, string>): Result<MenuAnswer, string> =>

@@ -40,7 +40,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
 
   /** `ipxe.efi`, which firmware asks for, is the newest iPXE of a release where there is no such file. */
   async function openAlias(alias: string): Promise<ServedFile | null> {
-    const name = bootFiles.alias?.(alias) ?? null
+    const name = (await bootFiles.alias?.(alias)) ?? null
     return name === null ? null : openServed(bootFiles.dir, name)
   }
 

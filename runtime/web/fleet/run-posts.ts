@@ -101,7 +101,7 @@ async function settle<M extends MachineBase>(
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {
-  const { mac, result, reason } = run
+  const { mac, result } = run
   const on = { actor: 'pxe-client', ip: contact.ip } as const
   const transition = (signal: Signal) =>
     fleet.update(mac, on, (before) => {
@@ -112,14 +112,21 @@ async function settle<M extends MachineBase>(
   if (update.isNew && result === null && run.mode === 'flash') {
     await transition({ kind: 'run-began' })
   }
+  // Each time: the server may have been killed between storing the run and the end of its order.
+  if (run.mode === 'capture') await endCapture(run, transition)
   if (!update.isTurn) return
   feed.announce({ topic: 'machine', mac })
   if (lost !== null) countRun(metrics, lost)
   await noteAll(listNotes({ run, lost, ...update }), { subject_id: mac, ...on })
   if (!update.hasEnded) return
   countRun(metrics, run)
-  if (run.mode === 'capture') return await endCapture(run, transition)
-  // `status` may never come; where it does, it is not recorded again.
+  if (run.mode !== 'capture') await endFlash(run, transition)
+}
+
+type Apply = (signal: Signal) => Eventual<unknown>
+
+/** `status` may never come; where it does, it is not recorded again. */
+async function endFlash({ result, reason }: Run, transition: Apply): Promise<void> {
   if (result === 'failed' || result === 'cancelled') {
     await transition({ kind: 'run-stopped', result, reason })
   }
@@ -128,7 +135,7 @@ async function settle<M extends MachineBase>(
 /** No other report follows: its last post is repeated until it is answered. */
 async function endCapture(
   { result, reason, started_at: startedAt }: Run,
-  transition: (signal: Signal) => Eventual<unknown>,
+  transition: Apply,
 ): Promise<void> {
   if (result === null || result === 'lost') return
   await transition({ kind: 'capture-ended', result, reason, startedAt })

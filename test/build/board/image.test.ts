@@ -38,7 +38,7 @@ function makeParts(folder: string) {
     put(`packages/usr/lib/raspi-firmware/${name}`)
   }
   const trees = [...PI_BOARDS.pi4, ...PI_BOARDS.pi5, 'bcm2837-rpi-3-b.dtb']
-  for (const name of trees) put(`tree/usr/lib/linux-image-1.2.3-arm64/broadcom/${name}`)
+  for (const name of trees) put(`tree/usr/lib/modules/1.2.3-arm64/dtb/broadcom/${name}`)
   for (const name of ['kernel', 'initrd', 'squashfs']) put(name)
   truncateSync(join(folder, 'squashfs'), 5 * MIB + 1)
 }

@@ -80,6 +80,7 @@ test('the file is read back, also that of a deployed server', () => {
     device: 'eth0',
     network: '10.1.0.0',
     port: 8123,
+    loader: 'ipxe',
   })
   const deployed = [
     'bind-dynamic',
@@ -87,9 +88,24 @@ test('the file is read back, also that of a deployed server', () => {
     'dhcp-range=192.168.1.0,proxy',
     'dhcp-boot=tag:ipxe,http://${next-server}:8080/pxe-bootstrap.ipxe',
   ].join('\n')
-  assert.equal(parseActivation(deployed), { device: 'enp1s0', network: '192.168.1.0', port: 8080 })
+  assert.equal(parseActivation(deployed), {
+    device: 'enp1s0',
+    network: '192.168.1.0',
+    port: 8080,
+    loader: 'ipxe',
+  })
   assert.is(parseActivation('interface=eth0\n#dhcp-range=192.168.1.0,proxy\n'), null)
   assert.is(parseActivation(''), null)
+})
+
+test('with the signed loaders, for UEFI machines alone', () => {
+  const request = { device: 'eth0', subnet: '10.1.0.0', port: '8080', loader: 'grub' } as const
+  const planned = planActivation(request, ADDRESSES)
+  const text = planned.ok ? renderActivation(planned.value) : ''
+  assert.match(text, 'x86PC,"flasher",undionly.kpxe,')
+  assert.match(text, 'X86-64_EFI,"flasher",shimx64.efi,')
+  assert.match(text, 'dhcp-boot=tag:ipxe,http://10.1.2.3:8080/pxe-bootstrap.ipxe')
+  assert.is(parseActivation(text)?.loader, 'grub')
 })
 
 test('a network in one word', () => {

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Partition } from '../../../runtime/core/disk/partitions.ts'
-import { decideSeedPlace } from '../../../runtime/core/first-boot/place.ts'
+import { decideSeedPlace, planSeed } from '../../../runtime/core/first-boot/place.ts'
 
 const test = suite('the place of a first-boot configuration')
 const MIB = 2 ** 20
@@ -80,6 +80,34 @@ test('a text that the image does not read is refused', () => {
     ok: false,
     refusal: 'it cannot be rendered for cloud-init: only for Ignition',
   })
+})
+
+/** An MBR with partitions, each a type, a first sector and a number of sectors. */
+function makeHead(...entries: readonly (readonly [number, number, number])[]): Buffer {
+  const head = Buffer.alloc(MIB)
+  head.writeUInt16LE(0xaa55, 510)
+  for (const [index, [type, from, sectors]] of entries.entries()) {
+    const at = 446 + index * 16
+    head[at + 4] = type
+    head.writeUInt32LE(from, at + 8)
+    head.writeUInt32LE(sectors, at + 12)
+  }
+  return head
+}
+
+test('a CIDATA in what is held back to the end is refused while it can still be seen', () => {
+  const plan = (head: Buffer) => planSeed(head, { ...HELD, sectorBytes: 512 }, BOTH)
+  const refusal = (head: Buffer) => {
+    const planned = plan(head)
+    return planned.ok ? '' : planned.refusal
+  }
+  const root = [0x83, 2048, 20_480] as const
+  const head = makeHead([0x0e, 64, 1024], root)
+  assert.ok(plan(head).ok)
+  head.write('CIDATA     FAT16   ', 64 * 512 + 43, 'latin1')
+  assert.match(refusal(head), /a partition labelled CIDATA/)
+  const late = makeHead(root, [0x0e, HELD.tailStart / 512 + 1, 64])
+  assert.match(refusal(late), /^partition 2 begins in the last MiB of the disk, where it cannot be/)
 })
 
 test.run()

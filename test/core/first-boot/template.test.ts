@@ -203,4 +203,63 @@ rendering('is a YAML document of one object, whatever a person called the machin
   )
 })
 
+/** Mostly plain, now and then with what means something to a shell, YAML, JSON or our own placeholders. */
+const VALUE = fc
+  .tuple(
+    fc.constantFrom('a', 'b7', 'Z', ''),
+    fc.string({
+      unit: fc.oneof(
+        { weight: 20, arbitrary: fc.constantFrom(...'a1-_.') },
+        {
+          weight: 1,
+          arbitrary: fc.constantFrom(
+            ...' {}\\"\'\n\t:#%$`&;|<>',
+            'é',
+            '\u0085',
+            '\u2028',
+            '{{name}}',
+          ),
+        },
+      ),
+      minLength: 1,
+      maxLength: 8,
+    }),
+  )
+  .map(([first, rest]) => first + rest)
+
+rendering('has as many lines, commands and fields as its template, whatever the values are', () => {
+  let accepted = 0
+  fc.assert(
+    fc.property(
+      fc.oneof(VALUE, fc.constant('web-1')),
+      VALUE,
+      VALUE,
+      VALUE,
+      (name, serial, label, command) => {
+        const parsed = parseTemplate({
+          hostname: '{{name}}',
+          commands: [`x ${command.replaceAll(/[{}\\]/g, '')} {{serial}}`, 'true'],
+          network: 'version: 2 # {{label.rack}}',
+        })
+        if (!parsed.ok) return
+        const subject = { ...SUBJECT, name, serial, labels: [`rack-${label}`] }
+        const made = renderFirstBoot(parsed.value, subject, OPTIONS)
+        if (!made.ok) return
+        accepted += 1
+        const { 'user-data': userData, ...seed } = made.value.cloudInit ?? SEEDLESS
+        const config = JSON.parse(userData.slice('#cloud-config\n'.length))
+        assert.equal([config.hostname, config.runcmd.length], [name, 2])
+        assert.match(config.runcmd[0], serial)
+        assert.is(seed['meta-data'].split('\n').length, 3)
+        assert.match(seed['network-config'] ?? '', /^version: 2 # [^\p{Cc}\u2028]*\n$/u)
+        if (made.value.ignition !== null) JSON.parse(made.value.ignition)
+      },
+    ),
+    { numRuns: 1000 },
+  )
+  assert.ok(accepted > 100, `${accepted} of 1000`)
+})
+
+const SEEDLESS = { 'user-data': '', 'meta-data': '', 'network-config': null }
+
 rendering.run()

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { WriteProgress } from '../../../runtime/core/flash/flash.ts'
-import { renderPhase } from '../../../runtime/core/flash/progress-text.ts'
+import { renderPhase, renderWhole } from '../../../runtime/core/flash/progress-text.ts'
 
 const test = suite('progress in words')
 
@@ -23,6 +23,19 @@ test('where less is read back than was written, it says of what', () => {
     `${all}, samples of its zeros`,
   )
   assert.is(renderPhase(at('verify', 0, 409), null), all)
+})
+
+test('why all is written where only what differs should be', () => {
+  const first = at('write', 0, 671)
+  assert.is(renderPhase({ ...first, delta: 'compared' }, null), 'writing what differs')
+  assert.match(
+    renderPhase({ ...first, delta: 'mostly-different' }, null),
+    /whole image, as the disk holds something else/,
+  )
+  assert.is(renderWhole({}), null)
+  assert.is(renderWhole({ delta: 'compared' }), null)
+  assert.match(renderWhole({ delta: 'no-index' }) ?? '', /All of it was written: .*no index/)
+  assert.match(renderWhole({ delta: 'untrusted' }) ?? '', /digest of the image's index/)
 })
 
 test.run()

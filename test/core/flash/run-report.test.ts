@@ -110,6 +110,18 @@ test('each event that says something new is a report that the server takes', () 
   assert.equal([end.phase, end.reason?.length, end.mode], ['failed', 500, 'flash'])
 })
 
+test('what became of a comparison is reported when it is known, and again at the end', () => {
+  const before = startReport(FACTS)
+  const delta = 'mostly-different'
+  const first = nextReport(before, Object.assign(writing('write', 0), { delta }))
+  assert.is(first?.delta, delta)
+  assert.not.ok('delta' in (nextReport(before, writing('write', 0)) ?? {}))
+  const done = { kind: 'done', bytesWritten: 200, bytesKept: 0, verified: true } as const
+  assert.is(endReport(FACTS, before, { ...done, delta }).delta, delta)
+  assert.not.ok('delta' in endReport(FACTS, before, { ...done, delta: null }))
+  assert.is(ProgressSchema.parse({ ...first, delta: 'something new' }).delta, null)
+})
+
 test('milestones are quarters, each of them once', () => {
   const seen: (string | null)[] = []
   let last = startReport(FACTS)

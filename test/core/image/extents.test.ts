@@ -91,14 +91,14 @@ test('the log gives back what it was given, however much', () => {
   fc.assert(
     fc.property(fc.array(entry, { maxLength: 3000, size: 'max' }), (entries) => {
       const log = createExtentLog()
-      for (const [offset, bytes, crc32] of entries) log.add(offset, bytes, crc32)
+      for (const [offset, bytes, checksum] of entries) log.add(offset, bytes, checksum)
       assert.is(log.count, entries.length)
       assert.is(
         log.totalBytes,
         entries.reduce((sum, [, bytes]) => sum + bytes, 0),
       )
-      for (const [n, [offset, bytes, crc32]] of entries.entries()) {
-        assert.equal(log.at(n), { offset, bytes, crc32 })
+      for (const [n, [offset, bytes, checksum]] of entries.entries()) {
+        assert.equal(log.at(n), { offset, bytes, checksum })
       }
     }),
     { numRuns: 20 },

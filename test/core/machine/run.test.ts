@@ -139,6 +139,14 @@ test('what ended stays ended', () => {
   }
 })
 
+test('what became of a comparison is kept, whichever post said it', () => {
+  const delta = 'mostly-different'
+  assert.is(play(begin(), post({ delta }), post({ bytes_written: 9 })).delta, delta)
+  const done = endRun(begin(), 'done', null, at(9))
+  assert.is(done.delta, null)
+  assert.is(nextRun(done, post({ phase: 'done', delta }), at(10)).delta, delta)
+})
+
 test('the last figures count even when the end was known before', () => {
   const done = endRun(play(begin(), post({ bytes_written: 4 })), 'done', null, at(9))
   const told = nextRun(done, post({ phase: 'done', bytes_written: 9, verified: true }), at(10))

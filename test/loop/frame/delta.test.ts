@@ -8,6 +8,7 @@ import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
 import { createLoop, type Loop } from '../../support/disk/loop.ts'
 import { packBuffer, type PackedImage } from '../../support/disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
+import { runFlasher } from '../../support/terminal/flasher.ts'
 import { assertSame, flash, makeStale, readDisk } from '../../support/disk/writer.ts'
 
 const test = suite('delta')
@@ -50,6 +51,7 @@ function summarize(events: readonly FlashEvent[]) {
   const writes = events.flatMap((one) =>
     one.event === 'writing' && one.phase === 'write' ? [one] : [],
   )
+  assert.is(writes.at(-1)?.delta, writes[0]?.delta)
   return {
     delta: writes[0]?.delta,
     kept: writes.at(-1)?.bytes_kept,
@@ -123,6 +125,30 @@ test('without an index, or without trust in it, the whole image is written, and 
   const found = await deltaTo(loop, plain)
   assert.equal([found.delta, found.kept], ['no-index', undefined])
   assertSame((await readDisk(loop.device)).subarray(0, IMAGE.length), IMAGE)
+})
+
+test('an image that begins with zeros onto a disk that holds something else: known at the end', async () => {
+  const zeros = Buffer.concat([Buffer.alloc(2 * FRAME), makeNoise(3 * FRAME, 8)])
+  await using loop = await createLoop({ megabytes: 32 })
+  await makeStale(loop.device)
+  await using server = await serve(await packBuffer(zeros))
+  await using source = await sources.open(server.url)
+  const events = await flash({ source, device: loop.device, delta: true })
+  const writes = events.flatMap((one) => (one.event === 'writing' ? [one] : []))
+  const last = writes.findLast(({ phase }) => phase === 'write')
+  assert.equal([last?.delta, last?.bytes_kept], ['mostly-different', 0])
+})
+
+test('the document and the last line of the command say what became of it', async () => {
+  await using loop = await createLoop({ megabytes: 48 })
+  await using server = await serve(PACKED)
+  const argv = ['flash', '--image', server.url, '--target', loop.device, '--delta', '--yes']
+  const first = await runFlasher(argv)
+  assert.match(first.stdout, /All of it was written: the disk held something else\./)
+  const second = await runFlasher([...argv, '--json'])
+  assert.match(second.stdout, /"delta": "compared"/)
+  const plain = await runFlasher([...argv, '--json', '--sha256', PACKED.sha256])
+  assert.match(plain.stdout, /"delta": "untrusted"/)
 })
 
 test.run()

@@ -5,13 +5,12 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createSources } from '../../../runtime/services/image/sources.ts'
-import { faultOf } from '../../support/collect.ts'
 import { seekable } from '../../support/disk/compressed.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { packBuffer } from '../../support/disk/packed-image.ts'
+import { flashRefused } from '../../support/disk/refused-flash.ts'
 import {
-  assertBlank,
   assertSame,
   expectedDisk,
   flash,
@@ -48,13 +47,8 @@ async function flashFrom(location: string, more: More = {}, image = IMAGE) {
 }
 
 async function refusedFrom(location: string, more: More = {}) {
-  await using loop = await createLoop({ megabytes: 32 })
-  const stale = await makeStale(loop.device)
   await using source = await sources.open(location)
-  const fault = await faultOf(() => flash({ source, device: loop.device, ...more }))
-  const isUntouched = (await readDisk(loop.device)).equals(stale)
-  if (!isUntouched) await assertBlank(loop.device)
-  return { fault, isUntouched }
+  return await flashRefused(32, { source, ...more })
 }
 
 function writeTemporary(file: Buffer) {

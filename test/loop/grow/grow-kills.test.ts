@@ -44,7 +44,10 @@ async function untilDetached(device: string) {
   }
 }
 
-test('SIGKILL at 24 moments, most of them in the growth; then a whole flash', async () => {
+/** FLASHER_TEST_KILLS=100 for a thorough run. */
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 24)
+
+test(`SIGKILL at ${KILLS} moments, most of them in the growth; then a whole flash`, async () => {
   await using image = await makeGrowingImage('ext4')
   const bytes = await readFile(image.path)
   await using disk = await createFaultyDisk({ nbdkit: SLOW_DISK })
@@ -58,7 +61,7 @@ test('SIGKILL at 24 moments, most of them in the growth; then a whole flash', as
   }
   const lasts = await flashWhole()
   const random = createRandom(21)
-  for (let n = 0; n < 24; n += 1) {
+  for (let n = 0; n < KILLS; n += 1) {
     const share = n % 3 === 0 ? random() : 0.4 + 0.6 * random()
     const { child, ended } = await start(bytes, device)
     await sleep(share * lasts)

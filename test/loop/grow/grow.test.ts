@@ -61,8 +61,14 @@ test('an MBR grows as well, also unverified', async () => {
     before: 'start=2048,size=2048,type=c',
   })
   await using loop = await createLoop({ megabytes: 64 })
-  const { code, stderr } = await grow(image, loop.device, '--yes', '--no-verify')
+  const { code, stderr, stdout } = await grow(image, loop.device, '--yes', '--no-verify')
   assert.is(code, 0, stderr)
+  assert.match(stdout, /^Grow +the last partition and its file system fill the disk$/m)
+  // It has no backup that could be moved, and nobody says so.
+  assert.not.match(stdout + stderr, /GPT/i)
+  const both = await grow(image, loop.device, '--yes', '--fix-gpt')
+  assert.is(both.code, 0, both.stderr)
+  assert.not.match(both.stdout + both.stderr, /GPT/i)
   assert.is(await readLastPartition(loop.device), 61 * MIB)
   assert.is(await readSize(loop.device, 'ext4'), 61 * MIB)
   await checkFileSystem(loop.device, 'ext4')
@@ -124,6 +130,19 @@ test('what cannot be looked into before is refused once it is written, and the d
   assert.is(piped.code, 1)
   assert.match(piped.stderr, 'holds no file system that is known')
   await assertBlank(device)
+})
+
+test('a btrfs grows on several disks at once, though they all have its UUID', async () => {
+  await using image = await makeGrowingImage('btrfs')
+  const sizeBytes = image.bytes + 301 * MIB
+  await using one = await createLoop({ sizeBytes })
+  await using other = await createLoop({ sizeBytes })
+  const { code, stderr } = await grow(image, one.device, '--target', other.device, '--yes')
+  assert.is(code, 0, stderr)
+  for (const { device } of [one, other]) {
+    assert.ok((await readSize(device, 'btrfs')) > image.bytes)
+    await checkFileSystem(device, 'btrfs')
+  }
 })
 
 test('a damaged file system is no reason to leave half a system', async () => {

@@ -36,7 +36,10 @@ async function start(devices: readonly string[]) {
   return flash
 }
 
-test('SIGKILL at 24 moments; then a whole flash', async () => {
+/** FLASHER_TEST_KILLS=100 for a thorough run. */
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 24)
+
+test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
   await using one = await createFaultyDisk({ nbdkit: slow(8) })
   await using two = await createFaultyDisk({ nbdkit: slow(14) })
   const devices = [one.device, two.device]
@@ -51,7 +54,7 @@ test('SIGKILL at 24 moments; then a whole flash', async () => {
   }
   const lasts = await flashWhole()
   const random = createRandom(31)
-  for (let n = 0; n < 24; n += 1) {
+  for (let n = 0; n < KILLS; n += 1) {
     if (n % 4 === 0) for (const device of devices) await makeStale(device)
     const before = await Promise.all(devices.map((device) => readDisk(device)))
     const share = n % 2 === 0 ? random() : 0.6 + 0.45 * random()

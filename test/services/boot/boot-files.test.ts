@@ -181,14 +181,14 @@ test('a record that was tampered with counts as none', async () => {
 test('ipxe.efi stands for the newest iPXE of a release', async () => {
   await using folder = await makeBootFolder()
   await using files = await folder.open()
-  assert.is(files.alias?.('ipxe.efi'), null)
+  assert.is(await files.alias?.('ipxe.efi'), null)
   await folder.put('flasher-ipxe-x86_64-v1.9.0.efi', 'x')
   await folder.put('flasher-ipxe-x86_64-v1.10.0.efi', 'x')
   await folder.put('flasher-ipxe-arm64-v1.2.0.efi', 'x')
   await files.look()
-  assert.is(files.alias?.('ipxe.efi'), 'flasher-ipxe-x86_64-v1.10.0.efi')
-  assert.is(files.alias?.('ipxe-arm64.efi'), 'flasher-ipxe-arm64-v1.2.0.efi')
-  assert.is(files.alias?.('constructor'), null)
+  assert.is(await files.alias?.('ipxe.efi'), 'flasher-ipxe-x86_64-v1.10.0.efi')
+  assert.is(await files.alias?.('ipxe-arm64.efi'), 'flasher-ipxe-arm64-v1.2.0.efi')
+  assert.is(await files.alias?.('constructor'), null)
 })
 
 test('the names of shim and GRUB stand for the newest of a release', async () => {

@@ -34,7 +34,7 @@ test('the newest set of each architecture and the iPXE are copied, and active at
   await using files = await folder.open({ dir: to })
   const { x86_64, arm64 } = files.active()
   assert.equal([x86_64?.version, arm64?.version], ['1.2.0', '1.1.0'])
-  assert.is(files.alias?.('ipxe.efi'), 'flasher-ipxe-x86_64-v1.2.0.efi')
+  assert.is(await files.alias?.('ipxe.efi'), 'flasher-ipxe-x86_64-v1.2.0.efi')
   assert.is((await readdir(to)).length, 9)
 })
 

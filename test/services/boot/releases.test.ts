@@ -27,7 +27,7 @@ async function fetchOnce(options: SiteOptions, tag?: string) {
     job,
     site,
     active: fixture.bootFiles.active().x86_64,
-    alias: fixture.bootFiles.alias?.('ipxe.efi'),
+    alias: await fixture.bootFiles.alias?.('ipxe.efi'),
     names: await folder.names(),
     kinds: await fixture.kinds(),
     seen: site.seen.map(({ url }) => url),

@@ -21,6 +21,7 @@ import { createImages } from '../../../runtime/services/image/images.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import type { Source } from '../../../runtime/services/image/source.ts'
 import { ownFeed } from '../../../runtime/services/flash/image-feed.ts'
+import type { BeforeEnds } from '../../../runtime/services/flash/seed-writer.ts'
 import { writeImage } from '../../../runtime/services/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
@@ -35,6 +36,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly format?: ImageFormat
   readonly signal?: AbortSignal
   readonly mirrors?: readonly Source[]
+  readonly beforeEnds?: BeforeEnds
   /** Called with each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
@@ -60,10 +62,13 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 
 /** Plans and flashes, and tells each event as it comes. */
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
-  const { source, signal = new AbortController().signal, mirrors = [] } = order
+  const { source, signal = new AbortController().signal, mirrors = [], beforeEnds = null } = order
   const planned = await plan(order)
   const feed = ownFeed(decoders, planned, source, mirrors)
-  yield* writeImage({ shell, env: process.env, disks }, planned, feed, { signal })
+  yield* writeImage({ shell, env: process.env, disks }, planned, feed, {
+    signal,
+    beforeEnds,
+  })
 }
 
 /** The events of a flash that succeeds; a failed one throws. */

@@ -122,7 +122,7 @@ export async function login(qemu: Qemu, password: string): Promise<void> {
 export async function runAsRoot(qemu: Qemu, password: string, command: string): Promise<string> {
   // Not in the echo of the line itself.
   qemu.send(`echo '${password}' | sudo -S -p '' sh -c '${command}'; echo en""ded $?\r`)
-  const said = await qemu.waitFor(/ended \d+/, 5 * MINUTE)
+  const said = await qemu.waitFor(/ended \d+/, 15 * MINUTE)
   assert.match(said, /ended 0/, said)
   return said
 }

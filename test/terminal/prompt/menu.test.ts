@@ -133,6 +133,13 @@ test('several rows: ticked with the space bar, or typed with blanks or commas be
   // Escape takes the line away first, then the ticks.
   assert.equal(press(['escape'], type(many, '/sam', two)).ticked, [2])
   assert.equal(press(['escape', 'escape'], type(many, '/sam', two)), UNTOUCHED)
+  // A filter adds what it marks to the ticks, or is refused.
+  assert.equal(found(type(many, '/nvme', two)), rows(2, 4))
+  assert.match(String(found(type(many, '/floppy', two))), /floppy/)
+  // In a list of numbers, and in what marks no row, the space bar types a blank and ticks nothing.
+  for (const line of ['2,', '2 5', '12', 'x', '2;']) {
+    assert.is(pressed(many, type(many, line), 'space', 2), null, line)
+  }
   // In a filter, and where one row is asked for, it is a character.
   assert.is(pressed(many, type(many, '/sam'), 'space', 2), null)
   assert.is(pressed(MENU, UNTOUCHED, 'space', 2), null)

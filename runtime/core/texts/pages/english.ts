@@ -1,4 +1,14 @@
 /** The texts of the pages in English, by area: the frame, each page, and what several of them show. */
+/** The same before and after it was done. */
+const SET_NETWORK_BOOT = {
+  one: 'Set the network boot of {count} machine',
+  other: 'Set the network boot of {count} machines',
+} as const
+const SET_TEMPLATE = {
+  one: 'Set the first-boot template of {count} machine',
+  other: 'Set the first-boot template of {count} machines',
+} as const
+
 export const ENGLISH = {
   /** What stands around and between the pages: navigation, search, tables, login, errors. */
   frame: {
@@ -871,6 +881,9 @@ export const ENGLISH = {
       option: '{name} ({networks})',
       subnetExample: 'a.b.c.d or a.b.c.d/nn',
       subnetHint: 'Empty: the network of the interface.',
+      secureBoot: 'Secure Boot',
+      secureBootHint:
+        'UEFI machines load shimx64.efi and the signed GRUB instead of ipxe.efi. BIOS machines load iPXE as before.',
       invalid: 'PXE was not activated: {reason}.',
       notActivated: 'PXE was not activated: {reason}',
       notDeactivated: 'PXE was not deactivated: {reason}',
@@ -1028,26 +1041,14 @@ export const ENGLISH = {
         mode: {
           menu: 'Set network boot…',
           title: 'Set network boot',
-          before: {
-            one: 'Set the network boot of {count} machine',
-            other: 'Set the network boot of {count} machines',
-          },
-          after: {
-            one: 'Set the network boot of {count} machine',
-            other: 'Set the network boot of {count} machines',
-          },
+          before: SET_NETWORK_BOOT,
+          after: SET_NETWORK_BOOT,
         },
         'first-boot': {
           menu: 'Set first-boot template…',
           title: 'Set first-boot template',
-          before: {
-            one: 'Set the first-boot template of {count} machine',
-            other: 'Set the first-boot template of {count} machines',
-          },
-          after: {
-            one: 'Set the first-boot template of {count} machine',
-            other: 'Set the first-boot template of {count} machines',
-          },
+          before: SET_TEMPLATE,
+          after: SET_TEMPLATE,
         },
         label: {
           menu: 'Label…',
@@ -1452,6 +1453,13 @@ export const ENGLISH = {
         written: 'Written',
         captured: 'Captured',
         kept: 'Already on the disk',
+        delta: 'Only what differs',
+        deltaStates: {
+          compared: 'yes',
+          'mostly-different': 'no, the disk held something else',
+          'no-index': 'no, the image has no index',
+          untrusted: "no, the digest of the image's index is not known",
+        },
         rate: 'Rate',
         bottleneck: 'Bottleneck',
         verified: 'Verified',

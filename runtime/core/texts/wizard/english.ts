@@ -88,6 +88,8 @@ export const ENGLISH = {
     refresh: 'refresh',
     leave: 'leave it as it is',
     flash: 'ERASE AND FLASH',
+    withTemplate: 'with template',
+    withoutTemplate: 'without template',
     quit: 'quit',
   },
   help: {
@@ -141,6 +143,7 @@ export const ENGLISH = {
       b: 'back to the step before',
       r: 'look again at files, catalog or disks',
       y: 'erase the disk and flash it, at once',
+      t: 'write the first-boot template with the image, or not',
       q: 'quit; nothing more is written',
     },
     more: 'Any key: more help.',
@@ -238,6 +241,9 @@ export const ENGLISH = {
       other: 'Everything on these {count} disks will be lost:',
     },
     nothingFound: 'no partitions or file systems found',
+    withTemplate: 'The first-boot template {name} is written with the image.',
+    withoutTemplate: 'The first-boot template {name} is not written.',
+    templateForOne: 'No first-boot template: it is only written where one disk is flashed.',
     more: { one: 'and {count} more', other: 'and {count} more' },
   },
   flashing: {
@@ -250,6 +256,13 @@ export const ENGLISH = {
     preparing: 'preparing the disk ...',
     firstBoot: 'writing the first-boot configuration ...',
     writing: 'writing',
+    /** Where only what differs from the disk shall be written. */
+    delta: {
+      compared: 'writing what differs',
+      'mostly-different': 'writing the whole image, as the disk holds something else',
+      'no-index': 'writing the whole image, as it has no index',
+      untrusted: 'writing the whole image, as the digest of its index is not known',
+    },
     readingBack: 'reading back what was written',
     readingBackSamples: 'reading back what was written, samples of its zeros',
     growing: 'growing the last partition and its file system ...',
@@ -311,6 +324,12 @@ export const ENGLISH = {
     allVerified: 'Done and verified: {disks}.',
     allNotVerified: 'Done, not verified: {disks}.',
     kept: '{size} of it was already on the disk.',
+    /** Why not only what differs was written. */
+    whole: {
+      'mostly-different': 'All of it was written: the disk held something else.',
+      'no-index': 'All of it was written: the image has no index to compare the disk with.',
+      untrusted: "All of it was written: the digest of the image's index is not known.",
+    },
     checksumMatches: 'The checksum of the image matches.',
   },
   /** What a machine says that its server drives. */
@@ -339,6 +358,7 @@ export const ENGLISH = {
     captureFailed: 'The capture that the server requested failed: {reason}.',
     noFirstBoot: 'The server did not provide the first-boot configuration: {reason}.',
     wrongFirstBoot: 'it cannot be read',
+    noTemplate: 'No first-boot template: {reason}.',
     namelessImage: 'image',
     flashCancelled: 'The flash that the server requested was cancelled.',
     flashFailed: 'The flash that the server requested failed: {reason}.',

@@ -1,8 +1,18 @@
-/** `POST /pxe/{mac}/first-boot`: hands a live system the first-boot configuration of its plan, once. */
+/** `/pxe/{mac}/first-boot`: offers a live system the first-boot configuration of its machine, and hands it out once. */
 import type { H3Event } from 'h3'
-import { DocumentSchema, renderDocument, TicketSchema } from '../../../core/first-boot/document.ts'
-import { subjectOf } from '../../../core/first-boot/obstacle.ts'
-import { parseSeedToken, SEED_TOKEN_REFUSALS } from '../../../core/first-boot/seed-token.ts'
+import {
+  DocumentSchema,
+  OfferSchema,
+  renderDocument,
+  TicketSchema,
+} from '../../../core/first-boot/document.ts'
+import { findTemplateObstacle, subjectOf } from '../../../core/first-boot/obstacle.ts'
+import {
+  decideIssue,
+  parseSeedToken,
+  renderSeedToken,
+  SEED_TOKEN_REFUSALS,
+} from '../../../core/first-boot/seed-token.ts'
 import { renderFirstBoot } from '../../../core/first-boot/seed.ts'
 import { hasSecrets } from '../../../core/first-boot/template.ts'
 import type { Secret } from '../../../services/access/secret.ts'
@@ -19,8 +29,8 @@ import { findMachine, readSerial, templateRoutes } from './first-boot.ts'
 
 interface SeedDependencies {
   readonly templates: Templates
-  /** Verifies the tokens of plans. */
-  readonly bootKey: Pick<Secret, 'verify'>
+  /** Of the one-time tokens. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   settings(): { readonly tokens: TokenPolicy }
 }
 
@@ -30,6 +40,17 @@ const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = requir
 
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
   ...templateRoutes(site, given),
+  {
+    method: 'GET',
+    path: '/pxe/:mac/first-boot',
+    access: 'open',
+    doc: {
+      summary: 'The name of the first-boot template, and a token for it: for a flash by hand',
+      answers: { 200: renderSchema(OfferSchema, 'output') },
+      refuses: [401, 409],
+    },
+    handle: (event) => offer(site, given, event),
+  },
   {
     method: 'POST',
     path: '/pxe/:mac/first-boot',
@@ -44,6 +65,31 @@ export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): r
     handle: (event, body) => fetchOnce(site, given, event, body),
   },
 ]
+
+/** For a flash that no plan names: a person at the machine chose image and disk. Nothing is recorded. */
+async function offer(
+  site: Site<Machine>,
+  { templates, bootKey, settings }: SeedDependencies,
+  event: H3Event,
+): Promise<unknown> {
+  const mac = readMac(event)
+  const contact = site.contact(event)
+  await site.admitMachine(mac, 'plan', contact)
+  const machine = findMachine(site, mac)
+  const { first_boot: template, first_boot_taken_at: takenAt } = machine
+  if (template === null) throw refuse(404, `${mac} has no first-boot template`)
+  if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NOT_LIVE)
+  const obstacle = findTemplateObstacle(machine, {
+    findTemplate: (name) => templates.find(name)?.template ?? null,
+    tokens: settings().tokens,
+    features: { firstBoot: true },
+  })
+  if (obstacle !== null) throw refuse(409, obstacle)
+  const token = renderSeedToken(mac, decideIssue(takenAt, contact.now), bootKey.sign)
+  return json({ template, token }, 200, NO_STORE)
+}
+
+const NOT_LIVE = 'The machine is set to boot its own disk.'
 
 /** The token is used up in the transaction that stores when it was made. */
 async function fetchOnce(

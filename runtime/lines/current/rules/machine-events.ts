@@ -26,9 +26,9 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
 })
 
 const OFFER_TEXTS = {
-  'to-disk': 'is sent to its own disk',
-  'to-live': 'is sent to the live system',
-  'to-wait': 'has to wait',
+  'to-disk': 'boots its own disk',
+  'to-live': 'boots the live system',
+  'to-wait': 'waits',
 } as const
 
 /** `isRepeat`: the same was offered in this boot already. */
@@ -49,7 +49,7 @@ export function noteScript(
   if (!alarms) return isRepeat ? [] : [offered]
   const loop = {
     kind: 'netboot.loop.suspected',
-    summary: `${mac} was sent to the live system ${cycle.offers} times and never finished`,
+    summary: `${mac} booted the live system ${cycle.offers} times and never finished`,
     details: { boot_mode, offers: cycle.offers, half_written: rule === 'loop-to-person' },
   }
   return [offered, loop]

@@ -48,7 +48,6 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
 async function flash(state: State, context: WizardContext): Promise<Step> {
   const choices = choiceOf(state)
   if (choices === null) return { step: 'back' }
-  const { runFlash } = await import('./screens/flashing.ts')
-  const flashed = await runFlash(state, choices, await context.loadHooks(), context)
-  return { step: 'ended', ...flashed }
+  const { runChosen } = await import('./screens/flashing.ts')
+  return { step: 'ended', ...(await runChosen(state, choices, context)) }
 }

@@ -1,27 +1,32 @@
 /** Says what a flash has written, for people and as fields of a document. */
 import type { FlashOutcome } from '../../../core/flash/outcome.ts'
+import { renderWhole } from '../../../core/flash/progress-text.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import type { Fields } from '../rules/envelope.ts'
 
 type Done = Extract<FlashOutcome, { kind: 'done' }>
 
-export function renderDone({ plan, bytesWritten, bytesKept, seconds, verified }: Done): string {
+export function renderDone(done: Done): string {
+  const { plan, bytesWritten, bytesKept, seconds, verified } = done
   const readBack = verified ? 'verified' : 'not verified'
+  const why = renderWhole(done)
   const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
-  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}\n`
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}${why === null ? '' : ` ${why}`}\n`
 }
 
 export const resultFields = ({
   plan,
   bytesWritten,
   bytesKept = null,
+  delta = null,
   seconds,
   verified,
 }: Done): Fields => ({
   result: {
     bytes_written: bytesWritten,
     ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
+    ...(delta === null ? {} : { delta }),
     seconds: Math.round(seconds * 1000) / 1000,
     verified,
     sha256: plan.sha256,

@@ -11,7 +11,7 @@ import type { Result } from '../../../core/foundation/result.ts'
 import { seeOther } from '../../../web/http/answers.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { badge, banner, card, factList } from '../../../web/ui/elements.ts'
-import { postButton, selectField, textField } from '../../../web/ui/fields.ts'
+import { checkField, postButton, selectField, textField } from '../../../web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../web/ui/html.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
 import { buttonRoute, formRoute } from '../../../web/ui/page-routes.ts'
@@ -87,6 +87,12 @@ function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | nu
       mono: true,
       hint: t.subnetHint,
     })}
+    ${checkField({
+      name: 'secure_boot',
+      label: t.secureBoot,
+      checked: active?.loader === 'grub',
+      hint: t.secureBootHint,
+    })}
     <button class="primary">${t.activate}</button>
   </form>`
 }
@@ -97,7 +103,9 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
   const port = pxe.port()
   const subnet = form.get('subnet')?.trim() || findSubnet(context, device)
   // The helper checks all of it again.
-  const planned = planActivation({ device, subnet, port: String(port) }, pxe.listAddresses())
+  const loader = form.has('secure_boot') ? 'grub' : 'ipxe'
+  const asked = { device, subnet, port: String(port), loader } as const
+  const planned = planActivation(asked, pxe.listAddresses())
   const obstacle = findObstacle(context)
   if (obstacle !== null) return goBack(context, event, PATH, obstacle)
   if (!planned.ok)
@@ -108,7 +116,7 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
       fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
     )
   const { network, prefix } = planned.value.target
-  const given = { device, subnet: `${network}/${prefix}`, port }
+  const given = { device, subnet: `${network}/${prefix}`, port, loader } as const
   return answer(context, event, await pxe.activate(given), {
     kind: 'netboot.pxe.activated',
     summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,

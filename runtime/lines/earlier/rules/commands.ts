@@ -165,7 +165,7 @@ const FLASH_FLAGS = [
   {
     name: 'grow',
     value: null,
-    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; includes --fix-gpt',
+    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; the backup of a GPT moves with them, as with --fix-gpt',
   },
   {
     name: 'provision',

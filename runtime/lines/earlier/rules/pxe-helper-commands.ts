@@ -16,7 +16,13 @@ const ACTIVATE = {
     },
     { value: { name: 'PORT', completes: 'nothing' }, help: 'where flasher-web listens' },
   ],
-  flags: [],
+  flags: [
+    {
+      name: 'secure-boot',
+      value: null,
+      help: 'UEFI machines load the signed shim and GRUB instead of iPXE',
+    },
+  ],
   examples: [
     {
       line: 'flasher-web-activate-pxe activate eth0 192.0.2.0/24 8080',

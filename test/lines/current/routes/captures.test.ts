@@ -3,6 +3,7 @@ import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { ProgressSchema } from '../../../../runtime/core/machine/run.ts'
 import { captureRoutes } from '../../../../runtime/lines/current/routes/captures.ts'
 import type { TokenPolicy } from '../../../../runtime/lines/current/rules/token.ts'
 import { makeCapture, openCaptureLab, SOURCE } from '../../../support/capture/uploads.ts'
@@ -151,6 +152,25 @@ test('a failure is reported once, and the machine follows its mode', async () =>
   const late = await site.report('cancelled')
   assert.is(late.status, 204)
   assert.is((await site.machine()).capture.result, null, 'the run of before is not this one')
+})
+
+test('an end that only the run kept is taken from the repeated post', async () => {
+  await using site = await open()
+  await site.order()
+  await site.boot()
+  await site.report('started')
+  const run = site.server.runs.find(MAC, RUN)
+  assert.ok(run)
+  // As far as a server gets that is killed between its two writes.
+  const figures = { bytes_read: 90, bytes_written: 90, total_bytes: 90, rate: null }
+  const post = ProgressSchema.parse({ run: RUN, phase: 'done', ...figures })
+  assert.ok((await site.server.runs.take(post, run)).ok)
+  assert.is((await site.machine()).capture.result, null)
+  for (let times = 0; times < 2; times += 1) {
+    assert.is((await site.report('done', figures)).status, 204)
+    assert.is((await site.machine()).capture.result, 'done')
+  }
+  assert.is((await site.kinds()).filter((kind) => kind === 'machine.captured').length, 1)
 })
 
 test('a machine that never reports is given up after some boots, with an event', async () => {

@@ -1,6 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '../../../../runtime/core/disk/disk.ts'
+import { planFlash, type FlashPlan } from '../../../../runtime/core/flash/flash.ts'
 import type { FlashOutcome } from '../../../../runtime/core/flash/outcome.ts'
 import { next } from '../../../../runtime/lines/earlier/tui/flow/flow.ts'
 import { listRows } from '../../../../runtime/lines/earlier/tui/flow/rows.ts'
@@ -92,32 +93,20 @@ const FAILED: FlashOutcome = {
   leaves: '/dev/sdb cannot boot.',
 }
 
+function planDebian(): FlashPlan {
+  const virtual = { kind: 'exact', bytes: 1 } as const
+  const planned = planFlash(
+    { name: 'debian.img', path: null, url: null, format: 'img', sizeBytes: 1, virtual },
+    { path: FREE.path, exists: true, device: FREE.device },
+    { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+  )
+  if (!planned.ok) throw new Error('this disk can be flashed')
+  return planned.value
+}
+
 const DONE: FlashOutcome = {
   kind: 'done',
-  plan: {
-    image: {
-      name: 'debian.img',
-      path: null,
-      url: null,
-      format: 'img',
-      sizeBytes: 1,
-      virtual: { kind: 'exact', bytes: 1 },
-    },
-    target: {
-      path: '/dev/sdb',
-      node: '/dev/sdb',
-      identity: FREE.device.identity,
-      sectorBytes: 512,
-      allowPartition: false,
-    },
-    zeros: 'write',
-    verify: 'data',
-    sha256: null,
-    fixGpt: false,
-    indexSha256: null,
-    delta: false,
-    grow: false,
-  },
+  plan: planDebian(),
   bytesWritten: 1,
   seconds: 1,
   verified: true,

@@ -142,6 +142,7 @@ function listWritten(run: Run): Facts {
   const counted: Facts = [
     [t.data.read, renderBytes(run.bytes_read)],
     [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
+    ...(run.delta === null ? [] : [[t.data.delta, t.data.deltaStates[run.delta]] as const]),
     ...(run.bytes_kept === null ? [] : [[t.data.kept, renderBytes(run.bytes_kept)] as const]),
     [t.data.rate, renderRateOf(run)],
   ]

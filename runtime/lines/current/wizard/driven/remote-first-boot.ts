@@ -1,14 +1,11 @@
 /** Fetches the first-boot configuration of a plan, before anything is written. */
-import { parseFirstBoot } from '../../../../core/first-boot/document.ts'
 import type { FirstBoot } from '../../../../core/first-boot/seed.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
-import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
 import type { RemoteMachine } from './remote-machine.ts'
 import { parseRemotePlan, type FirstBootTicket } from './remote-plan.ts'
-
-const TEXTS = WIZARD_TEXTS.driven
+import { judgeFirstBoot } from './template-offer.ts'
 
 /** Null where the plan names none; refused in words. */
 export async function fetchFirstBoot(
@@ -17,10 +14,10 @@ export async function fetchFirstBoot(
 ): Promise<Result<FirstBoot | null, string>> {
   if (ticket === null) return accept(null)
   const first = await ask(ticket, machine)
-  if (first.ok || first.refusal.status !== 401) return judge(first)
+  if (first.ok || first.refusal.status !== 401) return judgeFirstBoot(first)
   // The token is good for one answer, and that may have been lost: a new plan brings another.
   const plan = await renewTicket(machine)
-  return plan === null ? judge(first) : judge(await ask(plan, machine))
+  return plan === null ? judgeFirstBoot(first) : judgeFirstBoot(await ask(plan, machine))
 }
 
 /** Only the server that gave the plan is asked: it gets the boot token as well. */
@@ -38,10 +35,4 @@ async function renewTicket({ client, retryTime }: RemoteMachine): Promise<FirstB
   const got = await client.fetchPlan(retryTime())
   const plan = got.ok ? parseRemotePlan(got.value) : null
   return plan?.ok === true && plan.value.mode === 'flash' ? plan.value.firstBoot : null
-}
-
-function judge(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
-  if (!answer.ok) return refuse(fill(TEXTS.noFirstBoot, { reason: answer.refusal.reason }))
-  const parsed = parseFirstBoot(answer.value)
-  return parsed.ok ? parsed : refuse(fill(TEXTS.noFirstBoot, { reason: TEXTS.wrongFirstBoot }))
 }

@@ -23,6 +23,7 @@ import {
   startReport,
   type RunFacts,
 } from '../../../../core/flash/run-report.ts'
+import { findTemplate } from './template-offer.ts'
 import { NO_AFTERMATH, type FlashChoice, type Hooks } from '../flow/start.ts'
 import { renderLog } from './remote-log.ts'
 
@@ -97,6 +98,7 @@ export function createHooks(given: HookDependencies): Hooks {
   let flash: RunningFlash | null = null
 
   return {
+    findTemplate: () => findTemplate(given.client),
     onEvent(event, choice, plan) {
       if (event.event === 'started') {
         flash = begin(given, choice, plan)

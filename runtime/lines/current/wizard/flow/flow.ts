@@ -2,7 +2,14 @@
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
-import type { FlashChoice, FlashChoices, Flashed, ImageChoice, Start } from './start.ts'
+import type {
+  FlashChoice,
+  FlashChoices,
+  Flashed,
+  ImageChoice,
+  Start,
+  TemplateOffer,
+} from './start.ts'
 
 export const SCREENS = [
   'catalog',
@@ -31,6 +38,8 @@ export interface State {
   readonly image: ImageChoice | null
   /** All of them get the image; none: not chosen yet. */
   readonly disks: readonly DiskChoice[]
+  /** What is written for the first boot; null: nothing is. */
+  readonly template: WrittenTemplate | null
   /** How the last flash ended; where it had several disks, as the first that failed did. */
   readonly end: FlashOutcome | null
   /** How it ended on each of the disks. */
@@ -41,9 +50,12 @@ export interface State {
   readonly notice: string | null
 }
 
+type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
+
 /** What an operator, or a flash, did. */
 export type Step =
-  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'flash' | 'quit' | 'reboot' }
+  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'quit' | 'reboot' }
+  | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
   | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
@@ -82,6 +94,7 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
   source: catalog,
   image: null,
   disks: [],
+  template: null,
   end: null,
   ends: [],
   bootEntry: null,
@@ -106,7 +119,7 @@ const NEXT: Cases<'step', Move, Next> = {
   source: ({ from, source }) => goTo({ ...from, source }, 'image'),
   image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
   disks: ({ from, disks }) => ({ ...goTo(from, 'confirm'), disks }),
-  flash: ({ from }) => goTo(from, 'flash'),
+  flash: ({ from, template }) => ({ ...goTo(from, 'flash'), template }),
   ended: ({ from, end, ends = [end], notice, bootEntry }) => ({
     ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
     end,

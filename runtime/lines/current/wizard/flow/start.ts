@@ -3,6 +3,7 @@ import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FirstBoot } from '../../../../core/first-boot/seed.ts'
 import type { FlashEvent, FlashPlan } from '../../../../core/flash/flash.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
+import type { Result } from '../../../../core/foundation/result.ts'
 import type { ImageFormat } from '../../../../core/image/image.ts'
 
 /** Who this machine is, for the header. */
@@ -66,11 +67,24 @@ export interface FlashChoice {
 /** One image for one disk or several. */
 export type FlashChoices = readonly [FlashChoice, ...FlashChoice[]]
 
+/** What the server has for the first boot of what a person flashes here. */
+export type TemplateOffer =
+  | {
+      readonly kind: 'template'
+      readonly name: string
+      /** Its content for this machine, which is handed out once; refused in words. */
+      fetch(): Promise<Result<FirstBoot, string>>
+    }
+  /** In a sentence. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+
 /**
  * What happens around every flash, an operator's and an unattended one alike. They must not throw.
  * Of an operator's flash of several disks they see the first disk, and the end of all.
  */
 export interface Hooks {
+  /** Null: this machine has no template, or no server. */
+  findTemplate(): Promise<TemplateOffer | null>
   /** Each event of the write, as it comes; `started` comes before the first byte. Not waited for. */
   onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
   /**
@@ -103,7 +117,11 @@ export interface Flashed extends Aftermath {
 }
 
 export const NO_AFTERMATH: Aftermath = { notice: null, bootEntry: null }
-export const NO_HOOKS: Hooks = { onEvent: () => {}, onEnd: async () => NO_AFTERMATH }
+export const NO_HOOKS: Hooks = {
+  findTemplate: async () => null,
+  onEvent: () => {},
+  onEnd: async () => NO_AFTERMATH,
+}
 
 /** The terminal, as far as the server-driven mode uses it. */
 export interface DrivenScreen {

@@ -16,7 +16,7 @@ import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import type { State } from '../flow/flow.ts'
 import { headlineOf, listForms } from './confirm-disks.ts'
 import type { Drawing } from './screen-frame.ts'
-import type { ImageChoice } from '../flow/start.ts'
+import type { ImageChoice, TemplateOffer } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
@@ -27,6 +27,9 @@ export interface Known {
   readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
   /** Null: still being looked for. */
   readonly reasons: readonly string[] | null
+  /** What the server has for the first boot; null: nothing. */
+  readonly template: TemplateOffer | null
+  readonly isTemplateWritten: boolean
 }
 
 interface ConfirmRoom extends Pick<Size, 'columns'> {
@@ -63,11 +66,12 @@ function renderSeveral(
 ): readonly string[] {
   const { disks } = state
   const lost = { disks, found: known.found }
-  const above = renderState(known, drawing, columns) ?? headlineOf(lost, drawing, columns)
+  const headline = renderState(known, drawing, columns) ?? headlineOf(lost, drawing, columns)
+  const above = [...renderTemplate(known, drawing, columns), ...headline]
   const forms = listForms(lost, drawing, columns)
   const images = [renderImageBox(state, known, drawing, columns), renderImageLine(state, columns)]
   const all = forms.flatMap((form) => [...images, []].map((image) => [...image, ...above, ...form]))
-  return all.find(({ length }) => length <= room) ?? [...above, ...(forms.at(-1) ?? [])]
+  return all.find(({ length }) => length <= room) ?? [...headline, ...(forms.at(-1) ?? [])]
 }
 
 /** Null: the flash may go ahead. */
@@ -160,10 +164,26 @@ function renderOutcome(
   const isShort = whole.length + MARK_WIDTH < columns
   const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
   const losses = layLosses(known.found[0] ?? null, drawing, columns)
+  const template = renderTemplate(known, drawing, columns)
   return {
-    least: Math.min(MIN_ROWS, 1 + losses.length),
-    lines: (rows) => [headline, ...fit(losses, rows - 1).map((line) => ink.strong(`  ${line}`))],
+    least: template.length + Math.min(MIN_ROWS, 1 + losses.length),
+    lines: (rows) => [
+      ...template,
+      headline,
+      ...fit(losses, rows - template.length - 1).map((line) => ink.strong(`  ${line}`)),
+    ],
   }
+}
+
+function renderTemplate(
+  { template, isTemplateWritten }: Known,
+  { ink, unicode }: Drawing,
+  columns: number,
+): readonly string[] {
+  if (template === null) return []
+  const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
+  const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason
+  return renderVoice({ ink, unicode, columns }, ({ info }) => info(printable(said)))
 }
 
 function layLosses(

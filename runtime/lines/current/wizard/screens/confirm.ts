@@ -8,9 +8,9 @@ import { renderConfirm, type Known } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { choiceOf, type State, type Step } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
-import type { FlashChoices } from '../flow/start.ts'
+import type { FlashChoices, TemplateOffer } from '../flow/start.ts'
 import { createQuestion } from './screen-frame.ts'
-import { createSubject } from './pending-question.ts'
+import { createSubject, stillSubject } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 const { keys: KEYS } = WIZARD_TEXTS
@@ -18,19 +18,31 @@ const { keys: KEYS } = WIZARD_TEXTS
 type Learned = { -readonly [Name in keyof Known]: Known[Name] }
 
 export async function confirm(state: State, context: WizardContext): Promise<Step> {
-  const known: Learned = { plan: null, found: [], reasons: null }
+  const known: Learned = {
+    plan: null,
+    found: [],
+    reasons: null,
+    template: null,
+    isTemplateWritten: true,
+  }
   const leaving = new AbortController()
   const signal = AbortSignal.any([context.signal, leaving.signal])
-  const subject = createSubject(
-    () => createQuestion(state, viewOf(state, known, context), context.drawing),
-    (changed) => check(state, known, context, signal).then(changed),
+  const draw = () => createQuestion(state, viewOf(state, known, context), context.drawing)
+  const checked = createSubject(draw, (changed) =>
+    check(state, known, context, signal).then(changed),
   )
-  const asked = await context.ask(subject)
+  let asked = await context.ask(checked)
+  while (asked.kind === 'key' && asked.key === 't') {
+    known.isTemplateWritten = !known.isTemplateWritten
+    asked = await context.ask(stillSubject(draw()))
+  }
   leaving.abort()
-  if (asked.kind !== 'key') return { step: 'quit' }
-  if (asked.key === 'q') return { step: 'quit' }
-  return { step: asked.key === 'y' ? 'flash' : 'back' }
+  if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
+  return asked.key === 'y' ? { step: 'flash', template: chosenOf(known) } : { step: 'back' }
 }
+
+const chosenOf = ({ template, isTemplateWritten }: Known) =>
+  template?.kind === 'template' && isTemplateWritten ? template : null
 
 async function check(
   state: State,
@@ -41,6 +53,8 @@ async function check(
   const choices = choiceOf(state)
   if (choices === null) return
   try {
+    const hooks = await context.loadHooks()
+    const offering = hooks.findTemplate()
     const plans = await planAll(choices, context, signal)
     const disks = await context.surveyDisks()
     known.found = await Promise.all(
@@ -50,6 +64,7 @@ async function check(
       }),
     )
     known.plan = plans.flatMap((plan) => (plan.ok ? [plan.value] : []))[0] ?? null
+    known.template = decideTemplate(await offering, choices.length)
     const rights = context.isRoot ? [] : [TEXTS.rootNeeded]
     const refusals = plans.flatMap((plan) => (plan.ok ? [] : plan.refusal))
     known.reasons = [...new Set(refusals), ...rights]
@@ -57,6 +72,12 @@ async function check(
     known.reasons = [renderError(thrown)]
   }
 }
+
+/** A template is for one machine, and several disks are for several. */
+const decideTemplate = (offer: TemplateOffer | null, disks: number): TemplateOffer | null =>
+  offer?.kind === 'template' && disks > 1
+    ? { kind: 'unavailable', reason: TEXTS.templateForOne }
+    : offer
 
 async function planAll(
   choices: FlashChoices,
@@ -79,14 +100,22 @@ const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
 /** One key, but one that nothing else on the way here asks for. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
 
+const keyOfTemplate = (isWritten: boolean): MenuKey => ({
+  key: 't',
+  words: ['template'],
+  does: isWritten ? KEYS.withoutTemplate : KEYS.withTemplate,
+  isInstant: true,
+})
+
 function viewOf(state: State, known: Known, { drawing }: WizardContext) {
   const isFree = known.reasons?.length === 0
+  const choice = known.template?.kind === 'template' ? [keyOfTemplate(known.isTemplateWritten)] : []
   return {
     menu: {
       prompt: isFree ? TEXTS.promptFlash : TEXTS.promptBack,
       columns: [],
       rows: [],
-      keys: [...(isFree ? [YES] : []), BACK, QUIT],
+      keys: [...(isFree ? [YES, ...choice] : []), BACK, QUIT],
       enter: 'b',
     },
     intro: (size: Size, room: number) => renderConfirm(state, known, drawing, { ...size, room }),

@@ -5,9 +5,14 @@ import {
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../../core/flash/flash.ts'
+import { Fault } from '../../../../core/foundation/fault.ts'
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
-import type { FlashFailure, FlashOutcome } from '../../../../core/flash/outcome.ts'
+import {
+  describeFailure,
+  type FlashFailure,
+  type FlashOutcome,
+} from '../../../../core/flash/outcome.ts'
 import { fill, pluralOf } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
@@ -21,7 +26,7 @@ import type { State } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import { runChoices } from '../flow/flash-run.ts'
-import type { FlashChoices, Flashed, Hooks } from '../flow/start.ts'
+import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 
@@ -44,6 +49,23 @@ interface Shown {
   readonly said: string[]
   /** The page of the help that is shown; null: none. */
   page: number | null
+}
+
+/** What a person chose; the template is fetched now, and nothing is written where that fails. */
+export async function runChosen(
+  state: State,
+  [first, ...more]: FlashChoices,
+  context: WizardContext,
+): Promise<Flashed> {
+  const hooks = await context.loadHooks()
+  const fetched = state.template === null ? null : await state.template.fetch()
+  if (fetched?.ok === false) {
+    const refused = new Fault('plan-refused', fetched.refusal)
+    const point = { target: first.disk, stage: 'checking', isAborted: false } as const
+    return { end: describeFailure(refused, point), ...NO_AFTERMATH }
+  }
+  const firstBoot = fetched?.value ?? null
+  return await runFlash(state, [{ ...first, firstBoot }, ...more], hooks, context)
 }
 
 /** From the checks to the end, hooks included; asks nothing. */

@@ -77,11 +77,19 @@ function explainEach({ disks, ends }: State, voice: Voice): void {
   for (const [index, one] of ends.entries()) {
     const disk = disks[index]?.path ?? ''
     if (one.kind === 'done') continue
-    if (one.kind === 'cancelled') voice.warn(one.leaves)
-    else voice.fail(`${fill(TEXTS.failedOn, { disk, reason: one.reason })}\n${one.leaves}`)
+    if (one.kind === 'cancelled') voice.warn(nameDisk(one.leaves, disk))
+    else voice.fail(`${nameDisk(one.reason, disk)}\n${one.leaves}`)
   }
+  const hints = ends.flatMap((one) =>
+    one.kind === 'failed' && one.hint !== null ? [one.hint] : [],
+  )
+  for (const hint of new Set(hints)) voice.info(hint)
   praise(ends, voice)
 }
+
+/** The sentence says which disk it is about. */
+const nameDisk = (sentence: string, disk: string) =>
+  sentence.startsWith(disk) ? sentence : fill(TEXTS.failedOn, { disk, reason: sentence })
 
 /** More than these are one message. */
 const MAX_MESSAGES = 4

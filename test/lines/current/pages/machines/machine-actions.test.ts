@@ -39,6 +39,7 @@ const RUN: Run = {
   bytes_read: 0,
   bytes_written: 0,
   bytes_kept: null,
+  delta: null,
   rate: null,
   eta_seconds: null,
   image: null,

@@ -54,7 +54,7 @@ const WAY: readonly Step[] = [
   { step: 'source', source: 'http://lab/catalog.toml' },
   { step: 'image', image: IMAGE },
   { step: 'disks', disks: [DISK] },
-  { step: 'flash' },
+  { step: 'flash', template: null },
 ]
 
 test('the straight way: catalog, image, disk, confirm, flash', () => {

@@ -6,6 +6,7 @@ import {
 } from '../../../../../runtime/lines/current/wizard/screens/confirm-text.ts'
 import type { State } from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
 import { createQuestion } from '../../../../../runtime/lines/current/wizard/screens/screen-frame.ts'
+import { refuse } from '../../../../../runtime/core/foundation/result.ts'
 import { createInk } from '../../../../../runtime/terminal/text/ink.ts'
 import { UNTOUCHED } from '../../../../../runtime/terminal/prompt/menu.ts'
 
@@ -30,6 +31,7 @@ const state: State = {
     ref: null,
   },
   disks: [{ path: '/dev/nvme0n1', identity, words: WORDS }],
+  template: null,
   end: null,
   ends: [],
   bootEntry: null,
@@ -57,6 +59,8 @@ const known: Known = {
   plan: null,
   found: [{ parts: PARTS }],
   reasons: [],
+  template: null,
+  isTemplateWritten: true,
 }
 const KEYS = '[y] ERASE AND FLASH  [b] back  [q] quit'
 
@@ -194,6 +198,32 @@ test('why several disks are rejected stands above them', () => {
   const { disks, known: of } = several(2, { ...known, reasons: ['reason 1', 'reason 2'] })
   const text = show(80, 25, of, disks).join('\n')
   assert.match(text, /x Rejected:\n +reason 1\n +reason 2\n +\/dev\/sda: [^]*\/dev\/sdb: /)
+})
+
+test('what is written for the first boot is said before what is lost, whatever the size', () => {
+  const template = {
+    kind: 'template',
+    name: 'web',
+    fetch: async () => refuse('not asked for'),
+  } as const
+  const reason = 'No first-boot template: the machine has no name.'
+  for (const [columns, rows] of [
+    [40, 12],
+    [80, 25],
+  ] as const) {
+    const textOf = (of: Partial<Known>) =>
+      show(columns, rows, { ...known, ...of })
+        .join(' ')
+        .replaceAll(/[\s|]+/g, ' ')
+    assert.match(textOf({ template }), 'The first-boot template web is written with the image.')
+    assert.match(
+      textOf({ template, isTemplateWritten: false }),
+      'The first-boot template web is not written.',
+    )
+    const without = textOf({ template: { kind: 'unavailable', reason } })
+    assert.match(without, reason)
+    assert.match(without, /will be lost: .*(and 5 more|6 partitions|data-1)/)
+  }
 })
 
 test.run()

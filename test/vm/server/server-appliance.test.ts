@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openServer } from '../support/vm/built-images.ts'
-import type { Qemu } from '../support/vm/qemu.ts'
+import { findBuildObstacle, openServer } from '../../support/vm/built-images.ts'
+import type { Qemu } from '../../support/vm/qemu.ts'
 import {
   login,
   readPassword,
@@ -15,8 +15,8 @@ import {
   waitForLogin,
   writeSeed,
   writeServerDisk,
-} from '../support/vm/server-appliance.ts'
-import { serveRelease } from '../support/vm/server-release.ts'
+} from '../../support/vm/server-appliance.ts'
+import { serveRelease } from '../../support/vm/server-release.ts'
 
 const test = suite('server appliance')
 const obstacle = findBuildObstacle()

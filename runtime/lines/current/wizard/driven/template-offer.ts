@@ -1,0 +1,52 @@
+/** Asks the server for the first-boot template of a flash by hand, and fetches its content before anything is written. */
+import { OfferSchema, parseFirstBoot } from '../../../../core/first-boot/document.ts'
+import type { FirstBoot } from '../../../../core/first-boot/seed.ts'
+import { refuse, type Result } from '../../../../core/foundation/result.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
+import type { ServerClient } from '../../../../services/net/server-client.ts'
+import type { Rejection } from '../../../../services/net/server-exchange.ts'
+import type { TemplateOffer } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.driven
+
+/** For a flash that a person chose; null: there is no template for it. */
+export async function findTemplate(client: ServerClient | null): Promise<TemplateOffer | null> {
+  const offered = client === null ? null : await client.offerFirstBoot()
+  if (client === null || offered === null) return null
+  if (!offered.ok) {
+    // A server that has no such route, or no template.
+    if (offered.refusal.status === 404 || offered.refusal.status === 405) return null
+    return {
+      kind: 'unavailable',
+      reason: fill(TEXTS.noTemplate, { reason: trim(offered.refusal) }),
+    }
+  }
+  const parsed = OfferSchema.safeParse(offered.value)
+  if (!parsed.success) {
+    return { kind: 'unavailable', reason: fill(TEXTS.noTemplate, { reason: TEXTS.wrongFirstBoot }) }
+  }
+  const { template: name, token } = parsed.data
+  return { kind: 'template', name, fetch: () => fetchChosen(client, token) }
+}
+
+const trim = ({ reason }: Rejection) => reason.replace(/\.$/, '')
+
+/** A token that is too old by now, or whose answer was lost, is exchanged once. */
+async function fetchChosen(
+  client: ServerClient,
+  token: string,
+): Promise<Result<FirstBoot, string>> {
+  const first = await client.fetchFirstBoot(token)
+  if (first.ok || first.refusal.status !== 401) return judgeFirstBoot(first)
+  const offered = await client.offerFirstBoot()
+  const parsed = OfferSchema.safeParse(offered.ok ? offered.value : null)
+  return judgeFirstBoot(parsed.success ? await client.fetchFirstBoot(parsed.data.token) : first)
+}
+
+/** The configuration in an answer of the server; refused in words. */
+export function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
+  if (!answer.ok) return refuse(fill(TEXTS.noFirstBoot, { reason: answer.refusal.reason }))
+  const parsed = parseFirstBoot(answer.value)
+  return parsed.ok ? parsed : refuse(fill(TEXTS.noFirstBoot, { reason: TEXTS.wrongFirstBoot }))
+}

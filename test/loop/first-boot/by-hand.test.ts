@@ -1,0 +1,101 @@
+/** A person flashes a machine whose server has a first-boot template for it, with and without the template. */
+import { mkdtemp, rm, rename } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { firstBootRoutes } from '../../../runtime/lines/current/routes/seed.ts'
+import {
+  CLOUD_PARTS,
+  createImageFile,
+  readPartFile,
+  ROOT_OFFSET,
+  SEED_FOLDER,
+} from '../../support/disk/first-boot-image.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { readDisk } from '../../support/disk/writer.ts'
+import { FLASHER } from '../../support/terminal/flasher.ts'
+import { MAC, openServer } from '../../support/terminal/remote-fixture.ts'
+import { openTerminal } from '../../support/terminal/tmux.ts'
+import { goToConfirm } from '../../support/terminal/wizard-fixture.ts'
+
+const test = suite('a flash by hand, with a first-boot template')
+
+/** A machine that the server sends into the wizard, an image in its folder, and a disk. */
+async function openLab() {
+  await using undo = new AsyncDisposableStack()
+  const images = await mkdtemp(join(tmpdir(), 'flasher-by-hand-'))
+  undo.defer(() => rm(images, { recursive: true }))
+  const file = undo.use(await createImageFile(CLOUD_PARTS))
+  await rename(file.path, join(images, 'debian.img'))
+  const loop = undo.use(await createLoop({ megabytes: 32 }))
+  const server = undo.use(await openServer([], { routes: firstBootRoutes }))
+  await server.put('/first-boot/web', { hostname: '{{name}}' })
+  const held = undo.move()
+  return {
+    server,
+    device: loop.device,
+    async openConfirm() {
+      const argv = ['--server', server.url, '--mac', MAC]
+      const env = { FLASHER_OFFER_LOOP: '1', FLASHER_IMAGE_ROOT: images }
+      const terminal = await openTerminal([process.execPath, FLASHER, ...argv], {
+        columns: 100,
+        env,
+      })
+      const screen = await goToConfirm(terminal, 'debian.img', `/dev/${basename(loop.device)}`)
+      return { terminal, text: screen.join('\n') }
+    },
+    readMetaData: () => readPartFile(loop.device, ROOT_OFFSET, `${SEED_FOLDER}/meta-data`),
+    takenAt: async () => (await server.machines.find(MAC))?.first_boot_taken_at,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+const TUI = { boot_mode: 'flasher-tui', name: 'web-1', first_boot: 'web' }
+
+test('it is written, unless the person leaves it out', async () => {
+  await using lab = await openLab()
+  await lab.server.arm(TUI)
+  {
+    const { terminal, text } = await lab.openConfirm()
+    await using _ = terminal
+    assert.match(text, 'The first-boot template web is written with the image.')
+    await terminal.press('t')
+    await terminal.waitFor('The first-boot template web is not written.')
+    await terminal.press('y')
+    await terminal.waitFor('Done. Wrote')
+    assert.is(await lab.readMetaData(), null)
+    // Nothing was handed out for it.
+    assert.is(await lab.takenAt(), null)
+  }
+  const { terminal } = await lab.openConfirm()
+  await using _ = terminal
+  await terminal.press('y')
+  await terminal.waitFor('Done. Wrote')
+  assert.match((await lab.readMetaData()) ?? '', 'local-hostname: "web-1"')
+  assert.ok(await lab.takenAt())
+})
+
+test('why there is none is said before anything is written', async () => {
+  await using lab = await openLab()
+  await lab.server.arm({ ...TUI, name: null })
+  const { terminal, text } = await lab.openConfirm()
+  await using _ = terminal
+  assert.match(text.replaceAll(/\s+/g, ' '), /No first-boot template: .*the machine has no name\./)
+  assert.match(text, 'ERASE AND FLASH')
+  assert.not.match(text, '[t]')
+})
+
+test('a template that changed since, so that it no longer fits: nothing is written', async () => {
+  await using lab = await openLab()
+  await lab.server.arm(TUI)
+  const { terminal } = await lab.openConfirm()
+  await using _ = terminal
+  await lab.server.arm({ ...TUI, name: null })
+  await terminal.press('y')
+  const failed = await terminal.waitFor('The flash failed')
+  assert.match(failed.join(' ').replaceAll(/\s+/g, ' '), /the machine has no name/)
+  assert.ok((await readDisk(lab.device)).every((byte) => byte === 0))
+})
+
+test.run()
