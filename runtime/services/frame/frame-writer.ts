@@ -50,7 +50,7 @@ interface Pending {
 
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
   const { fill, workers, signal } = writing
-  const free = Array.from({ length: workers.count + 2 }, createStation)
+  const free = Array.from({ length: workers.count + 3 }, createStation)
   const pending: Pending[] = []
   const output = createOutput(writing)
   const encode = createEncoder(writing)
@@ -59,16 +59,25 @@ export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames>
     const first = pending.shift()
     if (first !== undefined) free.push(await output.add(first))
   }
+  /** The next frame is read while this one is hashed and compressed. */
+  const read = () => {
+    const station = free.pop() ?? createStation()
+    const filling = fill(Buffer.from(station.raw))
+    // Its failure is thrown when its turn comes.
+    filling.catch(() => undefined)
+    return { station, filling }
+  }
   try {
+    let next = read()
     for (let isOver = false; !isOver;) {
       signal.throwIfAborted()
-      const station = free.pop() ?? createStation()
+      const { station, filling } = next
       const raw = Buffer.from(station.raw)
-      const bytes = await fill(raw)
+      const bytes = await filling
       isOver = bytes < raw.length
       if (bytes === 0) break
+      if (!isOver) next = read()
       const entry = encode(station, bytes)
-      // Its failure is thrown when its turn comes.
       entry.catch(() => undefined)
       pending.push({ station, bytes, entry })
       image.update(raw.subarray(0, bytes))

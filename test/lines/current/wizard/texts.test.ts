@@ -25,6 +25,8 @@ const JUSTIFIED: ReadonlySet<string> = new Set([
   'exiting v',
   'inventory posted; rebooting',
   'auto-flash starting',
+  'capture starting',
+  'capture complete; rebooting',
   'flash complete; rebooting',
   // Headings in the log of a failure, which the server keeps.
   '--- the last lines on the screen',
