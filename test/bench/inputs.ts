@@ -8,8 +8,8 @@ import { readFrameMap } from '../../runtime/services/image/frame-maps.ts'
 
 export const FILE_FORMATS = ['zst', 'gz', 'xz', 'bz2', 'qcow2', 'raw', 'frames'] as const
 export type FileFormat = (typeof FILE_FORMATS)[number]
-/** `delta`: the image in frames onto a disk that holds it, or most of it, already. */
-export const FORMATS = [...FILE_FORMATS, 'delta'] as const
+/** `delta`: the image in frames onto a disk that holds it, or most of it, already; `capture`: from such a disk. */
+export const FORMATS = [...FILE_FORMATS, 'delta', 'capture'] as const
 export type BenchFormat = (typeof FORMATS)[number]
 
 export interface Inputs {

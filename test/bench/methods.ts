@@ -123,13 +123,13 @@ export const changedFrames = ({ dataFrames }: Inputs): readonly number[] =>
   dataFrames.filter((_, n) => n % 20 === 10)
 
 /** Runs of frames that follow one another: the best that reading them can do. */
-function readFrames({ dataFrames }: Inputs, node: string): string {
+function readFrames({ dataFrames }: Inputs, node: string, to = '/dev/null'): string {
   const starts = dataFrames.filter((frame) => !dataFrames.includes(frame - 1))
   return starts
     .map((start) => {
       let end = start
       while (dataFrames.includes(end)) end += 1
-      return `dd if=${node} of=/dev/null bs=4M iflag=direct skip=${start} count=${end - start} status=none`
+      return `dd if=${node} of=${to} bs=4M iflag=direct skip=${start} count=${end - start} status=none`
     })
     .join(' && ')
 }
@@ -149,6 +149,30 @@ const framesAgainstPlain = (more: string, words: string): Contest => ({
     },
   ],
 })
+
+/** What is captured lies in a file beside the image, and goes with the next run. */
+const CAPTURED = '.captured.img.zst'
+
+/** Of the disk that holds the image: the used blocks, beside their reading and compressing alone. */
+const CAPTURE_CONTEST: Contest = {
+  format: 'capture',
+  devices: ['fast', 'throttled'],
+  methods: [
+    {
+      name: 'dd iflag=direct of the frames with data | zstd -3 -T0',
+      script: (inputs, node) =>
+        `{ ${readFrames(inputs, node, '/dev/stdout')}; } | zstd -q -f -3 -T0 -o ${inputs.raw}${CAPTURED} && sync ${inputs.raw}${CAPTURED}`,
+      holds: 'image',
+    },
+    {
+      name: 'flasher capture',
+      script: ({ raw }, node) =>
+        `rm -f ${raw}${CAPTURED} && ${process.execPath} runtime/bin/flasher.mjs capture --source ${node} --output ${raw}${CAPTURED}`,
+      holds: 'image',
+      bar: { fast: 1.18, throttled: 1.18 },
+    },
+  ],
+}
 
 /** Images in frames: beside the same content in one frame, and onto a disk that holds it already. */
 export const FRAME_CONTESTS: readonly Contest[] = [
@@ -183,6 +207,7 @@ export const FRAME_CONTESTS: readonly Contest[] = [
       },
     ],
   },
+  CAPTURE_CONTEST,
 ]
 
 /** At most so much slower than the checkout that is compared with. */
@@ -191,7 +216,7 @@ const NOT_SLOWER = { fast: 1.05, throttled: 1.05, memory: 1.05 }
 /** The same contests between two checkouts of flasher, the other one first: before and after a change. */
 export const contestsAgainst = (checkout: string): readonly Contest[] =>
   CONTESTS.flatMap(({ format, devices, mostRuns }) =>
-    format === 'delta'
+    format === 'delta' || format === 'capture'
       ? []
       : [
           {
