@@ -50,7 +50,7 @@ export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
       },
       {
         line: 'flasher capture --source /dev/sda --output http://cache:8081/captures/web.img.zst',
-        does: 'upload it to a cache with the token in FLASHER_UPLOAD_TOKEN; an operator accepts it there',
+        does: 'upload it to a cache; the token is in FLASHER_UPLOAD_TOKEN',
       },
     ],
   }) as const satisfies Command
