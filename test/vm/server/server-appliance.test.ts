@@ -84,13 +84,28 @@ run('a seed chooses the earlier line and its password, under Secure Boot', async
   const screen = await waitForLogin(qemu)
   assert.match(screen, /earlier line/, screen)
   await waitForHealth(machine)
-  const answer = await fetch(`${url}/ui/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/x-www-form-urlencoded', origin: url },
-    body: 'password=seeded-secret',
-    redirect: 'manual',
-  })
+  const post = (path: string, body: string, cookie = '') =>
+    fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', origin: url, cookie },
+      body,
+      redirect: 'manual',
+    })
+  const answer = await post('/ui/login', 'password=seeded-secret')
   assert.is(answer.status, 303)
+  const [cookie = ''] = answer.headers.getSetCookie().map((one) => one.split(';')[0] ?? '')
+
+  // By sudo, within the unit's sandbox, with a real systemd and dnsmasq.
+  const readSettings = async () =>
+    await (await fetch(`${url}/ui/settings`, { headers: { cookie } })).text()
+  const device = /<option value="([\w-]+)"[^>]*>[^<]*10\.0\.2\.0\/24/.exec(
+    await readSettings(),
+  )?.[1]
+  const active = await post('/ui/settings/pxe-activate', `interface=${device}&subnet=`, cookie)
+  assert.is(active.status, 303)
+  assert.match(await readSettings(), 'Deactivate PXE')
+  await post('/ui/settings/pxe-deactivate', '', cookie)
+  assert.not.match(await readSettings(), 'Deactivate PXE')
 })
 
 test.run()
