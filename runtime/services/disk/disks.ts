@@ -17,11 +17,6 @@ import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } fro
 import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
 import type { Shell } from '../host/shell.ts'
 
-interface SurveyOptions {
-  /** Loop devices with a file behind them count as disks. */
-  readonly loops?: boolean
-}
-
 interface DisksOptions {
   readonly shell: Shell
   /** Where the kernel's file systems are mounted. */
@@ -68,8 +63,13 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       const facts = await readSysFacts(sys, target)
       return { path, exists: true, device: describeBlock(node, target, facts, sightings) }
     },
-    /** All whole disks at once, in lsblk's order, with what uses them and what lies on them. */
-    async survey({ loops = false }: SurveyOptions = {}): Promise<readonly SurveyedDisk[]> {
+    /**
+     * All whole disks at once, in lsblk's order, with what uses them and what lies on them. `loops`:
+     * loop devices with a file behind them count as disks.
+     */
+    async survey({ loops = false }: { readonly loops?: boolean } = {}): Promise<
+      readonly SurveyedDisk[]
+    > {
       const { sightings } = await lookAround(host, null)
       const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
       const disks = await findDisks(sys, [...sightings.rows.values()], sightings.blocks, types)
