@@ -106,7 +106,7 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
       verified,
     }
   }
-  const { bytes_written } = before.phase === 'verify' ? NOTHING : before
+  const { bytes_written } = before.phase === 'verify' ? NOTHING_DONE : before
   return { ...counted, phase: end.kind, bytes_written, reason: end.reason.slice(0, 500) }
 }
 
