@@ -146,6 +146,15 @@ export const MACHINES = {
         before: { one: 'Label {count} machine', other: 'Label {count} machines' },
         after: { one: 'Labelled {count} machine', other: 'Labelled {count} machines' },
       },
+      capture: {
+        menu: 'Capture…',
+        title: 'Capture',
+        before: { one: 'Capture {count} machine', other: 'Capture {count} machines' },
+        after: {
+          one: 'Ordered the capture of {count} machine',
+          other: 'Ordered the capture of {count} machines',
+        },
+      },
       refresh: {
         menu: 'Refresh inventory',
         title: 'Refresh inventory',
@@ -184,6 +193,9 @@ export const MACHINES = {
       addLabels: 'Add labels',
       addLabelsHint: 'Separate with commas.',
       removeLabels: 'Remove labels',
+      captureNames: 'New images',
+      /** `{name}`, `{mac}`: these two, in braces. */
+      captureNamesHint: '{name} and {mac} stand for the name and the MAC address of each machine.',
       find: 'Find',
       noneMatches: 'No image matches.',
       tooMany: '{shown} of {count} images. Find one by a part of its name.',
@@ -198,6 +210,9 @@ export const MACHINES = {
         '{strong}{count} disks will be erased and flashed{end} at the next network boot of these machines.',
     },
     unlistedDisk: 'a disk that is not listed yet',
+    /** `{disk}`: a serial number. */
+    captured: '{disk} as {name}',
+    sameName: 'Another selected machine would give its image the same name.',
     groups: {
       erased: 'Disks that will be erased',
       machines: 'Machines',
