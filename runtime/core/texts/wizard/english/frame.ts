@@ -143,7 +143,7 @@ export const FRAME = {
     /** By letter, where the last line of the screen is too short. */
     letters: {
       b: 'back to the step before',
-      m: 'make an image of a disk of this machine',
+      m: 'capture a disk of this machine',
       r: 'look again at files, catalog or disks',
       y: 'erase the disk and flash it, at once',
       t: 'write the first-boot template with the image, or not',
