@@ -1,6 +1,6 @@
 /** `pnpm docs:session`: records the wizard in a real terminal, on a loop device, for the documentation. */
 import { createReadStream } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -54,7 +54,7 @@ async function record(): Promise<Recording & { readonly captures: ReadonlyMap<st
     const tape = await startTape(terminal, join(folder, 'tape'))
     const captures = await walk(terminal, target.device)
     const { frames, cast } = await tape.stop()
-    const more = await walkCapture(fixture, target.device)
+    const more = await walkCapture(fixture)
     return { frames, cast, captures: new Map([...captures, ...more]) }
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -114,13 +114,27 @@ async function walk(terminal: Terminal, device: string): Promise<ReadonlyMap<str
   return captures
 }
 
+/** What identifies a machine, and enough besides for the bar to be seen. */
+async function fill(partition: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-session-'))
+  await shell.require(['mount', partition, folder])
+  try {
+    await mkdir(join(folder, 'etc/ssh'), { recursive: true })
+    await writeFile(join(folder, 'etc/machine-id'), `${'0'.repeat(32)}\n`)
+    await writeFile(join(folder, 'etc/ssh/ssh_host_ed25519_key'), 'key\n')
+    await writeFile(join(folder, 'data'), makeContent(640 * 2 ** 20))
+  } finally {
+    await shell.require(['umount', folder])
+    await rm(folder, { recursive: true })
+  }
+}
+
 /** What a person sees of a capture of the disk; it is not recorded. */
-async function walkCapture(
-  fixture: WizardFixture,
-  device: string,
-): Promise<ReadonlyMap<string, string>> {
-  await writeFile(device, makeContent(640 * 2 ** 20))
+async function walkCapture(fixture: WizardFixture): Promise<ReadonlyMap<string, string>> {
+  await using source = await createLoop({ megabytes: 960 })
+  const { device } = source
   await prepare(device)
+  await fill(`${device}p2`)
   const captures = new Map<string, string>()
   await using terminal = await fixture.open({
     ...SIZE,
