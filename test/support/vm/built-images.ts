@@ -63,14 +63,17 @@ export async function openContainers() {
   return { version, archive: join(await build('containers'), containersFile('x86_64', version)) }
 }
 
+/** The product with the server appliance of each architecture. */
+const SERVERS: Readonly<Record<Arch, string>> = { x86_64: 'server', arm64: 'server-rpi' }
+
 /** Paths of the server appliance: its disk, and what updates it. */
-export async function openServer() {
-  const folder = await build('server')
-  const update = serverUpdate('x86_64', version)
+export async function openServer(arch: Arch = 'x86_64') {
+  const folder = await build(SERVERS[arch])
+  const update = serverUpdate(arch, version)
   const find = (name: string) => join(folder, name)
   return {
     version,
-    image: find(serverImage('x86_64')),
+    image: find(serverImage(arch)),
     kernel: find(update.kernel),
     initrd: find(update.initrd),
     squashfs: find(update.squashfs),

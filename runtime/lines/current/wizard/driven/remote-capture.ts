@@ -1,6 +1,6 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
 import { warnOfIdentity } from '../../../../core/capture/capture.ts'
-import { milestone } from '../../../../core/flash/run-report.ts'
+import { milestone, NOTHING_DONE } from '../../../../core/flash/run-report.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
@@ -25,14 +25,6 @@ interface CaptureSession {
 
 /** Compressed as fast as the disk is read, where it can be. */
 const LEVEL = 3
-
-const NOTHING = {
-  bytes_read: 0,
-  bytes_written: 0,
-  total_bytes: null,
-  rate: null,
-  eta_seconds: null,
-} as const
 
 /** Returns when the server has the end of the run, or cannot be reached; refused with the reason. */
 export async function captureDisk(session: CaptureSession): Promise<Result<null, string>> {
@@ -72,7 +64,7 @@ function createRun({ plan, disk, machine }: CaptureSession, reporter: Reporter) 
   const image = { name: plan.name, format: 'img.zst' }
   const facts = { run: id, mode: 'capture', disk: describeDisk(plan, disk) } as const
   const steps: string[] = []
-  let last: ProgressPost = { ...NOTHING, ...facts, phase: 'started', image }
+  let last: ProgressPost = { ...NOTHING_DONE, ...facts, phase: 'started', image }
   reporter.post(last)
   return {
     id,
