@@ -150,8 +150,8 @@ export async function runCapture(
       meter.add(bytes)
     }
     onProgress(meter.look(CAPTURING))
-    const { fill } = reader
-    const writing = writeFrames({ fill, write, workers, level, signal, onWritten })
+    const { fill, skipZeros } = reader
+    const writing = writeFrames({ fill, skipZeros, write, workers, level, signal, onWritten })
     return await drain(watch(untilAborted(signal, writing), TICK_MS, meter.look), onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }

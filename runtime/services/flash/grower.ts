@@ -48,8 +48,7 @@ const cannotGrow = (reason: string) =>
 
 interface GrowOrder {
   readonly device: Device
-  /** Null: nothing is to be grown. */
-  readonly growth: LastGrowth | null
+  readonly growth: LastGrowth
   readonly tasks: TaskGroup
   readonly signal: AbortSignal
 }
@@ -67,7 +66,7 @@ export async function prepareGrowth(
   tools: MountTools,
   { device, growth, tasks, signal }: GrowOrder,
 ): Promise<(counts: WriteCounts) => AsyncGenerator<FlashEvent>> {
-  if (growth?.grows !== true) return nothing
+  if (!growth.grows) return nothing
   const { partition } = growth
   const first = createSlot(Math.min(SIGNATURE_BYTES, partition.bytes))
   await untilAborted(signal, device.read(first, partition.offset))

@@ -4,11 +4,10 @@ import type { FlashPlan } from '../../core/flash/flash.ts'
 import { canBeEnteredAgain } from '../../core/flash/left-behind.ts'
 import { decideEntry } from '../../core/image/entry.ts'
 import type { FrameMap } from '../../core/image/frame-map.ts'
-import { openFrames, type Compare } from '../frame/frame-blocks.ts'
+import type { Compare, FrameReading } from '../frame/frame-blocks.ts'
 import type { FrameSource } from '../frame/frame-loader.ts'
 import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
-import { readFrameMap } from '../image/frame-maps.ts'
 import type { Source } from '../image/source.ts'
 import { openRaw } from '../image/stream-blocks.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
@@ -45,23 +44,31 @@ export async function openImage(
   const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
   // What other places hold is known to be the same by the digests of the frames alone.
   const places = listPlaces(counted.source, map === null || map.sha256 === null ? [] : mirrors)
-  const frames = map === null || places === null ? null : { map, sources: places }
-  const access = { format: image.format, isSeekable: places !== null, hasFrames: frames !== null }
+  const openFrames = map && places && (await loadFrames({ map, sources: places }))
+  const hasFrames = openFrames !== null
+  const access = { format: image.format, isSeekable: places !== null, hasFrames }
   return {
     counted,
     map,
     async open(compare) {
-      if (frames === null) return decoders.open(counted.source, image.format)
-      return openFrames({ ...frames, ...(compare === undefined ? {} : { compare }) })
+      if (openFrames === null) return decoders.open(counted.source, image.format)
+      return openFrames(compare === undefined ? {} : { compare })
     },
     enter: canBeEnteredAgain({ ...access, sha256 })
       ? (from) =>
-          frames === null
+          openFrames === null
             ? openRaw(counted.source, from)
             : // One thread each: several disks may be left behind, and each is slow.
-              openFrames({ ...frames, from }, 1)
+              openFrames({ from }, 1)
       : null,
   }
+}
+
+/** Only for an image in frames. */
+async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
+  const { openFrames } = await import('../frame/frame-blocks.ts')
+  return (how: Pick<FrameReading, 'compare' | 'from'>, threads?: number): Blocks =>
+    openFrames({ ...frames, ...how }, threads)
 }
 
 /** Null where the image cannot be read here and there. */
@@ -79,7 +86,7 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
   // A source that cannot be read here and there is read whole where its digest is known.
   const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
   const isEntered = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
-  const found = isEntered && readable !== null ? await readFrameMap(readable) : null
+  const found = isEntered && readable !== null ? await readFrames(readable) : null
   const entry = decideEntry(found, { sha256, indexSha256 })
   if (entry.ok) return entry.value
   throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
@@ -89,3 +96,6 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
 
 const frameSourceOf = (source: Source): FrameSource | null =>
   source.readAt === null ? null : { ...source, readAt: source.readAt }
+
+const readFrames = async (source: FrameSource) =>
+  (await import('../image/frame-maps.ts')).readFrameMap(source)

@@ -5,7 +5,7 @@ import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { Written } from './copier.ts'
 import type { Counted } from './counted-source.ts'
-import { planDelta, type Delta } from '../frame/delta-flash.ts'
+import type { Delta } from '../frame/delta-flash.ts'
 import type { Feed, OpenFeed } from './image-feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import { openDevice, type Device } from '../disk/device.ts'
@@ -19,7 +19,6 @@ import {
   type EndPart,
 } from '../disk/disk-ends.ts'
 import { readHead, readTail } from '../image/image-head.ts'
-import { planGrowth, prepareGrowth } from './grower.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
@@ -125,11 +124,11 @@ async function* write(
   try {
     // What is compared must not change any more.
     const compared = plan.delta && opened.map !== null ? await hold() : null
-    const delta = planDelta(plan, opened.map, compared)
+    const delta = plan.delta ? (await loadDelta()).planDelta(plan, opened.map, compared) : NO_DELTA
     opening = opened.open(delta.comparison?.compare)
     const feed = await untilAborted(signal, opening)
     const head = await untilAborted(signal, readHead(feed.filler, plan))
-    const changes = planChanges(plan, head, facts)
+    const changes = await planChanges(plan, head, facts)
     const beforeEnds = planned?.plan(head, facts) ?? null
     const device = compared ?? (await hold())
     signal.throwIfAborted()
@@ -143,13 +142,20 @@ async function* write(
   }
 }
 
+const NO_DELTA: Delta = { comparison: null, report: () => ({}) }
+
+// What few flashes need is loaded for these alone.
+const loadDelta = () => import('../frame/delta-flash.ts')
+const loadGrower = () => import('./grower.ts')
+
 /** What becomes of the image's table on this disk. */
-function planChanges(
+async function planChanges(
   plan: FlashPlan,
   head: Buffer,
   disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
-): Pick<Run, 'growth' | 'moved'> {
+): Promise<Pick<Run, 'growth' | 'moved'>> {
   if (plan.grow) {
+    const { planGrowth } = await loadGrower()
     const growth = planGrowth(head, disk)
     return { growth, moved: growth.moved }
   }
@@ -176,7 +182,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
     const tail = await untilAborted(signal, readTail(run.feed.filler, plan, written.end))
     counted.checkDigest()
     await untilAborted(signal, device.flush())
-    const grow = await prepareGrowth(tools, run)
+    const grow = growth && (await (await loadGrower()).prepareGrowth(tools, { ...run, growth }))
     if (verifies) yield* verify(run, written)
     if (beforeEnds !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
@@ -185,7 +191,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
       tasks.launch(() => preparing)
       await untilAborted(signal, preparing)
     }
-    yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
+    if (grow !== null) yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
     parts = planEnds(device, growth?.head ?? run.head, tail, moved)
     onEnds = writeEnds(device, parts, verifies, signal)
     await untilAborted(signal, onEnds)

@@ -12,9 +12,8 @@ export interface Delta {
   report(): { readonly delta?: DeltaState }
 }
 
-/** `held`: the disk, where it can be compared. */
+/** Of a flash that was asked for it. `held`: the disk, where it can be compared. */
 export function planDelta(plan: FlashPlan, map: FrameMap | null, held: Device | null): Delta {
-  if (!plan.delta) return { comparison: null, report: () => ({}) }
   if (map === null || map.sha256 === null || held === null) {
     const isUntrusted = plan.sha256 !== null && plan.indexSha256 === null
     const delta = isUntrusted && plan.image.format === 'img.zst' ? 'untrusted' : 'no-index'

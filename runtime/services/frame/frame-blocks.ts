@@ -4,7 +4,7 @@ import type { Blocks, Piece } from '../image/blocks.ts'
 import { createFrameLoader, type FrameSource } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
-interface FrameReading {
+export interface FrameReading {
   readonly map: FrameMap
   /** The same image in several places; at least one. */
   readonly sources: readonly [FrameSource, ...FrameSource[]]

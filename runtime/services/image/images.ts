@@ -20,7 +20,6 @@ import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
 import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
-import { readFrameMap } from './frame-maps.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Source } from './source.ts'
@@ -157,6 +156,7 @@ async function tryFrameMap(
 ): Promise<Result<FrameMap | null, Unfit>> {
   const readAt = async (into: Buffer, at: number) =>
     (await windows.read(at, into.length)).copy(into)
+  const { readFrameMap } = await import('./frame-maps.ts')
   try {
     return accept(await readFrameMap({ name, sizeBytes, readAt }))
   } catch (thrown) {
