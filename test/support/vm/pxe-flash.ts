@@ -149,9 +149,9 @@ export async function flash(
 }
 
 /** Rejects when the machine goes on for too long; the serial log is kept then and named. */
-export async function waitForEnd(machine: Qemu): Promise<void> {
+export async function waitForEnd(machine: Qemu, seconds: number = PATIENCE): Promise<void> {
   const isOver = machine.ended.then(() => true)
-  if (await Promise.race([isOver, sleep(PATIENCE * 1000, false, { ref: false })])) return
+  if (await Promise.race([isOver, sleep(seconds * 1000, false, { ref: false })])) return
   throw new Error(`the machine did not restart; the serial log is ${machine.keepLog()}`)
 }
 
