@@ -10,9 +10,6 @@ import {
 import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** The note of the first `writing` event of a capture. */
-export const CAPTURING = 'capture'
-
 /** What counts as a whole disk, as for a flash. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 const MAX_DISK_BYTES = FRAME_BYTES * MAX_FRAMES
