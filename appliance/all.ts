@@ -7,7 +7,7 @@ import { ipxeEfi } from './ipxe-efi.ts'
 import { netbootArm64 } from './netboot-arm64.ts'
 import { netbootPc } from './netboot-pc.ts'
 import { secureBootEfi } from './secureboot-efi.ts'
-import { serverAppliance } from './server.ts'
+import { serverAppliance, serverRpi } from './server.ts'
 import { usbPc } from './usb-pc.ts'
 import { usbRpi } from './usb-rpi.ts'
 
@@ -22,4 +22,5 @@ export const NAMED_APPLIANCES: readonly Appliance[] = [
   earlierUsb,
   netbootArm64,
   usbRpi,
+  serverRpi,
 ]

@@ -1,4 +1,4 @@
-/** The machine server as a disk of its own, for a virtual machine or a PC; and names that it and its builder share. */
+/** The machine server as a disk of its own, for a virtual machine, a PC or a board; and names that it and its builder share. */
 import type { Appliance } from './appliance.ts'
 
 export const serverAppliance: Appliance = {
@@ -6,6 +6,13 @@ export const serverAppliance: Appliance = {
   says: 'the machine server as a disk of its own',
   shape: 'server',
   archs: ['x86_64'],
+}
+
+export const serverRpi: Appliance = {
+  name: 'server-rpi',
+  says: 'the machine server as a disk of its own, for Raspberry Pi and for UEFI on arm64',
+  shape: 'server',
+  archs: ['arm64'],
 }
 
 /** Names in the partition table. A slot is named after the version in it; one without has `empty`. */

@@ -61,6 +61,12 @@ type MakeBundle = (appliance: string, arch: Arch, options: PlanOptions) => Bundl
 /** What the names of the steps of a live system begin with. */
 export const LIVE_PREFIX: Readonly<Record<Arch, string>> = { x86_64: '', arm64: 'arm64-' }
 
+/** The same for the server appliance. */
+export const SERVER_PREFIX: Readonly<Record<Arch, string>> = {
+  x86_64: 'server-',
+  arm64: 'arm64-server-',
+}
+
 /** Names of steps are short: they stand in a column. */
 export const INITRDS = {
   x86_64: { netboot: 'initrd-netboot', media: 'initrd-media' },
@@ -132,21 +138,24 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
   server: (appliance, arch, { facts: { version } }) => {
     const asset = serverImage(arch)
     const { kernel, initrd, squashfs } = serverUpdate(arch, version)
+    const prefix = SERVER_PREFIX[arch]
     const files = [
-      { asset, from: '@server-disk/disk.img.zst' },
-      { asset: kernel, from: '@server-base/vmlinuz' },
-      { asset: initrd, from: '@server-initrd/initrd' },
-      { asset: squashfs, from: '@server-squashfs/root.squashfs' },
+      { asset, from: `@${prefix}disk/disk.img.zst` },
+      { asset: kernel, from: `@${prefix}base/vmlinuz` },
+      { asset: initrd, from: `@${prefix}initrd/initrd` },
+      { asset: squashfs, from: `@${prefix}squashfs/root.squashfs` },
     ]
     const within = {
       title: 'in the root file system',
-      from: '@server-base/packages.json',
+      from: `@${prefix}base/packages.json`,
       within: true,
     }
+    const tools = LIVE.packages.filter((list) => !list.within)
+    const board = arch === 'arm64' ? BOARD_LOADERS : []
     return {
       ...single(appliance, asset, files),
-      packages: [within, ...LIVE.packages.filter((list) => !list.within), ...TFTP],
-      npm: ['@server-app/packages.json'],
+      packages: [within, ...tools, ...TFTP, ...board],
+      npm: [`@${prefix}app/packages.json`],
       programs: [],
     }
   },
@@ -217,6 +226,12 @@ const TFTP = [
   LOADERS,
   { title: 'of those for arm64', from: `@${SIGNED.arm64}/packages.json`, within: true },
   { title: 'that iPXE comes from', from: '@ipxe-packages/packages.json', within: true },
+]
+
+/** What starts a board, beside those for TFTP. */
+const BOARD_LOADERS = [
+  { title: 'of the firmware for boards', from: '@board-packages/packages.json', within: true },
+  { title: 'of their boot loader', from: '@u-boot/packages.json', within: true },
 ]
 
 const single = (appliance: string, asset: string, files: Bundle['files']) => ({

@@ -19,7 +19,7 @@ export interface BuildOptions {
 const SCRIPT = {
   name: 'build:images',
   summary: [
-    'Builds images into dist/: netboot-pc, ipxe-efi, secureboot-efi and usb-pc, or those that are named, server among them.',
+    'Builds images into dist/: netboot-pc, ipxe-efi, secureboot-efi and usb-pc, or those that are named, server and server-rpi among them.',
     'Steps whose inputs have not changed come from the cache.',
   ],
   positionals: 'image',

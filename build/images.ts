@@ -36,7 +36,7 @@ async function build(options: BuildOptions, { voice, signal }: Context): Promise
   const title = `Flasher ${version}: ${appliances.map(({ name }) => name).join(', ')} at level ${level}`
   const report = json ? createJsonReport() : createTextReport({ voice, title, steps, durations })
   const makesTree = steps.some(({ name }) => name.endsWith('tree'))
-  const makesArm64 = steps.some(({ name }) => name === 'arm64-base')
+  const makesArm64 = steps.some(({ name }) => /^arm64-.*base$/.test(name))
   const needs = { compilesIpxe: source !== null, makesTree, makesArm64 }
   const obstacle = await prepareHost(needs, report.note)
   if (obstacle !== null) {

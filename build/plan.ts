@@ -1,7 +1,15 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
 import { ARCHS, type Arch } from '../appliance/appliance.ts'
 import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance/assets.ts'
-import { BUNDLES, INITRDS, LIVE_PREFIX, SIGNED, type Bundle, type PlanOptions } from './bundles.ts'
+import {
+  BUNDLES,
+  INITRDS,
+  LIVE_PREFIX,
+  SERVER_PREFIX,
+  SIGNED,
+  type Bundle,
+  type PlanOptions,
+} from './bundles.ts'
 import { ownerOf } from './cache/key.ts'
 import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from './steps/app.ts'
 import { boardStep } from './steps/board.ts'
@@ -17,7 +25,7 @@ import { squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { tftpStep } from './steps/tftp.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, CONTAINER_ROOT, LIVE_ROOTS, SERVER_ROOT, treeStep } from './steps/tree.ts'
+import { baseStep, CONTAINER_ROOT, LIVE_ROOTS, SERVER_ROOTS, treeStep } from './steps/tree.ts'
 import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
@@ -78,6 +86,15 @@ const BOARD_PACKAGES = packagesStep({
   suite: 'trixie',
   arch: 'arm64',
   packages: ['grub-efi-arm64-signed', 'raspi-firmware', 'shim-helpers-arm64-signed', 'shim-signed'],
+})
+
+/** UEFI for boards whose own firmware has none. */
+const U_BOOT_PACKAGES = packagesStep({
+  name: 'u-boot',
+  says: 'U-Boot for Raspberry Pi',
+  suite: 'trixie',
+  arch: 'arm64',
+  packages: ['u-boot-rpi'],
 })
 
 /** One package holds the binaries of all architectures. */
@@ -141,7 +158,10 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       return ipxeStep({ ...ipxe, name: `ipxe-${arch}`, arch, binary })
     }),
     tftpStep,
-    ...serverSteps(facts),
+    serverAppStep,
+    debStep(DEBIAN_ARCHS.x86_64, facts),
+    U_BOOT_PACKAGES,
+    ...ARCHS.flatMap((arch) => serverSteps(arch, facts)),
     baseStep(options, CONTAINER_ROOT),
     containersStep(DEBIAN_ARCHS.x86_64, facts),
   ].map(withTools)
@@ -166,22 +186,39 @@ function liveSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   ]
 }
 
-function serverSteps(facts: BuildFacts): readonly Step[] {
-  const options = { arch: 'x86_64', facts } as const
-  const tree = '@server-tree/live'
-  const squashfs = '@server-squashfs/root.squashfs'
-  const { squashfs: squashfsName } = serverUpdate('x86_64', facts.version)
+/** What starts the disk of a server. */
+const SERVER_BOOT_PARTS = {
+  x86_64: { packages: '@boot-packages/root' },
+  arm64: {
+    packages: '@board-packages/root',
+    board: {
+      tree: '@arm64-server-base/base',
+      uboot: '@u-boot/root/usr/lib/u-boot/rpi_arm64/u-boot.bin',
+    },
+  },
+} as const satisfies Record<Arch, object>
+
+function serverSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
+  const options = { arch, facts }
+  const prefix = SERVER_PREFIX[arch]
+  const tree = `@${prefix}tree/live`
+  const squashfs = `@${prefix}squashfs/root.squashfs`
+  const { squashfs: squashfsName } = serverUpdate(arch, facts.version)
   const says = 'root file system of the server appliance, compressed'
-  const kernel = '@server-base/vmlinuz'
-  const initrd = '@server-initrd/initrd'
+  const initrd = { ...options, name: `${prefix}initrd`, kind: 'slot', tree, squashfs } as const
   return [
-    serverAppStep,
-    debStep(DEBIAN_ARCHS.x86_64, facts),
-    baseStep(options, SERVER_ROOT),
-    treeStep(options, SERVER_ROOT),
-    squashfsStep(facts, { name: 'server-squashfs', says, tree }),
-    initrdStep({ ...options, name: 'server-initrd', kind: 'slot', tree, squashfs, squashfsName }),
-    serverDiskStep({ facts, kernel, initrd, squashfs, packages: '@boot-packages/root' }),
+    baseStep(options, SERVER_ROOTS[arch]),
+    treeStep(options, SERVER_ROOTS[arch]),
+    squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
+    initrdStep({ ...initrd, squashfsName }),
+    serverDiskStep({
+      ...options,
+      ...SERVER_BOOT_PARTS[arch],
+      name: `${prefix}disk`,
+      kernel: `@${prefix}base/vmlinuz`,
+      initrd: `@${prefix}initrd/initrd`,
+      squashfs,
+    }),
   ]
 }
 

@@ -83,7 +83,8 @@ const TEXT_COLUMNS = 41
 const TIME_COLUMNS = 11
 const SIZE_COLUMNS = 10
 
-const renderStepHead = (step: string, text: string): string => `${step.padEnd(NAME_COLUMNS)}${text}`
+const renderStepHead = (step: string, text: string): string =>
+  `${step.padEnd(NAME_COLUMNS - 1)} ${text}`
 
 /** How far a build is, while one of its steps is running. */
 interface Position {
@@ -102,14 +103,14 @@ export function renderRunning(step: string, text: string, { spent, left, at, of 
     renderClock(spent).padStart(TIME_COLUMNS - 1),
     `${renderClock(left)} left`.padStart(SIZE_COLUMNS),
   ]
-  const head = renderStepHead(step, text.padEnd(TEXT_COLUMNS))
+  const head = renderStepHead(step, text).padEnd(NAME_COLUMNS + TEXT_COLUMNS)
   return { head, rest: [times.join(' '), `   ${at}/${of}`] }
 }
 
 /** `took` is a time, or where else the outcome came from. */
 const renderStep = (step: string, text: string, took: string, bytes: number): string =>
   [
-    renderStepHead(step, text.padEnd(TEXT_COLUMNS)),
+    renderStepHead(step, text).padEnd(NAME_COLUMNS + TEXT_COLUMNS),
     took.padStart(TIME_COLUMNS),
     renderBytes(bytes).padStart(SIZE_COLUMNS),
   ].join('')

@@ -19,7 +19,15 @@ const FILES: Record<string, string> = {
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
 }
 
+/** Its tests never have their turn, which uvu counts as `0 / 1` without failing the run. */
+const FAILS_BEFORE = `import { suite } from ${JSON.stringify(import.meta.resolve('uvu'))}
+  const test = suite('before')
+  test.before(() => { throw new Error('of before') })
+  test('of before', () => {})
+  test.run()`
+
 test.before(() => {
+  fs.writeFileSync(path.join(folder, 'before.test.ts'), FAILS_BEFORE)
   for (const [name, body] of Object.entries(FILES)) {
     const text = `import fs from 'node:fs'
       import { suite } from ${JSON.stringify(import.meta.resolve('uvu'))}
@@ -50,6 +58,13 @@ test('what fails again is listed at the end, after the other patterns had their 
   assert.is(lines.at(-1), '1 passed, 1 failed')
   const end = lines.slice(lines.indexOf('FAILED fails.test.ts')).join('\n')
   assert.match(end, 'each time')
+})
+
+test('a file whose preparation fails each time is never taken for chance', () => {
+  const { status, lines } = run('^before')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '0 passed, 1 failed')
+  assert.ok(lines.includes('FAILED before.test.ts'))
 })
 
 test('a file that ends the run of all others is never taken for chance', () => {

@@ -19,8 +19,9 @@ export const PARTITION_TYPES = {
   data: 'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7',
   /** Holds the part of GRUB for BIOS that does not fit before the first partition. */
   bios: '21686148-6449-6e6f-744e-656564454649',
-  /** A root of an x86-64 system, by which systemd-sysupdate knows the slots. */
+  /** Roots of a system by its processor: systemd-sysupdate knows the slots by them. */
   rootX86: '4f68bce3-e8cd-4db1-96e7-fbcaf984b709',
+  rootArm64: 'b921b045-1df0-41c3-af44-4c6f280d3fae',
 } as const
 
 interface PartitionSpan {

@@ -1,20 +1,19 @@
 /** Builds the stick for boards: `board.ts --kernel FILE --initrd FILE --squashfs FILE --tree DIR --packages DIR --version V --epoch S --level N --out FILE`. */
 import { createReadStream, createWriteStream } from 'node:fs'
-import { copyFile, glob, mkdir, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { copyFile, mkdir, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { createGzip } from 'node:zlib'
 import {
   BOARD_FILES,
-  isBoardTree,
   PI_CONFIG,
-  PI_FIRMWARE,
   renderPiCommandLine,
   SIGNED_ARM64_CONFIG_PATH,
   UEFI_LOADERS,
 } from '../board/firmware.ts'
 import { planBoard } from '../board/layout.ts'
+import { listPiFiles } from '../board/pi-files.ts'
 import { digestFile } from '../cache/digest.ts'
 import { MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
 import { SECTOR_BYTES } from '../gpt/table.ts'
@@ -76,14 +75,10 @@ interface Volume {
 async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volume) {
   const { kernel, initrd, packages, tree, version, epoch } = job
   const root = join(scratch, 'firmware')
-  const trees = await listTrees(tree)
   const files = {
     [BOARD_FILES.kernel]: kernel,
     [BOARD_FILES.initrd]: initrd,
-    ...Object.fromEntries(trees.map((path) => [basename(path), path])),
-    ...Object.fromEntries(
-      PI_FIRMWARE.map((name) => [name, join(packages, 'usr/lib/raspi-firmware', name)]),
-    ),
+    ...(await listPiFiles({ tree, packages })),
     ...Object.fromEntries(
       Object.entries(UEFI_LOADERS).map(([path, from]) => [path, join(packages, from)]),
     ),
@@ -102,15 +97,6 @@ async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volum
   const volume = { sectors, label: 'FLASHER_FW', serial: MEDIA_SERIAL, clusterSectors: 1 }
   await writeFatVolume({ ...volume, root, image, epoch })
   return image
-}
-
-async function listTrees(tree: string): Promise<readonly string[]> {
-  const found: string[] = []
-  for await (const path of glob(join(tree, 'usr/lib/modules/*/dtb/broadcom/*.dtb'))) {
-    if (isBoardTree(basename(path))) found.push(path)
-  }
-  if (found.length === 0) throw new Error(`${tree} has no device tree of a Raspberry Pi 4 or 5`)
-  return found.toSorted()
 }
 
 /** Returns the path of the volume. */

@@ -1,51 +1,41 @@
-/** Builds the disk of the server appliance: `server-disk.ts --kernel FILE --initrd FILE --squashfs FILE --packages DIR --version V --epoch S --level N --out FILE`. */
+/** Builds the disk of the server appliance: `server-disk.ts --arch A --kernel FILE --initrd FILE --squashfs FILE --packages DIR [--tree DIR --uboot FILE] --version V --epoch S --level N --out FILE`. */
 import { mkdtemp, open, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { SECTOR_BYTES } from '../gpt/table.ts'
+import { ARCHS } from '../../appliance/appliance.ts'
+import { renderProtective, SECTOR_BYTES, type TablePiece } from '../gpt/table.ts'
 import { planBios } from '../server/bios.ts'
-import { makeEfiVolume } from '../server/efi.ts'
+import { makeEfiVolume, type EfiOptions } from '../server/efi.ts'
 import { BIOS_PREFIX, SERVER_BIOS_MODULES } from '../server/grub.ts'
-import { planServerDisk, SLOT_SECTORS } from '../server/layout.ts'
+import { planServerDisk, SLOT_SECTORS, type ServerLayout } from '../server/layout.ts'
 import { copyInto } from '../volumes/copy.ts'
 
-interface Job {
-  readonly kernel: string
-  readonly initrd: string
+interface Job extends EfiOptions {
   readonly squashfs: string
-  /** The files of Debian's boot packages, below one root. */
-  readonly packages: string
-  readonly version: string
-  /** Seconds since 1970. */
-  readonly epoch: number
   /** Of zstd. */
   readonly level: number
   readonly out: string
 }
 
 async function makeDisk(job: Job): Promise<void> {
-  const { version, out, squashfs, level } = job
+  const { arch, version, out, squashfs, level } = job
   const scratch = await mkdtemp(`${out}.`)
   try {
-    const layout = planServerDisk(version)
+    const layout = planServerDisk(version, arch)
     const { size } = await stat(squashfs)
     if (size > SLOT_SECTORS * SECTOR_BYTES)
       throw new Error(`the root has ${size} bytes, more than a slot`)
-    const efi = await makeEfiVolume({ ...job, scratch })
-    const { first, core } = await makeBios(job, scratch, layout)
+    const efi = await makeEfiVolume(job, { sectors: layout.efi.sectors, scratch })
+    const start = await makeStart(job, scratch, layout)
     const image = join(scratch, 'disk')
     await using disk = await open(image, 'w')
     await disk.truncate(layout.sectors * SECTOR_BYTES)
-    for (const { sector, bytes } of [
-      { sector: 0, bytes: first },
-      ...layout.pieces,
-      { sector: layout.bios, bytes: core },
-    ]) {
+    for (const { sector, bytes } of [...start, ...layout.pieces]) {
       await disk.write(bytes, 0, bytes.length, sector * SECTOR_BYTES)
     }
-    await copyInto(disk, efi, layout.efi)
-    await copyInto(disk, squashfs, layout.slot)
+    await copyInto(disk, efi, layout.efi.first)
+    await copyInto(disk, squashfs, layout.slot.first)
     // The number of threads is fixed: it decides bytes.
     await $({ quiet: true })`zstd -q -T2 -${String(level)} -o ${out} ${image}`
   } finally {
@@ -53,31 +43,40 @@ async function makeDisk(job: Job): Promise<void> {
   }
 }
 
-async function makeBios(
+/** The first sector, and GRUB for BIOS where the disk has a place for it. */
+async function makeStart(
   { packages }: Job,
   scratch: string,
-  { bios, efi }: { readonly bios: number; readonly efi: number },
-) {
+  { bios }: ServerLayout,
+): Promise<readonly TablePiece[]> {
+  if (bios === null) return [{ sector: 0, bytes: renderProtective() }]
   const modules = join(packages, 'usr/lib/grub/i386-pc')
   const core = join(scratch, 'core.img')
   const what = ['-O', 'i386-pc', '-d', modules, '-p', BIOS_PREFIX, '-o', core]
   await $({ quiet: true })`grub-mkimage ${what} ${[...SERVER_BIOS_MODULES]}`
-  return planBios({
+  const planned = planBios({
     boot: await readFile(join(modules, 'boot.img')),
     core: await readFile(core),
-    sector: bios,
-    sectors: efi - bios,
+    sector: bios.first,
+    sectors: bios.sectors,
   })
+  return [
+    { sector: 0, bytes: planned.first },
+    { sector: bios.first, bytes: planned.core },
+  ]
 }
 
 if (import.meta.main) {
   const text = { type: 'string', default: '' } as const
   const { values } = parseArgs({
     options: {
+      arch: text,
       kernel: text,
       initrd: text,
       squashfs: text,
       packages: text,
+      tree: text,
+      uboot: text,
       version: text,
       epoch: text,
       level: text,
@@ -85,5 +84,7 @@ if (import.meta.main) {
     },
   })
   const { epoch, level, out } = values
-  await makeDisk({ ...values, epoch: Number(epoch), level: Number(level), out: resolve(out) })
+  const arch = ARCHS.find((one) => one === values.arch)
+  if (arch === undefined) throw new Error(`--arch must be one of ${ARCHS.join(' ')}`)
+  await makeDisk({ ...values, arch, epoch: Number(epoch), level: Number(level), out: resolve(out) })
 }

@@ -1,20 +1,35 @@
-/** The EFI partition of the server appliance: Debian's signed loaders, a version's kernel and initrd. */
+/** The EFI partition of the server appliance: Debian's signed loaders, a version's kernel and initrd; on arm64 also what starts a Raspberry Pi. */
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Arch } from '../../appliance/appliance.ts'
 import { SERVER_BOOT } from '../../appliance/server.ts'
+import {
+  PI_SERVER_CONFIG,
+  SIGNED_ARM64_CONFIG_PATH,
+  U_BOOT,
+  UEFI_LOADERS,
+} from '../board/firmware.ts'
+import { listPiFiles } from '../board/pi-files.ts'
 import { SIGNED_CONFIG, SIGNED_CONFIG_PATH } from '../iso/grub.ts'
 import { writeFatVolume } from '../volumes/fat.ts'
-import { renderGrubEnvironment, SERVER_GRUB_CONFIG } from './grub.ts'
-import { EFI_SECTORS } from './layout.ts'
+import { renderGrubEnvironment, renderServerGrub } from './grub.ts'
 
-interface EfiOptions {
+export interface EfiOptions {
+  readonly arch: Arch
   /** Debian's boot packages, unpacked. */
   readonly packages: string
   readonly kernel: string
   readonly initrd: string
+  /** For boards, else empty: the tree of packages with the kernel's device trees, and U-Boot. */
+  readonly tree: string
+  readonly uboot: string
   readonly version: string
   /** Seconds since 1970. */
   readonly epoch: number
+}
+
+interface Volume {
+  readonly sectors: number
   /** A folder for what lies between. */
   readonly scratch: string
 }
@@ -22,30 +37,54 @@ interface EfiOptions {
 /** The volume's serial number; fixed, so that builds are reproducible. */
 const SERIAL = 0x464c5356
 
+/** Where firmware and shim look for the signed loaders, and GRUB for its configuration. */
+const LOADERS = {
+  x86_64: {
+    config: SIGNED_CONFIG_PATH,
+    files: {
+      'EFI/BOOT/BOOTX64.EFI': 'usr/lib/shim/shimx64.efi.signed',
+      'EFI/BOOT/grubx64.efi': 'usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed',
+      'EFI/BOOT/mmx64.efi': 'usr/lib/shim/mmx64.efi.signed',
+    },
+  },
+  arm64: { config: SIGNED_ARM64_CONFIG_PATH, files: UEFI_LOADERS },
+} as const satisfies Record<Arch, object>
+
 /** Returns the path of the volume. */
-export async function makeEfiVolume(options: EfiOptions): Promise<string> {
-  const { packages, kernel, initrd, version, epoch, scratch } = options
+export async function makeEfiVolume(
+  options: EfiOptions,
+  { sectors, scratch }: Volume,
+): Promise<string> {
+  const { arch, version, epoch } = options
   const root = join(scratch, 'efi')
   const place = async (path: string) => {
     await mkdir(dirname(join(root, path)), { recursive: true })
     return join(root, path)
   }
-  const files = {
-    'EFI/BOOT/BOOTX64.EFI': join(packages, 'usr/lib/shim/shimx64.efi.signed'),
-    'EFI/BOOT/grubx64.efi': join(packages, 'usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed'),
-    'EFI/BOOT/mmx64.efi': join(packages, 'usr/lib/shim/mmx64.efi.signed'),
-    [`${SERVER_BOOT.folder}/${version}.vmlinuz`]: kernel,
-    [`${SERVER_BOOT.folder}/${version}.initrd`]: initrd,
+  for (const [path, from] of Object.entries(await listFiles(options))) {
+    await copyFile(from, await place(path))
   }
-  for (const [path, from] of Object.entries(files)) await copyFile(from, await place(path))
   const texts = {
-    [SERVER_BOOT.config]: SERVER_GRUB_CONFIG,
+    [SERVER_BOOT.config]: renderServerGrub(arch),
     [SERVER_BOOT.environment]: renderGrubEnvironment({ good: version }),
-    [SIGNED_CONFIG_PATH]: SIGNED_CONFIG,
+    [LOADERS[arch].config]: SIGNED_CONFIG,
+    ...(arch === 'arm64' ? { 'config.txt': PI_SERVER_CONFIG } : {}),
   }
   for (const [path, text] of Object.entries(texts)) await writeFile(await place(path), text)
   const image = join(scratch, 'efi.img')
-  const volume = { sectors: EFI_SECTORS, label: 'FLASHER_EFI', serial: SERIAL, clusterSectors: 1 }
+  const volume = { sectors, label: 'FLASHER_EFI', serial: SERIAL, clusterSectors: 1 }
   await writeFatVolume({ ...volume, root, image, epoch })
   return image
+}
+
+/** Files by their paths on the volume. */
+async function listFiles(options: EfiOptions): Promise<Readonly<Record<string, string>>> {
+  const { arch, packages, kernel, initrd, tree, uboot, version } = options
+  const loaders = Object.entries(LOADERS[arch].files)
+  return {
+    ...Object.fromEntries(loaders.map(([path, from]) => [path, join(packages, from)])),
+    [`${SERVER_BOOT.folder}/${version}.vmlinuz`]: kernel,
+    [`${SERVER_BOOT.folder}/${version}.initrd`]: initrd,
+    ...(arch === 'arm64' ? { ...(await listPiFiles({ tree, packages })), [U_BOOT]: uboot } : {}),
+  }
 }

@@ -1,4 +1,5 @@
 /** The partitions of the server appliance: two slots of a fixed size, and the state last, so that it can grow. */
+import type { Arch } from '../../appliance/appliance.ts'
 import { SERVER_PARTITIONS } from '../../appliance/server.ts'
 import {
   BACKUP_SECTORS,
@@ -9,44 +10,76 @@ import {
 } from '../gpt/table.ts'
 
 const MIB = 2 ** 20 / SECTOR_BYTES
-/** Kernels and initrds of both versions, and of a third while it is fetched. */
-export const EFI_SECTORS: number = 160 * MIB
 /** Fixed for all releases: an update fits, or the disk has to be written anew. */
 export const SLOT_SECTORS: number = 640 * MIB
 /** As small as it may stay where nobody enlarges the disk. */
 const STATE_SECTORS = 320 * MIB
 
-interface ServerLayout {
-  /** All in sectors of 512 bytes. */
-  readonly sectors: number
+/** What differs between processors; in sectors. */
+interface DiskShape {
+  /** Where the first partition begins; on cards at a whole erase block. */
+  readonly start: number
+  /** GRUB for BIOS, where there is one. */
   readonly bios: number
+  /** Kernels and initrds of both versions, and of a third while it is fetched. */
   readonly efi: number
-  readonly slot: number
+  readonly root: (typeof PARTITION_TYPES)['rootX86' | 'rootArm64']
+}
+
+const SHAPES: Readonly<Record<Arch, DiskShape>> = {
+  x86_64: { start: MIB, bios: MIB, efi: 160 * MIB, root: PARTITION_TYPES.rootX86 },
+  // The kernel is not compressed: GRUB verifies the file as it is. The EFI partition is the first one, for a
+  // Raspberry Pi reads its firmware there.
+  arm64: { start: 4 * MIB, bios: 0, efi: 256 * MIB, root: PARTITION_TYPES.rootArm64 },
+}
+
+/** In sectors of 512 bytes. */
+interface Span {
+  readonly first: number
+  readonly sectors: number
+}
+
+export interface ServerLayout {
+  readonly sectors: number
+  /** Null where there is no GRUB for BIOS. */
+  readonly bios: Span | null
+  readonly efi: Span
+  readonly slot: Span
   readonly pieces: readonly TablePiece[]
 }
 
 /** `version` is in the first slot; the second one is free. */
-export function planServerDisk(version: string): ServerLayout {
-  const sizes = [MIB, EFI_SECTORS, SLOT_SECTORS, SLOT_SECTORS, STATE_SECTORS]
-  const starts = sizes.map((_, at) => sizes.slice(0, at).reduce((sum, size) => sum + size, MIB))
-  const spanOf = (at: number) => {
-    const [first = 0, size = 0] = [starts[at], sizes[at]]
-    return { firstSector: first, lastSector: first + size - 1 }
-  }
-  const sectors = Math.ceil((spanOf(4).lastSector + 1 + BACKUP_SECTORS) / MIB) * MIB
-  const { bios, efi, slot, empty, state } = SERVER_PARTITIONS
+export function planServerDisk(version: string, arch: Arch): ServerLayout {
+  const shape = SHAPES[arch]
+  const names = SERVER_PARTITIONS
+  const bios = { first: shape.start, sectors: shape.bios }
+  const efi = behind(bios, shape.efi)
+  const slot = behind(efi, SLOT_SECTORS)
+  const empty = behind(slot, SLOT_SECTORS)
+  const state = behind(empty, STATE_SECTORS)
+  const sectors = Math.ceil((endOf(state) + BACKUP_SECTORS) / MIB) * MIB
   const partitions = [
-    { ...spanOf(0), name: bios, type: PARTITION_TYPES.bios },
-    { ...spanOf(1), name: efi, type: PARTITION_TYPES.efi },
-    { ...spanOf(2), name: `${slot}${version}`, type: PARTITION_TYPES.rootX86 },
-    { ...spanOf(3), name: empty, type: PARTITION_TYPES.rootX86 },
-    { ...spanOf(4), name: state, type: PARTITION_TYPES.linux },
+    { span: bios, name: names.bios, type: PARTITION_TYPES.bios },
+    { span: efi, name: names.efi, type: PARTITION_TYPES.efi },
+    { span: slot, name: `${names.slot}${version}`, type: shape.root },
+    { span: empty, name: names.empty, type: shape.root },
+    { span: state, name: names.state, type: PARTITION_TYPES.linux },
   ]
+    .filter(({ span }) => span.sectors > 0)
+    .map(({ span, ...rest }) => ({
+      ...rest,
+      firstSector: span.first,
+      lastSector: endOf(span) - 1,
+    }))
   return {
     sectors,
-    bios: spanOf(0).firstSector,
-    efi: spanOf(1).firstSector,
-    slot: spanOf(2).firstSector,
+    bios: bios.sectors > 0 ? bios : null,
+    efi,
+    slot,
     pieces: renderTable({ id: `flasher-server ${version}`, diskSectors: sectors, partitions }),
   }
 }
+
+const endOf = ({ first, sectors }: Span) => first + sectors
+
+const behind = (span: Span, sectors: number): Span => ({ first: endOf(span), sectors })

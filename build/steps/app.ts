@@ -47,7 +47,7 @@ export const serverAppStep: Step = gather(
   [],
 )
 
-/** The same as `appStep` for arm64, and what it requires: npm and the tools have the Node and the `strip` of PCs. */
+/** The same for arm64, and what it requires: npm and the tools have the Node and the `strip` of PCs. */
 export const ARM64_APP_STEPS: readonly Step[] = [
   packagesStep({
     name: 'arm64-tools',
@@ -76,6 +76,7 @@ export const ARM64_APP_STEPS: readonly Step[] = [
     ['@arm64-tools/root'],
   ),
   gather(NODES.arm64, 'arm64-app', 'flasher and its npm packages (arm64)', LIVE_PROGRAMS),
+  gather(NODES.arm64, 'arm64-server-app', 'all programs and their npm packages (arm64)', []),
 ]
 
 function stripNode(node: NodePackage, strip: readonly string[], inputs: readonly string[]): Step {

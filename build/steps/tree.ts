@@ -47,13 +47,25 @@ export const LIVE_ROOTS: Readonly<Record<Arch, RootPlan>> = {
   },
 }
 
-export const SERVER_ROOT: RootPlan = {
+const SERVER_ROOT: RootPlan = {
   prefix: 'server-',
   says: 'the server appliance',
   profiles: ['server-packages', 'server'],
   packages: ['40-server-packages.conf', '41-server-packages-x86-64.conf'],
   settings: ['42-server.conf', 'server.finalize'],
   overlays: ['overlays/service', 'overlays/server', '@server-app/root', '@tftp/root'],
+}
+
+export const SERVER_ROOTS: Readonly<Record<Arch, RootPlan>> = {
+  x86_64: SERVER_ROOT,
+  arm64: {
+    ...SERVER_ROOT,
+    prefix: 'arm64-server-',
+    says: 'the arm64 server appliance',
+    packages: ['40-server-packages.conf', '41-server-packages-arm64.conf'],
+    settings: ['42-server.conf', '43-server-arm64.conf', 'server.finalize'],
+    overlays: ['overlays/service', 'overlays/server', '@arm64-server-app/root', '@tftp/root'],
+  },
 }
 
 /** Packages alone: the programs lie over it as a layer. */

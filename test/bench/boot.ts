@@ -1,14 +1,22 @@
 /** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import { openIso, unpackBoard } from '../support/vm/built-images.ts'
 import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot/boot-artifacts.ts'
 import { measureBuilds } from './boot/boot-builds.ts'
-import { bootOurs, bootPeer, bootPoor, bootStick, type Booted } from './boot/boot-cases.ts'
+import {
+  bootBoard,
+  bootOurs,
+  bootPeer,
+  bootPoor,
+  bootStick,
+  type Booted,
+} from './boot/boot-cases.ts'
 import * as table from './boot/boot-table.ts'
 import { publishText } from './publish.ts'
 
 const DOCUMENT = 'docs/images.md'
-const PARTS = ['boots', 'builds'] as const
+const PARTS = ['boots', 'board', 'builds'] as const
 /** MiB: room for both, and the least that is promised. */
 const ROOMY = 2048
 const LEAST = { network: 448, stick: 384 } as const
@@ -28,6 +36,7 @@ if (values.help) {
   console.log(`pnpm bench:boot [--runs 3] [--parts ${PARTS.join(',')}] [--level release] [--write]
 
 boots    sizes, and boots in software emulation beside dracut's initrd (some 10 minutes)
+board    the board image beside the ISO, both by UEFI, at level dev (some 10 minutes)
 builds   build:images from nothing, then after a change of a program (some 10 minutes)
 
 --write puts the tables into docs/images.md. Needs root and what build:images needs.`)
@@ -45,6 +54,7 @@ if (wanted('boots')) {
   await using artifacts = await makeArtifacts(level, note)
   report('boot', await measureBoots(artifacts))
 }
+if (wanted('board')) report('board', await measureBoard())
 if (wanted('builds')) {
   const { cold, warm } = await measureBuilds(level, note)
   const rows = [
@@ -69,9 +79,12 @@ async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
     const ours = await tell('ours', bootOurs(artifacts, ROOMY))
     pairs.push({ ours, peer: await tell('dracut', bootPeer(artifacts, ROOMY)) })
   }
-  const stick = await tell('stick', bootStick(artifacts, ROOMY))
+  const stick = await tell('stick', bootStick(artifacts.iso, 'bios', ROOMY))
   const least = await tell('network, least memory', bootOurs(artifacts, LEAST.network))
-  const leastStick = await tell('stick, least memory', bootStick(artifacts, LEAST.stick))
+  const leastStick = await tell(
+    'stick, least memory',
+    bootStick(artifacts.iso, 'bios', LEAST.stick),
+  )
   const poor = []
   for (const megabytes of POOR) {
     poor.push({ megabytes, says: await bootPoor(artifacts, megabytes) })
@@ -88,6 +101,24 @@ async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
     ]),
     table.renderRatios(pairs),
     table.renderPoor(poor),
+  ]
+}
+
+/** The firmware's own time is not counted. */
+async function measureBoard(): Promise<readonly string[]> {
+  const iso = await openIso()
+  await using board = await unpackBoard()
+  const pairs: table.Pair[] = []
+  for (let run = 0; run < Number(values.runs); run += 1) {
+    const peer = await tell('ISO', bootStick(iso, 'uefi', ROOMY))
+    pairs.push({ ours: await tell('board', bootBoard(board.path, ROOMY)), peer })
+  }
+  return [
+    table.renderBoots([
+      { name: 'ISO on a stick, UEFI', megabytes: ROOMY, boots: pairs.map(({ peer }) => peer) },
+      { name: 'board image, UEFI', megabytes: ROOMY, boots: pairs.map(({ ours }) => ours) },
+    ]),
+    table.renderBoardRatio(pairs),
   ]
 }
 

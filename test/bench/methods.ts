@@ -153,15 +153,15 @@ const framesAgainstPlain = (more: string, words: string): Contest => ({
 /** What is captured lies in a file beside the image, and goes with the next run. */
 const CAPTURED = '.captured.img.zst'
 
-/** Of the disk that holds the image: the used blocks, beside their reading and compressing alone. */
+/** Of the disk that holds the image: its used blocks, beside reading and compressing all of it. */
 const CAPTURE_CONTEST: Contest = {
   format: 'capture',
   devices: ['fast', 'throttled'],
   methods: [
     {
-      name: 'dd iflag=direct of the frames with data | zstd -3 -T0',
-      script: (inputs, node) =>
-        `{ ${readFrames(inputs, node, '/dev/stdout')}; } | zstd -q -f -3 -T0 -o ${inputs.raw}${CAPTURED} && sync ${inputs.raw}${CAPTURED}`,
+      name: 'dd iflag=direct | zstd -3 -T0',
+      script: ({ raw }, node) =>
+        `dd if=${node} bs=4M iflag=direct status=none | zstd -q -f -3 -T0 -o ${raw}${CAPTURED} && sync ${raw}${CAPTURED}`,
       holds: 'image',
     },
     {

@@ -64,7 +64,22 @@ test('the specified names of arm64 are handed over', () => {
       'flasher-netboot-pc-arm64-v1.2.3.sha256',
       'flasher-usbboot-rpi-arm64-v1.2.3.img.gz',
       'flasher-usbboot-rpi-arm64-v1.2.3.img.gz.sha256',
+      'flasher-server-rpi-arm64.img.zst',
+      'flasher-server-arm64-v1.2.3.vmlinuz',
+      'flasher-server-arm64-v1.2.3.initrd',
+      'flasher-server-arm64-v1.2.3.squashfs',
+      'flasher-server-rpi-arm64.img.zst.sha256',
     ],
+  )
+})
+
+test('the server for boards takes nothing of the one for PCs', () => {
+  const appliances = NAMED_APPLIANCES.filter(({ name }) => name === 'server-rpi')
+  const steps = names(planImages({ ...options, appliances }))
+  assert.ok(steps.includes('arm64-server-base'))
+  assert.equal(
+    steps.filter((name) => /^(server-|base$|node$|app$|arm64-base$)/.test(name)),
+    [],
   )
 })
 

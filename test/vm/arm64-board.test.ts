@@ -1,15 +1,13 @@
 /** The board image starts UEFI machines for arm64, up to the wizard; and a Raspberry Pi finds in it what it looks for. */
-import { createReadStream, createWriteStream, closeSync, ftruncateSync, openSync } from 'node:fs'
-import { mkdtemp, mkdtempDisposable, rm } from 'node:fs/promises'
+import { mkdtempDisposable, open, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip, gunzipSync } from 'node:zlib'
+import { gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openPiVolume, PI_BOARDS, readPiBoot } from '../support/boot/pi-boot.ts'
 import { startArmMachine } from '../support/vm/arm64-machine.ts'
-import { findBuildObstacle, openBoard } from '../support/vm/built-images.ts'
+import { findBuildObstacle, unpackBoard } from '../support/vm/built-images.ts'
 import { LOCKED_DOWN } from '../support/vm/secure-firmware.ts'
 import { makeUsbStick } from '../support/vm/usb-stick.ts'
 
@@ -21,16 +19,10 @@ const run = obstacle === null ? test : test.skip
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 600
 const FIRMWARE_OFFSET = 4 * 2 ** 20
-const BOTH_DISKS = /\d {2}\/dev\/nvme0n1[^]*\/dev\/sda|\/dev\/sda[^]*\d {2}\/dev\/nvme0n1/
+/** Whatever their order: to the end of what was said when the last one had been listed. */
+const ALL_DISKS =
+  /^(?=[^]*\d {2}\/dev\/mmcblk0)(?=[^]*\d {2}\/dev\/nvme0n1)(?=[^]*\d {2}\/dev\/sda)[^]*/
 const tiny = { name: 'tiny.img', content: Buffer.alloc(2 ** 20, 7) }
-
-/** Removed at the end. */
-async function unpackBoard() {
-  const folder = await mkdtemp(join(tmpdir(), 'flasher-board-'))
-  const path = join(folder, 'board.img')
-  await pipeline(createReadStream(await openBoard()), createGunzip(), createWriteStream(path))
-  return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
-}
 
 run('a Raspberry Pi 4 and a 5 find kernel, initrd and device trees', async () => {
   await using board = await unpackBoard()
@@ -54,24 +46,55 @@ run('a Raspberry Pi 4 and a 5 find kernel, initrd and device trees', async () =>
   assert.ok(volume.paths.has(`/${offered}`), offered)
 })
 
-run('UEFI: grown, its image offered, another disk as well, and not the stick itself', async () => {
+/** An empty disk of 1 GiB, sparse. */
+async function makeDisk(path: string): Promise<string> {
+  await writeFile(path, '')
+  await truncate(path, 2 ** 30)
+  return path
+}
+
+/** Its number in a list of disks, and the sign before it: `-` where it cannot be chosen. */
+function findRow(listed: string, disk: string) {
+  const [, sign, number] = new RegExp(`(.) (\\d) {2}${disk}`).exec(listed) ?? []
+  return { sign, number }
+}
+
+run('UEFI: grown; its image flashed to another disk, never to the stick itself', async () => {
   await using board = await unpackBoard()
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-nvme-'))
-  const disk = join(folder.path, 'disk')
-  const handle = openSync(disk, 'w')
-  ftruncateSync(handle, 2 ** 30)
-  closeSync(handle)
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-disks-'))
+  const disk = await makeDisk(join(folder.path, 'nvme'))
+  const card = await makeDisk(join(folder.path, 'card'))
   await using stick = await makeUsbStick({ iso: board.path, gigabytes: 2, files: [tiny] })
-  await using machine = await startArmMachine({ firmware: 'uefi', stick: stick.path, disk })
+  const options = { firmware: 'uefi', stick: stick.path, disk, card } as const
+  await using machine = await startArmMachine(options)
   await machine.waitFor(/flasher: the system is on \/dev\/sda2/, PATIENCE)
   await machine.waitFor(/images: \/dev\/sda3 has grown/, PATIENCE)
   await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
   await machine.waitFor(/tiny\.img/, PATIENCE)
+  const { room, said } = await stick.check()
+  assert.ok(room > 1.5 * 2 ** 30, String(room))
+  assert.match(said, 'clean. directories 1, files 1')
   machine.send('1\r')
-  // The stick is on the list, too, without a number; in whatever order.
-  const listed = await machine.waitFor(BOTH_DISKS, PATIENCE)
-  assert.not.match(listed, /\d {2}\/dev\/sda/)
-  assert.match((await stick.check()).said, 'clean. directories 1, files 1')
+  const listed = await machine.waitFor(ALL_DISKS, PATIENCE)
+  assert.is(findRow(listed, '/dev/mmcblk0').sign, ' ')
+  // The stick is on the list, too, and cannot be chosen.
+  const { sign, number } = findRow(listed, '/dev/sda')
+  assert.is(sign, '-')
+  machine.send(`${number}\r`)
+  await machine.waitFor(
+    new RegExp(`Number ${number} cannot be chosen: holds this system`),
+    PATIENCE,
+  )
+  machine.send(`${findRow(listed, '/dev/nvme0n1').number}\r`)
+  await machine.waitFor(/Everything on \/dev\/nvme0n1 will be lost/, PATIENCE)
+  await machine.waitFor(/ERASE AND FLASH/, PATIENCE)
+  machine.send('y')
+  const end = await machine.waitFor(/Done\.|The flash failed\.|Cancelled\./, PATIENCE)
+  if (!end.endsWith('Done.')) throw new Error(`see ${machine.keepLog()}`)
+  await using written = await open(disk)
+  const { length } = tiny.content
+  const { buffer } = await written.read(Buffer.alloc(length), 0, length, 0)
+  assert.ok(buffer.equals(tiny.content))
 })
 
 run('UEFI with Secure Boot, 512 MiB of memory: up to the wizard', async () => {

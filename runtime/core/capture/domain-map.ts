@@ -12,6 +12,8 @@ type MapDefect = 'not-a-map' | 'not-in-order' | 'outside' | 'too-many' | 'empty'
 export interface DomainParser {
   /** Takes the next line; false: the rest is of no interest. */
   take(line: string): boolean
+  /** Whether the map has reached the partition's end, so that nothing more can come. */
+  isWhole(): boolean
   /** The used ranges of the partition; what the map does not mention counts as used. */
   end(): Result<RangeList, MapDefect>
 }
@@ -57,6 +59,7 @@ export function createDomainParser(bytes: number): DomainParser {
       else defect = 'not-a-map'
       return defect === null
     },
+    isWhole: () => defect === null && next === bytes,
     end() {
       if (defect !== null) return refuse(defect)
       // Every file system has blocks of its own.

@@ -43,7 +43,8 @@ export type ReportedEnd =
     >
   | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
 
-const NOTHING = {
+/** The counts of a run that has not read anything yet. */
+export const NOTHING_DONE = {
   bytes_read: 0,
   bytes_written: 0,
   total_bytes: null,
@@ -52,7 +53,7 @@ const NOTHING = {
 } as const
 
 export const startReport = (facts: RunFacts): ProgressPost => ({
-  ...NOTHING,
+  ...NOTHING_DONE,
   run: facts.run,
   phase: 'started',
   ...describe(facts),
@@ -92,7 +93,7 @@ export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): Progr
 /** The last report of a run; it holds all that is known, in case the others were lost. */
 export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEnd): ProgressPost {
   const { run, bytes_read } = before
-  const counted = { ...NOTHING, run, bytes_read, ...describe(facts) }
+  const counted = { ...NOTHING_DONE, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {
     const { bytesWritten, bytesKept, delta, verified } = end
     return {
@@ -105,7 +106,7 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
       verified,
     }
   }
-  const { bytes_written } = before.phase === 'verify' ? NOTHING : before
+  const { bytes_written } = before.phase === 'verify' ? NOTHING_DONE : before
   return { ...counted, phase: end.kind, bytes_written, reason: end.reason.slice(0, 500) }
 }
 

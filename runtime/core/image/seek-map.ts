@@ -1,5 +1,6 @@
 /** A frame map from a seek table alone, for files of other tools: where frames lie, but no digests. */
-import type { Frame, FrameMap } from './frame-map.ts'
+import { MAX_FRAMES } from './frame-index.ts'
+import type { FrameMap } from './frame-map.ts'
 import { readSeekEntry, type SeekFooter } from './seek-table.ts'
 
 /** Frames are decoded as a whole in memory: larger ones are better read as a stream. */
@@ -9,52 +10,66 @@ const MIN_MEAN_BYTES = 128 * 1024
 
 /**
  * `table`: one that `parseSeekTable` took, and that covers the file. Null where the frames are not of
- * a size that makes it worthwhile to enter them one by one.
+ * a size that makes it worthwhile to enter them one by one, or too many; nothing is listed before.
  */
 export function createTableMap(table: Buffer, footer: SeekFooter): FrameMap | null {
-  const frames = listFrames(table, footer)
-  const bytes = frames.reduce((sum, frame) => sum + frame.bytes, 0)
-  const maxBytes = frames.reduce((most, frame) => Math.max(most, frame.bytes), 0)
-  const maxStoredBytes = frames.reduce((most, frame) => Math.max(most, frame.storedBytes), 0)
+  const sums = sumUp(table, footer)
+  const { count, bytes, maxBytes, maxStoredBytes } = sums
   const isWorthwhile =
-    frames.length > 1 &&
+    count > 1 &&
+    count <= MAX_FRAMES &&
     Math.max(maxBytes, maxStoredBytes) <= MAX_CONTENT_BYTES &&
-    bytes / frames.length >= MIN_MEAN_BYTES
+    bytes / count >= MIN_MEAN_BYTES
   if (!isWorthwhile) return null
+  const { entries, offsets, storedAt } = listFrames(table, footer, count)
   return {
-    count: frames.length,
-    bytes,
-    maxBytes,
-    maxStoredBytes,
+    ...sums,
     sha256: null,
     indexSha256: null,
-    at: (index) => frames[index] ?? NO_FRAME,
+    at(index) {
+      const { storedBytes, contentBytes } = readSeekEntry(table, footer, entries[index] ?? 0)
+      return {
+        index,
+        offset: offsets[index] ?? 0,
+        bytes: contentBytes,
+        storedAt: storedAt[index] ?? 0,
+        storedBytes,
+        isZero: false,
+        sha256: null,
+      }
+    },
   }
 }
 
-/** Those that hold something. */
-function listFrames(table: Buffer, footer: SeekFooter): readonly Frame[] {
-  const frames: Frame[] = []
-  let storedAt = 0
-  let offset = 0
+/** Only frames that hold something count. */
+function sumUp(table: Buffer, footer: SeekFooter) {
+  const sums = { count: 0, bytes: 0, maxBytes: 0, maxStoredBytes: 0 }
   for (let entry = 0; entry < footer.frames; entry += 1) {
-    const { storedBytes, contentBytes: bytes } = readSeekEntry(table, footer, entry)
-    const index = frames.length
-    if (bytes > 0) {
-      frames.push({ index, offset, bytes, storedAt, storedBytes, isZero: false, sha256: null })
-    }
-    storedAt += storedBytes
-    offset += bytes
+    const { storedBytes, contentBytes } = readSeekEntry(table, footer, entry)
+    if (contentBytes === 0) continue
+    sums.count += 1
+    sums.bytes += contentBytes
+    sums.maxBytes = Math.max(sums.maxBytes, contentBytes)
+    sums.maxStoredBytes = Math.max(sums.maxStoredBytes, storedBytes)
   }
-  return frames
+  return sums
 }
 
-const NO_FRAME: Frame = {
-  index: 0,
-  offset: 0,
-  bytes: 0,
-  storedAt: 0,
-  storedBytes: 0,
-  isZero: true,
-  sha256: null,
+/** By index: the entry in the table, and where the frame begins in the image and in the file. */
+function listFrames(table: Buffer, footer: SeekFooter, count: number) {
+  const entries = new Uint32Array(count)
+  const [offsets, storedAt] = [new Float64Array(count), new Float64Array(count)]
+  let [index, offset, stored] = [0, 0, 0]
+  for (let entry = 0; entry < footer.frames; entry += 1) {
+    const { storedBytes, contentBytes } = readSeekEntry(table, footer, entry)
+    if (contentBytes > 0) {
+      entries[index] = entry
+      offsets[index] = offset
+      storedAt[index] = stored
+      index += 1
+    }
+    offset += contentBytes
+    stored += storedBytes
+  }
+  return { entries, offsets, storedAt }
 }

@@ -226,7 +226,7 @@ const toAction = (
   action: MachineAction,
 ): Action<Machine> => ({
   scope: action.scope,
-  check: (parameters) => action.check(parameters),
+  check: (parameters, machines) => action.check(parameters, machines),
   apply(machine, parameters, by) {
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied

@@ -1,13 +1,11 @@
 /** What the cache knows of each captured image, in memory and on disk, from its first byte to its end. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Storage } from 'unstorage'
 import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import type { BlobRoom } from './blob-room.ts'
 import type { CaptureRecord, CaptureRecords, createUsedOrders } from './capture-records.ts'
-import type { DroppedFiles } from './dropped-files.ts'
+import type { ReceiverDependencies } from './uploads.ts'
 
 export interface Capture {
   readonly id: string
@@ -23,18 +21,6 @@ export interface Capture {
   readonly end: CaptureEnd | null
 }
 
-export interface CapturesDependencies {
-  /** The cache's own folder: `.cache`. */
-  readonly data: string
-  readonly records: Storage
-  readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
-  readonly dropped: Pick<DroppedFiles, 'place'>
-  /** Whether an image has that name. */
-  isTaken(name: string): boolean
-  now(): Date
-  readonly log: { info(message: string): void; warn(message: string): void }
-}
-
 export interface CaptureState {
   readonly id: string
   record: CaptureRecord
@@ -47,7 +33,7 @@ export interface CaptureState {
   failure: Fault | null
 }
 
-export interface CapturesContext extends CapturesDependencies {
+export interface CapturesContext extends ReceiverDependencies {
   readonly folder: string
   readonly notes: CaptureRecords
   readonly used: Awaited<ReturnType<typeof createUsedOrders>>

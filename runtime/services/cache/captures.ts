@@ -17,9 +17,9 @@ import {
   toCapture,
   type Capture,
   type CapturesContext,
-  type CapturesDependencies,
   type CaptureState,
 } from './capture-states.ts'
+import type { ReceiverDependencies } from './uploads.ts'
 
 /** What a token that holds says of the capture that begins with it. */
 interface CaptureTicket {
@@ -31,7 +31,7 @@ interface CaptureTicket {
 const MAX_CAPTURES = 32
 const SWEEP_MS = 600_000
 
-export async function createCaptures(parts: CapturesDependencies) {
+export async function createCaptures(parts: ReceiverDependencies) {
   const folder = join(parts.data, 'captures')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const closing = new AbortController()

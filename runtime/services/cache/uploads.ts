@@ -31,7 +31,8 @@ interface UploadPart {
   readonly total: number | null
 }
 
-interface UploadsDependencies {
+/** What receives files in parts, whoever sends them, is given. */
+export interface ReceiverDependencies {
   /** The cache's own folder: `.cache`. */
   readonly data: string
   readonly records: Storage
@@ -52,7 +53,7 @@ interface State {
   isBusy: boolean
 }
 
-interface Context extends UploadsDependencies {
+interface Context extends ReceiverDependencies {
   readonly folder: string
   readonly notes: UploadRecords
   readonly states: Map<string, State>
@@ -64,7 +65,7 @@ const MAX_UPLOADS = 32
 const ABANDONED_MS = 24 * 3_600_000
 const SWEEP_MS = 600_000
 
-export async function createUploads(parts: UploadsDependencies) {
+export async function createUploads(parts: ReceiverDependencies) {
   const folder = join(parts.data, 'uploads')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const closing = new AbortController()

@@ -1,6 +1,5 @@
 /** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
 import { dirname } from 'node:path'
-import { statfs } from 'node:fs/promises'
 import { planAreas, TABLE_BYTES, type Area } from '../../core/capture/areas.ts'
 import { decideRoom, decideSource } from '../../core/capture/capture.ts'
 import { createRangeList, type RangeList } from '../../core/capture/range-list.ts'
@@ -18,6 +17,7 @@ import { drain, untilAborted, watch } from '../host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
+import { checkFolder, openFolder } from './target-folder.ts'
 
 interface CaptureOrder {
   /** A whole disk. */
@@ -150,8 +150,8 @@ export async function runCapture(
       meter.add(bytes)
     }
     onProgress(meter.look(CAPTURING))
-    const { fill } = reader
-    const writing = writeFrames({ fill, write, workers, level, signal, onWritten })
+    const { fill, skipZeros } = reader
+    const writing = writeFrames({ fill, skipZeros, write, workers, level, signal, onWritten })
     return await drain(watch(untilAborted(signal, writing), TICK_MS, meter.look), onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
@@ -159,17 +159,16 @@ export async function runCapture(
 
 /** The image as a file that gets its name when it is complete. */
 export const toFile =
-  (path: string): CaptureSink =>
-  (write) =>
-    writeWhole(path, write)
+  (path: string, env: Environment): CaptureSink =>
+  async (write) => {
+    await using _ = await openFolder(createShell({ env }), dirname(path))
+    return await writeWhole(path, write)
+  }
 
-/** A Fault where something has the name, or the folder surely has not the room. */
+/** A Fault where something has the name, or nothing can be written there. */
 export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
   await checkNothingThere(path)
-  const { bavail, bsize } = await statfs(dirname(path)).catch((cause: unknown) => {
-    throw new Fault('input-missing', `there is no folder ${dirname(path)}`, { cause })
-  })
-  return { freeBytes: bavail * bsize }
+  return await checkFolder(dirname(path))
 }
 
 /** What should be known of the room; null where there is plenty. A Fault where it is surely too little. */

@@ -17,6 +17,8 @@ const ALIGNMENT = 4096
 interface DiskReader {
   /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
   readonly fill: (into: Buffer) => Promise<number>
+  /** Skips the image's next bytes, where all of them are zeros: nothing wanted, nothing changed. */
+  readonly skipZeros: (bytes: number) => boolean
   /** How many wanted bytes were in the first buffers; the oldest is forgotten. */
   readonly takeCount: () => number
 }
@@ -64,6 +66,17 @@ export function createDiskReader(
       counts.push(wanted.reduce((sum, { bytes }) => sum + bytes, 0))
       at += length
       return length
+    },
+    skipZeros(bytes) {
+      const end = at + bytes
+      const isWanted = next < ranges.count && ranges.at(next).offset < end
+      const isChanged = patches.some(
+        (patch) => patch.offset < end && patch.offset + patch.bytes.length > at,
+      )
+      if (end > device.sizeBytes || isWanted || isChanged) return false
+      counts.push(0)
+      at = end
+      return true
     },
     takeCount: () => counts.shift() ?? 0,
   }

@@ -35,8 +35,12 @@ export async function listIdentityFiles(
 ): Promise<readonly FoundFile[] | null> {
   if (!(await shell.has('debugfs'))) return null
   const found = new Map<number, FoundFile>()
-  for (const place of IDENTITY_FOLDERS) {
-    const files = parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place)
+  const listings = await Promise.all(
+    IDENTITY_FOLDERS.map(async (place) =>
+      parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place),
+    ),
+  )
+  for (const files of listings) {
     if (files === null) return null
     for (const file of files) found.set(file.inode, file)
   }

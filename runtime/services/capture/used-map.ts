@@ -34,7 +34,12 @@ export async function readUsedMap(
     child.stdin.end()
     child.stderr.resume()
     const closed = once(child, 'close')
-    for await (const line of splitLines(child.stdout)) if (!parser.take(line)) end()
+    for await (const line of splitLines(child.stdout)) {
+      if (parser.take(line) && !parser.isWhole()) continue
+      // With the whole map written, partclone sleeps for another two seconds.
+      end()
+      break
+    }
     await closed
   } finally {
     signal.removeEventListener('abort', end)
@@ -51,7 +56,7 @@ function judge(tool: string, exitCode: number | null, parser: DomainParser) {
   if (!used.ok && used.refusal !== 'empty') {
     return refuse(`the map of ${tool} is wrong: ${renderMapDefect(used.refusal)}`)
   }
-  if (exitCode !== 0) return refuse(`${tool} refused it`)
+  if (exitCode !== 0 && !parser.isWhole()) return refuse(`${tool} refused it`)
   return used.ok ? accept(used.value) : refuse(`${tool}: ${renderMapDefect(used.refusal)}`)
 }
 

@@ -16,6 +16,8 @@ import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 interface FrameWriting {
   /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
   readonly fill: (into: Buffer) => Promise<number>
+  /** Skips the image's next bytes where so many are known to be zeros; absent: none ever are. */
+  readonly skipZeros?: (bytes: number) => boolean
   /** Takes the file's next bytes, which are its own until it resolves. */
   readonly write: (bytes: Buffer) => Promise<void>
   readonly workers: FrameWorkers
@@ -49,7 +51,7 @@ interface Pending {
 }
 
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
-  const { fill, workers, signal } = writing
+  const { fill, skipZeros = () => false, workers, signal } = writing
   const free = Array.from({ length: workers.count + 3 }, createStation)
   const pending: Pending[] = []
   const output = createOutput(writing)
@@ -62,25 +64,27 @@ export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames>
   /** The next frame is read while this one is hashed and compressed. */
   const read = () => {
     const station = free.pop() ?? createStation()
-    const filling = fill(Buffer.from(station.raw))
+    const isSkipped = skipZeros(FRAME_BYTES)
+    const filling = isSkipped ? Promise.resolve(FRAME_BYTES) : fill(Buffer.from(station.raw))
     // Its failure is thrown when its turn comes.
     filling.catch(() => undefined)
-    return { station, filling }
+    return { station, isSkipped, filling }
   }
   try {
     let next = read()
     for (let isOver = false; !isOver;) {
       signal.throwIfAborted()
-      const { station, filling } = next
+      const { station, isSkipped, filling } = next
       const raw = Buffer.from(station.raw)
       const bytes = await filling
       isOver = bytes < raw.length
       if (bytes === 0) break
       if (!isOver) next = read()
-      const entry = encode(station, bytes)
+      const entry = encode(station, bytes, isSkipped)
       entry.catch(() => undefined)
       pending.push({ station, bytes, entry })
-      image.update(raw.subarray(0, bytes))
+      if (isSkipped) updateByZeros(image)
+      else image.update(raw.subarray(0, bytes))
       if (free.length === 0) await finishFirst()
     }
     while (pending.length > 0) await finishFirst()
@@ -104,6 +108,10 @@ export function isZero(bytes: Buffer): boolean {
   return true
 }
 
+function updateByZeros(image: Hash) {
+  for (let at = 0; at < FRAME_BYTES; at += ZEROS.length) image.update(ZEROS)
+}
+
 /** A whole frame of zeros is compressed once. */
 function createEncoder({ workers, level }: FrameWriting) {
   let zeroFrame: Promise<Buffer> | null = null
@@ -111,6 +119,8 @@ function createEncoder({ workers, level }: FrameWriting) {
     return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
   }
   async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
+    // What was skipped was not filled.
+    if (zeroFrame === null) Buffer.from(station.raw).fill(0)
     const frame =
       bytes === FRAME_BYTES
         ? await (zeroFrame ??= run(station, bytes).then(({ bytes: storedBytes }) =>
@@ -121,8 +131,8 @@ function createEncoder({ workers, level }: FrameWriting) {
     const storedBytes = frame?.length ?? (await run(station, bytes)).bytes
     return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
   }
-  return async (station: Station, bytes: number): Promise<IndexEntry> => {
-    if (isZero(Buffer.from(station.raw, 0, bytes))) return encodeZeros(station, bytes)
+  return async (station: Station, bytes: number, isSkipped: boolean): Promise<IndexEntry> => {
+    if (isSkipped || isZero(Buffer.from(station.raw, 0, bytes))) return encodeZeros(station, bytes)
     const { bytes: storedBytes, sha256 } = await run(station, bytes)
     return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
   }

@@ -112,7 +112,7 @@ async function bulk<M extends MachineBase>(
       'an empty search is the whole fleet: name them in macs, or search for something',
     )
   }
-  checkAction(site, event, action, parameters, ['parameters'])
+  checkAction(site, event, action, parameters, asksFor(macs))
   const request = { action, parameters, isDryRun: dry_run }
   const results: BulkAnswer['results'] = []
   for (const [at, mac] of (await pick(site, asked)).entries()) {
@@ -141,13 +141,24 @@ async function pick<M extends MachineBase>(
   return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
 }
 
-/** `within`: where in the body the parameters stand. */
+/** What a search finds may be many. */
+const asksFor = (macs: readonly string[] | undefined): Asked => ({
+  within: ['parameters'],
+  machines: macs?.length ?? Infinity,
+})
+
+interface Asked {
+  /** Where in the body the parameters stand. */
+  readonly within: readonly string[]
+  readonly machines: number
+}
+
 function checkAction<M extends MachineBase>(
   { line, checkScope }: Site<M>,
   event: H3Event,
   action: string,
   parameters: unknown,
-  within: readonly string[] = [],
+  { within, machines }: Asked = { within: [], machines: 1 },
 ): void {
   const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
   if (rule === undefined && action !== 'delete') {
@@ -156,7 +167,7 @@ function checkAction<M extends MachineBase>(
     ])
   }
   checkScope(event, rule?.scope ?? 'machines')
-  const errors = rule?.check(parameters) ?? null
+  const errors = rule?.check(parameters, machines) ?? null
   if (errors === null) return
   throw refuseFields(
     errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({

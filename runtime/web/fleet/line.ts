@@ -20,8 +20,8 @@ import type { RunEnd } from '../../core/machine/run-transition.ts'
 export interface Action<M> {
   /** The scope that a token needs. */
   readonly scope: Scope
-  /** Null: the parameters are valid. */
-  check(parameters: unknown): readonly FieldError[] | null
+  /** Null: the parameters are valid, for so many machines; absent: for one. */
+  check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /** Refused with the reason, in words. `delete` is answered by the server itself. */
   apply(machine: M, parameters: unknown, by: Armer): Result<Transition<M>, string>
 }

@@ -1,6 +1,7 @@
 /** The boots that are measured, each to the wizard's prompt, and those that end before it for want of memory. */
+import { startArmMachine } from '../../support/vm/arm64-machine.ts'
 import { startNetboot } from '../../support/vm/netboot.ts'
-import { startUsbMachine } from '../../support/vm/usb-machine.ts'
+import { startUsbMachine, type Firmware } from '../../support/vm/usb-machine.ts'
 import { makeUsbStick } from '../../support/vm/usb-stick.ts'
 import { weighKernel, type Artifacts } from './boot-artifacts.ts'
 import { PEER_WORDS } from './boot-peer.ts'
@@ -31,10 +32,22 @@ export async function bootPeer({ peer }: Artifacts, megabytes: number): Promise<
 }
 
 /** A fresh stick: its images partition grows first. */
-export async function bootStick({ iso }: Artifacts, megabytes: number): Promise<Booted> {
+export async function bootStick(
+  iso: string,
+  firmware: Firmware,
+  megabytes: number,
+): Promise<Booted> {
   await using stick = await makeUsbStick({ iso, gigabytes: 2 })
   const medium = { stick: stick.path }
-  await using machine = await startUsbMachine({ firmware: 'bios', medium, megabytes, args })
+  await using machine = await startUsbMachine({ firmware, medium, megabytes, args })
+  return { ...(await watchBoot(machine, HANDED_OVER)), fetchedBytes: 0 }
+}
+
+/** `image`: of the stick for boards, unpacked. */
+export async function bootBoard(image: string, megabytes: number): Promise<Booted> {
+  await using stick = await makeUsbStick({ iso: image, gigabytes: 2 })
+  const options = { firmware: 'uefi', stick: stick.path, megabytes, args } as const
+  await using machine = await startArmMachine(options)
   return { ...(await watchBoot(machine, HANDED_OVER)), fetchedBytes: 0 }
 }
 

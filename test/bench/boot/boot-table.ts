@@ -4,7 +4,7 @@ import type { Booted } from './boot-cases.ts'
 
 const MB = 1e6
 /** Ratios to the peer of the same run. */
-export const BARS = { promptRatio: 0.65, rootRatio: 0.45 } as const
+export const BARS = { promptRatio: 0.65, rootRatio: 0.45, boardRatio: 1.5 } as const
 
 export interface Weight {
   readonly name: string
@@ -71,21 +71,34 @@ export const renderBoots = (rows: readonly BootRow[]): string =>
     }),
   )
 
-/** Each boot of ours against the peer's that followed it; the median of these ratios. */
+/** Each boot of ours against the peer's of the same turn; the median of these ratios. */
+const ratioOf = (pairs: readonly Pair[], of: (boot: Booted) => number) =>
+  median(pairs.map(({ ours, peer }) => of(ours) / of(peer)))
+
 export function renderRatios(pairs: readonly Pair[]): string {
-  const ratio = (of: (boot: Booted) => number) =>
-    median(pairs.map(({ ours, peer }) => of(ours) / of(peer)))
-  const prompt = ratio(({ promptSeconds }) => promptSeconds)
-  const root = ratio(({ rootSeconds }) => rootSeconds)
-  return table(
-    ['As a ratio to dracut', 'Measured', 'At most'],
-    '|---|---:|---:|',
-    [
-      ["start of the kernel to the wizard's prompt", prompt, BARS.promptRatio] as const,
-      ['start of the kernel to the root, mounted and proven', root, BARS.rootRatio] as const,
-    ].map(([name, value, bar]) => [name, held(two(value), value <= bar), two(bar)]),
-  )
+  const prompt = ratioOf(pairs, ({ promptSeconds }) => promptSeconds)
+  const root = ratioOf(pairs, ({ rootSeconds }) => rootSeconds)
+  return tableOfRatios('dracut', [
+    ["start of the kernel to the wizard's prompt", prompt, BARS.promptRatio],
+    ['start of the kernel to the root, mounted and proven', root, BARS.rootRatio],
+  ])
 }
+
+export function renderBoardRatio(pairs: readonly Pair[]): string {
+  const prompt = ratioOf(pairs, ({ promptSeconds }) => promptSeconds)
+  const what = "board image: start of the kernel to the wizard's prompt"
+  return tableOfRatios('the ISO', [[what, prompt, BARS.boardRatio]])
+}
+
+const tableOfRatios = (
+  peer: string,
+  rows: readonly (readonly [name: string, value: number, bar: number])[],
+) =>
+  table(
+    [`As a ratio to ${peer}`, 'Measured', 'At most'],
+    '|---|---:|---:|',
+    rows.map(([name, value, bar]) => [name, held(two(value), value <= bar), two(bar)]),
+  )
 
 export const renderPoor = (
   poor: readonly { readonly megabytes: number; readonly says: string }[],

@@ -1,20 +1,15 @@
 /** The board image from stand-ins of its parts: partitions as others read them, and what firmware would start. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  mkdtempDisposableSync,
-  mkdirSync,
-  readFileSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderPiCommandLine, UEFI_LOADERS } from '../../../build/board/firmware.ts'
 import { planBoard } from '../../../build/board/layout.ts'
-import { openPiVolume, parsePiConfig, PI_BOARDS, readPiBoot } from '../../support/boot/pi-boot.ts'
+import { makeBoardParts } from '../../support/boot/board-parts.ts'
+import { openPiVolume, parsePiConfig, readPiBoot } from '../../support/boot/pi-boot.ts'
 
 const test = suite('board image')
 const isThere = ['mformat', 'mke2fs', 'debugfs', 'sfdisk'].every(
@@ -26,22 +21,6 @@ const MIB = 2 ** 20
 
 const run = (tool: string, ...args: readonly string[]) =>
   execFileSync(tool, args, { encoding: 'utf8', stdio: 'pipe' })
-
-/** Files of the right names and places, each with its name as content. */
-function makeParts(folder: string) {
-  const put = (path: string, content = path) => {
-    mkdirSync(dirname(join(folder, path)), { recursive: true })
-    writeFileSync(join(folder, path), content)
-  }
-  for (const path of Object.values(UEFI_LOADERS)) put(`packages/${path}`)
-  for (const name of ['start4.elf', 'fixup4.dat', 'start.elf']) {
-    put(`packages/usr/lib/raspi-firmware/${name}`)
-  }
-  const trees = [...PI_BOARDS.pi4, ...PI_BOARDS.pi5, 'bcm2837-rpi-3-b.dtb']
-  for (const name of trees) put(`tree/usr/lib/modules/1.2.3-arm64/dtb/broadcom/${name}`)
-  for (const name of ['kernel', 'initrd', 'squashfs']) put(name)
-  truncateSync(join(folder, 'squashfs'), 5 * MIB + 1)
-}
 
 function build(folder: string): Buffer {
   const out = join(folder, 'image.gz')
@@ -55,7 +34,8 @@ function build(folder: string): Buffer {
 
 withTools('partitions, and what each kind of firmware starts', () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-board-'))
-  makeParts(folder.path)
+  makeBoardParts(folder.path)
+  truncateSync(join(folder.path, 'squashfs'), 5 * MIB + 1)
   const packed = build(folder.path)
   const image = join(folder.path, 'image')
   writeFileSync(image, gunzipSync(packed))

@@ -32,6 +32,20 @@ test("partclone's own", () => {
   ])
 })
 
+const isWhole = (bytes: number, ...pieces: readonly string[]) => {
+  const parser = createDomainParser(bytes)
+  for (const line of [...HEAD, ...pieces]) parser.take(line)
+  return parser.isWhole()
+}
+
+test('it is whole where it reaches the end of the partition, not before, and not where it is wrong', () => {
+  assert.is(isWhole(0x2000), false)
+  assert.is(isWhole(0x2000, '0x0 0x1000 +'), false)
+  assert.is(isWhole(0x2000, '0x0 0x1000 +', '0x1000 0x1000 ?'), true)
+  assert.is(isWhole(0x2200, '0x0 0x1000 +', '0x1000 0x1000 ?'), false)
+  assert.is(isWhole(0x2000, '0x0 0x1000 +', '0x1000 0x1000 ?', '0x2000 0x1000 +'), false)
+})
+
 const HOSTILE = [
   ['nothing', [], 'empty'],
   ['no used block', [...HEAD, '0x0  0x100000  ?'], 'empty'],

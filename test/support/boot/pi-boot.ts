@@ -35,34 +35,44 @@ export function openPiVolume(image: string, offset: number): PiVolume {
   }
 }
 
-export interface PiBoot {
+interface PiStart {
   readonly settings: ReadonlyMap<string, string>
+  /** What the firmware starts: a kernel, or a boot loader in its place. */
   readonly kernel: Buffer
+}
+
+export interface PiBoot extends PiStart {
   readonly initrd: Buffer
   readonly commandLine: string
 }
 
 /** Throws when the board would not come so far. */
-export function readPiBoot({ paths, read }: PiVolume, board: PiBoard): PiBoot {
-  const settings = parsePiConfig(read('/config.txt').toString(), board)
-  const need = (name: string) => {
-    if (!paths.has(`/${name}`)) throw new Error(`${board} looks for ${name}, which is not there`)
-    return read(`/${name}`)
-  }
+export function readPiStart(volume: PiVolume, board: PiBoard): PiStart {
+  const settings = parsePiConfig(volume.read('/config.txt').toString(), board)
+  const need = needFrom(volume, board)
   if (board === 'pi4') for (const name of ['start4.elf', 'fixup4.dat']) need(name)
   for (const name of PI_BOARDS[board]) need(name)
+  return { settings, kernel: need(settings.get('kernel') ?? 'kernel8.img') }
+}
+
+/** The same, where the firmware starts Linux. */
+export function readPiBoot(volume: PiVolume, board: PiBoard): PiBoot {
+  const { settings, kernel } = readPiStart(volume, board)
+  const need = needFrom(volume, board)
   const [initrd = '', place] = (settings.get('initramfs') ?? '').split(' ')
   if (place !== 'followkernel') throw new Error('the initramfs has no place in memory')
   const text = need('cmdline.txt').toString()
   const [commandLine = '', ...more] = text.trimEnd().split('\n')
   if (more.length > 0) throw new Error('cmdline.txt has more than one line')
-  return {
-    settings,
-    kernel: need(settings.get('kernel') ?? 'kernel8.img'),
-    initrd: need(initrd),
-    commandLine,
-  }
+  return { settings, kernel, initrd: need(initrd), commandLine }
 }
+
+const needFrom =
+  ({ paths, read }: PiVolume, board: PiBoard) =>
+  (name: string) => {
+    if (!paths.has(`/${name}`)) throw new Error(`${board} looks for ${name}, which is not there`)
+    return read(`/${name}`)
+  }
 
 /** The settings that count for a board: `[…]` begins a section, later lines win. */
 export function parsePiConfig(text: string, board: PiBoard): ReadonlyMap<string, string> {

@@ -45,7 +45,8 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
   for (const failure of failures) {
     write(`\nRunning ${failure.file} once more, alone\n`)
     const { code, results } = await runUvu(`^${RegExp.escape(failure.file)}$`)
-    if (code !== 0 || results.total === 0) lasting.push(failure)
+    const hasPassed = code === 0 && results.total !== 0 && results.failures.length === 0
+    if (!hasPassed) lasting.push(failure)
     else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)
   }
   return lasting

@@ -56,6 +56,8 @@ export interface Lab extends AsyncDisposable {
   readonly url: string
   /** As the operator: a JSON answer, or an Error with the server's words. A text is sent as it is. */
   ask(path: string, body?: unknown, method?: string): Promise<unknown>
+  /** The same of the cache, with the session of the server. */
+  askCache: Lab['ask']
   /** A machine with a disk, if one is named. It ends when it is restarted. */
   start(way: Way, options?: MachineOptions): Promise<Qemu>
   /** What the machine server has said so far. */
@@ -66,6 +68,8 @@ export interface Lab extends AsyncDisposable {
 }
 
 export interface MachineOptions {
+  /** `LAB_MAC` when absent. */
+  readonly mac?: string
   /** The path of a raw image. */
   readonly disk?: string
   readonly megabytes?: number
@@ -129,6 +133,7 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     namespace,
     url,
     ask: createAsk(url, cookie),
+    askCache: createAsk(cacheUrl, cookie),
     start: (way, machine) => startMachine(namespace, way, machine),
     said: () => server.said(),
     async stopServer() {
@@ -214,7 +219,7 @@ const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) =>
 export function startMachine(
   namespace: Namespace,
   way: Way,
-  { disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
+  { mac = LAB_MAC, disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
 ): Promise<Qemu> {
   const { card, args, processor } = WAY[way]
   return startQemu({
@@ -227,7 +232,7 @@ export function startMachine(
       '-netdev',
       namespace.netdevs[0],
       '-device',
-      `virtio-net-pci,netdev=net,mac=${LAB_MAC},bootindex=1${card}`,
+      `virtio-net-pci,netdev=net,mac=${mac},bootindex=1${card}`,
       '-device',
       'virtio-rng-pci',
       ...(disk === undefined ? [] : planDisk(disk)),

@@ -11,6 +11,10 @@ export interface ArmMachineOptions {
   readonly megabytes?: number
   /** Raw image of an NVMe disk, serial `FLASHER0001`. */
   readonly disk?: string
+  /** Raw image of an SD card, of 2^n bytes. */
+  readonly card?: string
+  /** More arguments for QEMU. */
+  readonly args?: readonly string[]
 }
 
 const planFlash = (code: string, vars: string): readonly string[] =>
@@ -33,6 +37,8 @@ export const startArmMachine = (options: ArmMachineOptions): Promise<Qemu> =>
       ...ARM_FIRMWARE[options.firmware],
       ...planStick(options.stick),
       ...(options.disk === undefined ? [] : planDisk(options.disk)),
+      ...(options.card === undefined ? [] : planCard(options.card)),
+      ...(options.args ?? []),
     ],
   })
 
@@ -49,4 +55,13 @@ const planDisk = (path: string): readonly string[] => [
   `if=none,id=disk,format=raw,file=${path}`,
   '-device',
   'nvme,drive=disk,serial=FLASHER0001',
+]
+
+const planCard = (path: string): readonly string[] => [
+  '-device',
+  'sdhci-pci',
+  '-drive',
+  `if=none,id=card,format=raw,file=${path}`,
+  '-device',
+  'sd-card,drive=card',
 ]

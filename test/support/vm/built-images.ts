@@ -1,7 +1,12 @@
 /** What `pnpm build:images` makes, for tests that boot it: built at the first call, else at once. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
 import type { Arch } from '../../../appliance/appliance.ts'
 import {
   boardImage,
@@ -39,9 +44,13 @@ export async function openIso(): Promise<string> {
   return join(await build('usb-pc'), usbIso('x86_64', version))
 }
 
-/** The path of the stick for boards, compressed. */
-export async function openBoard(): Promise<string> {
-  return join(await build('usb-rpi'), boardImage(version))
+/** The stick for boards, unpacked: removed at the end. */
+export async function unpackBoard(): Promise<{ readonly path: string } & AsyncDisposable> {
+  const packed = join(await build('usb-rpi'), boardImage(version))
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-board-'))
+  const path = join(folder, 'board.img')
+  await pipeline(createReadStream(packed), createGunzip(), createWriteStream(path))
+  return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
 /** The path of the Debian package. */
@@ -54,14 +63,17 @@ export async function openContainers() {
   return { version, archive: join(await build('containers'), containersFile('x86_64', version)) }
 }
 
+/** The product with the server appliance of each architecture. */
+const SERVERS: Readonly<Record<Arch, string>> = { x86_64: 'server', arm64: 'server-rpi' }
+
 /** Paths of the server appliance: its disk, and what updates it. */
-export async function openServer() {
-  const folder = await build('server')
-  const update = serverUpdate('x86_64', version)
+export async function openServer(arch: Arch = 'x86_64') {
+  const folder = await build(SERVERS[arch])
+  const update = serverUpdate(arch, version)
   const find = (name: string) => join(folder, name)
   return {
     version,
-    image: find(serverImage('x86_64')),
+    image: find(serverImage(arch)),
     kernel: find(update.kernel),
     initrd: find(update.initrd),
     squashfs: find(update.squashfs),

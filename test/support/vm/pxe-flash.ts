@@ -24,6 +24,7 @@ const DISK_BYTES = 2 ** 30
 
 const MachineSchema = z.object({
   boot_mode: z.string(),
+  capture: z.object({ result: z.string().nullable(), reason: z.string().nullable() }).nullable(),
   known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.string() })).nullable(),
   last_flashed_at: z.string().nullable(),
   secure_boot: z.boolean().nullable().optional(),
@@ -33,6 +34,7 @@ const RunsSchema = z.object({
   runs: z.array(
     z.object({
       id: z.string(),
+      mode: z.string(),
       phase: z.string(),
       result: z.string().nullable(),
       bytes_written: z.int(),
@@ -72,25 +74,34 @@ export const startPxeLab = async (): Promise<PxeLab> =>
 export async function openPxeLab(
   options: Omit<LabOptions, 'boot'> & { readonly images: readonly [string] },
 ): Promise<PxeLab> {
-  const trio = await openTrio(options.arch)
-  const [image] = options.images
-  const boot = [trio.kernel, trio.initrd, trio.squashfs, trio.checksums]
-  return openMachine(await startLab({ ...options, boot }), basename(image))
+  return openMachine(await startBootLab(options), basename(options.images[0]))
+}
+
+/** A lab with a built release, and no machine yet. */
+export async function startBootLab(options: Omit<LabOptions, 'boot'>): Promise<Lab> {
+  const { kernel, initrd, squashfs, checksums } = await openTrio(options.arch)
+  return await startLab({ ...options, boot: [kernel, initrd, squashfs, checksums] })
+}
+
+interface OwnOptions extends Pick<MachineOptions, 'mac'> {
+  /** Absent: one with an earlier owner's data is made. */
+  readonly disk?: string
 }
 
 /** A machine of this lab, and the name of the image that is bound to it. */
-export async function openMachine<L extends MachineLab>(lab: L, image: string): Promise<PxeLab<L>> {
-  const disk = join(lab.folder, 'disk')
-  await using file = await open(disk, 'wx')
-  await file.truncate(DISK_BYTES)
-  await file.write(randomBytes(2 ** 20), 0, 2 ** 20, 0)
-  const machine = `/machines/${LAB_MAC}`
+export async function openMachine<L extends MachineLab>(
+  lab: L,
+  image: string,
+  { mac = LAB_MAC, disk: given }: OwnOptions = {},
+): Promise<PxeLab<L>> {
+  const disk = given ?? (await makeUsedDisk(join(lab.folder, 'disk')))
+  const machine = `/machines/${mac}`
   return {
     lab,
     disk,
     readMachine: async () => MachineSchema.parse(await lab.ask(machine)),
     readRuns: async () => RunsSchema.parse(await lab.ask(`${machine}/runs`)).runs,
-    start: (way, more) => lab.start(way, { disk, ...more }),
+    start: (way, more) => lab.start(way, { mac, disk, ...more }),
     async bind() {
       let bty_image_ref: string | undefined
       await waitUntil(
@@ -108,17 +119,32 @@ export async function openMachine<L extends MachineLab>(lab: L, image: string): 
   }
 }
 
+async function makeUsedDisk(path: string): Promise<string> {
+  await using file = await open(path, 'wx')
+  await file.truncate(DISK_BYTES)
+  await file.write(randomBytes(2 ** 20), 0, 2 ** 20, 0)
+  return path
+}
+
 /** Boots an unknown machine until the server knows its disks and it has restarted. */
-export async function discover(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
-  await using machine = await pxe.start(way)
+export async function discover(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<void> {
+  await using machine = await pxe.start(way, options)
   await machine.waitFor(/flasher: digest verified/, PATIENCE)
   await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
   await waitForEnd(machine)
 }
 
 /** Boots it until it has flashed its disk and restarted. */
-export async function flash(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
-  await using machine = await startFlash(pxe, way)
+export async function flash(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<void> {
+  await using machine = await startFlash(pxe, way, options)
   await waitForEnd(machine)
 }
 
@@ -137,8 +163,12 @@ export async function isBlank({ disk }: PxeLab<MachineLab>): Promise<boolean> {
 }
 
 /** Boots it until the server has seen bytes being written. */
-export async function startFlash(pxe: PxeLab<MachineLab>, way: Way): Promise<Qemu> {
-  const machine = await pxe.start(way)
+export async function startFlash(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<Qemu> {
+  const machine = await pxe.start(way, options)
   await waitFor(pxe, async () => {
     const [run] = await pxe.readRuns()
     return run !== undefined && run.result === null && run.bytes_written > 0

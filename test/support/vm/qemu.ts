@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { createMonitor, type Monitor } from './qemu-monitor.ts'
 import { createTranscript } from '../terminal/transcript.ts'
 
-export type Processor = 'x86_64' | 'aarch64'
+/** `pi3` is a whole board, whose firmware QEMU stands in for. */
+export type Processor = 'x86_64' | 'aarch64' | 'pi3'
 
 export interface QemuOptions {
   /** Beside those that every machine here gets (see `COMMON` and `BOARD`). */
@@ -43,8 +44,10 @@ export interface Qemu extends AsyncDisposable {
 /** KVM is never tried: where its device exists but guests hang, detection costs the whole run. */
 const COMMON = '-accel tcg,thread=multi -nodefaults -no-reboot -display none -serial stdio'
 const BOARD: Readonly<Record<Processor, string>> = {
-  x86_64: '-machine q35 -cpu max',
-  aarch64: '-machine virt -cpu cortex-a72',
+  x86_64: 'qemu-system-x86_64 -machine q35 -cpu max',
+  aarch64: 'qemu-system-aarch64 -machine virt -cpu cortex-a72',
+  // Its console is its second serial line.
+  pi3: 'qemu-system-aarch64 -machine raspi3b -serial null',
 }
 
 /**
@@ -57,8 +60,7 @@ export async function startQemu(options: QemuOptions): Promise<Qemu> {
   const { args, megabytes = 768, cores = 1, processor = 'x86_64', namespace } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-qemu-'))
   const socket = join(folder, 'monitor')
-  const board = `${BOARD[processor]} ${COMMON}`.split(' ')
-  const qemu = [`qemu-system-${processor}`, ...board, '-m', String(megabytes)]
+  const qemu = [...`${BOARD[processor]} ${COMMON}`.split(' '), '-m', String(megabytes)]
   const more = ['-smp', String(cores), '-qmp', `unix:${socket},server=on,wait=off`, ...args]
   const within = namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace]
   const mortal = ['setpriv', '--pdeathsig', 'KILL']

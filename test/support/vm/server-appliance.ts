@@ -4,14 +4,19 @@ import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
+import type { Arch } from '../../../appliance/appliance.ts'
 import type { Namespace } from '../http/namespace.ts'
 import { waitUntil } from '../waiting.ts'
+import { ARM_FIRMWARE } from './arm64-machine.ts'
 import { openServer } from './built-images.ts'
 import { FIRMWARE_ARGS, type Firmware } from './usb-machine.ts'
-import { startQemu, type Qemu } from './qemu.ts'
+import { startQemu, type Processor, type Qemu } from './qemu.ts'
+
+/** How the firmware comes to the boot loader: of a PC, or of arm64. */
+export type ApplianceFirmware = Firmware | 'arm64' | 'arm64-secure'
 
 export interface ApplianceOptions {
-  readonly firmware: Firmware
+  readonly firmware: ApplianceFirmware
   readonly disk: string
   /** An image of a volume with a seed, if any. */
   readonly seed?: string
@@ -30,13 +35,31 @@ export interface Appliance extends AsyncDisposable {
 export const APPLIANCE_MAC = '52:54:00:12:34:01'
 /** Ends where the settings of `-netdev` follow. */
 const DEVICES =
-  `-vga std -device virtio-rng-pci -device virtio-net-pci,netdev=net,mac=${APPLIANCE_MAC},romfile= -netdev`.split(
+  `-device virtio-rng-pci -device virtio-net-pci,netdev=net,mac=${APPLIANCE_MAC},romfile= -netdev`.split(
     ' ',
   )
 
+interface Machine {
+  readonly processor: Processor
+  readonly args: readonly string[]
+}
+
+const pc = (firmware: Firmware): Machine => ({
+  processor: 'x86_64',
+  args: [...FIRMWARE_ARGS[firmware], '-vga', 'std'],
+})
+
+const MACHINES: Readonly<Record<ApplianceFirmware, Machine>> = {
+  bios: pc('bios'),
+  uefi: pc('uefi'),
+  secure: pc('secure'),
+  arm64: { processor: 'aarch64', args: ARM_FIRMWARE.uefi },
+  'arm64-secure': { processor: 'aarch64', args: ARM_FIRMWARE.secure },
+}
+
 /** A disk of 4 GiB in `folder` with the image on it, as somebody would write it. */
-export async function writeServerDisk(folder: string): Promise<string> {
-  const { image } = await openServer()
+export async function writeServerDisk(folder: string, arch: Arch = 'x86_64'): Promise<string> {
+  const { image } = await openServer(arch)
   const disk = join(folder, 'server.img')
   execFileSync('zstd', ['-q', '-d', '-f', '--sparse', image, '-o', disk])
   execFileSync('truncate', ['-s', '4G', disk])
@@ -63,11 +86,13 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
     `virtio-blk-pci,drive=disk${at}${at === 0 ? ',bootindex=0' : ''}`,
   ])
   const { netdev, url } = await planNetwork(lan)
+  const { processor, args } = MACHINES[firmware]
   const qemu = await startQemu({
+    processor,
     megabytes: 1024,
     ...(lan === undefined ? {} : { namespace: lan.namespace.name }),
     args: [
-      ...FIRMWARE_ARGS[firmware],
+      ...args,
       ...drives,
       ...DEVICES,
       netdev,

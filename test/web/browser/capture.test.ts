@@ -170,4 +170,48 @@ test('a captured image is rejected on its page, without scripts', async () => {
   assert.is((await machine.finish(body['id'], image.end)).status, 404)
 })
 
+test('machines are captured together, each into an image of its own', async () => {
+  await using lab = await openLab()
+  const { site } = lab
+  await site.boxes.boot(2)
+  await using opened = await openContext(browser, site)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  for (const box of [1, 2]) {
+    await site.boxes.tellDisks(box)
+    const data = { name: 'Web (日本)', boot_mode: 'ipxe-exit', target_disk_serial: serialOf(box) }
+    assert.is((await page.request.put(`/machines/${macOf(box)}`, { data })).status(), 200)
+  }
+  const question = page.locator('#question')
+  const ask = async (name: string) => {
+    await question.getByLabel('New images').fill(name)
+    await question.getByRole('button', { name: 'Preview' }).click()
+  }
+  await page.goto('/ui/machines')
+  for (const box of [1, 2]) await page.locator(`input[value="${macOf(box)}"]`).check()
+  await page.getByLabel('Action').selectOption({ label: 'Capture…' })
+  await page.getByRole('button', { name: 'Preview' }).click()
+  assert.is(await question.getByLabel('New images').inputValue(), '{name}-{mac}.img.zst')
+  await check(page, 'together')
+  await ask('web.img.zst')
+  await page.getByText('must contain {name} or {mac}').waitFor()
+  assert.is(await question.getByLabel('New images').inputValue(), 'web.img.zst')
+  await ask('{name}.img.zst')
+  await page.getByText(/Capture 1 machine \(1 skipped: another selected machine/).waitFor()
+  await check(page, 'same-name')
+  await question.getByText('Cancel').click()
+  await page.getByRole('button', { name: 'Preview' }).click()
+  await ask('{name}-{mac}.img.zst')
+  await page.getByText('Capture 2 machines').waitFor()
+  await check(page, 'preview')
+  await question.getByRole('button', { name: 'Capture (2)' }).click()
+  await page.getByText('Ordered the capture of 2 machines.').waitFor()
+  for (const box of [1, 2]) {
+    const { capture } = await (await page.request.get(`/machines/${macOf(box)}`)).json()
+    const mac = macOf(box).replaceAll(':', '-')
+    assert.equal([capture.name, capture.generalize], [`Web-日本-${mac}.img.zst`, true])
+  }
+})
+
 test.run()

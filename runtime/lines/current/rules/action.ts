@@ -1,8 +1,13 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
+import { isForEach, NAME_FOR_EACH, nameCapture } from '../../../core/capture/capture-name.ts'
 import { CaptureNameSchema } from '../../../core/capture/capture-upload.ts'
-import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import {
+  fieldError,
+  listFieldErrors,
+  type FieldError,
+} from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import {
   adjust,
@@ -22,8 +27,8 @@ export interface MachineAction {
   readonly past: string
   readonly scope: 'machines' | 'flash'
   readonly schema: z.ZodType
-  /** Null: the parameters are as they must be. */
-  check(parameters: unknown): readonly FieldError[] | null
+  /** Null: the parameters are as they must be, for so many machines; absent: for one. */
+  check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /** Refused in words. The parameters were checked. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
 }
@@ -126,8 +131,12 @@ export const ACTIONS = {
   capture: action({
     past: 'is to be captured',
     scope: 'flash',
-    schema: CaptureFieldsSchema,
-    apply: (machine, fields, now) => orderCapture(machine, fields, now),
+    schema: CaptureFieldsSchema.extend({ name: CaptureNameSchema.default(NAME_FOR_EACH) }),
+    checkMany: ({ name }) => (isForEach(name) ? null : fieldError(['name'], SAME_NAME)),
+    apply(machine, fields, now) {
+      const name = nameCapture(machine, fields.name)
+      return name.ok ? orderCapture(machine, { ...fields, name: name.value }, now) : name
+    },
   }),
   'cancel-capture': action({
     past: 'is not captured any more',
@@ -137,17 +146,23 @@ export const ACTIONS = {
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>
 
+const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
+
 interface ActionRow<Schema extends z.ZodType> extends Pick<MachineAction, 'past' | 'scope'> {
   readonly schema: Schema
+  /** Null: they do for several machines, too. */
+  checkMany?(parameters: z.output<Schema>): FieldError | null
   apply(machine: Machine, parameters: z.output<Schema>, now: string): Result<Machine, string>
 }
 
 function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction {
   return {
     ...row,
-    check(parameters) {
+    check(parameters, machines = 1) {
       const parsed = row.schema.safeParse(parameters)
-      return parsed.success ? null : listFieldErrors(parsed.error)
+      if (!parsed.success) return listFieldErrors(parsed.error)
+      const error = machines > 1 ? row.checkMany?.(parsed.data) : null
+      return error ? [error] : null
     },
     apply(machine, parameters, now) {
       const parsed = row.schema.safeParse(parameters)

@@ -232,4 +232,23 @@ test('without a cache service nothing is ordered', async () => {
   assert.is((await site.machine()).capture, null)
 })
 
+test('machines that are captured together get images of their own', async () => {
+  await using site = await open()
+  const macs = [MAC, '52:54:00:99:99:99']
+  const ask = async (more: object, parameters: object) => {
+    const bulk = { ...more, action: 'capture', parameters: { disk_serial: 'S1', ...parameters } }
+    const answer = await site.ask('/machines/bulk', asJson(bulk))
+    return { status: answer.status, text: await answer.text() }
+  }
+  for (const which of [{ macs }, { q: ':' }]) {
+    const refused = await ask(which, { name: NAME })
+    assert.is(refused.status, 422)
+    assert.match(refused.text, 'must contain {name} or {mac}')
+  }
+  assert.is((await ask({ macs: [MAC], dry_run: true }, { name: NAME })).status, 200)
+  assert.is((await ask({ macs }, {})).status, 200)
+  const { capture } = await site.machine()
+  assert.is(capture?.name, `machine-${MAC.replaceAll(':', '-')}.img.zst`)
+})
+
 test.run()

@@ -244,4 +244,17 @@ test('an order is cancelled, stored and read again; records of older releases ha
   assert.is(parseRecord(odd)?.capture, null)
 })
 
+test('several machines do not get the same name; one may have any', () => {
+  const { capture } = ACTIONS
+  assert.is(capture.check({ name: 'web.img.zst' }, 1), null)
+  const errors = capture.check({ name: 'web.img.zst' }, 2) ?? []
+  assert.equal(
+    errors.map(({ loc, msg }) => [loc.at(-1), msg]),
+    [['name', 'must contain {name} or {mac}: each machine has an image of its own']],
+  )
+  assert.is(capture.check({ name: '{mac}.img.zst' }, 2), null)
+  assert.is(capture.check({}, 2), null)
+  assert.is(capture.check({ name: '{mac}.img' }, 2)?.length, 1)
+})
+
 test.run()

@@ -14,6 +14,7 @@ export const BULK_ACTIONS = [
   'mode',
   'first-boot',
   'label',
+  'capture',
   'refresh',
   'lock',
   'unlock',

@@ -1,8 +1,9 @@
 /** The parameters of an action on many machines: an image to find, what to do on network boot, labels. */
+import { NAME_FOR_EACH } from '../../../../core/capture/capture-name.ts'
 import { isFlashable, type CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, pluralOf } from '../../../../core/texts/text.ts'
-import { radioCards, selectField, textField } from '../../../../web/ui/fields.ts'
+import { checkField, radioCards, selectField, textField } from '../../../../web/ui/fields.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { renderQuestion } from '../frame/question.ts'
@@ -38,12 +39,24 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
       if (add === null) return null
       return { add: splitLabels(add), remove: splitLabels(remove ?? '') }
     },
+    capture(form) {
+      const name = form.get('capture_name')
+      return name === null ? null : { name: name.trim(), generalize: form.has('generalize') }
+    },
   }
+
+/** What a form asks for again. */
+const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
+  image: ['bty_image_ref'],
+  capture: ['capture_name', 'generalize'],
+}
 
 /** What there is to choose from. */
 interface BulkChoices {
   readonly images: readonly CatalogEntry[]
   readonly templates: readonly { readonly value: string; readonly text: string }[]
+  /** What was wrong with those that were typed. */
+  readonly error: string | null
 }
 
 export const renderParameterForm = (
@@ -57,7 +70,7 @@ export const renderParameterForm = (
     form: {
       action: BULK_PATH,
       opensQuestion: true,
-      fields: html`${keptOf(form, 'bty_image_ref')} ${renderFields(action, form, choices)}`,
+      fields: html`${keptOf(form, FIELDS_OF[action] ?? [])} ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
       button: html`<button class="primary">${t.preview}</button>`,
     },
@@ -66,7 +79,7 @@ export const renderParameterForm = (
 function renderFields(
   action: BulkAction,
   form: URLSearchParams,
-  { images, templates }: BulkChoices,
+  { images, templates, error }: BulkChoices,
 ): Html {
   if (action === 'first-boot') {
     return selectField({
@@ -75,6 +88,23 @@ function renderFields(
       value: '',
       options: templates,
     })
+  }
+  if (action === 'capture') {
+    return html`${textField({
+      name: 'capture_name',
+      label: t.parameters.captureNames,
+      hint: fill(t.parameters.captureNamesHint, { name: '{name}', mac: '{mac}' }),
+      error,
+      value: form.get('capture_name') ?? NAME_FOR_EACH,
+      required: true,
+      maxLength: 255,
+    })}
+    ${checkField({
+      name: 'generalize',
+      label: PAGES.machine.capture.generalize,
+      hint: PAGES.machine.capture.generalizeHint,
+      checked: error === null || form.has('generalize'),
+    })}`
   }
   if (action === 'image') return renderPicker(form, images.filter(isFlashable))
   if (action === 'mode') {

@@ -1,5 +1,6 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
 import type { H3Event } from 'h3'
+import { isPending } from '../../../../core/capture/order.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount, pluralOf, type PluralText } from '../../../../core/texts/text.ts'
@@ -107,7 +108,7 @@ export function renderPreview(preview: {
         ? banner('needs-you', fillHtml(pluralOf(t.erased, arms), { count: arms, ...STRONG }))
         : null
     }
-    ${renderRows(verdicts.map(toRow))}`,
+    ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))}`,
     form: {
       action: BULK_PATH,
       opensQuestion: true,
@@ -125,12 +126,20 @@ export function renderPreview(preview: {
 
 export const BULK_PATH = '/ui/machines/bulk'
 
-const toRow = ({ machine, refusal, after, arms }: Verdict): ListedRow => ({
+const toRow = (action: BulkAction, { machine, refusal, after, arms }: Verdict): ListedRow => ({
   machine,
   refusal,
   loses: arms,
-  text: after === null ? null : arms ? describeFlash(after) : after.view.is,
+  text: after === null ? null : arms ? describeFlash(after) : describeOther(action, after),
 })
+
+const describeOther = (action: BulkAction, { machine: { capture }, view }: MachineView): Content =>
+  action === 'capture' && isPending(capture)
+    ? fillHtml(t.captured, {
+        disk: html`<code>${printable(capture.disk_serial)}</code>`,
+        name: html`<strong><bdi>${capture.name}</bdi></strong>`,
+      })
+    : view.is
 
 /** The image, and everything that tells the disk from others. */
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
@@ -205,9 +214,9 @@ export function renderResult(
 /** What a question does not pass on: the confirmation, and what was only looked for. */
 const OWN_FIELDS = ['sure', 'find', 'finding']
 
-/** All other fields of the form; `but`: one that the question asks for again. */
-export const keptOf = (form: URLSearchParams, but: string | null = null): Html =>
-  html`${[...form].filter(([name]) => name !== but && !OWN_FIELDS.includes(name)).map(([name, value]) => hidden({ [name]: value }))}`
+/** All other fields of the form; `but`: those that the question asks for again. */
+export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>
+  html`${[...form].filter(([name]) => !but.includes(name) && !OWN_FIELDS.includes(name)).map(([name, value]) => hidden({ [name]: value }))}`
 
 export function backOf(form: URLSearchParams): string {
   const query = new URLSearchParams(form.get('back') ?? '')

@@ -46,12 +46,13 @@ async function handle(
   const show = (body: Html) =>
     context.show(event, { title: titleOf(action), section: '/ui/machines', body })
   if (machines.length === 0) return await show(renderResult(action, [], form))
-  if (parameters === null) {
-    const choices = { images: context.images(), templates: listOptions(context, null) }
+  const error = parameters === null ? null : findError(context, action, parameters, machines.length)
+  if (parameters === null || error !== null) {
+    const choices = { images: context.images(), templates: listOptions(context, null), error }
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
-  checkParameters(context, action, parameters)
-  const verdicts = machines.map((machine) => judge(context, event, machine, action, parameters))
+  const judged = machines.map((machine) => judge(context, event, machine, action, parameters))
+  const verdicts = action === 'capture' ? refuseSameNames(judged) : judged
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
   const done = await execute(context, event, { action, parameters, verdicts })
@@ -107,9 +108,29 @@ async function listSelected(
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-function checkParameters({ site }: PageContext, action: BulkAction, parameters: object): void {
-  const errors = site.line.actions[action]?.check(parameters) ?? null
-  if (errors !== null) throw refuse(422, renderFieldErrors(errors))
+/** What was typed wrongly; null: nothing. What cannot be typed is refused. */
+function findError(
+  { site }: PageContext,
+  action: BulkAction,
+  parameters: object,
+  count: number,
+): string | null {
+  const errors = site.line.actions[action]?.check(parameters, count) ?? []
+  if (errors.length === 0) return null
+  if (action === 'capture') return errors.map(({ msg }) => msg).join('; ')
+  throw refuse(422, renderFieldErrors(errors))
+}
+
+/** Only one of the images could be accepted. */
+function refuseSameNames(verdicts: readonly Verdict[]): readonly Verdict[] {
+  const names = new Set<string>()
+  return verdicts.map((verdict) => {
+    const name = verdict.after?.machine.capture?.name
+    if (verdict.refusal !== null || name === undefined) return verdict
+    if (names.has(name)) return { ...verdict, refusal: t.sameName, after: null }
+    names.add(name)
+    return verdict
+  })
 }
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */

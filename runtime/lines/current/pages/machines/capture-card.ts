@@ -1,5 +1,6 @@
 /** The card of a machine's page that orders a capture, and shows how the newest one is or was. */
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { nameCapture } from '../../../../core/capture/capture-name.ts'
 import { isPending, type CaptureOrder } from '../../../../core/capture/order.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -12,7 +13,6 @@ import { IMAGES } from '../../../../web/ui/sections.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.machine.capture
@@ -129,11 +129,8 @@ function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) 
 const nameDisk = (disk: InventoryDisk, serial: string): string =>
   fill(t.diskOption, { path: printable(disk.path), serial: printable(serial) })
 
-/** `web-42.img.zst`; a MAC address has no place in a file name. */
-const suggestName = (machine: Machine): string =>
-  `${
-    nameOf(machine)
-      .replaceAll(/[^\p{L}\p{N}._-]+/gu, '-')
-      .replace(/^[.-]+/, '')
-      .slice(0, 60) || 'capture'
-  }.img.zst`
+/** `web-42.img.zst`. */
+const suggestName = (machine: Machine): string => {
+  const name = nameCapture(machine, '{name}.img.zst')
+  return name.ok ? name.value : ''
+}

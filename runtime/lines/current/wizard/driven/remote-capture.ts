@@ -1,6 +1,6 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
-import { warnOfIdentity } from '../../../../core/capture/capture.ts'
-import { milestone } from '../../../../core/flash/run-report.ts'
+import { CAPTURE_LEVEL, warnOfIdentity } from '../../../../core/capture/capture.ts'
+import { milestone, NOTHING_DONE } from '../../../../core/flash/run-report.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
 import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
@@ -22,17 +22,6 @@ interface CaptureSession {
   /** Refused where the disk of the plan is not there. */
   readonly disk: Result<InventoryDisk, string>
 }
-
-/** Compressed as fast as the disk is read, where it can be. */
-const LEVEL = 3
-
-const NOTHING = {
-  bytes_read: 0,
-  bytes_written: 0,
-  total_bytes: null,
-  rate: null,
-  eta_seconds: null,
-} as const
 
 /** Returns when the server has the end of the run, or cannot be reached; refused with the reason. */
 export async function captureDisk(session: CaptureSession): Promise<Result<null, string>> {
@@ -72,7 +61,7 @@ function createRun({ plan, disk, machine }: CaptureSession, reporter: Reporter) 
   const image = { name: plan.name, format: 'img.zst' }
   const facts = { run: id, mode: 'capture', disk: describeDisk(plan, disk) } as const
   const steps: string[] = []
-  let last: ProgressPost = { ...NOTHING, ...facts, phase: 'started', image }
+  let last: ProgressPost = { ...NOTHING_DONE, ...facts, phase: 'started', image }
   reporter.post(last)
   return {
     id,
@@ -151,7 +140,7 @@ async function carryOut(
     warning === null ? [] : [warning],
   )
   return await runCapture(opened, upload, {
-    level: LEVEL,
+    level: CAPTURE_LEVEL,
     signal,
     onProgress({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds }) {
       run.post({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds })

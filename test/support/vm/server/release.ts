@@ -4,7 +4,8 @@ import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
-import { serverUpdate } from '../../../appliance/assets.ts'
+import type { Arch } from '../../../../appliance/appliance.ts'
+import { serverUpdate } from '../../../../appliance/assets.ts'
 
 interface ReleaseSite extends AsyncDisposable {
   readonly port: number
@@ -13,14 +14,19 @@ interface ReleaseSite extends AsyncDisposable {
 }
 
 interface ReleaseFiles {
+  readonly arch: Arch
   readonly version: string
   readonly kernel: string
   readonly initrd: string
   readonly squashfs: string
 }
 
-export async function serveRelease({ version, ...files }: ReleaseFiles): Promise<ReleaseSite> {
-  const names = serverUpdate('x86_64', version)
+export async function serveRelease({
+  arch,
+  version,
+  ...files
+}: ReleaseFiles): Promise<ReleaseSite> {
+  const names = serverUpdate(arch, version)
   const paths = new Map([
     [names.kernel, files.kernel],
     [names.initrd, files.initrd],

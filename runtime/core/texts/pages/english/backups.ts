@@ -1,0 +1,86 @@
+/** The backups page. */
+export const BACKUPS = {
+  title: 'Backups',
+  start: 'Back up now',
+  running: 'Running',
+  activity: 'Activity',
+  empty: {
+    title: 'No backups yet',
+    text: 'A backup holds the machines with their images, disks and labels, the settings and the events. Restore it here or with flasher-web restore.',
+  },
+  errors: {
+    notRunning: 'That backup is not running.',
+    unknown: 'There is no such backup.',
+    confirm: 'Type {time} to continue.',
+  },
+  done: {
+    restored:
+      'Backup {id} was restored. The previous state was kept beside the database as {suffix}.',
+    removed: 'Backup {id} was removed.',
+  },
+  jobs: {
+    triggers: { manual: 'manual', scheduled: 'scheduled' },
+    state: '{trigger}, {state}',
+    waiting: 'waiting',
+    copying: 'copying',
+    restoring: 'Restoring {id}',
+    checking: 'checking and copying',
+  },
+  list: {
+    caption: 'Backups that can be restored, newest first',
+    backup: 'Backup',
+    created: 'Created',
+    machines: 'Machines',
+    size: 'Size',
+    release: 'Release',
+    hardware: 'hardware only',
+    download: 'Download',
+    restore: 'Restore…',
+    remove: 'Remove…',
+  },
+  schedule: {
+    title: 'Schedule',
+    texts: {
+      daily: 'A backup is made every day.',
+      weekly: 'A backup is made every week.',
+      manual: 'Backups are only made with the button above.',
+    },
+    kept: {
+      one: 'The newest backup is kept.',
+      other: 'The newest {count} backups are kept.',
+    },
+    change: 'Change schedule',
+  },
+  restore: {
+    title: 'Restore {id}',
+    hardware: 'hardware only, {size}',
+    content: {
+      one: '1 machine, release {release}, {size}',
+      other: '{count} machines, release {release}, {size}',
+    },
+    replaces: 'replaces',
+    current: 'The current state',
+    present: {
+      one: '1 machine, settings and events',
+      other: '{count} machines, settings and events',
+    },
+    warning:
+      'This backup holds hardware only: machines return in mode flasher-inventory, without image or disk.',
+    consequence:
+      'This replaces everything. The current database is kept on the server as a {suffix} file.',
+    confirm: 'Type {time}, the time of the backup:',
+    button: 'Restore {id}',
+  },
+  removal: {
+    title: 'Remove backup {id}',
+    question: 'Remove backup {id}?',
+    hardware:
+      'It holds hardware only, {size}. It cannot be restored after this; the server itself stays as it is.',
+    content: {
+      one: 'It holds 1 machine, {size}. It cannot be restored after this; the server itself stays as it is.',
+      other:
+        'It holds {count} machines, {size}. It cannot be restored after this; the server itself stays as it is.',
+    },
+    button: 'Remove backup',
+  },
+} as const

@@ -1,0 +1,107 @@
+/** The dashboard. */
+export const DASHBOARD = {
+  title: 'Dashboard',
+  numbers: {
+    machines: 'Machines',
+    running: 'Running',
+    failed: 'Failed in 24 hours',
+    attention: 'Need attention',
+    unassigned: 'Not configured',
+    images: 'Images',
+  },
+  running: 'Running now',
+  attention: {
+    title: 'Needs attention',
+    all: 'All {count}',
+    none: 'Nothing needs attention.',
+    neverSeen: 'never seen',
+    run: 'Show the run',
+    configure: 'Configure',
+    open: 'Open',
+  },
+  events: { title: 'Latest events', all: 'All events' },
+  empty: {
+    title: 'No machines yet',
+    text: 'Boot one from the network and it appears here.',
+    action: 'Set up DHCP',
+  },
+  chart: {
+    title: 'Flashes in the last 30 days',
+    none: 'None in 30 days',
+    summary: '{total} in 30 days, at most {max} a day',
+    day: '{date}: {count}',
+    today: 'today',
+  },
+  setup: {
+    done: 'Ready to boot machines',
+    title: 'Setup: {done} of {total} done',
+    /** Folded after the first flash. */
+    ready: { one: '1 ready', other: '{count} ready' },
+    states: {
+      ready: 'ready',
+      attention: 'needs attention',
+      missing: 'to do',
+      unknown: 'not seen yet',
+    },
+    /** What network boot requires: its name, why it matters, its button, and what is true of it. */
+    rows: {
+      catalog: {
+        title: 'Images',
+        why: 'Machines are flashed with images from the cache.',
+        actions: {
+          add: 'Add an image',
+          connect: 'Connect a cache',
+          check: 'Check the cache',
+        },
+        texts: {
+          unset: 'No cache service is configured, so there are no images.',
+          none: 'There are no images yet.',
+          unavailable: 'The cache service is unavailable.',
+          ready: { one: '1 image in the catalog.', other: '{count} images in the catalog.' },
+          stale: {
+            one: '1 image known, but the cache service is unavailable.',
+            other: '{count} images known, but the cache service is unavailable.',
+          },
+        },
+      },
+      netboot: {
+        title: 'Live system',
+        why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+        action: 'Install a live system',
+        texts: {
+          none: 'No live system is installed.',
+          /** One live system for each architecture; `{first}` and `{second}` are such as `system`. */
+          single: 'Machines boot {first}.',
+          both: 'Machines boot {first} and {second}.',
+          system: '{version} ({arch})',
+          unnamed: 'an uploaded version',
+        },
+      },
+      dhcp: {
+        title: 'DHCP',
+        why: 'Your DHCP server must tell machines to boot from this server.',
+        action: 'Set up DHCP',
+        texts: {
+          ready: 'Machines find this server.',
+          unknown: 'No machine has booted from this server yet.',
+        },
+      },
+      /** What is true of it comes from the check (`netboot.tftp.findings`). */
+      tftp: {
+        title: 'TFTP daemon',
+        why: 'BIOS machines and most UEFI firmware load their first file by TFTP. UEFI HTTP Boot needs none.',
+        action: 'Set up TFTP',
+      },
+      disk: {
+        title: 'Disk space',
+        why: 'The server stops accepting changes when its disk is full.',
+        action: 'Check storage',
+        texts: {
+          unknown: 'Free space unknown.',
+          low: "Only {size} free. Free up space on the server's disk.",
+          ready: '{size} free.',
+        },
+      },
+    },
+  },
+} as const

@@ -1,0 +1,91 @@
+/** The events page and its filter. */
+export const EVENTS = {
+  title: 'Events',
+  csv: 'Download CSV',
+  json: 'Download JSON',
+  list: 'Events, newest first',
+  acknowledged: '{count} acknowledged.',
+  empty: {
+    calm: {
+      title: 'Nothing needs attention',
+      text: 'Unacknowledged failures and resets are listed here.',
+    },
+    none: {
+      title: 'No events',
+      text: 'Everything that machines and operators do is recorded here.',
+    },
+    unmatched: {
+      title: 'No matching events',
+      text: 'Remove a filter or clear the search.',
+      all: 'Show all events',
+    },
+  },
+  selection: {
+    button: 'Acknowledge selected',
+    note: {
+      one: '1 event on this page needs attention and is selected. Acknowledge it once you have dealt with it.',
+      other:
+        '{count} events on this page need attention and are selected. Acknowledge them once you have dealt with them.',
+    },
+    select: 'Select event {id}',
+    acknowledged: 'Acknowledged',
+  },
+  filter: {
+    label: 'Search events',
+    placeholder: 'MAC, address, kind or text',
+    subject: 'Events about',
+    /** By the kind of what an event is about. */
+    subjects: {
+      '': 'Everything',
+      machine: 'Machines',
+      netboot: 'Netboot',
+      catalog: 'Images',
+      backup: 'Backups',
+      settings: 'Settings',
+      auth: 'Logins and tokens',
+      system: 'Server',
+    },
+    from: 'From',
+    to: 'To',
+    button: 'Search',
+    views: {
+      label: 'Views',
+      all: 'All',
+      attention: 'Needs attention',
+      failures: 'Failures',
+    },
+    problems: {
+      date: 'Enter dates as year-month-day, like 2026-11-22.',
+      reversed: 'The first day is after the last one.',
+    },
+    /** Filters that events link to. */
+    linked: { kind: 'Kind', subject_id: 'About', actor: 'By', source_ip: 'Address' },
+    chip: '{title}: {value}',
+    remove: 'Remove this filter',
+  },
+  row: {
+    attention: 'needs attention',
+    by: 'by {actor}',
+    from: 'from {address}',
+    details: 'Details',
+    more: 'and {count} more, see the details',
+    /** Read out before and after the arrow of a change. */
+    before: 'from',
+    after: 'to',
+    actors: { operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' },
+    token: 'the token {name}',
+    /** Of a machine's record. */
+    fields: {
+      name: 'Name',
+      labels: 'Labels',
+      boot_mode: 'Boot mode',
+      bty_image_ref: 'Image',
+      target_disk_serial: 'Target disk',
+      sanboot_drive: 'BIOS boot drive',
+      first_boot: 'First-boot template',
+      serial_console: 'Serial console',
+      grow: 'Grows to fill the disk',
+      locked: 'Locked',
+    },
+  },
+} as const
