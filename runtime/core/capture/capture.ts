@@ -10,8 +10,6 @@ import {
 import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** The note of the first `writing` event of a capture. */
-export const CAPTURING = 'capture'
 /** Compressed as fast as the disk is read, where it can be. */
 export const CAPTURE_LEVEL = 3
 

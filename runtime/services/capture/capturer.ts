@@ -1,10 +1,10 @@
 /** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
 import { dirname } from 'node:path'
 import { planAreas, TABLE_BYTES, type Area } from '../../core/capture/areas.ts'
-import { CAPTURING, decideRoom, decideSource } from '../../core/capture/capture.ts'
+import { decideRoom, decideSource } from '../../core/capture/capture.ts'
 import { createRangeList, type RangeList } from '../../core/capture/range-list.ts'
 import type { DiskIdentity, TargetDevice } from '../../core/disk/disk.ts'
-import type { WriteProgress } from '../../core/flash/flash.ts'
+import { CAPTURING, type WriteProgress } from '../../core/flash/flash.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
