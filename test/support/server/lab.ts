@@ -156,7 +156,7 @@ export const createAsk =
     const type = isText ? 'text/plain' : 'application/json'
     const answer = await fetch(`${url}${path}`, {
       method,
-      headers: { cookie, 'content-type': type },
+      headers: { cookie, accept: 'application/json', 'content-type': type },
       ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
     })
     const text = await answer.text()
