@@ -81,7 +81,10 @@ run('UEFI: grown; its image flashed to another disk, never to the stick itself',
   const { sign, number } = findRow(listed, '/dev/sda')
   assert.is(sign, '-')
   machine.send(`${number}\r`)
-  await machine.waitFor(new RegExp(`Number ${number} cannot be chosen: holds this system`), PATIENCE)
+  await machine.waitFor(
+    new RegExp(`Number ${number} cannot be chosen: holds this system`),
+    PATIENCE,
+  )
   machine.send(`${findRow(listed, '/dev/nvme0n1').number}\r`)
   await machine.waitFor(/Everything on \/dev\/nvme0n1 will be lost/, PATIENCE)
   await machine.waitFor(/ERASE AND FLASH/, PATIENCE)
