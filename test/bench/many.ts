@@ -19,6 +19,43 @@ const MANY: readonly ManyContest[] = [
   { kind: 'memory', disks: 8, bar: 1.3 },
 ]
 
+interface Way {
+  readonly name: string
+  /** A shell command line that writes the image to all of the nodes. */
+  readonly script: (inputs: Inputs, nodes: readonly string[]) => string
+  /** Its time with several disks to its time with one; null: only to compare with. */
+  readonly bar: number | null
+}
+
+/** Zeros are left out: the disks hold nothing else there. */
+const DD = 'bs=4M iflag=fullblock oflag=direct conv=sparse,fsync status=none'
+
+/** Where copying is all that a disk costs: what it costs without us. */
+const TEE: Way = {
+  name: 'zstd -dc | tee | dd',
+  // The last dd holds the pipe of the others open: it ends when all have.
+  script({ file }, [first = '', ...others]) {
+    const tee = others.map((node) => `>(dd of=${node} ${DD})`).join(' ')
+    return `zstd -dc ${file.zst} | tee ${tee} | dd of=${first} ${DD}`
+  },
+  bar: null,
+}
+
+const flasher = (name: string, option: string, bar: number): Way => ({
+  name,
+  script({ file }, nodes) {
+    const targets = nodes.map((node) => `--target ${node}`).join(' ')
+    return `${process.execPath} runtime/bin/flasher.mjs flash --image ${file.zst} ${targets} --yes --progress none ${option}`
+  },
+  bar,
+})
+
+const listWays = ({ kind, bar }: ManyContest): readonly Way[] => [
+  flasher('flasher --no-verify', '--no-verify', bar),
+  flasher('flasher (read back)', '', bar),
+  ...(kind === 'memory' ? [TEE] : []),
+]
+
 /** `folder`: on the disk that the throttled ones lie on. */
 export async function measureMany(folder: string, inputs: Inputs, runs: number): Promise<Row[]> {
   const rows: Row[] = []
@@ -27,20 +64,19 @@ export async function measureMany(folder: string, inputs: Inputs, runs: number):
 }
 
 async function compete(contest: ManyContest, folder: string, inputs: Inputs, runs: number) {
-  const { kind, disks, bar } = contest
+  const { kind, disks } = contest
   const making = makeDisks(contest, folder, inputs.bytes + (64 << 20))
   giveBackAtEnd(making)
   await using made = await making
   const counts = [1, disks]
   const rows: Row[] = []
-  for (const more of ['--no-verify', '']) {
+  for (const { name, script, bar } of listWays(contest)) {
     const measured = counts.map((): Measured[] => [])
     for (let run = 0; run < runs; run += 1) {
       for (const [index, count] of counts.entries()) {
         const nodes = made.nodes.slice(0, count)
-        const targets = nodes.map((node) => `--target ${node}`).join(' ')
-        const script = `${process.execPath} runtime/bin/flasher.mjs flash --image ${inputs.file.zst} ${targets} --yes --progress none ${more}`
-        measured[index]?.push(await measure(made.within(script), nodes[0] ?? ''))
+        const command = made.within(script(inputs, nodes))
+        measured[index]?.push(await measure(command, nodes[0] ?? ''))
         for (const node of nodes)
           execFileSync('cmp', ['-n', String(inputs.bytes), inputs.raw, node])
       }
@@ -55,7 +91,7 @@ async function compete(contest: ManyContest, folder: string, inputs: Inputs, run
         return {
           format: 'zst',
           device: kind,
-          method: `flasher${more === '' ? ' (read back)' : ` ${more}`}, ${count} disk${count === 1 ? '' : 's'}`,
+          method: `${name}, ${count} disk${count === 1 ? '' : 's'}`,
           median: {
             seconds: middle((one) => one.seconds),
             cpuSeconds: middle((one) => one.cpuSeconds),

@@ -24,6 +24,11 @@ test('the unit mounts once, where the wizard looks', () => {
   assert.match(read('overlays/usb/usr/lib/flasher/live/grow'), `home=${LIVE_PATHS.home}\n`)
 })
 
+test('a slow machine has the time that it takes', () => {
+  // 60 s were too few where a busy host emulates the processor.
+  assert.ok(Number(/^TimeoutStartSec=(\d+)$/m.exec(read(UNIT))?.[1]) >= 300)
+})
+
 test('the boot system starts it by the name of the partition', () => {
   assert.match(read(ROOT), `PARTNAME=${IMAGES_PARTITION.name} `)
   assert.match(read(ROOT), 'flasher-wizard.service.wants')

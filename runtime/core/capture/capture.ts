@@ -10,8 +10,8 @@ import {
 import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-/** The note of the first `writing` event of a capture. */
-export const CAPTURING = 'capture'
+/** Compressed as fast as the disk is read, where it can be. */
+export const CAPTURE_LEVEL = 3
 
 /** What counts as a whole disk, as for a flash. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
@@ -79,17 +79,27 @@ interface LookedAt extends Pick<CapturedPart, 'type'> {
   readonly files: readonly { readonly path: string }[] | null
 }
 
-/** The image makes another machine look like this one; null where it surely does not. */
-export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
-  if (generalize) return null
+/** What was found of the files by which a machine is known. */
+export type Identity =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'found'; readonly paths: readonly string[] }
+  /** Nobody could look everywhere. */
+  | { readonly kind: 'possible' }
+
+export function decideIdentity(parts: readonly LookedAt[]): Identity {
   const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
-  if (paths.length > 0) {
-    return `the image holds this machine's identity: ${paths.join(', ')} (--generalize clears them in the image)`
-  }
+  if (paths.length > 0) return { kind: 'found', paths }
   const isKnown = ({ type, files }: LookedAt) =>
     files !== null || (type !== null && /^(vfat|swap)$/.test(type))
-  return parts.every(isKnown)
-    ? null
+  return { kind: parts.every(isKnown) ? 'absent' : 'possible' }
+}
+
+/** The image makes another machine look like this one; null where it surely does not. */
+export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
+  const identity = decideIdentity(parts)
+  if (generalize || identity.kind === 'absent') return null
+  return identity.kind === 'found'
+    ? `the image holds this machine's identity: ${identity.paths.join(', ')} (--generalize clears them in the image)`
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
 

@@ -4,7 +4,7 @@ import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '../foundation/json-reader.ts'
-import { refOf } from '../image/ref.ts'
+import { refOf } from './image-ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** More than any lab has; the rest is left out, and said. */

@@ -5,7 +5,7 @@ import { IMAGE_FORMATS, type ImageFormat } from '../image/image.ts'
 import { parseLocation, renderLocationRefusal } from '../net/image-location.ts'
 import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
 import { printable } from '../foundation/printable.ts'
-import { refOf } from '../image/ref.ts'
+import { refOf } from './image-ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One image of a catalog. */

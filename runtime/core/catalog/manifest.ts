@@ -2,7 +2,7 @@
 import { stringify } from 'smol-toml'
 import type { CatalogEntry } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
-import { refOf } from '../image/ref.ts'
+import { refOf } from './image-ref.ts'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { parseToml } from '../config/toml.ts'

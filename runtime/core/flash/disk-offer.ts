@@ -35,12 +35,16 @@ export function offerDisk(
 /** The shortest text from which an operator knows what to do; the most important reason counts. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
+  return renderUsed(uses) ?? refusals.map(renderShort).join(', ')
+}
+
+/** Why a disk in use cannot be chosen; null: nothing uses it. */
+export function renderUsed(uses: readonly DiskUse[]): string | null {
   if (uses.some(({ kind }) => kind === 'running-system')) return TEXTS.refused.system
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   if (points.length > 0) return fill(TEXTS.refused.mounted, { points: points.join(', ') })
   const [use] = uses
-  if (use !== undefined) return renderUse(use)
-  return refusals.map(renderShort).join(', ')
+  return use === undefined ? null : renderUse(use)
 }
 
 function renderShort(refusal: FlashRefusal): string {

@@ -103,6 +103,8 @@ export type FlashEvent =
 
 /** The note of the `writing` event with which the growth begins, after everything was read back. */
 export const GROWING = 'grow'
+/** The note of the first `writing` event of a capture. */
+export const CAPTURING = 'capture'
 
 /** Where a write stands. Bytes read are the image's as stored, bytes written the disk's. */
 export interface WriteProgress {

@@ -2,32 +2,46 @@
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+/** The smallest of the four: most bytes outside of texts come before it. */
+const BRACKET = 0x5b
 /** How much deeper it is after each byte, outside of texts. */
 const STEPS = new Int8Array(256)
 for (const opening of '[{') STEPS[opening.charCodeAt(0)] = 1
 for (const closing of ']}') STEPS[closing.charCodeAt(0)] = -1
 
 export function createDepthMeter(maxDepth: number) {
-  let state = { depth: 0, deepest: 0, isText: false, isEscaped: false }
+  /** `text`: where a text goes on in the next bytes; -1: nowhere. */
+  let state = { depth: 0, deepest: 0, text: -1 }
   return {
     /** The next bytes; false from the first that nests deeper than allowed. */
     feed(bytes: Uint8Array): boolean {
-      // One loop on locals: hardware trees have some 100,000 bytes.
-      let { depth, deepest, isText, isEscaped } = state
-      for (let at = 0; at < bytes.length; at += 1) {
+      // Hardware trees have some 100,000 bytes: texts are skipped in a loop of their own, on locals.
+      const { length } = bytes
+      let { depth, deepest } = state
+      let at = state.text < 0 ? 0 : skipText(bytes, state.text)
+      while (at < length) {
         const byte = bytes[at] ?? 0
-        if (isText) {
-          if (isEscaped) isEscaped = false
-          else if (byte === BACKSLASH) isEscaped = true
-          else if (byte === QUOTE) isText = false
-          continue
+        at += 1
+        if (byte === QUOTE) at = skipText(bytes, at)
+        else if (byte >= BRACKET) {
+          depth += STEPS[byte] ?? 0
+          if (depth > deepest) deepest = depth
         }
-        isText = byte === QUOTE
-        depth += STEPS[byte] ?? 0
-        if (depth > deepest) deepest = depth
       }
-      state = { depth, deepest, isText, isEscaped }
+      state = { depth, deepest, text: at > length ? at - length - 1 : -1 }
       return deepest <= maxDepth
     },
   }
+}
+
+/** Behind the quote that ends the text; past the end, and one further on, where it does not end here. */
+function skipText(bytes: Uint8Array, from: number): number {
+  let at = from
+  while (at < bytes.length) {
+    const byte = bytes[at]
+    at += 1
+    if (byte === QUOTE) return at
+    if (byte === BACKSLASH) at += 1
+  }
+  return at + 1
 }

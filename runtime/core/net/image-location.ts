@@ -1,6 +1,6 @@
 /** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from './oras.ts'
-import { canonicaliseSource } from '../image/ref.ts'
+import { canonicaliseSource } from '../image/canonical-source.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** An address without its credentials, and what opens it; the two are never put together again. */

@@ -1,11 +1,10 @@
 /** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
 import { dirname } from 'node:path'
-import { statfs } from 'node:fs/promises'
 import { planAreas, TABLE_BYTES, type Area } from '../../core/capture/areas.ts'
-import { CAPTURING, decideRoom, decideSource } from '../../core/capture/capture.ts'
+import { decideRoom, decideSource } from '../../core/capture/capture.ts'
 import { createRangeList, type RangeList } from '../../core/capture/range-list.ts'
 import type { DiskIdentity, TargetDevice } from '../../core/disk/disk.ts'
-import type { WriteProgress } from '../../core/flash/flash.ts'
+import { CAPTURING, type WriteProgress } from '../../core/flash/flash.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
@@ -18,6 +17,7 @@ import { drain, untilAborted, watch } from '../host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
+import { checkFolder, openFolder } from './target-folder.ts'
 
 interface CaptureOrder {
   /** A whole disk. */
@@ -159,17 +159,16 @@ export async function runCapture(
 
 /** The image as a file that gets its name when it is complete. */
 export const toFile =
-  (path: string): CaptureSink =>
-  (write) =>
-    writeWhole(path, write)
+  (path: string, env: Environment): CaptureSink =>
+  async (write) => {
+    await using _ = await openFolder(createShell({ env }), dirname(path))
+    return await writeWhole(path, write)
+  }
 
-/** A Fault where something has the name, or the folder surely has not the room. */
+/** A Fault where something has the name, or nothing can be written there. */
 export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
   await checkNothingThere(path)
-  const { bavail, bsize } = await statfs(dirname(path)).catch((cause: unknown) => {
-    throw new Fault('input-missing', `there is no folder ${dirname(path)}`, { cause })
-  })
-  return { freeBytes: bavail * bsize }
+  return await checkFolder(dirname(path))
 }
 
 /** What should be known of the room; null where there is plenty. A Fault where it is surely too little. */

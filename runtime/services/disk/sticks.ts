@@ -36,7 +36,7 @@ const BLOCKS = '/sys/class/block'
 const BY_LABEL = '/dev/disk/by-label'
 /** The whole of a stick of which a folder is wanted. */
 const WHOLE = '/run/flasher/stick'
-const OPTIONS = 'ro,nosuid,nodev,noexec,noatime'
+const OPTIONS = 'nosuid,nodev,noexec,noatime'
 
 /** `bootFacts`: the file in which the boot system left its notes. */
 export function createSticks({
@@ -77,7 +77,7 @@ export function createSticks({
     async mount(node: string) {
       await mkdir(WHOLE, { recursive: true })
       await mkdir(LIVE_PATHS.images, { recursive: true })
-      await shell.require(['mount', '-o', OPTIONS, '--', node, WHOLE])
+      await shell.require(['mount', '-o', `ro,${OPTIONS}`, '--', node, WHOLE])
       const folder = join(WHOLE, VENTOY_FOLDER)
       const isFolder = await stat(folder).then(
         (found) => found.isDirectory(),
@@ -87,6 +87,26 @@ export function createSticks({
       await shell.require(['mount', '--bind', '--', source, LIVE_PATHS.images])
     },
   }
+}
+
+/** Whether the images of a stick are mounted there, or above. `folder`: links resolved. */
+export const isOnStick = (folder: string): boolean =>
+  folder === LIVE_PATHS.images || folder.startsWith(`${LIVE_PATHS.images}/`)
+
+/** The images of the mounted stick can be written until this is disposed of. */
+export async function unlockStick(shell: Shell): Promise<AsyncDisposable> {
+  const remount = (mode: 'ro' | 'rw', kind: 'remount' | 'remount,bind', at: string) =>
+    shell.require(['mount', '-o', `${kind},${mode},${OPTIONS}`, '--', at])
+  await using undo = new AsyncDisposableStack()
+  // Best effort: whoever reads there notices no difference.
+  const lock = async (kind: 'remount' | 'remount,bind', at: string) =>
+    void (await remount('ro', kind, at).catch(() => undefined))
+  await remount('rw', 'remount', WHOLE)
+  undo.defer(() => lock('remount', WHOLE))
+  await remount('rw', 'remount,bind', LIVE_PATHS.images)
+  undo.defer(() => lock('remount,bind', LIVE_PATHS.images))
+  const held = undo.move()
+  return { [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 async function listBlocks<Kind>(

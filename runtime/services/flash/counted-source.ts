@@ -1,5 +1,5 @@
 /** Counts the bytes of a source, and computes their digest on the way if one is expected. */
-import { createHash } from 'node:crypto'
+import process from 'node:process'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Source } from '../image/source.ts'
 import type { Waits } from './wait-times.ts'
@@ -9,7 +9,7 @@ export type Counted = ReturnType<typeof countSource>
 /** With `sha256` the bytes must come in order: random access is taken away. */
 export function countSource(source: Source, sha256: string | null, waits?: Waits) {
   const { readAt } = source
-  const hash = sha256 === null ? null : createHash('sha256')
+  const hash = sha256 === null ? null : startHash()
   let bytesRead = 0
   const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
   async function countRead(readNext: NonNullable<Source['readAt']>, into: Buffer, offset: number) {
@@ -39,6 +39,9 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
     },
   }
 }
+
+// Loaded only for an image whose digest is known: that takes milliseconds.
+const startHash = () => process.getBuiltinModule('node:crypto').createHash('sha256')
 
 async function* timeEach(
   chunks: AsyncIterable<Buffer>,

@@ -81,9 +81,17 @@ export function insertEvent(sql: Sql, event: NewEvent): void {
     event.actor,
     event.source_ip,
     event.summary,
-    event.details === null ? null : JSON.stringify(event.details),
+    event.details === null ? null : renderDetails(event.details),
     isAlarm(event.kind) ? 1 : 0,
   )
+}
+
+const MAX_DETAILS = 16_384
+
+/** A last limit: callers limit what they record. */
+function renderDetails(details: object): string {
+  const text = JSON.stringify(details)
+  return text.length > MAX_DETAILS ? '{"truncated":true}' : text
 }
 
 /** Newest first. */

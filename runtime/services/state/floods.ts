@@ -15,15 +15,22 @@ export function createFloods<Note>(
   now: () => number,
   onCounted: (counted: readonly Counted<Note>[]) => void,
 ) {
-  const windows = new Map<string, { window: FloodWindow; note: Note }>()
+  /** By kind and by subject: a key of both would be made and hashed for each event. */
+  const kinds = new Map<string, Map<string, { window: FloodWindow; note: Note }>>()
+  let size = 0
   let timer: NodeJS.Timeout | null = null
 
   function take(which: (window: FloodWindow) => boolean): readonly Counted<Note>[] {
-    const ended = [...windows].filter(([, { window }]) => which(window))
-    for (const [key] of ended) windows.delete(key)
-    return ended.flatMap(([, { window, note }]) =>
-      window.counted === 0 ? [] : [{ note, count: window.counted }],
-    )
+    const counted: Counted<Note>[] = []
+    for (const subjects of kinds.values()) {
+      for (const [subject, { window, note }] of subjects) {
+        if (!which(window)) continue
+        subjects.delete(subject)
+        size -= 1
+        if (window.counted > 0) counted.push({ note, count: window.counted })
+      }
+    }
+    return counted
   }
 
   function sweep() {
@@ -34,22 +41,22 @@ export function createFloods<Note>(
     arm()
   }
   function arm() {
-    if (windows.size > 0) timer ??= setTimeout(sweep, FLOOD_WINDOW_MS).unref()
+    if (size > 0) timer ??= setTimeout(sweep, FLOOD_WINDOW_MS).unref()
   }
 
   return {
     /** Whether to record it; when not, it was counted. */
     admit(kind: string, subject: string, note: Note): boolean {
-      const own = `${kind} ${subject}`
-      const key = windows.has(own) || windows.size < MAX_KEYS ? own : `${kind} *`
-      const before = windows.get(key)
+      const subjects = kinds.getOrInsertComputed(kind, () => new Map())
+      const key = subjects.has(subject) || size < MAX_KEYS ? subject : '*'
+      const before = subjects.get(key)
       const at = now()
-      if (before !== undefined && before.window.counted > 0 && isOver(before.window, at)) {
-        windows.delete(key)
+      if (before === undefined) size += 1
+      else if (before.window.counted > 0 && isOver(before.window, at)) {
         onCounted([{ note: before.note, count: before.window.counted }])
       }
       const { note: admitted, window } = nextWindow(before?.window ?? null, at)
-      windows.set(key, { window, note })
+      subjects.set(key, { window, note })
       arm()
       return admitted
     },

@@ -20,10 +20,13 @@ const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
 /** As it is stored. To be called before a transaction, which waits for nothing. */
-export const packHardware = async ({ json, at }: Hardware) => ({
-  at,
-  tree: json.length > MAX_AT_ONCE ? await compressLong(json) : zstdCompressSync(json),
-})
+export async function packHardware({ json, at }: Hardware) {
+  // A compressor that knows the size takes no more memory than such a text needs.
+  const sized = { pledgedSrcSize: Buffer.byteLength(json) }
+  const tree =
+    json.length > MAX_AT_ONCE ? await compressLong(json, sized) : zstdCompressSync(json, sized)
+  return { at, tree }
+}
 
 export const saveHardware = (sql: Sql, mac: Mac, { at, tree }: PackedHardware): unknown =>
   sql.run(SAVE, mac, at, tree)

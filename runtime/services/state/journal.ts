@@ -98,19 +98,22 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
   database.repeat(HOUR_MS, prune)
   database.beforeClosing(() => store(floods.drain().map(summarize)))
 
-  /** Null: it is one of a flood, and was counted instead of recorded. */
-  function recordOrCount(note: EventNote): Promise<void> | null {
+  const isNoted = (note: EventNote) => {
     const { kind, actor, subject_id, source_ip } = note
-    const isCounted =
-      canFlood(kind, actor) && !floods.admit(kind, subject_id ?? source_ip ?? '', note)
-    return isCounted ? null : store([note])
+    return !canFlood(kind, actor) || floods.admit(kind, subject_id ?? source_ip ?? '', note)
+  }
+
+  /** All in one write. Null: they are of a flood, and were counted instead of recorded. */
+  function recordOrCount(notes: readonly EventNote[]): Promise<void> | null {
+    const noted = notes.filter(isNoted)
+    return noted.length === 0 ? null : store(noted)
   }
 
   return {
     recordOrCount,
     /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
     async record(note: EventNote): Promise<void> {
-      await recordOrCount(note)
+      await recordOrCount([note])
     },
     /** Newest first. */
     list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>
@@ -136,21 +139,15 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
 const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ?'
 
 const MAX_SUMMARY = 500
-const MAX_DETAILS = 16_384
 
 /**
  * A last limit: callers limit what they record. Serials and the like, which are kept as they are, are
  * escaped in summaries.
  */
-function limit(note: EventNote): EventNote {
-  const { details } = note
-  const isLarge = details !== null && JSON.stringify(details).length > MAX_DETAILS
-  return {
-    ...note,
-    summary: printable(note.summary).slice(0, MAX_SUMMARY),
-    details: isLarge ? { truncated: true } : details,
-  }
-}
+const limit = (note: EventNote): EventNote => ({
+  ...note,
+  summary: printable(note.summary).slice(0, MAX_SUMMARY),
+})
 
 const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
   ...note,

@@ -146,8 +146,8 @@ function createFleet<Machine extends MachineBase>(
   merge: (machine: Machine) => Machine,
 ) {
   const entries = new Map<Mac, Entry<Machine>>()
-  /** The latest records that were written and are not published yet, by their texts. */
-  const written = new Map<string, Machine>()
+  /** The latest records that were written and are not published yet. */
+  const written = new Map<Mac, Entry<Machine>>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
@@ -173,13 +173,14 @@ function createFleet<Machine extends MachineBase>(
     const text = readText(row, 'record')
     const known = entries.get(mac)
     if (known?.text === text) return known
-    const pending = written.get(text)
-    return pending === undefined ? take(row) : { machine: merge(pending), text }
+    const pending = written.get(mac)
+    return pending?.text === text ? { machine: merge(pending.machine), text } : take(row)
   }
   /** The next change of a machine need not parse what was just written. */
-  const remember = (text: string, machine: Machine) => {
+  const remember = (mac: Mac, entry: Entry<Machine>) => {
     if (written.size >= MAX_WRITTEN) written.clear()
-    written.set(text, machine)
+    written.set(mac, entry)
+    return entry
   }
   // Now rather than at the first contact: a large fleet takes a moment.
   current()
@@ -196,8 +197,7 @@ function createFleet<Machine extends MachineBase>(
       if (next === null || next === before?.machine) return before
       const text = JSON.stringify(next)
       sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
-      remember(text, next)
-      return { machine: next, text }
+      return remember(mac, { machine: next, text })
     },
     publish(mac: Mac, stored: Entry<Machine> | null) {
       listed = null
@@ -206,7 +206,7 @@ function createFleet<Machine extends MachineBase>(
         return
       }
       const { machine, text } = stored
-      written.delete(text)
+      if (written.get(mac)?.text === text) written.delete(mac)
       entries.set(mac, { machine: merge(machine), text })
     },
     /** What was seen of it since is merged in. */

@@ -24,6 +24,13 @@ interface Opened {
   readonly wasEmpty: boolean
 }
 
+/**
+ * Our own wait for the disk follows each commit (commits.ts), off the event loop. Only folding the
+ * `-wal` into the file keeps the loop waiting: at 8 MiB, half as often as by default.
+ */
+const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+  PRAGMA wal_autocheckpoint = 2000`
+
 /** Throws, with nothing changed, when the file is damaged, of the other line, or busy. */
 export function openState(opening: Opening): Opened {
   const { path, release, line, now, owner } = opening
@@ -32,8 +39,7 @@ export function openState(opening: Opening): Opened {
   const ours: Marker = { release, line, schema: SCHEMA }
   try {
     checkHealth(file)
-    // Our own wait for the disk follows each commit (commits.ts): the event loop never waits for it.
-    file.execute('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    file.execute(PRAGMAS)
     const plan = planOpening(file, ours)
     if (plan.action === 'use') return { file, reset: null, wasEmpty: false }
     if (plan.action === 'fill') {

@@ -108,7 +108,8 @@ export function renderPrompt(
   const room = Math.max(4, columns - 1 - lead.length)
   // The end is what is being typed.
   const from = Math.max(0, at - room)
-  const text = printable(line).slice(from, from + room)
+  const shown = menu.hidesText === true ? '*'.repeat(line.length) : printable(line)
+  const text = shown.slice(from, from + room)
   const trouble = complaint === null ? '' : printable(complaint)
   return {
     lines: [

@@ -33,6 +33,8 @@ export interface Menu {
   readonly enter: string | null
   /** Any other line is an answer too. */
   readonly takesText?: true
+  /** What is typed is not shown: it is a secret. */
+  readonly hidesText?: true
   /** Several rows may be ticked: the answer is all of them. */
   readonly takesSeveral?: true
 }

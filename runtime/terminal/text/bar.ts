@@ -13,6 +13,8 @@ interface BarStyle {
   readonly unicode: boolean
   /** The image's bytes as stored: they tell how far it is where the decoded size is not known. */
   readonly storedBytes: number | null
+  /** What a write is to the person: a capture reads his disk. */
+  readonly isReading?: boolean
 }
 
 /** From 0 to 1; null where nothing says how much there is. */
@@ -36,7 +38,8 @@ export function renderBar(progress: WriteProgress, look: BarStyle): string {
   const [percent, ...details] = statusParts(progress, look.storedBytes)
   const { phases } = TEXTS
   const width = Math.max(...Object.values(phases).map(({ length }) => length))
-  const head = ` ${phases[progress.phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
+  const phase = look.isReading === true ? 'read' : progress.phase
+  const head = ` ${phases[phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
   const tail = details.join('  ')
   const room = Math.min(40, look.columns - 1 - head.length - tail.length - 4)
   const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, look.unicode)}` : ''

@@ -1,6 +1,5 @@
 /** Shows the events of a flash: lines and a live bar, JSON lines, or nothing ("Flash lifecycle events"). */
-import { CAPTURING } from '../../core/capture/capture.ts'
-import { GROWING, type FlashEvent, type WriteProgress } from '../../core/flash/flash.ts'
+import { CAPTURING, GROWING, type FlashEvent, type WriteProgress } from '../../core/flash/flash.ts'
 import { type Cases, decideCase } from '../../core/foundation/cases.ts'
 import { renderJsonLine } from '../../core/foundation/json-text.ts'
 import { printable } from '../../core/foundation/printable.ts'

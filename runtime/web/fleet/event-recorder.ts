@@ -18,22 +18,19 @@ export function createNotes<M extends MachineBase>({
 }: Pick<ServerServices<M>, 'journal' | 'log'>) {
   return function noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void> {
     const { subject_id, actor, ip } = on
-    const waited: Promise<void>[] = []
-    for (const note of notes) {
-      const storing = journal.recordOrCount({
+    const storing = journal.recordOrCount(
+      notes.map((note) => ({
         subject_kind: 'machine',
         ...note,
         subject_id,
         actor,
         source_ip: ip,
-      })
-      if (storing === null) continue
-      // What was asked for matters more than that it is on record.
-      const recorded = storing.catch((error: unknown) =>
-        log.error(`event ${note.kind}: ${renderError(error)}`),
-      )
-      if (!ROUTINE.has(note.kind)) waited.push(recorded)
-    }
-    return waited.length === 0 ? undefined : Promise.all(waited).then(() => undefined)
+      })),
+    )
+    // What was asked for matters more than that it is on record.
+    const recorded = storing?.catch((error: unknown) =>
+      log.error(`event ${notes.map(({ kind }) => kind).join(', ')}: ${renderError(error)}`),
+    )
+    return notes.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
   }
 }

@@ -5,7 +5,7 @@ import type { Server, ServerResponse } from 'node:http'
 export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
   on(
     event: 'request',
-    listener: (request: unknown, response: Pick<ServerResponse, 'once'>) => void,
+    listener: (request: unknown, response: Pick<ServerResponse, 'on'>) => void,
   ): unknown
   close(ended: () => void): unknown
 }
@@ -20,12 +20,13 @@ export function watchRequests(server: ClosableServer) {
   const cutIdle = () => {
     if (isEnding && underWay === 0) server.closeAllConnections()
   }
+  const leave = () => {
+    underWay -= 1
+    cutIdle()
+  }
   server.on('request', (_request, response) => {
     underWay += 1
-    response.once('close', () => {
-      underWay -= 1
-      cutIdle()
-    })
+    response.on('close', leave)
   })
   return {
     /** Resolves once nothing is open any more. Answers that take longer than `graceMs` are cut off. */

@@ -104,8 +104,11 @@ export function timeRoute(metrics: Metrics, method: string, route: string): Reco
   const timers: ((seconds: number) => void)[] = []
   return (status, seconds) => {
     const hundred = Math.floor(status / 100)
-    const labels = { method, route, status: `${hundred}xx` }
-    const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', labels))
+    const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', {
+      method,
+      route,
+      status: `${hundred}xx`,
+    }))
     timer(seconds)
   }
 }

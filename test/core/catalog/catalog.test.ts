@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseCatalogDocument } from '../../../runtime/core/catalog/catalog-document.ts'
 import { isFlashable, renderImageEntry } from '../../../runtime/core/catalog/catalog.ts'
-import { refOf } from '../../../runtime/core/image/ref.ts'
+import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
 
 const test = suite('catalog')
 const BASE = 'http://cache:8081'

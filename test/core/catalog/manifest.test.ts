@@ -9,7 +9,7 @@ import {
   renderFlaw,
   renderManifest,
 } from '../../../runtime/core/catalog/manifest.ts'
-import { refOf } from '../../../runtime/core/image/ref.ts'
+import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
 import { parseToml } from '../../../runtime/core/config/toml.ts'
 
 const test = suite('catalog manifests')

@@ -21,6 +21,9 @@ test('counts objects and lists, not what is in texts', () => {
   assert.ok(isWithin(1, '{"a":"\\"[[[[","b":"\\\\"}'))
   assert.not(isWithin(1, '{"a":"\\\\",[["'))
   assert.ok(isWithin(0, '"text"', ''))
+  assert.ok(isWithin(1, '{"a":"[[', '', '[["}'))
+  assert.ok(isWithin(1, '{"a":"\\', '', '"[["}'))
+  assert.not(isWithin(1, '{"a":"\\', '', '"[[",[[]}'))
 })
 
 test('pieces of any size are the same text', () => {

@@ -77,6 +77,8 @@ test('on a small terminal the help has pages', async () => {
   await terminal.press('Space')
   await terminal.waitFor('1, 2, ...')
   await terminal.press('Space')
+  await terminal.waitFor('m, make')
+  await terminal.press('Space')
   await terminal.waitFor('Any key: back to the screen.')
   await terminal.press('Space')
   await terminal.waitFor('> Image:')

@@ -162,7 +162,9 @@ test('keys: numbers, arrows, filter, words, and what is none of them', async () 
   await terminal.press('99', 'Enter')
   await terminal.waitFor('"99" is out of range; valid image numbers are 1..40.')
   await terminal.press('nonsense', 'Enter')
-  await terminal.waitFor('Unrecognised choice "nonsense"; type a number from 1 to 40, b, r or q.')
+  await terminal.waitFor(
+    'Unrecognised choice "nonsense"; type a number from 1 to 40, b, m, r or q.',
+  )
   await writeFile(join(fixture.imageRoot, 'a-new-one.img'), 'content')
   await terminal.press('Enter')
   await terminal.waitFor(/ 1 {2}a-new-one\.img/)

@@ -1,6 +1,6 @@
 /** `pnpm docs:session`: records the wizard in a real terminal, on a loop device, for the documentation. */
 import { createReadStream } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,10 +10,10 @@ import { makeContent } from '../disk/disk-images.ts'
 import { createLoop } from '../disk/loop.ts'
 import { renderSvg, type ShownFrame } from './session-svg.ts'
 import { EXITED, type Terminal } from './tmux.ts'
-import { createWizardFixture, numberOf } from './wizard-fixture.ts'
+import { createWizardFixture, numberOf, type WizardFixture } from './wizard-fixture.ts'
 
 const SIZE = { columns: 80, rows: 25 } as const
-const DOCUMENT = 'docs/wizard.md'
+const DOCUMENTS = ['docs/wizard.md', 'docs/capture.md']
 const LOOK_MS = 80
 const shell = createShell({ env: process.env })
 
@@ -54,7 +54,8 @@ async function record(): Promise<Recording & { readonly captures: ReadonlyMap<st
     const tape = await startTape(terminal, join(folder, 'tape'))
     const captures = await walk(terminal, target.device)
     const { frames, cast } = await tape.stop()
-    return { frames, cast, captures }
+    const more = await walkCapture(fixture)
+    return { frames, cast, captures: new Map([...captures, ...more]) }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -113,6 +114,53 @@ async function walk(terminal: Terminal, device: string): Promise<ReadonlyMap<str
   return captures
 }
 
+/** What identifies a machine, and enough besides for the bar to be seen. */
+async function fill(partition: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-session-'))
+  await shell.require(['mount', partition, folder])
+  try {
+    await mkdir(join(folder, 'etc/ssh'), { recursive: true })
+    await writeFile(join(folder, 'etc/machine-id'), `${'0'.repeat(32)}\n`)
+    await writeFile(join(folder, 'etc/ssh/ssh_host_ed25519_key'), 'key\n')
+    await writeFile(join(folder, 'data'), makeContent(640 * 2 ** 20))
+  } finally {
+    await shell.require(['umount', folder])
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** What a person sees of a capture of the disk; it is not recorded. */
+async function walkCapture(fixture: WizardFixture): Promise<ReadonlyMap<string, string>> {
+  await using source = await createLoop({ megabytes: 960 })
+  const { device } = source
+  await prepare(device)
+  await fill(`${device}p2`)
+  const captures = new Map<string, string>()
+  await using terminal = await fixture.open({
+    ...SIZE,
+    env: { FLASHER_OFFER_LOOP: device, IMAGES: DEFAULT_IMAGE_ROOT },
+    within: ['unshare', '--net', '--mount', 'sh', '-c', `${STAGE} && exec "$@"`, 'sh'],
+  })
+  const see = async (name: string, pattern: RegExp | string) => {
+    const screen = await terminal.waitFor(pattern)
+    captures.set(name, screen.join('\n').trimEnd())
+    return screen
+  }
+  await terminal.waitFor('> Image:')
+  await terminal.press('m', 'Enter')
+  const disks = await see('capture disk', new RegExp(`${device} .*old-root[^]*> Disk:`))
+  await terminal.press(numberOf(disks, device), 'Enter')
+  await see('capture place', '> Image:')
+  await terminal.press('web-42', 'Enter')
+  await see('capture confirm', '[y] CAPTURE')
+  await terminal.press('y')
+  await see('capture run', /^ read +[1-9]\d% .* left/m)
+  await see('capture done', '? What next?')
+  await terminal.press('q', 'Enter')
+  await terminal.waitFor(EXITED)
+  return captures
+}
+
 /** Everything that comes out of the program, and what the terminal made of it. */
 async function startTape(terminal: Terminal, path: string) {
   const start = performance.now()
@@ -164,6 +212,8 @@ if (import.meta.main) {
   const { frames, cast, captures } = await record()
   await writeFile('docs/pictures/wizard.cast', cast)
   await writeFile('docs/pictures/wizard.svg', renderSvg(frames, { ...SIZE, pause: 4 }))
-  await writeFile(DOCUMENT, fillIn(await readFile(DOCUMENT, 'utf8'), captures))
+  for (const document of DOCUMENTS) {
+    await writeFile(document, fillIn(await readFile(document, 'utf8'), captures))
+  }
   console.log(`recorded ${frames.length} frames and ${captures.size} screens`)
 }

@@ -127,16 +127,24 @@ async function makeUsedDisk(path: string): Promise<string> {
 }
 
 /** Boots an unknown machine until the server knows its disks and it has restarted. */
-export async function discover(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
-  await using machine = await pxe.start(way)
+export async function discover(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<void> {
+  await using machine = await pxe.start(way, options)
   await machine.waitFor(/flasher: digest verified/, PATIENCE)
   await waitFor(pxe, async () => ((await pxe.readMachine()).known_disks?.length ?? 0) > 0)
   await waitForEnd(machine)
 }
 
 /** Boots it until it has flashed its disk and restarted. */
-export async function flash(pxe: PxeLab<MachineLab>, way: Way): Promise<void> {
-  await using machine = await startFlash(pxe, way)
+export async function flash(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<void> {
+  await using machine = await startFlash(pxe, way, options)
   await waitForEnd(machine)
 }
 
@@ -155,8 +163,12 @@ export async function isBlank({ disk }: PxeLab<MachineLab>): Promise<boolean> {
 }
 
 /** Boots it until the server has seen bytes being written. */
-export async function startFlash(pxe: PxeLab<MachineLab>, way: Way): Promise<Qemu> {
-  const machine = await pxe.start(way)
+export async function startFlash(
+  pxe: PxeLab<MachineLab>,
+  way: Way,
+  options?: MachineOptions,
+): Promise<Qemu> {
+  const machine = await pxe.start(way, options)
   await waitFor(pxe, async () => {
     const [run] = await pxe.readRuns()
     return run !== undefined && run.result === null && run.bytes_written > 0

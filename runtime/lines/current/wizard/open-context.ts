@@ -69,6 +69,7 @@ export async function openWizardContext(
     drawing: { setting, ink: createInk(look), unicode: look.unicode, live: look.live },
     signal,
     isRoot,
+    env,
     now,
     defaultCatalog: decideDefaultCatalog({
       named: env['FLASHER_DEFAULT_CATALOG'],

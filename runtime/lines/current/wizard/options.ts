@@ -9,7 +9,7 @@ export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
   about: [
-    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
+    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes; or it makes an image of a disk. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
   ],
   positionals: [],
   flags: [

@@ -98,8 +98,10 @@ async function chooseOutput({ given, environment }: Session): Promise<Output> {
     }
   }
   const { freeBytes } = await checkFile(path)
-  return { check: (opened) => checkRoom(opened, freeBytes), open: async () => toFile(path) }
+  return {
+    check: (opened) => checkRoom(opened, freeBytes),
+    open: async () => toFile(path, environment.env),
+  }
 }
 
-const TOKEN =
-  'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME", or its page of captures.'
+const TOKEN = 'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME".'

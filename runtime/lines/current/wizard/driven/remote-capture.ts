@@ -1,5 +1,5 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
-import { warnOfIdentity } from '../../../../core/capture/capture.ts'
+import { CAPTURE_LEVEL, warnOfIdentity } from '../../../../core/capture/capture.ts'
 import { milestone, NOTHING_DONE } from '../../../../core/flash/run-report.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
@@ -22,9 +22,6 @@ interface CaptureSession {
   /** Refused where the disk of the plan is not there. */
   readonly disk: Result<InventoryDisk, string>
 }
-
-/** Compressed as fast as the disk is read, where it can be. */
-const LEVEL = 3
 
 /** Returns when the server has the end of the run, or cannot be reached; refused with the reason. */
 export async function captureDisk(session: CaptureSession): Promise<Result<null, string>> {
@@ -143,7 +140,7 @@ async function carryOut(
     warning === null ? [] : [warning],
   )
   return await runCapture(opened, upload, {
-    level: LEVEL,
+    level: CAPTURE_LEVEL,
     signal,
     onProgress({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds }) {
       run.post({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds })

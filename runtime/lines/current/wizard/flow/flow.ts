@@ -2,6 +2,7 @@
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { DiskIdentity } from '../../../../core/disk/disk.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
+import type { CaptureEnd, CapturePlace } from './capture-choice.ts'
 import type {
   FlashChoice,
   FlashChoices,
@@ -20,6 +21,12 @@ export const SCREENS = [
   'flash',
   'failed',
   'done',
+  'capture-disk',
+  'capture-place',
+  'capture-token',
+  'capture-confirm',
+  'capture-failed',
+  'capture-done',
 ] as const
 export type ScreenName = (typeof SCREENS)[number]
 
@@ -48,26 +55,48 @@ export interface State {
   readonly bootEntry: string | null
   /** What the operator must know, in red until he goes on. */
   readonly notice: string | null
+  /** A disk is captured, the one in `disks`; null: an image is flashed. */
+  readonly capture: CaptureChoice | null
+}
+
+interface CaptureChoice {
+  /** Where it was chosen to make an image. */
+  readonly begunAt: ScreenName
+  /** What the image is called unless another name is typed. */
+  readonly name: string
+  /** Null: not chosen yet. */
+  readonly place: CapturePlace | null
+  readonly end: CaptureEnd | null
 }
 
 type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
 
 /** What an operator, or a flash, did. */
 export type Step =
-  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'quit' | 'reboot' }
+  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'capture' | 'quit' | 'reboot' }
   | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
   | { readonly step: 'source'; readonly source: string | null }
   | { readonly step: 'image'; readonly image: ImageChoice }
   | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
   | ({ readonly step: 'ended' } & Flashed)
+  | { readonly step: 'capture-disk'; readonly disk: DiskChoice; readonly name: string }
+  | { readonly step: 'capture-place'; readonly place: CapturePlace }
+  | { readonly step: 'captured'; readonly end: CaptureEnd }
 
 /** The next screen, or how the wizard ends. */
 export type Next = State | 'quit' | 'reboot'
 
 /** The steps that the header counts; the last one only where the machine can be restarted. */
-export const STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
+const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
+const CAPTURE_STEPS = ['disk', 'image', 'capture', 'reboot'] as const
+type StepName = (typeof FLASH_STEPS | typeof CAPTURE_STEPS)[number]
 
-export const STEP_OF: Readonly<Record<ScreenName, (typeof STEPS)[number]>> = {
+export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
+
+export const stepsOf = (screen: ScreenName): readonly StepName[] =>
+  isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
+
+export const STEP_OF: Readonly<Record<ScreenName, StepName>> = {
   catalog: 'catalog',
   source: 'catalog',
   image: 'image',
@@ -76,6 +105,12 @@ export const STEP_OF: Readonly<Record<ScreenName, (typeof STEPS)[number]>> = {
   flash: 'flash',
   failed: 'flash',
   done: 'reboot',
+  'capture-disk': 'disk',
+  'capture-place': 'image',
+  'capture-token': 'image',
+  'capture-confirm': 'capture',
+  'capture-failed': 'capture',
+  'capture-done': 'reboot',
 }
 
 const BACK: Readonly<Record<ScreenName, ScreenName>> = {
@@ -87,6 +122,16 @@ const BACK: Readonly<Record<ScreenName, ScreenName>> = {
   flash: 'disk',
   failed: 'disk',
   done: 'disk',
+  'capture-disk': 'catalog',
+  'capture-place': 'capture-disk',
+  'capture-token': 'capture-place',
+  'capture-confirm': 'capture-place',
+  'capture-failed': 'capture-confirm',
+  'capture-done': 'capture-disk',
+}
+
+function backOf({ screen, capture }: State): ScreenName {
+  return screen === 'capture-disk' && capture !== null ? capture.begunAt : BACK[screen]
 }
 
 export const openState = ({ screen, catalog, notice }: Start): State => ({
@@ -99,13 +144,15 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
   ends: [],
   bootEntry: null,
   notice,
+  capture: null,
 })
 
 /** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
 const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
-  catalog: { image: null, disks: [], end: null, ends: [] },
-  image: { image: null, disks: [], end: null, ends: [] },
+  catalog: { image: null, disks: [], end: null, ends: [], capture: null },
+  image: { image: null, disks: [], end: null, ends: [], capture: null },
   disk: { disks: [], end: null, ends: [] },
+  'capture-disk': { disks: [] },
 }
 
 type Move = Step & { readonly from: State }
@@ -114,7 +161,7 @@ const NEXT: Cases<'step', Move, Next> = {
   quit: () => 'quit',
   reboot: () => 'reboot',
   refresh: ({ from }) => ({ ...from }),
-  back: ({ from }) => goTo(from, BACK[from.screen]),
+  back: ({ from }) => goTo(from, backOf(from)),
   'ask-source': ({ from }) => goTo(from, 'source'),
   source: ({ from, source }) => goTo({ ...from, source }, 'image'),
   image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
@@ -127,7 +174,29 @@ const NEXT: Cases<'step', Move, Next> = {
     bootEntry,
     notice,
   }),
+  capture: ({ from }) => ({
+    ...goTo(from, 'capture-disk'),
+    capture: { begunAt: from.screen, name: '', place: null, end: null },
+  }),
+  'capture-disk': ({ from, disk, name }) => ({
+    ...goTo(from, 'capture-place'),
+    disks: [disk],
+    capture: captureOf(from, { name, place: null, end: null }),
+  }),
+  'capture-place': ({ from, place }) => ({
+    ...goTo(from, needsToken(place) ? 'capture-token' : 'capture-confirm'),
+    capture: captureOf(from, { place }),
+  }),
+  captured: ({ from, end }) => ({
+    ...goTo(from, end.kind === 'done' ? 'capture-done' : 'capture-failed'),
+    capture: captureOf(from, { end }),
+  }),
 }
+
+const captureOf = ({ capture }: State, change: Partial<CaptureChoice>): State['capture'] =>
+  capture === null ? null : { ...capture, ...change }
+
+const needsToken = (place: CapturePlace): boolean => place.kind === 'upload' && place.token === null
 
 export const next = (from: State, step: Step): Next => decideCase(NEXT, 'step', { ...step, from })
 

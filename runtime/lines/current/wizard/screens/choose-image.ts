@@ -18,7 +18,7 @@ import { createQuestion, inFull } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.image
-const { keys: KEYS } = WIZARD_TEXTS
+const { keys: KEYS, capture: CAPTURE } = WIZARD_TEXTS
 
 interface Listed {
   readonly images: readonly CatalogImage[]
@@ -52,8 +52,13 @@ export async function chooseImage(state: State, context: WizardContext): Promise
     const offer = offers[asked.index]
     return offer === undefined ? { step: 'refresh' } : { step: 'image', image: offer.choice }
   }
-  if (asked.kind === 'key' && asked.key === 'b') return { step: 'back' }
-  return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
+  return { step: asked.kind === 'key' ? (STEPS[asked.key] ?? 'quit') : 'quit' }
+}
+
+const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
+  b: 'back',
+  m: 'capture',
+  r: 'refresh',
 }
 
 async function readLocal(known: Known, context: WizardContext): Promise<void> {
@@ -99,6 +104,7 @@ function build(state: State, known: Known, context: WizardContext) {
       rows,
       keys: [
         { key: 'b', words: ['back'], does: KEYS.catalog },
+        { key: 'm', words: ['make', CAPTURE.key], does: CAPTURE.key },
         { key: 'r', words: ['refresh'], does: KEYS.refresh },
         { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
       ],

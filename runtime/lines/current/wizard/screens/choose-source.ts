@@ -11,6 +11,7 @@ import { stillSubject } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS
+const { capture: CAPTURE } = WIZARD_TEXTS
 
 export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
   const { defaultCatalog, drawing } = context
@@ -29,6 +30,7 @@ export async function chooseCatalog(state: State, context: WizardContext): Promi
   const key = asked.kind === 'row' ? choices[asked.index]?.key : keyOf(asked)
   if (key === 'd') return { step: 'source', source: defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
+  if (key === 'm') return { step: 'capture' }
   return key === 'l' ? { step: 'source', source: null } : { step: 'quit' }
 }
 
@@ -53,6 +55,12 @@ const listChoices = (fallback: string | null, imageRoot: string): readonly NextC
     key: 'l',
     words: ['local', 'local only'],
     cells: [`[l] ${CHOICES.local}`, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
+    refusal: null,
+  },
+  {
+    key: 'm',
+    words: ['make', CAPTURE.choice, CAPTURE.key],
+    cells: [`[m] ${CAPTURE.choice}`, CAPTURE.choiceFrom],
     refusal: null,
   },
   { key: 'q', words: ['quit', 'exit'], cells: [`[q] ${CHOICES.quit}`, ''], refusal: null },

@@ -17,14 +17,12 @@ import { fill, pluralOf } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { pad } from '../../../../terminal/text/clip.ts'
-import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
 import { createManyProgress } from '../../../../terminal/text/many-progress.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State } from '../flow/flow.ts'
-import { renderHelp } from './help.ts'
-import { fitted, frameOf } from './screen-frame.ts'
+import { openProgressScreen } from './progress-screen.ts'
 import { runChoices } from '../flow/flash-run.ts'
 import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
 
@@ -47,8 +45,6 @@ interface Shown {
   /** The disk is done with; the hooks report the end. */
   isReporting: boolean
   readonly said: string[]
-  /** The page of the help that is shown; null: none. */
-  page: number | null
 }
 
 /** What a person chose; the template is fetched now, and nothing is written where that fails. */
@@ -85,7 +81,6 @@ export async function runFlash(
     ),
     isReporting: false,
     said: [],
-    page: null,
   }
   const screen = context.look.live
     ? liveScreen(state, choices, shown, context)
@@ -95,7 +90,7 @@ export async function runFlash(
       screen.help(chunk.toString())
       return
     }
-    shown.page = null
+    screen.closeHelp()
     if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
     screen.draw()
     ;(shown.isReporting ? leaving : cancelling).abort()
@@ -141,16 +136,10 @@ function take(event: FlashEvent, shown: DiskShown | undefined) {
   }
 }
 
-interface Screen extends Disposable {
-  draw(): void
+interface Screen extends ReturnType<typeof openProgressScreen> {
   event(event: FlashEvent, disk: string): void
   said(line: string): void
-  /** Something was typed: `?`, or any key while the help is shown. */
-  help(typed: string): void
 }
-
-/** Often enough to be lively, seldom enough for a serial line. */
-const REDRAW_MS = 250
 
 function liveScreen(
   state: State,
@@ -158,37 +147,10 @@ function liveScreen(
   shown: Shown,
   context: WizardContext,
 ): Screen {
-  const { painter, drawing, now } = context
-  const before = now()
-  const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
-  const draw = () => {
-    const size = painter.size()
-    const help = shown.page === null ? undefined : pages()[shown.page]
-    if (help !== undefined) {
-      painter.paint(help)
-      return
-    }
-    const body = renderBody(choices, shown, now() - before, context, size.columns)
-    painter.paint(frameOf(state, fitted(body, size, drawing), drawing, size))
-  }
-  painter.forget()
-  const timer = setInterval(draw, REDRAW_MS)
-  const stopResizing = painter.onResize(draw)
-  return {
-    draw,
-    event: () => {},
-    said: draw,
-    help(typed) {
-      if (shown.page === null && typed !== HELP_KEY) return
-      const page = shown.page === null ? 0 : shown.page + 1
-      shown.page = page < pages().length ? page : null
-      draw()
-    },
-    [Symbol.dispose]() {
-      clearInterval(timer)
-      stopResizing()
-    },
-  }
+  const screen = openProgressScreen(state, context, (seconds, columns) =>
+    renderBody(choices, shown, seconds, context, columns),
+  )
+  return { ...screen, event: () => {}, said: screen.draw }
 }
 
 /** One line at a time, for terminals that cannot redraw. */
@@ -207,6 +169,7 @@ function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
     event: (event, disk) => progress.show(event, disk),
     said: (line) => stdout.write(`${printable(line)}\n`),
     help: () => {},
+    closeHelp: () => {},
     [Symbol.dispose]: () => {},
   }
 }

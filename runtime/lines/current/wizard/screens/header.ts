@@ -5,7 +5,8 @@ import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip, pad } from '../../../../terminal/text/clip.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
-import { STEP_OF, STEPS, type DiskChoice, type State } from '../flow/flow.ts'
+import { renderPlace } from '../flow/capture-choice.ts'
+import { STEP_OF, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
 import type { Identity } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
@@ -44,7 +45,8 @@ export function renderHeader(
   const { mac, server, address } = identity
   const right = [mac, address].filter((part) => part !== null).join('  ')
   const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
-  const steps = reboots ? STEPS : STEPS.slice(0, -1)
+  const all = stepsOf(state.screen)
+  const steps = reboots ? all : all.slice(0, -1)
   const step = steps.indexOf(STEP_OF[state.screen])
   const titles = steps.map((name) => TEXTS.steps[name])
   const title = titles.at(step) ?? ''
@@ -60,12 +62,20 @@ export function renderHeader(
   return [
     ...where,
     fit(labelled('imageRoot', imageRoot)),
-    fit(labelled('catalog', state.source ?? TEXTS.localOnly)),
-    ...(state.image === null ? [] : [fit(labelled('image', state.image.name))]),
-    ...(state.disks.length === 0 ? [] : [fit(labelled('disk', disksInWords(state.disks)))]),
+    ...listChosen(state).map(fit),
     ...notice,
     '',
   ]
+}
+
+function listChosen({ source, image, disks, capture }: State): readonly string[] {
+  const disk = disks.length === 0 ? [] : [labelled('disk', disksInWords(disks))]
+  if (capture !== null) {
+    const { place } = capture
+    return [...disk, ...(place === null ? [] : [labelled('image', renderPlace(place))])]
+  }
+  const chosen = image === null ? [] : [labelled('image', image.name)]
+  return [labelled('catalog', source ?? TEXTS.localOnly), ...chosen, ...disk]
 }
 
 /** The values are below each other. */

@@ -6,11 +6,12 @@ import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
-import type { State } from '../flow/flow.ts'
+import { isCapture, type State } from '../flow/flow.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import { renderHeader, type Setting } from './header.ts'
 
-const TEXTS = WIZARD_TEXTS.help
+const { help: TEXTS, capture: CAPTURE } = WIZARD_TEXTS
+const ASKS = { ...TEXTS.asks, ...CAPTURE.help.asks }
 
 /** What there is to do besides letters. */
 export type HelpKind =
@@ -58,10 +59,11 @@ export function renderHelp(
 ): readonly Frame[] {
   const header = renderHeader(state, setting, { ...size, unicode }, ink)
   const width = size.columns - 1
-  const rows = listKeys(live ? kind : PLAIN[kind], keys, unicode)
+  const words = isCapture(state.screen) ? CAPTURE_WORDS : FLASH_WORDS
+  const rows = listKeys(live ? kind : PLAIN[kind], keys, unicode, words)
   const left = Math.max(...rows.map(([name]) => displayWidth(name))) + 2
   const lines = [
-    ...wrap(TEXTS.asks[state.screen], width),
+    ...wrap(kind === 'none' ? words.runs : ASKS[state.screen], width),
     '',
     ...rows.flatMap(([name, does]) =>
       wrap(does, Math.max(10, width - left)).map(
@@ -81,14 +83,43 @@ export function renderHelp(
 /** A blank line and the last one. */
 const FOOT_ROWS = 2
 
-function listKeys(kind: HelpKind, keys: readonly MenuKey[], unicode: boolean): readonly KeyRow[] {
-  const letters = keys.flatMap(({ key, words, does }): readonly KeyRow[] =>
+interface HelpWords {
+  /** What is done where nothing is asked, and what Ctrl-C does to it. */
+  readonly runs: string
+  readonly cancel: string
+  /** What letters do, where the last line of the screen is too short. */
+  readonly letters: Readonly<Record<string, string>>
+}
+
+const FLASH_WORDS: HelpWords = {
+  runs: TEXTS.asks.flash,
+  cancel: TEXTS.does.cancel,
+  letters: TEXTS.letters,
+}
+const CAPTURE_WORDS: HelpWords = {
+  runs: CAPTURE.help.runs,
+  cancel: CAPTURE.help.cancel,
+  letters: { ...TEXTS.letters, ...CAPTURE.help.letters },
+}
+
+function listKeys(
+  kind: HelpKind,
+  keys: readonly MenuKey[],
+  unicode: boolean,
+  words: HelpWords,
+): readonly KeyRow[] {
+  const letters = keys.flatMap(({ key, words: spelled, does }): readonly KeyRow[] =>
     does === null
       ? []
-      : [[[key, ...words.slice(0, 1)].join(', '), (kind === 'text' ? null : LETTERS[key]) ?? does]],
+      : [
+          [
+            [key, ...spelled.slice(0, 1)].join(', '),
+            (kind === 'text' ? null : words.letters[key]) ?? does,
+          ],
+        ],
   )
   const { names, does } = TEXTS
-  const end = kind === 'none' ? does.cancel : does.quit
+  const end = kind === 'none' ? words.cancel : does.quit
   return [...listMoves(kind, unicode), ...letters, [names.interrupt, end], [HELP_KEY, does.help]]
 }
 
@@ -123,6 +154,3 @@ function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
   }
   return moves[kind]
 }
-
-/** Where the last line of the screen is too short. */
-const LETTERS: Readonly<Record<string, string>> = TEXTS.letters

@@ -12,17 +12,17 @@ import { stillSubject } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.outcome
 
-const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
+export const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
   key,
   words,
   cells: [`[${key}] ${does}`],
   refusal: null,
 })
 
-const REBOOT = choiceOf('r', TEXTS.choices.reboot, 'reboot', 'y', 'yes')
+export const REBOOT: NextChoice = choiceOf('r', TEXTS.choices.reboot, 'reboot', 'y', 'yes')
 const BACK = choiceOf('b', TEXTS.choices.disks, 'back', 'disk')
 const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
-const QUIT = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
+export const QUIT: NextChoice = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
   const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
@@ -40,7 +40,7 @@ export async function showDone(state: State, context: WizardContext): Promise<St
 }
 
 /** The key of what comes next; Enter alone takes the first choice. */
-async function askNext(
+export async function askNext(
   state: State,
   context: WizardContext,
   choices: readonly NextChoice[],

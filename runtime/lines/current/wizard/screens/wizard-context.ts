@@ -7,6 +7,7 @@ import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
 import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
 import type { Painter } from '../../../../terminal/prompt/painter.ts'
 import type { Flasher } from '../../../../services/flash/flasher.ts'
+import type { Environment } from '../../../../services/host/shell.ts'
 import type { ManyFlasher } from '../../../../services/many/many-flasher.ts'
 import type { RemoteDependencies } from '../driven/remote-hooks.ts'
 import type { Drawing } from './screen-frame.ts'
@@ -21,6 +22,7 @@ export interface WizardContext {
   /** Aborted when the program is asked to end. */
   readonly signal: AbortSignal
   readonly isRoot: boolean
+  readonly env: Environment
   /** Seconds on a steady clock. */
   readonly now: () => number
   /** The catalog of `[d] default`; null: it is not offered. */

@@ -7,7 +7,7 @@ import {
   choiceOf,
   SCREENS,
   STEP_OF,
-  STEPS,
+  stepsOf,
   type DiskChoice,
   type Next,
   type State,
@@ -110,7 +110,7 @@ test('only what is chosen is flashed', () => {
   assert.equal(choiceOf(both), [choice, { ...choice, disk: '/dev/sdb' }])
 })
 test('every screen belongs to a step that the header counts', () => {
-  for (const screen of SCREENS) assert.ok(STEPS.includes(STEP_OF[screen]))
+  for (const screen of SCREENS) assert.ok(stepsOf(screen).includes(STEP_OF[screen]))
 })
 test('whatever is pressed, nothing is chosen on a screen that comes before the choice', () => {
   const steps = fc.constantFrom<Step>(
@@ -141,6 +141,48 @@ test('what became of the boot entry stays on the screen after the flash, and no 
   ])
   assert.ok(typeof back !== 'string')
   assert.is(back.bootEntry, null)
+})
+
+const FILE = { kind: 'file', path: '/images/a.img.zst' } as const
+const UPLOAD = {
+  kind: 'upload',
+  base: 'http://c/captures',
+  name: 'a.img.zst',
+  token: null,
+} as const
+const CAPTURE_WAY: readonly Step[] = [
+  { step: 'capture' },
+  { step: 'capture-disk', disk: DISK, name: 'a.img.zst' },
+  { step: 'capture-place', place: FILE },
+  { step: 'captured', end: { kind: 'cancelled', reason: 'cancelled', hint: null } },
+]
+
+test('a capture: disk, place, confirm, end; a token only for an upload', () => {
+  const screens = CAPTURE_WAY.map((_, index) => screenOf(go(CAPTURE_WAY.slice(0, index + 1))))
+  assert.equal(screens, ['capture-disk', 'capture-place', 'capture-confirm', 'capture-failed'])
+  const asked = go([...CAPTURE_WAY.slice(0, 2), { step: 'capture-place', place: UPLOAD }])
+  assert.is(screenOf(asked), 'capture-token')
+  const typed = { step: 'capture-place', place: { ...UPLOAD, token: 'x' } } as const
+  assert.ok(typeof asked !== 'string')
+  assert.is(screenOf(next(asked, typed)), 'capture-confirm')
+  const end = { kind: 'done', storedBytes: 1, imageBytes: 2, sha256: '', seconds: 1 } as const
+  const done = { step: 'captured', end: { ...end, identity: { kind: 'absent' } } } as const
+  assert.is(screenOf(go([...CAPTURE_WAY.slice(0, 3), done])), 'capture-done')
+})
+test('back from a capture leads to the screen where it began, and nothing of it is left', () => {
+  const back = { step: 'back' } as const
+  const image = go([{ step: 'source', source: null }, { step: 'capture' }, back])
+  assert.ok(typeof image !== 'string')
+  assert.equal([image.screen, image.capture], ['image', null])
+  const steps = [...CAPTURE_WAY, back, back, back]
+  const screens = [1, 2, 3].map((count) => screenOf(go(steps.slice(0, 4 + count))))
+  assert.equal(screens, ['capture-confirm', 'capture-place', 'capture-disk'])
+  const disks = go(steps)
+  assert.ok(typeof disks !== 'string')
+  assert.equal(disks.disks, [])
+  const catalog = next(disks, back)
+  assert.ok(typeof catalog !== 'string')
+  assert.equal([catalog.screen, catalog.capture], ['catalog', null])
 })
 
 test.run()

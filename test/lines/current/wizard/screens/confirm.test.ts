@@ -36,6 +36,7 @@ const state: State = {
   ends: [],
   bootEntry: null,
   notice: null,
+  capture: null,
 }
 const drawing = {
   setting: {

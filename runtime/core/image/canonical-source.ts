@@ -1,9 +1,5 @@
-/** The identity of an image: sha256 of its canonical source URL (`bty_image_ref`, `ImageEntry.ref`). */
-import { createHash } from 'node:crypto'
+/** The one spelling of an image's source, which its identity is made of. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
-
-declare const brand: unique symbol
-type ImageRef = string & { readonly [brand]: 'ImageRef' }
 
 const DEFAULT_PORT: Readonly<Record<string, number>> = { http: 80, https: 443 }
 
@@ -17,13 +13,6 @@ export function canonicaliseSource(source: string): Result<string, 'not-a-source
   const [, scheme = '', rest = ''] = parts
   const canonical = canonicaliseRest(scheme.toLowerCase(), rest)
   return canonical === null ? refuse('not-a-source') : accept(canonical)
-}
-
-/** 64 hexadecimal digits. */
-export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
-  const canonical = canonicaliseSource(source)
-  if (!canonical.ok) return canonical
-  return accept(createHash('sha256').update(canonical.value).digest('hex') as ImageRef)
 }
 
 function canonicaliseRest(scheme: string, rest: string): string | null {

@@ -1,0 +1,123 @@
+/** The screen of a capture that runs: a bar with progress, rate and time left; Ctrl-C cancels. */
+import { renderWaiting } from '../../../../core/flash/progress-text.ts'
+import type { WriteProgress } from '../../../../core/flash/flash.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { renderDuration } from '../../../../core/foundation/rate.ts'
+import { renderSize } from '../../../../core/foundation/size.ts'
+import { fill } from '../../../../core/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
+import type { OpenedCapture } from '../../../../services/capture/capturer.ts'
+import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
+import { renderBar } from '../../../../terminal/text/bar.ts'
+import { createProgress } from '../../../../terminal/text/progress.ts'
+import { renderPlace, type CaptureEnd } from '../flow/capture-choice.ts'
+import { makeCapture, type ChosenCapture } from '../flow/capture-run.ts'
+import type { State } from '../flow/flow.ts'
+import { openProgressScreen } from './progress-screen.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const TEXTS = WIZARD_TEXTS.capture.run
+
+/** What is shown. */
+interface Shown {
+  phase: string
+  progress: WriteProgress | null
+  storedBytes: number
+}
+
+/** From the first byte to the end; asks nothing. */
+export async function runCapturing(
+  state: State,
+  chosen: ChosenCapture,
+  opened: OpenedCapture,
+  context: WizardContext,
+): Promise<CaptureEnd> {
+  const { env, isRoot, look, stdin } = context
+  const cancelling = new AbortController()
+  const signal = AbortSignal.any([context.signal, cancelling.signal])
+  const shown: Shown = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
+  using screen = look.live ? liveScreen(state, chosen, shown, context) : logScreen(shown, context)
+  using keyboard = holdKeyboard(stdin, (chunk) => {
+    if (!chunk.includes(INTERRUPT)) {
+      screen.help(chunk.toString())
+      return
+    }
+    screen.closeHelp()
+    shown.phase = TEXTS.cancelling
+    screen.draw()
+    cancelling.abort()
+  })
+  void keyboard.drained
+  screen.draw()
+  return await makeCapture(
+    chosen,
+    opened,
+    { env, isRoot, signal },
+    {
+      onProgress(progress) {
+        shown.progress = progress
+        screen.show(progress)
+      },
+      onStored(bytes) {
+        shown.storedBytes = bytes
+      },
+      onSent() {
+        shown.phase = TEXTS.verifying
+        screen.draw()
+      },
+    },
+  )
+}
+
+interface Screen extends ReturnType<typeof openProgressScreen> {
+  show(progress: { readonly event: 'writing' } & WriteProgress): void
+}
+
+function liveScreen(
+  state: State,
+  chosen: ChosenCapture,
+  shown: Shown,
+  context: WizardContext,
+): Screen {
+  const screen = openProgressScreen(state, context, (seconds, columns) =>
+    renderBody(chosen, shown, context, { time: renderDuration(seconds), columns }),
+  )
+  return { ...screen, show: () => {} }
+}
+
+/** One line at a time, for terminals that cannot redraw. */
+function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
+  const progress = createProgress('text', {
+    stdout,
+    stderr: stdout,
+    look,
+    now,
+    storedBytes: () => null,
+  })
+  return {
+    draw: () => void stdout.write(`${shown.phase}\n`),
+    show: progress.show,
+    help: () => {},
+    closeHelp: () => {},
+    [Symbol.dispose]: () => {},
+  }
+}
+
+function renderBody(
+  { disk, place }: ChosenCapture,
+  { phase, progress, storedBytes }: Shown,
+  { drawing: { ink }, look }: WizardContext,
+  { time, columns }: { readonly time: string; readonly columns: number },
+): readonly string[] {
+  const bar = { columns, unicode: look.unicode, storedBytes: null, isReading: true }
+  return [
+    ink.strong(printable(`${disk.path} -> ${renderPlace(place)}`)),
+    '',
+    progress === null ? '' : renderBar(progress, bar),
+    '',
+    renderWaiting(phase, progress),
+    ink.faint(fill(TEXTS.stored, { size: renderSize(storedBytes), time })),
+    '',
+    ink.faint(TEXTS.cancel),
+  ]
+}
