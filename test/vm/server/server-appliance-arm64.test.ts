@@ -49,7 +49,8 @@ run(
     const place = ['-i', `${disk}@@${FIRMWARE_OFFSET}`, '-', `::${SERVER_BOOT.environment}`]
     execFileSync('mcopy', ['-o', ...place], { input: used })
     await using machine = await startPi(disk)
-    await machine.waitFor(/U-Boot 20/, PATIENCE)
+    // U-Boot's own first lines come before its console.
+  await machine.waitFor(/Booting bootflow .* with efi_mgr/, PATIENCE)
     await machine.waitFor(/Booting `Flasher server/, PATIENCE)
     // The kernel found its console by itself.
     await machine.waitFor(
