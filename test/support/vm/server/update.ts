@@ -50,7 +50,8 @@ export async function updateAndRollBack({ arch, firmware, folder }: UpdateOption
 
   await login(qemu, password)
   await runAsRoot(qemu, password, `flasher-setup --releases http://10.0.2.2:${site.port}`)
-  await runAsRoot(qemu, password, 'flasher-update install')
+  const said = await runAsRoot(qemu, password, 'flasher-update install')
+  assert.match(said, new RegExp(`${NEXT} starts at the next restart`))
   assert.ok(site.requests.includes('/releases/latest/download/SHA256SUMS'))
   restart(qemu, password)
   await waitForSlot(qemu, NEXT)
