@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/catalog/image-ref.ts'
+import { refOf } from '../../runtime/core/catalog/catalog.ts'
 import { importCatalog } from '../../runtime/services/cache/catalog-imports.ts'
 import { parseCatalogDocument } from '../../runtime/core/catalog/catalog-document.ts'
 import { makeBytes } from '../support/collect.ts'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { blobName, decodePart } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
 import { type FieldError, fieldError, listFieldErrors } from '../foundation/field-error.ts'
-import { refOf } from './image-ref.ts'
+import { refOf } from './catalog.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One entry as it is kept; `src` never holds a password. */

@@ -1,10 +1,9 @@
 /** Parses the cache service's `GET /catalog` into images; a bad entry is skipped, the others are kept. */
 import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
-import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat } from './catalog.ts'
+import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat, refOf } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '../foundation/json-reader.ts'
-import { refOf } from './image-ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** More than any lab has; the rest is left out, and said. */

@@ -1,11 +1,10 @@
 /** Turns a catalog from any place into the images that a wizard offers, and the entries that it rejects. */
-import { isFlashable, decideArch, decideFormat } from './catalog.ts'
+import { isFlashable, decideArch, decideFormat, refOf } from './catalog.ts'
 import type { Fault, FaultCode } from '../foundation/fault.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../image/image.ts'
 import { parseLocation, renderLocationRefusal } from '../net/image-location.ts'
 import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
 import { printable } from '../foundation/printable.ts'
-import { refOf } from './image-ref.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One image of a catalog. */

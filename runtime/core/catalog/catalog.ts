@@ -1,7 +1,10 @@
 /** The image catalog in the server's memory: a snapshot of what a cache service offers. */
+import { createHash } from 'node:crypto'
+import { accept, type Result } from '../foundation/result.ts'
+import { canonicaliseSource } from '../image/canonical-source.ts'
 import { detectFormat, IMAGE_FORMATS, isTarballName } from '../image/image.ts'
 
-/** One image. `src` is its identity (see `ref.ts`), `url` what a machine can fetch it from. */
+/** One image. `src` is its identity (see `refOf`), `url` what a machine can fetch it from. */
 export interface CatalogEntry {
   /** sha256 of the canonical source, 64 hexadecimal digits. */
   readonly ref: string
@@ -21,6 +24,16 @@ export interface CatalogEntry {
   readonly indexSha256?: string | null
   readonly sizeBytes: number | null
   readonly description: string | null
+}
+
+declare const brand: unique symbol
+type ImageRef = string & { readonly [brand]: 'ImageRef' }
+
+/** An image's identity (`bty_image_ref`, `ImageEntry.ref`): 64 hexadecimal digits. */
+export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
+  const canonical = canonicaliseSource(source)
+  if (!canonical.ok) return canonical
+  return accept(createHash('sha256').update(canonical.value).digest('hex') as ImageRef)
 }
 
 /** An entry that was left out, and why. */

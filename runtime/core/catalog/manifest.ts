@@ -1,8 +1,7 @@
 /** Catalog manifests: TOML, version 1 ("Catalog manifest"), read and written. */
 import { stringify } from 'smol-toml'
-import type { CatalogEntry } from './catalog.ts'
+import { type CatalogEntry, refOf } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
-import { refOf } from './image-ref.ts'
 import { printable } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { parseToml } from '../config/toml.ts'

@@ -1,6 +1,7 @@
 /** Runs tools that inherit open files, so that a disk stays held until the last of them has ended. */
+import { once } from 'node:events'
 import { Fault } from '../../core/foundation/fault.ts'
-import { collect, toolMissing, type Finished, type Shell } from '../host/shell.ts'
+import { toolMissing, type Finished, type Shell } from '../host/shell.ts'
 
 export interface HeldShell {
   /**
@@ -24,13 +25,23 @@ export function createHeldShell(shell: Shell, held: readonly number[]): HeldShel
     const child = shell.pipe(argv, held)
     const end = () => void child.kill('SIGTERM')
     signal.addEventListener('abort', end)
+    const stdout: Buffer[] = []
+    const stderr: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
     // A tool that asks nothing may be gone before its input ends.
     child.stdin.on('error', () => undefined)
     child.stdin.end()
     try {
-      return await collect(child)
+      await once(child, 'close')
     } finally {
       signal.removeEventListener('abort', end)
+    }
+    const exitCode = child.exitCode ?? 1
+    return {
+      exitCode,
+      stdout: Buffer.concat(stdout).toString(),
+      stderr: Buffer.concat(stderr).toString(),
     }
   }
   return {

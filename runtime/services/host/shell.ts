@@ -1,8 +1,9 @@
-/** Starts other programs: tools, and children that run as long as we do or stream data themselves. */
+/** Starts other programs: tools through zx, and children that run as long as we do or stream data themselves. */
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { $ } from 'zx/core'
 import { debianPackageOf } from '../../core/foundation/tool.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 
@@ -69,21 +70,21 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
     if (!(await has(tool))) throw toolMissing(tool)
   }
 
-  async function run(
-    argv: readonly string[],
-    { input, ...options }: RunOptions = {},
-  ): Promise<Finished> {
-    const [tool = '', ...rest] = argv
-    await need(tool)
-    // Not zx: to load it, and a shell for each tool, takes longer than most tools do.
-    const child = spawn(tool, rest, {
-      ...options,
+  async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
+    await need(argv[0] ?? '')
+    const { input, signal, timeout, cwd } = options
+    const child = $({
+      quiet: true,
+      nothrow: true,
+      verbose: false,
       env: { ...env, ...options.env },
-      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    })
-    // A tool that asks nothing may be gone before its input ends.
-    child.stdin?.on('error', () => undefined).end(input)
-    return collect(child)
+      ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(signal === undefined ? {} : { signal }),
+      ...(timeout === undefined ? {} : { timeout }),
+    })`${argv}`
+    const { exitCode, stdout, stderr } = await child
+    return { exitCode: exitCode ?? 1, stdout, stderr }
   }
 
   return {
@@ -93,6 +94,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       const [tool = '', ...rest] = argv
       await need(tool)
       options.signal?.throwIfAborted()
+      // Not zx: with its shell in between, a program that asks to die with its parent would outlive us.
       const child = spawn(tool, rest, {
         // A process group of its own: it can be ended whole, and Ctrl-C reaches it through us alone.
         detached: true,
@@ -108,27 +110,12 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       throw new Fault('tool-failed', `${argv[0]}: ${words}`)
     },
     pipe([tool = '', ...rest], held = []) {
+      // Not zx: image data streams through these pipes.
       const child = spawn(tool, rest, { stdio: ['pipe', 'pipe', 'pipe', ...held], env })
       if (!hasPipes(child)) throw new Error(`${tool} was started without pipes`)
       return child
     },
   }
-}
-
-/** What a child printed, when it has ended and nobody holds its pipes any more. */
-export async function collect(child: ChildProcess): Promise<Finished> {
-  const said = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      said[name] += text
-    })
-  }
-  // It could not be started, or was ended by a signal of ours.
-  child.on('error', ({ message }) => {
-    said.stderr += message
-  })
-  await new Promise((resolve) => child.once('close', resolve))
-  return { exitCode: child.exitCode ?? 1, ...said }
 }
 
 const hasPipes = (child: ChildProcess): child is ChildProcessWithoutNullStreams =>

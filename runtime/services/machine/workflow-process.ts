@@ -23,7 +23,7 @@ export async function runWorkflowProcess(options: WorkflowProcess): Promise<numb
   const { argv, cwd, env, signal, onOutput } = options
   const [program = '', ...words] = argv
   signal.throwIfAborted()
-  // The program has a process group of its own, and is ended in two steps.
+  // Not zx: the program has a process group of its own, and is ended in two steps.
   const child = spawn(program, words, {
     cwd,
     env,

@@ -11,7 +11,7 @@ import {
   parseFileSource,
   parseFileUrl,
 } from '../../../runtime/core/catalog/dropped-file.ts'
-import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
+import { refOf } from '../../../runtime/core/catalog/catalog.ts'
 
 const test = suite('cache entries')
 const parse = (body: unknown, taken: readonly string[] = []) =>

@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseCatalogDocument } from '../../../runtime/core/catalog/catalog-document.ts'
-import { isFlashable, renderImageEntry } from '../../../runtime/core/catalog/catalog.ts'
-import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
+import { isFlashable, renderImageEntry, refOf } from '../../../runtime/core/catalog/catalog.ts'
 
 const test = suite('catalog')
 const BASE = 'http://cache:8081'

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
+import { refOf } from '../../../runtime/core/catalog/catalog.ts'
 import { canonicaliseSource } from '../../../runtime/core/image/canonical-source.ts'
 
 const test = suite('ref')

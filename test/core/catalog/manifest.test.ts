@@ -3,13 +3,12 @@ import { spawnSync } from 'node:child_process'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
+import { type CatalogEntry, refOf } from '../../../runtime/core/catalog/catalog.ts'
 import {
   parseManifest,
   renderFlaw,
   renderManifest,
 } from '../../../runtime/core/catalog/manifest.ts'
-import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
 import { parseToml } from '../../../runtime/core/config/toml.ts'
 
 const test = suite('catalog manifests')

@@ -10,6 +10,7 @@ import { makeNoise } from '../../support/disk/disk-images.ts'
 import { createFaultyDisk, scripted } from '../../support/disk/faulty-disk.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { isFree } from '../../support/disk/writer.ts'
+import { until } from '../../support/server/image-cache.ts'
 import { goToCapture, goToPlace, nameOf, textOf } from '../../support/terminal/capture-wizard.ts'
 import { EXITED } from '../../support/terminal/tmux.ts'
 import { createWizardFixture, numberOf } from '../../support/terminal/wizard-fixture.ts'
@@ -141,6 +142,7 @@ test('the end of the terminal leaves nothing either', async () => {
   await terminal.press('y')
   await terminal.waitFor(/^ read +[1-9]\d?% /m)
   process.kill(Number(await readFile(pid, 'utf8')), 'SIGTERM')
+  await until(async () => (await readdir(fixture.imageRoot)).length === 0)
   source.setFlag(false)
   await terminal.waitFor(EXITED)
   assert.equal(await readdir(fixture.imageRoot), [])

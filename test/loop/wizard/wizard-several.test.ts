@@ -84,7 +84,7 @@ test('none is written where one is another disk now; a line a disk while they ar
   assert.match(refused, /Nothing was written\./)
   assert.not.ok(await holdsImage(fixture, good.backing))
   await terminal.press('b', 'Enter')
-  const again = await terminal.waitFor('> Disk:')
+  const again = await terminal.waitFor(new RegExp(`${slow.device} [^]*> Disk:`))
   const numbers = [good, slow].map(({ device }) => numberOf(again, device))
   await terminal.press(numbers.join(','), 'Enter')
   await terminal.waitFor('ERASE AND FLASH')

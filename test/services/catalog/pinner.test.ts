@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../runtime/core/catalog/image-ref.ts'
+import { refOf } from '../../../runtime/core/catalog/catalog.ts'
 import { createFeed } from '../../../runtime/services/host/feed.ts'
 import { createPinner } from '../../../runtime/services/catalog/pinner.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'

@@ -1,9 +1,8 @@
 /** Lists the images that can be chosen, this machine's first, and why some cannot. Pure. */
-import { decideArch } from '../../../../core/catalog/catalog.ts'
+import { decideArch, refOf } from '../../../../core/catalog/catalog.ts'
 import type { CatalogImage } from '../../../../core/catalog/catalog-source.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { refOf } from '../../../../core/catalog/image-ref.ts'
 import { renderSize } from '../../../../core/foundation/size.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Column } from '../../../../terminal/text/columns.ts'

@@ -39,7 +39,7 @@ export interface ImageChoice {
   readonly sizeBytes: number | null
   /** Of the stored bytes, lower case; checked while they are read. Null: none is known. */
   readonly sha256: string | null
-  /** The image's identity (`core/catalog/image-ref.ts`); null where it has none. */
+  /** The image's identity (`core/catalog/catalog.ts`); null where it has none. */
   readonly ref: string | null
 }
 

@@ -4,7 +4,7 @@ import type { CatalogImage } from '../../../../../runtime/core/catalog/catalog-s
 import type { DiskUse, SurveyedDisk } from '../../../../../runtime/core/disk/disk.ts'
 import { offerDisk, renderLosses } from '../../../../../runtime/core/flash/disk-offer.ts'
 import type { ImageFacts } from '../../../../../runtime/core/image/image.ts'
-import { refOf } from '../../../../../runtime/core/catalog/image-ref.ts'
+import { refOf } from '../../../../../runtime/core/catalog/catalog.ts'
 import { renderDiskRow } from '../../../../../runtime/lines/current/wizard/flow/disk-offers.ts'
 import {
   imageColumns,
