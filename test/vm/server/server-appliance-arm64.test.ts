@@ -50,7 +50,7 @@ run(
     execFileSync('mcopy', ['-o', ...place], { input: used })
     await using machine = await startPi(disk)
     // U-Boot's own first lines come before its console.
-  await machine.waitFor(/Booting bootflow .* with efi_mgr/, PATIENCE)
+    await machine.waitFor(/Booting bootflow .* with efi_mgr/, PATIENCE)
     await machine.waitFor(/Booting `Flasher server/, PATIENCE)
     // The kernel found its console by itself.
     await machine.waitFor(
