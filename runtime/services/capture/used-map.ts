@@ -25,7 +25,7 @@ export async function readUsedMap(
 ): Promise<Result<RangeList, string>> {
   if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
   signal.throwIfAborted()
-  const child = shell.pipe([tool, ...ARGUMENTS, '--source', node])
+  const child = shell.pipe([tool, '--domain', ...PROGRESS, ...OUTPUT, '--source', node])
   const parser = createDomainParser(bytes)
   const end = () => void child.kill('SIGKILL')
   signal.addEventListener('abort', end)
@@ -36,7 +36,7 @@ export async function readUsedMap(
     const closed = once(child, 'close')
     for await (const line of splitLines(child.stdout)) {
       if (parser.take(line) && !parser.isWhole()) continue
-      // With the whole map written, partclone sleeps for another two seconds.
+      // With the whole map written, partclone only sleeps.
       end()
       break
     }
@@ -49,7 +49,9 @@ export async function readUsedMap(
 }
 
 /** The map goes to standard output; its log, which nobody reads, to nowhere. */
-const ARGUMENTS = ['--domain', '--quiet', '--output', '-', '--logfile', '/dev/null']
+const OUTPUT = ['--output', '-', '--logfile', '/dev/null']
+/** The thread that shows progress sleeps so many seconds at a time, and partclone waits for it at its end. */
+const PROGRESS = ['--quiet', '--UI-fresh', '1']
 
 function judge(tool: string, exitCode: number | null, parser: DomainParser) {
   const used = parser.end()
