@@ -1,26 +1,21 @@
 /** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
-import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { offerDisk, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
-import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { CheckedImage } from '../../../../services/flash/image-checks.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { chooseDisk, DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createQuestion, inFull } from './screen-frame.ts'
+import { introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
+import { createQuestion } from './screen-frame.ts'
 import { createSubject } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.disk
 const { keys: KEYS } = WIZARD_TEXTS
 
-/** What is known by now. */
-interface Known {
-  disks: readonly SurveyedDisk[] | null
+interface Known extends DiskList {
   image: CheckedImage | null
-  /** Why disks or image could not be looked at. */
-  readonly troubles: string[]
 }
 
 export async function chooseTarget(state: State, context: WizardContext): Promise<Step> {
@@ -31,10 +26,7 @@ export async function chooseTarget(state: State, context: WizardContext): Promis
     () => build(state, known, context),
     (changed) =>
       Promise.all([
-        readDisks(known, context)
-          .then(changed)
-          .then(() => fillDisks(known, context))
-          .then(changed),
+        readDiskList(known, context, changed),
         readImage(state, known, context, signal).then(changed),
       ]),
   )
@@ -49,19 +41,6 @@ export async function chooseTarget(state: State, context: WizardContext): Promis
   }
   if (asked.kind === 'key' && asked.key === 'b') return { step: 'back' }
   return { step: asked.kind === 'key' && asked.key === 'r' ? 'refresh' : 'quit' }
-}
-
-async function readDisks(known: Known, context: WizardContext): Promise<void> {
-  try {
-    known.disks = await context.surveyDisks()
-  } catch (thrown) {
-    known.disks = []
-    known.troubles.push(fill(TEXTS.cannotList, { reason: renderError(thrown) }))
-  }
-}
-
-async function fillDisks(known: Known, context: WizardContext): Promise<void> {
-  known.disks = await Promise.all((known.disks ?? []).map(context.fillContents))
 }
 
 async function readImage(
@@ -97,21 +76,7 @@ function build(state: State, known: Known, context: WizardContext) {
       enter: 'r',
       takesSeveral: true as const,
     },
-    intro: (size: Size) => introduce(known, context, size),
+    intro: (size: Size) => introduceDisks(known, TEXTS.none, context, size),
   }
   return createQuestion(state, view, context.drawing)
-}
-
-function introduce(
-  { disks, troubles }: Known,
-  { drawing }: WizardContext,
-  size: Size,
-): readonly string[] {
-  const { ink } = drawing
-  const lines = [
-    ...inFull(troubles, size).map(ink.danger),
-    ...(disks === null ? [ink.faint(TEXTS.looking)] : []),
-    ...(disks?.length === 0 ? inFull([TEXTS.none, TEXTS.plugIn], size) : []),
-  ]
-  return lines.length === 0 ? [] : [...lines, '']
 }
