@@ -3,4 +3,5 @@
 // oxlint-disable-next-line import/no-unassigned-import -- it turns the compile cache on
 import './compile-cache.mjs'
 
-await import('./flasher-grow.ts')
+const { start } = await import('./flasher-grow.ts')
+await start()

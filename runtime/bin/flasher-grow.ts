@@ -1,5 +1,7 @@
-/** Starts `flasher-grow`, which grows and mounts the images partition of the live system's stick. */
+/** Starts `flasher-grow`, which grows and mounts the images partition of the live system's stick. Called by flasher-grow.mjs. */
 import process from 'node:process'
 import { openImagesOfHost } from '../live/images.ts'
 
-process.exitCode = await openImagesOfHost(process.env)
+export async function start(): Promise<void> {
+  process.exitCode = await openImagesOfHost(process.env)
+}

@@ -1,24 +1,29 @@
-/** `flasher-live`: what the live system starts on each of its consoles. Started through flasher-live.mjs. */
+/** `flasher-live`: what the live system starts on each of its consoles. Called by flasher-live.mjs. */
 import { live as earlier, readIsOrdered } from '../lines/earlier/live/live.ts'
 import { live as current } from '../lines/current/wizard/live/live.ts'
 import { flasher } from './flasher-program.ts'
 import { leave, openProcess } from './open-process.ts'
 
-const environment = openProcess('flasher')
 const { arch } = process
 const now = () => performance.now() / 1000
 
 /** The server that booted the machine says on the kernel command line which line it is of. */
-await leave(await ((await readIsOrdered()) ? startEarlier() : startCurrent()))
+export async function start(): Promise<void> {
+  const environment = openProcess('flasher')
+  const startLine = (await readIsOrdered()) ? startEarlier : startCurrent
+  await leave(await startLine(environment))
+}
 
-function startCurrent(): Promise<number> {
+type Environment = ReturnType<typeof openProcess>
+
+function startCurrent(environment: Environment): Promise<number> {
   return current({
     ...environment,
     wizard: (argv, env) => flasher({ ...environment, argv, env, arch, now }),
   })
 }
 
-async function startEarlier(): Promise<number> {
+async function startEarlier(environment: Environment): Promise<number> {
   const { cli, tui } = await import('../lines/earlier/programs.ts')
   return await earlier({
     ...environment,

@@ -4,7 +4,7 @@ import type { Booted } from './boot-cases.ts'
 
 const MB = 1e6
 /** Ratios to the peer of the same run. */
-export const BARS = { promptRatio: 0.65, rootRatio: 0.45, boardRatio: 1.5 } as const
+export const BARS = { promptRatio: 0.5, rootRatio: 0.45, boardRatio: 1.5 } as const
 
 export interface Weight {
   readonly name: string
