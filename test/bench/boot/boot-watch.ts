@@ -22,7 +22,8 @@ export const BALLOON = [
 
 /** Seconds, for a machine whose processors others use as well. */
 export const PATIENCE = 400
-const PROMPT = /> (?:Catalog|Image): /
+/** Of the wizard's first screen: the catalogs, or the images. */
+const PROMPT = /Where do the images come from|> Image: /
 const KERNEL_LINE = /\[ *(\d+\.\d+)\] Run \/init as init process/
 const StatsSchema = z.object({
   'last-update': z.number(),

@@ -12,8 +12,8 @@ const run = obstacle === null ? test : test.skip
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 240
 
-run('448 MiB are enough, from the kernel to the wizard', async () => {
-  await using boot = await startNetboot(await openTrio(), { megabytes: 448, isAlone: true })
+run('384 MiB are enough, from the kernel to the wizard', async () => {
+  await using boot = await startNetboot(await openTrio(), { megabytes: 384, isAlone: true })
   const said = await boot.machine.waitFor(/handing over to the live system/, PATIENCE)
   assert.match(said, `asking for an address on eth0 (${NETBOOT_MAC})`)
   assert.match(said, /flasher: fetching http:\/\/10\.0\.2\.2:\d+\/boot\/flasher-netboot-pc-x86_64/)

@@ -73,12 +73,12 @@ run('copied to memory, the system goes on when the stick is pulled out', async (
   await machine.waitFor(/Where do the images come from/, PATIENCE)
 })
 
-run('384 MiB of memory are enough', async () => {
+run('320 MiB of memory are enough', async () => {
   await using stick = await makeUsbStick({ iso: await openIso(), gigabytes: 1, files: [tiny] })
   await using machine = await startUsbMachine({
     firmware: 'bios',
     medium: { stick: stick.path },
-    megabytes: 384,
+    megabytes: 320,
   })
   await lookForImages(machine)
   await machine.waitFor(/tiny\.img/, PATIENCE)
@@ -121,6 +121,7 @@ run(
       await using machine = await startUsbMachine({
         firmware: 'uefi',
         medium: { stick: stick.path },
+        megabytes: 320,
         disk,
       })
       await lookForImages(machine)

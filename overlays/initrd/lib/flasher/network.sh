@@ -173,7 +173,7 @@ check_memory() {
   need=$(($(mib $((size - $(size_of "$image")))) + margin))
   free=$(memory_of MemAvailable)
   [ "$free" -ge $need ] || fail "$free MiB of memory are free, and the live system needs $need" \
-    'add memory (448 MiB are enough), or start from the USB stick, which needs less'
+    'add memory (384 MiB are enough), or start from the USB stick, which needs less'
 }
 
 # Certificates require a clock that is roughly right. It is never set back.
