@@ -18,12 +18,18 @@ const obstacle = findBuildObstacle()
 if (obstacle !== null) console.log(`skipped: ${obstacle}`)
 const run = obstacle === null ? test : test.skip
 
-for (const way of ['bios-rom', 'uefi-http'] as const) {
-  run(`${way}: discovered, bound, flashed, booted`, async () => {
+/** The least that is promised is enough for a whole flash. */
+const WAYS = [
+  { way: 'bios-rom', megabytes: 384 },
+  { way: 'uefi-http', megabytes: 1024 },
+] as const
+
+for (const { way, megabytes } of WAYS) {
+  run(`${way}, ${megabytes} MiB: discovered, bound, flashed, booted`, async () => {
     await using pxe = await startPxeLab()
-    await discover(pxe, way)
+    await discover(pxe, way, { megabytes })
     await pxe.bind()
-    await flash(pxe, way)
+    await flash(pxe, way, { megabytes })
     assert.is((await pxe.readRuns())[0]?.result, 'done')
     await using machine = await pxe.start(way)
     await machine.waitFor(/flasher-test login: /, PATIENCE)
