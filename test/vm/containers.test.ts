@@ -58,7 +58,7 @@ done
 echo "user: $(podman exec web sh -c 'id -un; stat -c %U:%a /var/lib/flasher/state.db' | tr '\n' ' ')"
 for file in $files; do
   echo "$file: $(curl -fsS -m 60 "tftp://127.0.0.1/$file" | sha256sum | cut -c 1-64)"
-  podman exec tftp sha256sum "/var/lib/tftpboot/$file" | cut -c 1-64 | sed "s/^/wanted $file: /"
+  podman exec tftp sha256sum "/var/lib/tftpboot/$file" | cut -c 1-64 | sed "s|^|wanted $file: |"
 done
 `
 
