@@ -1,11 +1,11 @@
 /** The compile cache of the live system: made when the image is built, it holds all that a start loads. */
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { openTerminal } from '../support/terminal/tmux.ts'
 
 const test = suite('compile cache of the live system')
 
@@ -24,26 +24,18 @@ test('up to its first screen the wizard strips no types', async () => {
   const log = join(folder.path, 'log')
   compile(cache)
   const program = [process.execPath, ...flags, resolve('runtime/bin/flasher-live.mjs')]
-  const command = `exec ${program.join(' ')} 2>${log}`
-  const env = { ...process.env, NODE_COMPILE_CACHE: cache, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }
-  const child = spawn('script', ['--quiet', '--command', command, '/dev/null'], {
-    env: { ...env, FLASHER_IMAGE_ROOT: folder.path, LANG: 'C.UTF-8', TERM: 'xterm' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  let said = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    const wasThere = said.includes('[q] quit')
-    said += text
-    if (!wasThere && said.includes('[q] quit')) child.stdin.write('q\r')
-  })
-  await once(child, 'close')
-  assert.match(said, '[q] quit')
+  const told = { NODE_COMPILE_CACHE: cache, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }
+  const env = { ...told, FLASHER_IMAGE_ROOT: folder.path }
+  await using terminal = await openTerminal(['sh', '-c', `${program.join(' ')} 2>${log}`], { env })
+  await terminal.waitFor('[q] quit')
   const read = readFileSync(log, 'utf8')
   assert.match(read, /StrippedTypeScript file:\S*\/runtime\/bin\/flasher-live\.ts\.\.\. ?success/)
   assert.equal(
     [...read.matchAll(MISSING)].map(([, path]) => path),
     [],
   )
+  assert.match(read, /runtime\/bin\/flasher-live\.ts was accepted/)
+  assert.not.match(read, /was rejected/)
 })
 
 test('two builds compile to the same bytes', () => {

@@ -43,7 +43,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   announce(environment, config, listening, password.user)
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
-  log.info('ending: no new connections are taken')
+  log.info('stopping: no new connections are accepted')
   server.endChannels()
   await closing.end(GRACE_MS)
   return SUCCESS
