@@ -36,7 +36,7 @@ test('NVMe with encrypted LVM: names, identity, queue, uses', async () => {
       sizeBytes: 4000797360 * 512,
       diskseq: 1,
     },
-    zeros: { isLoop: false, writeZeroesMaxBytes: 131072, discardMaxBytes: 2199023255040 },
+    zeros: { loop: null, writeZeroesMaxBytes: 131072, discardMaxBytes: 2199023255040 },
     uses: [
       '/dev/nvme0n1p1 is mounted on /boot/efi',
       '/dev/mapper/vg-root is mounted on /',

@@ -142,7 +142,7 @@ test('a flush that fails is a failure: at the start, behind the body, at the end
 
 test('zeros that the disk refuses to make by command are written', async () => {
   const refuse = 'echo EOPNOTSUPP >&2; exit 1'
-  for (const zeros of ['zero-out', 'discard'] as const) {
+  for (const zeros of ['zero-out', 'zero-range', 'discard'] as const) {
     const scripts = { trim: refuse, zero: refuse }
     await using disk = await createFaultyDisk({ nbdkit: scripted(SIZE, scripts) })
     const stale = await makeStale(disk.device)

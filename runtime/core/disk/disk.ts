@@ -35,9 +35,15 @@ export type DiskUse =
   | { readonly kind: 'running-system'; readonly device: string }
   | { readonly kind: 'holds-image'; readonly device: string }
 
+/**
+ * The file behind a loop device: `whole` has all of its blocks, in a file system that can zero them
+ * where they are; `sparse` stands for any other. Null in its place: not a loop device.
+ */
+export type LoopBacking = 'whole' | 'sparse'
+
 /** What the kernel says of the ways to zero a device. */
 export interface ZeroFacts {
-  readonly isLoop: boolean
+  readonly loop: LoopBacking | null
   /** queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0 where unsupported. */
   readonly writeZeroesMaxBytes: number
   readonly discardMaxBytes: number

@@ -201,6 +201,6 @@ const absent = (node: string): TargetDevice => ({
   model: null,
   tran: null,
   identity: { serial: null, wwn: null, sizeBytes: 0, diskseq: null },
-  zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+  zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
   uses: [],
 })

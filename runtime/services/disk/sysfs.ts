@@ -1,8 +1,9 @@
 /** Reads block devices from /sys: how they are stacked, their sizes, their queues. */
-import { readdir, readFile, realpath } from 'node:fs/promises'
+import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/disk/block-graph.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { LoopBacking } from '../../core/disk/disk.ts'
 import type { Members } from '../../core/disk/mount-map.ts'
 
 /** What /sys knows of one device; sizes in bytes. */
@@ -39,7 +40,7 @@ export async function readSysFacts(
       readText(disk, 'serial'),
       readText(disk, 'device/serial'),
       readText(disk, 'dm/uuid'),
-      list(disk, 'loop'),
+      readLoopBacking(disk),
     ])
   const [sector, writeZeroes, discard] = await Promise.all([
     readText(disk, 'queue/logical_block_size'),
@@ -55,11 +56,28 @@ export async function readSysFacts(
     /** Of device-mapper: the name that its maker gave it for good. */
     dmUuid,
     zeros: {
-      isLoop: loop.length > 0,
+      loop,
       writeZeroesMaxBytes: toNumber(writeZeroes),
       discardMaxBytes: toNumber(discard),
     },
   }
+}
+
+/** Types of file systems (statfs) that zero a file's blocks in place: ext4, XFS, btrfs (fallocate(2)). */
+const ZEROES_IN_PLACE: readonly number[] = [0xef53, 0x58465342, 0x9123683e]
+/** stat counts blocks of this size. */
+const STAT_BLOCK = 512
+
+async function readLoopBacking(disk: string): Promise<LoopBacking | null> {
+  if ((await list(disk, 'loop')).length === 0) return null
+  const path = (await readLine(disk, 'loop/backing_file')) ?? ''
+  // What was deleted, or is seen by another mount namespace alone, is not looked into.
+  const [file, system] = await Promise.all([
+    stat(path).catch(() => null),
+    statfs(path).catch(() => null),
+  ])
+  if (file === null || system === null || !ZEROES_IN_PLACE.includes(system.type)) return 'sparse'
+  return file.isFile() && file.blocks * STAT_BLOCK >= file.size ? 'whole' : 'sparse'
 }
 
 /** The mounted btrfs file systems and all devices of each. */

@@ -19,6 +19,7 @@ export interface Zeroer extends AsyncDisposable {
  */
 const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
   'zero-out': 'fallocate --punch-hole -o "$o" -l "$l" "$0"',
+  'zero-range': 'fallocate --zero-range -o "$o" -l "$l" "$0"',
   discard: 'blkdiscard -f -o "$o" -l "$l" "$0"',
 }
 

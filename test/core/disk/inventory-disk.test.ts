@@ -23,7 +23,7 @@ const disk = (path: string, names: Partial<SurveyedDisk['device']> = {}): Survey
     model: 'Disk 9',
     tran: 'sata',
     identity: { serial: 'S1', wwn: '0x5000', sizeBytes: 500_107_862_016, diskseq: 1 },
-    zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+    zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
     uses: [],
     ...names,
   },

@@ -28,7 +28,7 @@ const deviceOf = ({ path, serial }: LsblkNode): TargetDevice => ({
   model: null,
   tran: null,
   identity: { serial, wwn: null, sizeBytes: 1_000_000_000, diskseq: null },
-  zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+  zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
   uses: [
     { kind: 'mounted', device: `${path}1`, at: '/srv' },
     { kind: 'running-system', device: path },

@@ -40,7 +40,7 @@ const DEVICE: TargetDevice = {
   model: null,
   tran: 'usb',
   identity: { serial: 'S1', wwn: 'w1', sizeBytes: 8 * MIB, diskseq: 7 },
-  zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+  zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
   uses: [],
 }
 const PATH = '/dev/disk/by-id/usb-S1'

@@ -4,19 +4,21 @@ import { decideByCommand, decideZeroMethod } from '../../../runtime/core/flash/z
 
 const test = suite('decideZeroMethod')
 
-/** isLoop, write_zeroes_max_bytes, discard_max_bytes. */
+/** What is behind a loop device, write_zeroes_max_bytes, discard_max_bytes. */
 const rows = [
-  ['a loop that can punch holes', true, 4096, 4096, 'discard'],
-  ['a loop that can only discard', true, 0, 4096, 'discard'],
-  ['a loop on a file system without holes', true, 4096, 0, 'zero-out'],
-  ['a loop that can do nothing', true, 0, 0, 'write'],
-  ['an NVMe disk with write-zeroes', false, 131072, 4096, 'zero-out'],
-  ['a disk whose discard promises nothing', false, 0, 4096, 'write'],
-  ['a plain disk', false, 0, 0, 'write'],
+  ['a loop whose file is sparse', 'sparse', 4096, 4096, 'discard'],
+  ['a loop whose file has all its blocks', 'whole', 4096, 4096, 'zero-range'],
+  ['one of those that can only discard', 'whole', 0, 4096, 'discard'],
+  ['a loop that can only discard', 'sparse', 0, 4096, 'discard'],
+  ['a loop on a file system without holes', 'sparse', 4096, 0, 'zero-out'],
+  ['a loop that can do nothing', 'whole', 0, 0, 'write'],
+  ['an NVMe disk with write-zeroes', null, 131072, 4096, 'zero-out'],
+  ['a disk whose discard promises nothing', null, 0, 4096, 'write'],
+  ['a plain disk', null, 0, 0, 'write'],
 ] as const
-for (const [name, isLoop, writeZeroesMaxBytes, discardMaxBytes, method] of rows)
+for (const [name, loop, writeZeroesMaxBytes, discardMaxBytes, method] of rows)
   test(name, () => {
-    assert.is(decideZeroMethod({ isLoop, writeZeroesMaxBytes, discardMaxBytes }), method)
+    assert.is(decideZeroMethod({ loop, writeZeroesMaxBytes, discardMaxBytes }), method)
   })
 
 const MB = 1e6

@@ -32,7 +32,7 @@ const DISK: TargetFacts = {
     model: 'Samsung\u001b[2J SSD',
     tran: 'sata',
     identity: { serial: 'S5GX', wwn: '0x5', sizeBytes: 500_107_862_016, diskseq: 9 },
-    zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+    zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
     uses: [],
   },
 }

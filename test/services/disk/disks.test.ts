@@ -186,7 +186,7 @@ test('reads what /sys knows of a disk, a partition, a bare one', async () => {
     diskseq: 1,
     serial: null,
     dmUuid: null,
-    zeros: { isLoop: false, writeZeroesMaxBytes: 131072, discardMaxBytes: 2199023255040 },
+    zeros: { loop: null, writeZeroesMaxBytes: 131072, discardMaxBytes: 2199023255040 },
   }
   assert.equal(await readSysFacts(machine.sys, { name: 'nvme0n1', partition: null }), {
     ...nvme,

@@ -19,7 +19,7 @@ const FLASH = `${BOOT} flasher.image_url=${URL}`
 
 function offer(path: string, refusal: string | null = null, removable = false): DiskOffer {
   const identity = { serial: 'S5GX', wwn: null, sizeBytes: 500e9, diskseq: null }
-  const zeros = { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
+  const zeros = { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
   const device: SurveyedDisk['device'] = {
     node: path,
     type: 'disk',

@@ -31,7 +31,7 @@ const SETTING: Setting = {
 
 function disk(path: string, more: Partial<SurveyedDisk['device']> = {}): SurveyedDisk {
   const identity = { serial: `S-${path}`, wwn: null, sizeBytes: 500 * GB, diskseq: 1 }
-  const zeros = { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
+  const zeros = { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
   const device = {
     node: path,
     type: 'disk',

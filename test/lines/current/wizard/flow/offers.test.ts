@@ -123,7 +123,7 @@ const diskWith = (
     model: 'Samsung SSD 980',
     tran: 'sata',
     identity: { serial: 'S5GX', wwn: null, sizeBytes: 500 * GB, diskseq: 1 },
-    zeros: { isLoop: false, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+    zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
     uses,
     ...more,
   },
