@@ -15,7 +15,7 @@ import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from './steps/app.t
 import { boardStep } from './steps/board.ts'
 import { containersStep } from './steps/containers.ts'
 import { debStep } from './steps/deb.ts'
-import { initrdStep } from './steps/initrd.ts'
+import { initrdFilesSteps, initrdStep } from './steps/initrd.ts'
 import { ipxeStep } from './steps/ipxe.ts'
 import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
@@ -115,7 +115,6 @@ const IPXE_BINARIES: Readonly<Record<Arch, string>> = {
 function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step[] {
   const options = { arch: 'x86_64', facts } as const
   const squashfs = '@squashfs/root.squashfs'
-  const root = { ...options, tree: '@tree/live', squashfs }
   const media = { ...options, kernel: '@base/vmlinuz', initrd: '@initrd-media/initrd', squashfs }
   const ipxe = { facts, server: ipxeServer, source: ipxeSource }
   return [
@@ -140,9 +139,11 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     }),
     ...ARCHS.map((arch) => secureBootStep({ arch, packages: SIGNED[arch] })),
     initrdStep({
-      ...root,
+      facts,
       name: 'initrd-live',
       kind: 'netboot',
+      sharesFilesOf: INITRDS.x86_64.netboot,
+      squashfs,
       squashfsName: LIVE_TRIO.squashfs,
     }),
     isoStep({ ...media, name: 'live-usb', packages: '@boot-packages/root', asks: 'panes' }),
@@ -174,15 +175,17 @@ function liveSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   const tree = `@${prefix}tree/live`
   const says = 'root file system, compressed'
   const squashfs = `@${prefix}squashfs/root.squashfs`
-  const root = { ...options, tree, squashfs }
-  const netboot = { name: INITRDS[arch].netboot, kind: 'netboot' } as const
-  const media = { name: INITRDS[arch].media, kind: 'media' } as const
+  const netboot = { facts, name: INITRDS[arch].netboot, kind: 'netboot' } as const
+  const media = { facts, name: INITRDS[arch].media, kind: 'media' } as const
+  const netbootName = netbootTrio(arch, facts.version).squashfs
   return [
     baseStep(options, LIVE_ROOTS[arch]),
     treeStep(options, LIVE_ROOTS[arch]),
     squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
-    initrdStep({ ...root, ...netboot, squashfsName: netbootTrio(arch, facts.version).squashfs }),
-    initrdStep({ ...root, ...media, squashfsName: 'root.squashfs' }),
+    ...initrdFilesSteps({ ...netboot, arch, tree }),
+    initrdStep({ ...netboot, squashfs, squashfsName: netbootName }),
+    ...initrdFilesSteps({ ...media, arch, tree }),
+    initrdStep({ ...media, squashfs, squashfsName: 'root.squashfs' }),
   ]
 }
 
@@ -205,12 +208,13 @@ function serverSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   const squashfs = `@${prefix}squashfs/root.squashfs`
   const { squashfs: squashfsName } = serverUpdate(arch, facts.version)
   const says = 'root file system of the server appliance, compressed'
-  const initrd = { ...options, name: `${prefix}initrd`, kind: 'slot', tree, squashfs } as const
+  const initrd = { facts, name: `${prefix}initrd`, kind: 'slot' } as const
   return [
     baseStep(options, SERVER_ROOTS[arch]),
     treeStep(options, SERVER_ROOTS[arch]),
     squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
-    initrdStep({ ...initrd, squashfsName }),
+    ...initrdFilesSteps({ ...initrd, arch, tree }),
+    initrdStep({ ...initrd, squashfs, squashfsName }),
     serverDiskStep({
       ...options,
       ...SERVER_BOOT_PARTS[arch],

@@ -29,6 +29,13 @@ interface DeviceEntry {
   readonly minor: number
 }
 
+export const fileEntry = (name: string, bytes: Uint8Array | string, mode = 0o644): Entry => ({
+  kind: 'file',
+  name,
+  mode,
+  bytes: typeof bytes === 'string' ? Buffer.from(bytes) : bytes,
+})
+
 const TYPE = { file: 0o100000, folder: 0o040000, link: 0o120000, device: 0o020000 } as const
 const FOLDER_MODE = 0o755
 const LINK_MODE = 0o777

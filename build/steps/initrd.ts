@@ -1,18 +1,26 @@
-/** An initrd of our own, which accepts exactly one root. */
+/** Initrds of our own: what hardly ever changes, compressed once, behind the one root that each accepts. */
 import type { Arch } from '../../appliance/appliance.ts'
 import type { Variant } from '../initrd/choices.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
+import { PACKAGES_EPOCH } from './tree.ts'
+import { zstdStep } from './zstd.ts'
 
-interface InitrdStepOptions {
+interface FilesOptions {
+  /** Of the initrd. */
   readonly name: string
   readonly kind: Variant
   readonly arch: Arch
   /** The root tree: drivers, firmware and busybox come from it. */
   readonly tree: string
+  readonly facts: BuildFacts
+}
+
+interface InitrdStepOptions extends Pick<FilesOptions, 'name' | 'kind' | 'facts'> {
+  /** The name of the initrd whose drivers and scripts it has; absent: it has its own. */
+  readonly sharesFilesOf?: string
   readonly squashfs: string
   /** Its name on a server. */
   readonly squashfsName: string
-  readonly facts: BuildFacts
 }
 
 const OVERLAY = 'overlays/initrd'
@@ -24,23 +32,59 @@ const SAYS = {
 /** Levels of zstd; 19 takes some 15 seconds longer and saves a fifth. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }
 
-export function initrdStep(options: InitrdStepOptions): Step {
-  const { name, kind, arch, tree, squashfs, squashfsName, facts } = options
+const ARCHIVE = 'files.cpio'
+const filesOf = (name: string) => `${name}-files`
+const packedOf = (name: string) => `${name}-packed`
+
+/**
+ * Drivers, programs and scripts as an archive, and the same compressed, which is made anew only where
+ * the archive has other bytes: a change in our programs makes another root, but not another archive.
+ */
+export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions): readonly Step[] {
+  const [files, packed] = [filesOf(name), packedOf(name)]
   const values = {
     tree,
     overlay: OVERLAY,
     variant: kind,
     arch,
+    epoch: String(PACKAGES_EPOCH),
+    out: `@${files}/${ARCHIVE}`,
+  }
+  return [
+    programStep('initrd-files', optionsOf(values), {
+      name: files,
+      says: 'drivers and scripts',
+      inputs: [OVERLAY, tree],
+      makes: [ARCHIVE],
+    }),
+    zstdStep({
+      name: packed,
+      says: 'drivers and scripts, packed',
+      from: `@${files}/${ARCHIVE}`,
+      makes: `${ARCHIVE}.zst`,
+      level: LEVELS[facts.level],
+    }),
+  ]
+}
+
+export function initrdStep(options: InitrdStepOptions): Step {
+  const { name, kind, sharesFilesOf = name, squashfs, squashfsName, facts } = options
+  const files = `@${packedOf(sharesFilesOf)}/${ARCHIVE}.zst`
+  const values = {
+    files,
     version: facts.version,
     epoch: String(facts.epoch),
-    level: String(LEVELS[facts.level]),
     squashfs,
     name: squashfsName,
     out: `@${name}/initrd`,
   }
-  return programStep(
-    'initrd',
-    Object.entries(values).flatMap(([option, value]) => [`--${option}`, value]),
-    { name, says: SAYS[kind], inputs: [OVERLAY, tree, squashfs], makes: ['initrd'] },
-  )
+  return programStep('initrd', optionsOf(values), {
+    name,
+    says: SAYS[kind],
+    inputs: [files, squashfs],
+    makes: ['initrd'],
+  })
 }
+
+const optionsOf = (values: Readonly<Record<string, string>>) =>
+  Object.entries(values).flatMap(([option, value]) => [`--${option}`, value])

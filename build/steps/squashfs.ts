@@ -8,8 +8,14 @@ interface SquashfsOptions {
   readonly tree: string
 }
 
-/** Levels of zstd: 15 makes files a tenth larger than 19, in a quarter of the time. */
-const EFFORT: Readonly<Record<Level, string>> = { dev: '15', release: '19' }
+/** Levels of zstd: 9 makes files a twelfth larger than 16, in a tenth of the time; 19 saves 0.2 %. */
+const EFFORT: Readonly<Record<Level, string>> = { dev: '9', release: '16' }
+
+/**
+ * The kernel unpacks whole blocks, and a start touches little of each. With 1 MiB the file is 7 %
+ * smaller, but a machine without a fast processor reaches the prompt a sixth later.
+ */
+const BLOCK = '256K'
 
 /** The kernel is a file of its own. */
 export function squashfsStep(
@@ -18,8 +24,7 @@ export function squashfsStep(
 ): Step {
   const times = ['-all-time', String(epoch), '-mkfs-time', String(epoch)]
   const quiet = ['-noappend', '-quiet', '-no-progress', '-no-exports']
-  // Blocks of 1 MiB make a smaller file, and need hardly more memory.
-  const pressed = ['-comp', 'zstd', '-Xcompression-level', EFFORT[level], '-b', '1M']
+  const pressed = ['-comp', 'zstd', '-Xcompression-level', EFFORT[level], '-b', BLOCK]
   const left = ['-wildcards', '-e', 'usr/lib/modules/*/vmlinuz', 'boot/*']
   return {
     name,

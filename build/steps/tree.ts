@@ -4,8 +4,8 @@ import { programStep, type BuildFacts, type Step } from './step.ts'
 
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
-/** For the tree of packages. Fixed, so that a commit does not rebuild it; its times reach no image. */
-const BASE_EPOCH = 1_767_225_600
+/** For what comes from packages alone. Fixed, so that a commit does not rebuild it. */
+export const PACKAGES_EPOCH = 1_767_225_600
 
 interface TreeOptions {
   readonly arch: Arch
@@ -92,12 +92,16 @@ const confOf = (name: string) => `mkosi.conf.d/${name}`
 /** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
 export function baseStep({ arch }: TreeOptions, root: RootPlan): Step {
   const name = `${root.prefix}base`
-  return programStep('tree', [`--profile=${root.profiles[0]}`, ...mkosi(name, arch, BASE_EPOCH)], {
-    name,
-    says: `Debian packages of ${root.says}`,
-    inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...root.packages.map(confOf)],
-    makes: ['base', ...(root === CONTAINER_ROOT ? [] : ['vmlinuz']), 'packages.json'],
-  })
+  return programStep(
+    'tree',
+    [`--profile=${root.profiles[0]}`, ...mkosi(name, arch, PACKAGES_EPOCH)],
+    {
+      name,
+      says: `Debian packages of ${root.says}`,
+      inputs: ['@mkosi/root', '@tools/root', ...COMMON, ...root.packages.map(confOf)],
+      makes: ['base', ...(root === CONTAINER_ROOT ? [] : ['vmlinuz']), 'packages.json'],
+    },
+  )
 }
 
 /** Makes `live`, the tree that is compressed and booted. */

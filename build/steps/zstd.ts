@@ -6,16 +6,15 @@ interface ZstdOptions {
   readonly says: string
   readonly from: string
   readonly makes: string
+  /** Absent: 9, for what is large on a medium is compressed already. */
+  readonly level?: number
 }
 
-/** What is large on a medium is compressed already: a higher level would save next to nothing. */
-const LEVEL = '-9'
-
-export const zstdStep = ({ name, says, from, makes }: ZstdOptions): Step => ({
+export const zstdStep = ({ name, says, from, makes, level = 9 }: ZstdOptions): Step => ({
   name,
   says,
   // The bytes are the same for every number of threads but one.
-  argv: ['zstd', '--quiet', '--no-progress', '-T2', LEVEL, from, '-o', `@${name}/${makes}`],
+  argv: ['zstd', '--quiet', '--no-progress', '-T2', `-${level}`, from, '-o', `@${name}/${makes}`],
   inputs: [from],
   makes: [makes],
   tools: true,

@@ -1,31 +1,39 @@
 /** Steps of the initrds and of iPXE: what they read, what they promise. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { initrdStep } from '../../build/steps/initrd.ts'
+import { initrdFilesSteps, initrdStep } from '../../build/steps/initrd.ts'
 import { ipxeStep } from '../../build/steps/ipxe.ts'
 
 const test = suite('steps')
 const facts = { version: '1.2.3', epoch: 1_760_000_000, level: 'release' } as const
 
-test('an initrd depends on the tree, our scripts and the one root that it takes', () => {
+const INITRD = { name: 'initrd-netboot', kind: 'netboot', facts } as const
+
+test('an initrd depends on drivers and scripts, and on the one root that it takes', () => {
   const step = initrdStep({
-    name: 'initrd-netboot',
-    kind: 'netboot',
-    arch: 'x86_64',
-    tree: '@tree/live',
+    ...INITRD,
     squashfs: '@squashfs/root.squashfs',
     squashfsName: 'a.squashfs',
-    facts,
   })
   assert.is(step.argv.slice(0, 2).join(' '), 'node build/programs/initrd.ts')
-  assert.match(
-    step.argv.join(' '),
-    '--level 19 --squashfs @squashfs/root.squashfs --name a.squashfs',
-  )
-  for (const input of ['overlays/initrd', '@tree/live', '@squashfs/root.squashfs']) {
+  assert.match(step.argv.join(' '), '--squashfs @squashfs/root.squashfs --name a.squashfs')
+  for (const input of ['@initrd-netboot-packed/files.cpio.zst', '@squashfs/root.squashfs']) {
     assert.ok(step.inputs.includes(input), input)
   }
   assert.equal(step.makes, ['initrd'])
+})
+
+test('its drivers and scripts are compressed again only where they have changed', () => {
+  const options = { ...INITRD, arch: 'x86_64', tree: '@tree/live' } as const
+  const [files, packed] = initrdFilesSteps(options)
+  for (const input of ['overlays/initrd', '@tree/live']) {
+    assert.ok(files?.inputs.includes(input), input)
+  }
+  assert.equal(packed?.inputs, ['@initrd-netboot-files/files.cpio'])
+  assert.match(packed?.argv.join(' ') ?? '', ' -19 @initrd-netboot-files/files.cpio ')
+  // Neither a commit nor a version changes a byte of them.
+  const later = { version: '1.2.4', epoch: facts.epoch + 1, level: 'release' } as const
+  assert.equal(initrdFilesSteps({ ...options, facts: later }), [files, packed])
 })
 
 const IPXE = { name: 'ipxe', arch: 'arm64', binary: '@ipxe-packages/root/x.efi', facts } as const

@@ -6,7 +6,7 @@ import {
   type Program,
   type Run,
 } from '../../terminal/command/program.ts'
-import { createSession, type Session, type ProcessEnvironment } from './commands/session.ts'
+import type { Session, ProcessEnvironment } from './commands/session.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 import { TUI_LINE } from './rules/tui-commands.ts'
 import type { TuiEnvironment } from './tui/program.ts'
@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironmen
 const inSession =
   (command: (session: Session) => Promise<number>): Run<ProcessEnvironment> =>
   async (environment, given, line) => {
+    const { createSession } = await import('./commands/session.ts')
     const session = createSession(given, environment, line)
     try {
       return await command(session)

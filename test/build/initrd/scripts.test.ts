@@ -1,5 +1,8 @@
 /** The initrd's scripts decide like the wizard, tell all, and leave one card only with an address. */
 import { execFileSync } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { mkdtempDisposableSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -63,6 +66,41 @@ test('of an argument that is given twice the last counts, as for the wizard', ()
     const value = parseKernelArgs(line).get('n.a') ?? ''
     assert.is(said.trim(), value, line)
   }
+})
+
+/** A transfer as the initrd makes it; `wget` is what a shell has in its place. Says each digest. */
+function transfer(wget: string, calls: number): readonly string[] {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-transfer-'))
+  const script = [
+    'say() { :; }; mib() { :; }; size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }',
+    'usleep() { sleep 0.01; }; sleep() { command sleep 0.02; }',
+    `folder=${folder.path} image=$folder/image size=300000 url=any`,
+    `wget() { ${wget}; }`,
+    `for _ in $(seq ${calls}); do transfer; echo "$? $got"; done; ls $folder`,
+  ].join('\n')
+  return say(['network'], script).trim().split('\n')
+}
+
+const sha256 = (bytes: Buffer) => hash('sha256', bytes)
+const letters = (letter: string, count: number) => Buffer.alloc(count, letter)
+
+test('a root that comes in pieces is hashed whole', () => {
+  const pieces = [1, 2, 3].map(() => 'printf %100000s "" | tr " " a >>"$image"; sleep')
+  assert.equal(transfer(pieces.join('; '), 1), [`0 ${sha256(letters('a', 300_000))}`, 'image'])
+})
+
+test('a transfer that broke off and goes on is hashed whole, also by a server that begins anew', () => {
+  const goesOn = 'printf %150000s "" | tr " " a >>"$image"; sleep'
+  const whole = sha256(letters('a', 300_000))
+  const [first, ...rest] = transfer(goesOn, 2)
+  assert.match(first ?? '', /^1 /)
+  assert.equal(rest, [`0 ${whole}`, 'image'])
+  // The first half was right, and then it is not: what lies there counts, not what was hashed before.
+  const anew = [
+    'if [ -s "$image" ]; then printf %300000s "" | tr " " b >"$image"',
+    'else printf %150000s "" | tr " " a >>"$image"; fi; sleep',
+  ].join('; ')
+  assert.equal(transfer(anew, 2).slice(1), [`0 ${sha256(letters('b', 300_000))}`, 'image'])
 })
 
 test('a long message is sent in parts, without unprintable characters', () => {

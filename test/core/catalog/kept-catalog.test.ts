@@ -68,6 +68,9 @@ test('takes whatever a service answers, and gives back null for what is none', (
   for (const text of ['', '{}', '[]', 'null', '{"entries":3}', 'x']) {
     assert.is(renderKeptCatalog({ ...kept([]), text }), null)
   }
+  // It is read by nobody (json-reader.ts), so it is not kept either.
+  const poisoned = '{"entries":[{"__proto__":{}}]}'
+  assert.is(renderKeptCatalog({ ...kept([]), text: poisoned }), null)
   for (const text of ['', 'x', 'cache = 3', 'version = 1', '{"base":"http://h"}']) {
     assert.is(parseKeptCatalog(text), null)
   }
@@ -75,6 +78,7 @@ test('takes whatever a service answers, and gives back null for what is none', (
   fc.assert(
     fc.property(anyEntries, (entries) => {
       const text = JSON.stringify({ entries })
+      fc.pre(!/__proto__|constructor/.test(text))
       const rendered = renderKeptCatalog({ ...kept([]), text })
       const back = parseKeptCatalog(rendered ?? '')
       assert.ok(back)

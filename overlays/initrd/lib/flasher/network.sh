@@ -148,15 +148,24 @@ read_head() {
   return 1
 }
 
-# A transfer that broke off is resumed.
+# A transfer that broke off is resumed; one that begins is hashed while it comes. What was written before
+# is hashed at the end: a server that cannot resume makes wget write it anew.
 transfer() {
   have=$(size_of "$image")
+  got=
   if [ "$have" -lt "$size" ]; then
+    [ "$have" -gt 0 ] || hash_as_it_comes
     (while sleep 5; do say "fetched $(mib "$(size_of "$image")") of $(mib "$size") MiB"; done) &
     teller=$!
     wget -q -c -T 20 -O "$image" "$url" 2>/dev/null
     kill $teller
     wait $teller 2>/dev/null
+    if [ "$have" = 0 ]; then
+      rm "$folder/fetching"
+      wait $hasher
+      got=$(cat "$folder/digest")
+      rm "$folder/digest"
+    fi
     have=$(size_of "$image")
   fi
   if [ "$have" -lt "$size" ]; then
@@ -164,8 +173,16 @@ transfer() {
     say "${trouble#"$url: "}"
     return 1
   fi
-  got=$(sha256sum <"$image")
+  [ -n "$got" ] || got=$(sha256sum <"$image")
   got=${got%% *}
+}
+
+# Reads what is written until wget has ended, on another processor where there is one.
+hash_as_it_comes() {
+  : >"$image"
+  : >"$folder/fetching"
+  { while [ -e "$folder/fetching" ]; do cat; usleep 100000; done; cat; } <"$image" | sha256sum >"$folder/digest" &
+  hasher=$!
 }
 
 check_memory() {
