@@ -113,7 +113,8 @@ async function bulk<M extends MachineBase>(
     )
   }
   checkAction(site, event, action, parameters, asksFor(macs))
-  const request = { action, parameters, isDryRun: dry_run }
+  const together = site.line.actions[action]?.together?.()
+  const request = { action, parameters, isDryRun: dry_run, together }
   const results: BulkAnswer['results'] = []
   for (const [at, mac] of (await pick(site, asked)).entries()) {
     const acted = await site.fleet.act(mac, request, site.by(event))

@@ -6,6 +6,7 @@ import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
 import { compareFields, type Changes } from '../../core/state/event-changes.ts'
+import type { Together } from './line.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
@@ -48,17 +49,19 @@ export interface Fleet<M extends MachineBase> {
     decide: (before: M | null) => T | null,
   ): Eventual<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
-  act(mac: Mac, request: ActionRequest, by: By): Promise<Acted<M>>
+  act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
   /** A machine reported the end of a flash. */
   announceOutcome(mac: Mac, outcome: Outcome): void
   /** Resolves with the next end that a machine reports, or null when `signal` is aborted. */
   awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
 }
 
-interface ActionRequest {
+interface ActionRequest<M> {
   readonly action: string
   readonly parameters: unknown
   readonly isDryRun?: boolean
+  /** Of several machines in one request. */
+  readonly together?: Together<M> | undefined
 }
 
 interface FleetDependencies<M extends MachineBase> extends Pick<
@@ -83,7 +86,7 @@ export function createFleet<M extends MachineBase>(given: FleetDependencies<M>):
         const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
         return parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
       }),
-    async act(mac, { action, parameters, isDryRun = false }, by) {
+    async act(mac, { action, parameters, isDryRun = false, together }, by) {
       if (action === 'delete') {
         const isThere = isDryRun ? site.machines.peek(mac) !== null : await remove(mac, by)
         return isThere ? { result: 'done', machine: null } : { result: 'missing' }
@@ -94,8 +97,9 @@ export function createFleet<M extends MachineBase>(given: FleetDependencies<M>):
       const made = await update(mac, by, (machine) => {
         if (machine === null) return null
         const decided = rule.apply(machine, parameters, signed(site, by))
-        reason = decided.ok ? null : decided.refusal
-        return decided.ok && !isDryRun ? decided.value : { machine, notes: [] }
+        reason = decided.ok ? (together?.(decided.value.machine) ?? null) : decided.refusal
+        const isDone = decided.ok && reason === null && !isDryRun
+        return isDone ? decided.value : { machine, notes: [] }
       })
       if (made === null) return { result: 'missing' }
       return reason === null

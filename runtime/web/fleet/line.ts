@@ -24,7 +24,15 @@ export interface Action<M> {
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /** Refused with the reason, in words. `delete` is answered by the server itself. */
   apply(machine: M, parameters: unknown, by: Armer): Result<Transition<M>, string>
+  /**
+   * Judges the machines of one request as the action leaves them, one after the other: why one cannot
+   * go along with those before it. Absent: any can.
+   */
+  together?(): Together<M>
 }
+
+/** Null: it can. */
+export type Together<M> = (after: M) => string | null
 
 interface MachineDescription {
   /** For metrics: the intent, from a short closed list. */

@@ -18,6 +18,7 @@ import {
   orderCapture,
   refreshInventory,
 } from './operator-edits.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
@@ -31,6 +32,8 @@ export interface MachineAction {
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /** Refused in words. The parameters were checked. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
+  /** Why a machine cannot go along with those of the same request before it; absent: any can. */
+  together?(): (after: Machine) => string | null
 }
 
 const asked = MachineUpsertSchema.shape
@@ -137,6 +140,15 @@ export const ACTIONS = {
       const name = nameCapture(machine, fields.name)
       return name.ok ? orderCapture(machine, { ...fields, name: name.value }, now) : name
     },
+    together() {
+      const owners = new Map<string, Mac>()
+      return ({ mac, capture }) => {
+        if (capture === null) return null
+        const owner = owners.get(capture.name) ?? mac
+        owners.set(capture.name, owner)
+        return owner === mac ? null : SAME_NAME_AS_ANOTHER
+      }
+    },
   }),
   'cancel-capture': action({
     past: 'is not captured any more',
@@ -148,7 +160,12 @@ export const ACTIONS = {
 
 const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
 
-interface ActionRow<Schema extends z.ZodType> extends Pick<MachineAction, 'past' | 'scope'> {
+const SAME_NAME_AS_ANOTHER = 'Another selected machine would give its image the same name.'
+
+interface ActionRow<Schema extends z.ZodType> extends Pick<
+  MachineAction,
+  'past' | 'scope' | 'together'
+> {
   readonly schema: Schema
   /** Null: they do for several machines, too. */
   checkMany?(parameters: z.output<Schema>): FieldError | null

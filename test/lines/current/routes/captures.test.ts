@@ -251,4 +251,26 @@ test('machines that are captured together get images of their own', async () => 
   assert.is(capture?.name, `machine-${MAC.replaceAll(':', '-')}.img.zst`)
 })
 
+test('of two machines with one name the second is refused, in a dry run too', async () => {
+  await using site = await open()
+  const macs = [MAC, '52:54:00:99:99:99']
+  for (const mac of macs) {
+    await site.ask(`/machines/${mac}`, asJson({ boot_mode: 'ipxe-exit', name: 'web' }, 'PUT'))
+  }
+  const parameters = { name: '{name}.img.zst', disk_serial: 'S1' }
+  for (const dry_run of [true, false]) {
+    const bulk = { macs, action: 'capture', parameters, dry_run }
+    const answer = await (await site.ask('/machines/bulk', asJson(bulk))).json()
+    assert.equal(
+      answer.results.map(({ result, reason }: Record<string, unknown>) => [result, reason]),
+      [
+        ['done', null],
+        ['refused', 'Another selected machine would give its image the same name.'],
+      ],
+    )
+  }
+  const second = await (await site.ask(`/machines/${macs[1]}`)).json()
+  assert.equal([(await site.machine()).capture?.name, second.capture], ['web.img.zst', null])
+})
+
 test.run()

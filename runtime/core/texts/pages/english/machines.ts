@@ -212,7 +212,6 @@ export const MACHINES = {
     unlistedDisk: 'a disk that is not listed yet',
     /** `{disk}`: a serial number. */
     captured: '{disk} as {name}',
-    sameName: 'Another selected machine would give its image the same name.',
     groups: {
       erased: 'Disks that will be erased',
       machines: 'Machines',

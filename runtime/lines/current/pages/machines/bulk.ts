@@ -52,7 +52,7 @@ async function handle(
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
   const judged = machines.map((machine) => judge(context, event, machine, action, parameters))
-  const verdicts = action === 'capture' ? refuseSameNames(judged) : judged
+  const verdicts = judgeTogether(context, action, judged)
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
   const done = await execute(context, event, { action, parameters, verdicts })
@@ -121,15 +121,16 @@ function findError(
   throw refuse(422, renderFieldErrors(errors))
 }
 
-/** Only one of the images could be accepted. */
-function refuseSameNames(verdicts: readonly Verdict[]): readonly Verdict[] {
-  const names = new Set<string>()
+function judgeTogether(
+  { site }: PageContext,
+  action: BulkAction,
+  verdicts: readonly Verdict[],
+): readonly Verdict[] {
+  const together = site.line.actions[action]?.together?.()
   return verdicts.map((verdict) => {
-    const name = verdict.after?.machine.capture?.name
-    if (verdict.refusal !== null || name === undefined) return verdict
-    if (names.has(name)) return { ...verdict, refusal: t.sameName, after: null }
-    names.add(name)
-    return verdict
+    if (verdict.refusal !== null || verdict.after === null) return verdict
+    const refusal = together?.(verdict.after.machine) ?? null
+    return refusal === null ? verdict : { ...verdict, refusal, after: null }
   })
 }
 
