@@ -4,6 +4,7 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import type { By } from '../http/caller.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
@@ -113,17 +114,33 @@ async function bulk<M extends MachineBase>(
     )
   }
   checkAction(site, event, action, parameters, asksFor(macs))
-  const together = site.line.actions[action]?.together?.()
-  const request = { action, parameters, isDryRun: dry_run, together }
+  const request = { action, parameters, isDryRun: dry_run }
+  const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
+  const done = results.filter(({ result }) => result === 'done').length
+  return { dry_run, done, refused: results.length - done, results }
+}
+
+interface BulkRequest {
+  readonly action: string
+  readonly parameters: unknown
+  readonly isDryRun: boolean
+}
+
+async function actOnEach<M extends MachineBase>(
+  { line, fleet }: Site<M>,
+  macs: readonly Mac[],
+  request: BulkRequest,
+  by: By,
+): Promise<BulkAnswer['results']> {
+  const together = line.actions[request.action]?.together?.()
   const results: BulkAnswer['results'] = []
-  for (const [at, mac] of (await pick(site, asked)).entries()) {
-    const acted = await site.fleet.act(mac, request, site.by(event))
+  for (const [at, mac] of macs.entries()) {
+    const acted = await fleet.act(mac, { ...request, together }, by)
     const reason = acted.result === 'refused' ? acted.reason : null
     results.push({ mac, result: acted.result, reason })
     if (at % BATCH === BATCH - 1) await nextTurn()
   }
-  const done = results.filter(({ result }) => result === 'done').length
-  return { dry_run, done, refused: results.length - done, results }
+  return results
 }
 
 async function pick<M extends MachineBase>(
