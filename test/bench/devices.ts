@@ -67,7 +67,8 @@ async function makeDevice(kind: DeviceKind, folder: string, bytes: number): Prom
     made.defer(async () => void (await $$`umount ${at}`))
   }
   const backing = join(at, 'disk')
-  await $$`truncate -s ${bytes} ${backing}`
+  // Fully allocated, as a disk is: holes in a sparse file are zeroed in another way.
+  await $$`fallocate -l ${bytes} ${backing}`
   const directIo = kind === 'memory' ? 'off' : 'on'
   const node = (await $$`losetup --find --show --direct-io=${directIo} ${backing}`).stdout.trim()
   made.defer(async () => void (await $$`losetup -d ${node}`))

@@ -1,4 +1,4 @@
-/** The file behind a loop device has of its file system after a flash what it had before. */
+/** The backing file of a loop device stays allocated, or sparse, through a flash. */
 import { mkdtempDisposable, open, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { createLoop } from '../support/disk/loop.ts'
 import { createMemorySource } from '../support/disk/memory-source.ts'
 import { assertSame, flash, readDisk } from '../support/disk/writer.ts'
 
-const test = suite('the file behind a loop device')
+const test = suite('the backing file of a loop device')
 const run = $({ quiet: true, verbose: false })
 const MIB = 1 << 20
 const SIZE = 48 * MIB
@@ -44,7 +44,7 @@ async function flashOnto(make: (path: string) => Promise<unknown>) {
   })
 }
 
-test('one with all of its blocks keeps them', async () => {
+test('a fully allocated one stays so', async () => {
   const { allocated, methods } = await flashOnto(async (path) => {
     await using file = await open(path, 'wx')
     await file.writeFile(makeNoise(SIZE))
@@ -53,7 +53,7 @@ test('one with all of its blocks keeps them', async () => {
   assert.ok(allocated >= SIZE, `${allocated} bytes`)
 })
 
-test('a sparse one is sparse where the image is', async () => {
+test('a sparse one is sparse where the image holds zeros', async () => {
   const { allocated, methods } = await flashOnto(async (path) => {
     await using file = await open(path, 'wx')
     await file.truncate(SIZE)

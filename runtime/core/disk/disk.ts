@@ -36,13 +36,14 @@ export type DiskUse =
   | { readonly kind: 'holds-image'; readonly device: string }
 
 /**
- * The file behind a loop device: `whole` has all of its blocks, in a file system that can zero them
- * where they are; `sparse` stands for any other. Null in its place: not a loop device.
+ * The backing file of a loop device: `allocated` as a whole, in a file system that can zero it in
+ * place; `sparse` stands for any other.
  */
-export type LoopBacking = 'whole' | 'sparse'
+export type LoopBacking = 'allocated' | 'sparse'
 
 /** What the kernel says of the ways to zero a device. */
 export interface ZeroFacts {
+  /** Null: not a loop device. */
   readonly loop: LoopBacking | null
   /** queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0 where unsupported. */
   readonly writeZeroesMaxBytes: number

@@ -4,9 +4,9 @@ import type { ZeroFacts } from '../disk/disk.ts'
 /**
  * `zero-out`: the kernel's write-zeroes without fallback (fallocate --punch-hole), which ends in an
  * error where the device cannot do it. `discard` and `zero-range`: loop devices alone. A discard
- * punches a hole into the file behind it, so that a sparse file stays sparse (of real disks it
- * promises nothing); zero-range marks the file's blocks as zeros, so that a whole file stays whole,
- * which also takes a fraction of the time. `write`: plain zeros.
+ * punches a hole into the backing file, so that a sparse file stays sparse (of real disks it promises
+ * nothing); zero-range zeroes it in place, so that an allocated file stays allocated, which also takes
+ * a fraction of the time. `write`: plain zeros.
  */
 export const ZERO_METHODS = ['zero-out', 'zero-range', 'discard', 'write'] as const
 export type ZeroMethod = (typeof ZERO_METHODS)[number]
@@ -16,7 +16,7 @@ export function decideZeroMethod({
   discardMaxBytes,
   writeZeroesMaxBytes,
 }: ZeroFacts): ZeroMethod {
-  if (loop === 'whole' && writeZeroesMaxBytes > 0) return 'zero-range'
+  if (loop === 'allocated' && writeZeroesMaxBytes > 0) return 'zero-range'
   if (loop !== null && discardMaxBytes > 0) return 'discard'
   return writeZeroesMaxBytes > 0 ? 'zero-out' : 'write'
 }

@@ -1,9 +1,9 @@
-/** Reads block devices from /sys: how they are stacked, their sizes, their queues. */
+/** Reads block devices from /sys: how they are stacked, their sizes, their queues, what backs a loop device. */
 import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from '../../core/disk/block-graph.ts'
-import { Fault } from '../../core/foundation/fault.ts'
 import type { LoopBacking } from '../../core/disk/disk.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 import type { Members } from '../../core/disk/mount-map.ts'
 
 /** What /sys knows of one device; sizes in bytes. */
@@ -63,7 +63,7 @@ export async function readSysFacts(
   }
 }
 
-/** Types of file systems (statfs) that zero a file's blocks in place: ext4, XFS, btrfs (fallocate(2)). */
+/** Types of file systems (statfs) that can zero a file in place: ext4, XFS, btrfs (fallocate(2)). */
 const ZEROES_IN_PLACE: readonly number[] = [0xef53, 0x58465342, 0x9123683e]
 /** stat counts blocks of this size. */
 const STAT_BLOCK = 512
@@ -77,7 +77,7 @@ async function readLoopBacking(disk: string): Promise<LoopBacking | null> {
     statfs(path).catch(() => null),
   ])
   if (file === null || system === null || !ZEROES_IN_PLACE.includes(system.type)) return 'sparse'
-  return file.isFile() && file.blocks * STAT_BLOCK >= file.size ? 'whole' : 'sparse'
+  return file.isFile() && file.blocks * STAT_BLOCK >= file.size ? 'allocated' : 'sparse'
 }
 
 /** The mounted btrfs file systems and all devices of each. */

@@ -78,8 +78,11 @@ test('takes whatever a service answers, and gives back null for what is none', (
   fc.assert(
     fc.property(anyEntries, (entries) => {
       const text = JSON.stringify({ entries })
-      fc.pre(!/__proto__|constructor/.test(text))
       const rendered = renderKeptCatalog({ ...kept([]), text })
+      if (!parseCatalogDocument(text, 'http://cache:8081').ok) {
+        assert.match(text, /__proto__|constructor/)
+        return assert.is(rendered, null)
+      }
       const back = parseKeptCatalog(rendered ?? '')
       assert.ok(back)
       assert.equal(list(back?.text ?? '').entries, list(text).entries)

@@ -4,14 +4,14 @@ import { decideByCommand, decideZeroMethod } from '../../../runtime/core/flash/z
 
 const test = suite('decideZeroMethod')
 
-/** What is behind a loop device, write_zeroes_max_bytes, discard_max_bytes. */
+/** The backing file of a loop device, write_zeroes_max_bytes, discard_max_bytes. */
 const rows = [
   ['a loop whose file is sparse', 'sparse', 4096, 4096, 'discard'],
-  ['a loop whose file has all its blocks', 'whole', 4096, 4096, 'zero-range'],
-  ['one of those that can only discard', 'whole', 0, 4096, 'discard'],
+  ['a loop whose file is fully allocated', 'allocated', 4096, 4096, 'zero-range'],
+  ['a loop over an allocated file that can only discard', 'allocated', 0, 4096, 'discard'],
   ['a loop that can only discard', 'sparse', 0, 4096, 'discard'],
   ['a loop on a file system without holes', 'sparse', 4096, 0, 'zero-out'],
-  ['a loop that can do nothing', 'whole', 0, 0, 'write'],
+  ['a loop that can do nothing', 'allocated', 0, 0, 'write'],
   ['an NVMe disk with write-zeroes', null, 131072, 4096, 'zero-out'],
   ['a disk whose discard promises nothing', null, 0, 4096, 'write'],
   ['a plain disk', null, 0, 0, 'write'],
