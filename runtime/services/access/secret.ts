@@ -21,14 +21,13 @@ interface SecretOptions {
   readonly configured: string
 }
 
-/** How long a replaced file may go unnoticed. */
-const LOOK_AGAIN_MS = 1000
 /** Anything shorter is no key, but a slip. */
 const FEWEST_CHARACTERS = 16
 
 /**
  * Makes the key file (mode 0600) where there is none. A file that is replaced or deleted later, as
- * `flasher-web password` does, counts within a second: what the old key signed is void then.
+ * `flasher-web password` does, counts at once: what the old key signed is void then. The look at the
+ * file that this takes costs microseconds.
  */
 export async function createSecret({ path, configured }: SecretOptions): Promise<Secret> {
   if (configured !== '') return createSigner(() => checkKey(configured, 'server.session_secret'))
@@ -64,10 +63,8 @@ async function makeKey(path: string): Promise<void> {
 
 function watchKey(path: string): () => string {
   let key = readKey(path)
-  let [seen, lookedAt] = [identify(path), Date.now()]
+  let seen = identify(path)
   return () => {
-    if (Math.abs(Date.now() - lookedAt) < LOOK_AGAIN_MS) return key
-    lookedAt = Date.now()
     const now = identify(path)
     if (now === seen) return key
     seen = now

@@ -79,13 +79,13 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
       takeUp()
       return ends.has(id)
     },
-    /** Whether all sessions that were issued at that second, in seconds of the epoch, were ended. */
-    hasAll(issuedAt: number): boolean {
+    /** Seconds of the epoch: every session that was issued up to then has ended. -Infinity: none has. */
+    endedUpTo(): number {
       takeUp()
-      return issuedAt <= last
+      return last
     },
     add,
-    /** All that were issued up to that second, and not yet later. */
+    /** All that were issued up to that second, in seconds of the epoch. */
     addAll(issuedUpTo: number, until: Date): Promise<void> {
       last = Math.max(last, issuedUpTo)
       return add(`${ALL}${issuedUpTo}`, until)

@@ -40,11 +40,13 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     const next = nextOf(form.get('next'))
     const given = form.get('password') ?? ''
     if (given === '') return show({ error: t.missing, next }, 401)
+    // Made before the check: a password that is changed meanwhile ends it with all others.
+    const cookie = sessions.issue(isSecure)
     const checked = await site.check(given, ip)
     if (checked.kind === 'wait') return slow(checked.seconds, next)
     if (checked.kind === 'right') {
       await note(event, 'auth.login.succeeded', 'An operator logged in')
-      return seeOther(next, { 'set-cookie': sessions.issue(isSecure) })
+      return seeOther(next, { 'set-cookie': cookie })
     }
     if (checked.isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
     return show({ error: t.wrong, next }, 401)

@@ -23,7 +23,7 @@ export function createGuard(parts: {
     const session = sessions.read(event)
     if (session === null) return { kind: 'anonymous' }
     if (session.isStale) {
-      event.res.headers.append('set-cookie', sessions.issue(peer.isSecure, session.id))
+      event.res.headers.append('set-cookie', sessions.renew(peer.isSecure, session.id))
     }
     return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
   }

@@ -34,6 +34,8 @@ export function createSessions(parts: {
 }) {
   const { signedOut } = parts
   const seconds = () => Math.floor(parts.now().getTime() / 1000)
+  /** When a session begins: after all that have ended, some of them perhaps in this very second. */
+  const beginning = () => Math.max(seconds(), signedOut.endedUpTo() + 1)
 
   function read(value: string): Session | null {
     const [body = '', signature = '', ...rest] = value.split('.')
@@ -50,24 +52,29 @@ export function createSessions(parts: {
     }
   }
 
-  const hasEnded = (id: string, issuedAt: number) => signedOut.has(id) || signedOut.hasAll(issuedAt)
+  const hasEnded = (id: string, issuedAt: number) =>
+    signedOut.has(id) || issuedAt <= signedOut.endedUpTo()
 
   /** `name=value`, as a browser sends it. */
-  function renderCookie(id: string, issuedAt = seconds()): string {
+  function renderCookie(id: string, issuedAt = beginning()): string {
     const claims = JSON.stringify({ bty_authed: true, iat: issuedAt, sid: id })
     const body = Buffer.from(claims).toString('base64url')
     return `${COOKIE}=${body}.${parts.secret.sign(`session:${body}`)}`
   }
 
+  const issue = (isSecure: boolean) => renderSetCookie(renderCookie(makeId()), isSecure)
+
   return {
-    /** A `Set-Cookie` value; `id` when a session goes on. */
-    issue: (isSecure: boolean, id = makeId()) => renderSetCookie(renderCookie(id), isSecure),
+    /** Begins one. A `Set-Cookie` value. */
+    issue,
+    /** One that was read goes on. A `Set-Cookie` value. */
+    renew: (isSecure: boolean, id: string) =>
+      renderSetCookie(renderCookie(id, seconds()), isSecure),
     /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
     async endOthers(isSecure: boolean): Promise<string> {
-      const last = seconds()
+      const last = beginning()
       await signedOut.addAll(last, endOf(last))
-      // Of the next second: the one that is passing has ended.
-      return renderSetCookie(renderCookie(makeId(), last + 1), isSecure)
+      return issue(isSecure)
     },
     renderCookie,
     /** Null for anything but a cookie of ours that still holds. */
@@ -79,7 +86,7 @@ export function createSessions(parts: {
       return null
     },
     /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
-    revoke: (id: string) => signedOut.add(id, endOf(seconds())),
+    revoke: (id: string) => signedOut.add(id, endOf(beginning())),
     isRevoked: ({ id, expiresAt }: Pick<Session, 'id' | 'expiresAt'>) =>
       hasEnded(id, expiresAt / 1000 - LIFETIME_SECONDS),
     /** The `Set-Cookie` value that deletes it. */

@@ -134,19 +134,16 @@ test('an empty or short key is refused with a hint', async () => {
   assert.match(await fails(createSecret({ path, configured: 'short' })), 'is shorter than')
 })
 
-test('a key that is replaced or deleted ends what it signed, within a second', async () => {
+test('a key that is replaced or deleted ends what it signed, and signs nothing more', async () => {
   await using folder = await createFolder()
   const path = folder.path('session-secret')
   const secret = await createSecret({ path, configured: '' })
   for (const change of [() => replaceSecret(path), () => unlink(path)]) {
-    const signature = secret.sign('a')
+    const before = secret.sign('a')
     await change()
-    const until = Date.now() + 20_000
-    while (secret.verify('a', signature) && Date.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    assert.is(secret.verify('a', signature), false)
-    assert.is(secret.verify('a', secret.sign('a')), true)
+    const after = secret.sign('a')
+    assert.is(secret.verify('a', before), false)
+    assert.is(secret.verify('a', after), true)
   }
 })
 
