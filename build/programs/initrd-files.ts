@@ -99,28 +99,22 @@ async function gatherOverlay(folder: string): Promise<readonly Entry[]> {
 }
 
 if (import.meta.main) {
-  const text = { type: 'string' } as const
+  const text = { type: 'string', default: '' } as const
   const { values } = parseArgs({
     options: { tree: text, overlay: text, variant: text, arch: text, epoch: text, out: text },
   })
-  const required = (name: keyof typeof values): string => {
-    const value = values[name]
-    if (value === undefined) throw new Error(`--${name} is missing`)
-    return value
-  }
-  const oneOf = <T extends string>(allowed: readonly T[], name: keyof typeof values): T => {
-    const found = allowed.find((each) => each === required(name))
-    if (found === undefined) throw new Error(`--${name} must be one of ${allowed.join(' ')}`)
-    return found
-  }
   console.log(
     await makeArchive({
-      tree: required('tree'),
-      overlay: required('overlay'),
-      variant: oneOf(VARIANTS, 'variant'),
-      arch: oneOf(ARCHS, 'arch'),
-      epoch: Number(required('epoch')),
-      out: required('out'),
+      ...values,
+      variant: oneOf('variant', VARIANTS, values.variant),
+      arch: oneOf('arch', ARCHS, values.arch),
+      epoch: Number(values.epoch),
     }),
   )
+}
+
+function oneOf<T extends string>(name: string, allowed: readonly T[], given: string): T {
+  const found = allowed.find((each) => each === given)
+  if (found === undefined) throw new Error(`--${name} must be one of ${allowed.join(' ')}`)
+  return found
 }

@@ -46,24 +46,9 @@ async function digestOf(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const text = { type: 'string' } as const
+  const text = { type: 'string', default: '' } as const
   const { values } = parseArgs({
     options: { files: text, version: text, epoch: text, squashfs: text, name: text, out: text },
   })
-  const required = (name: keyof typeof values): string => {
-    const value = values[name]
-    if (value === undefined) throw new Error(`--${name} is missing`)
-    return value
-  }
-  const squashfs = required('squashfs')
-  console.log(
-    await makeInitrd({
-      files: required('files'),
-      version: required('version'),
-      epoch: Number(required('epoch')),
-      squashfs,
-      name: values.name ?? basename(squashfs),
-      out: required('out'),
-    }),
-  )
+  console.log(await makeInitrd({ ...values, epoch: Number(values.epoch) }))
 }

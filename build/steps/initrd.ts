@@ -1,4 +1,4 @@
-/** Initrds of our own: what hardly ever changes, compressed once, behind the one root that each accepts. */
+/** Initrds of our own: an archive that names the only root, and one of drivers and scripts. */
 import type { Arch } from '../../appliance/appliance.ts'
 import type { Variant } from '../initrd/choices.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
@@ -34,14 +34,14 @@ const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }
 
 const ARCHIVE = 'files.cpio'
 const filesOf = (name: string) => `${name}-files`
-const packedOf = (name: string) => `${name}-packed`
+const compressedOf = (name: string) => `${filesOf(name)}-zst`
 
 /**
  * Drivers, programs and scripts as an archive, and the same compressed, which is made anew only where
  * the archive has other bytes: a change in our programs makes another root, but not another archive.
  */
 export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions): readonly Step[] {
-  const [files, packed] = [filesOf(name), packedOf(name)]
+  const [files, compressed] = [filesOf(name), compressedOf(name)]
   const values = {
     tree,
     overlay: OVERLAY,
@@ -58,8 +58,8 @@ export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions
       makes: [ARCHIVE],
     }),
     zstdStep({
-      name: packed,
-      says: 'drivers and scripts, packed',
+      name: compressed,
+      says: 'drivers and scripts, compressed',
       from: `@${files}/${ARCHIVE}`,
       makes: `${ARCHIVE}.zst`,
       level: LEVELS[facts.level],
@@ -69,7 +69,7 @@ export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions
 
 export function initrdStep(options: InitrdStepOptions): Step {
   const { name, kind, sharesFilesOf = name, squashfs, squashfsName, facts } = options
-  const files = `@${packedOf(sharesFilesOf)}/${ARCHIVE}.zst`
+  const files = `@${compressedOf(sharesFilesOf)}/${ARCHIVE}.zst`
   const values = {
     files,
     version: facts.version,

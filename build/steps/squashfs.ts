@@ -9,14 +9,14 @@ interface SquashfsOptions {
 }
 
 /**
- * Levels of zstd: 14 makes files 1 % larger than 16, in two thirds of the time. 9 would take a tenth, but
+ * Levels of zstd: 14 makes files 2 % larger than 16, in two thirds of the time. 9 would take a tenth, but
  * the root would be 9 % larger, and no longer start with the least memory that is promised.
  */
 const EFFORT: Readonly<Record<Level, string>> = { dev: '14', release: '16' }
 
 /**
  * The kernel unpacks whole blocks, and a start touches little of each. With 1 MiB the file is 7 %
- * smaller, but a machine without a fast processor reaches the prompt a sixth later.
+ * smaller, but in emulation, where the processor is slow, the prompt is a sixth later.
  */
 const BLOCK = '256K'
 

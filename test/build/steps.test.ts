@@ -17,7 +17,7 @@ test('an initrd depends on drivers and scripts, and on the one root that it take
   })
   assert.is(step.argv.slice(0, 2).join(' '), 'node build/programs/initrd.ts')
   assert.match(step.argv.join(' '), '--squashfs @squashfs/root.squashfs --name a.squashfs')
-  for (const input of ['@initrd-netboot-packed/files.cpio.zst', '@squashfs/root.squashfs']) {
+  for (const input of ['@initrd-netboot-files-zst/files.cpio.zst', '@squashfs/root.squashfs']) {
     assert.ok(step.inputs.includes(input), input)
   }
   assert.equal(step.makes, ['initrd'])
@@ -25,15 +25,15 @@ test('an initrd depends on drivers and scripts, and on the one root that it take
 
 test('its drivers and scripts are compressed again only where they have changed', () => {
   const options = { ...INITRD, arch: 'x86_64', tree: '@tree/live' } as const
-  const [files, packed] = initrdFilesSteps(options)
+  const [files, compressed] = initrdFilesSteps(options)
   for (const input of ['overlays/initrd', '@tree/live']) {
     assert.ok(files?.inputs.includes(input), input)
   }
-  assert.equal(packed?.inputs, ['@initrd-netboot-files/files.cpio'])
-  assert.match(packed?.argv.join(' ') ?? '', ' -19 @initrd-netboot-files/files.cpio ')
+  assert.equal(compressed?.inputs, ['@initrd-netboot-files/files.cpio'])
+  assert.match(compressed?.argv.join(' ') ?? '', ' -19 @initrd-netboot-files/files.cpio ')
   // Neither a commit nor a version changes a byte of them.
   const later = { version: '1.2.4', epoch: facts.epoch + 1, level: 'release' } as const
-  assert.equal(initrdFilesSteps({ ...options, facts: later }), [files, packed])
+  assert.equal(initrdFilesSteps({ ...options, facts: later }), [files, compressed])
 })
 
 const IPXE = { name: 'ipxe', arch: 'arm64', binary: '@ipxe-packages/root/x.efi', facts } as const

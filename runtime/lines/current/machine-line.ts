@@ -227,7 +227,7 @@ const toAction = (
 ): Action<Machine> => ({
   scope: action.scope,
   check: (parameters, machines) => action.check(parameters, machines),
-  ...(action.together === undefined ? {} : { together: action.together }),
+  ...(action.conflicts === undefined ? {} : { conflicts: action.conflicts }),
   apply(machine, parameters, by) {
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied

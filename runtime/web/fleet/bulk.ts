@@ -132,10 +132,10 @@ async function actOnEach<M extends MachineBase>(
   request: BulkRequest,
   by: By,
 ): Promise<BulkAnswer['results']> {
-  const together = line.actions[request.action]?.together?.()
+  const findConflict = line.actions[request.action]?.conflicts?.()
   const results: BulkAnswer['results'] = []
   for (const [at, mac] of macs.entries()) {
-    const acted = await fleet.act(mac, { ...request, together }, by)
+    const acted = await fleet.act(mac, { ...request, findConflict }, by)
     const reason = acted.result === 'refused' ? acted.reason : null
     results.push({ mac, result: acted.result, reason })
     if (at % BATCH === BATCH - 1) await nextTurn()

@@ -6,7 +6,7 @@ import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
 import { compareFields, type Changes } from '../../core/state/event-changes.ts'
-import type { Together } from './line.ts'
+import type { FindConflict } from './line.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
@@ -61,7 +61,7 @@ interface ActionRequest<M> {
   readonly parameters: unknown
   readonly isDryRun?: boolean
   /** Of several machines in one request. */
-  readonly together?: Together<M> | undefined
+  readonly findConflict?: FindConflict<M> | undefined
 }
 
 interface FleetDependencies<M extends MachineBase> extends Pick<
@@ -86,7 +86,7 @@ export function createFleet<M extends MachineBase>(given: FleetDependencies<M>):
         const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
         return parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
       }),
-    async act(mac, { action, parameters, isDryRun = false, together }, by) {
+    async act(mac, { action, parameters, isDryRun = false, findConflict }, by) {
       if (action === 'delete') {
         const isThere = isDryRun ? site.machines.peek(mac) !== null : await remove(mac, by)
         return isThere ? { result: 'done', machine: null } : { result: 'missing' }
@@ -97,7 +97,7 @@ export function createFleet<M extends MachineBase>(given: FleetDependencies<M>):
       const made = await update(mac, by, (machine) => {
         if (machine === null) return null
         const decided = rule.apply(machine, parameters, signed(site, by))
-        reason = decided.ok ? (together?.(decided.value.machine) ?? null) : decided.refusal
+        reason = decided.ok ? (findConflict?.(decided.value.machine) ?? null) : decided.refusal
         const isDone = decided.ok && reason === null && !isDryRun
         return isDone ? decided.value : { machine, notes: [] }
       })

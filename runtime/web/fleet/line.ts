@@ -28,11 +28,11 @@ export interface Action<M> {
    * Judges the machines of one request as the action leaves them, one after the other: why one cannot
    * go along with those before it. Absent: any can.
    */
-  together?(): Together<M>
+  conflicts?(): FindConflict<M>
 }
 
 /** Null: it can. */
-export type Together<M> = (after: M) => string | null
+export type FindConflict<M> = (after: M) => string | null
 
 interface MachineDescription {
   /** For metrics: the intent, from a short closed list. */

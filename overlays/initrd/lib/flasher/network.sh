@@ -148,13 +148,13 @@ read_head() {
   return 1
 }
 
-# A transfer that broke off is resumed; one that begins is hashed while it comes. What was written before
-# is hashed at the end: a server that cannot resume makes wget write it anew.
+# A transfer that broke off is resumed. A new one is hashed while it is fetched; a resumed one at the end,
+# because wget starts over if the server cannot resume.
 transfer() {
   have=$(size_of "$image")
   got=
   if [ "$have" -lt "$size" ]; then
-    [ "$have" -gt 0 ] || hash_as_it_comes
+    [ "$have" -gt 0 ] || hash_while_fetching
     (while sleep 5; do say "fetched $(mib "$(size_of "$image")") of $(mib "$size") MiB"; done) &
     teller=$!
     wget -q -c -T 20 -O "$image" "$url" 2>/dev/null
@@ -178,7 +178,7 @@ transfer() {
 }
 
 # Reads what is written until wget has ended, on another processor where there is one.
-hash_as_it_comes() {
+hash_while_fetching() {
   : >"$image"
   : >"$folder/fetching"
   { while [ -e "$folder/fetching" ]; do cat; usleep 100000; done; cat; } <"$image" | sha256sum >"$folder/digest" &

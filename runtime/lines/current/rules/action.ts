@@ -9,6 +9,7 @@ import {
   type FieldError,
 } from '../../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import type { Mac } from '../../../core/machine/mac.ts'
 import {
   adjust,
   allowDisk,
@@ -18,7 +19,6 @@ import {
   orderCapture,
   refreshInventory,
 } from './operator-edits.ts'
-import type { Mac } from '../../../core/machine/mac.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
@@ -33,7 +33,7 @@ export interface MachineAction {
   /** Refused in words. The parameters were checked. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
   /** Why a machine cannot go along with those of the same request before it; absent: any can. */
-  together?(): (after: Machine) => string | null
+  conflicts?(): (after: Machine) => string | null
 }
 
 const asked = MachineUpsertSchema.shape
@@ -140,7 +140,7 @@ export const ACTIONS = {
       const name = nameCapture(machine, fields.name)
       return name.ok ? orderCapture(machine, { ...fields, name: name.value }, now) : name
     },
-    together() {
+    conflicts() {
       const owners = new Map<string, Mac>()
       return ({ mac, capture }) => {
         if (capture === null) return null
@@ -164,7 +164,7 @@ const SAME_NAME_AS_ANOTHER = 'Another selected machine would give its image the 
 
 interface ActionRow<Schema extends z.ZodType> extends Pick<
   MachineAction,
-  'past' | 'scope' | 'together'
+  'past' | 'scope' | 'conflicts'
 > {
   readonly schema: Schema
   /** Null: they do for several machines, too. */

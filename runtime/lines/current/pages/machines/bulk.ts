@@ -52,7 +52,7 @@ async function handle(
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
   const judged = machines.map((machine) => judge(context, event, machine, action, parameters))
-  const verdicts = judgeTogether(context, action, judged)
+  const verdicts = judgeConflicts(context, action, judged)
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
   const done = await execute(context, event, { action, parameters, verdicts })
@@ -121,15 +121,15 @@ function findError(
   throw refuse(422, renderFieldErrors(errors))
 }
 
-function judgeTogether(
+function judgeConflicts(
   { site }: PageContext,
   action: BulkAction,
   verdicts: readonly Verdict[],
 ): readonly Verdict[] {
-  const together = site.line.actions[action]?.together?.()
+  const findConflict = site.line.actions[action]?.conflicts?.()
   return verdicts.map((verdict) => {
     if (verdict.refusal !== null || verdict.after === null) return verdict
-    const refusal = together?.(verdict.after.machine) ?? null
+    const refusal = findConflict?.(verdict.after.machine) ?? null
     return refusal === null ? verdict : { ...verdict, refusal, after: null }
   })
 }
