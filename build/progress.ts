@@ -77,14 +77,28 @@ export function renderBytes(bytes: number): string {
   return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`
 }
 
-// Two columns for a mark before them: 80 in all.
+/** How wide a build's steps and their texts are, with the space behind them. */
+export interface Columns {
+  readonly name: number
+  readonly text: number
+}
+
+// At least so wide, with two columns for a mark before them: 79 in all.
 const NAME_COLUMNS = 15
 const TEXT_COLUMNS = 41
 const TIME_COLUMNS = 11
 const SIZE_COLUMNS = 10
 
-const renderStepHead = (step: string, text: string): string =>
-  `${step.padEnd(NAME_COLUMNS - 1)} ${text}`
+/** Wide enough for every step of a build. */
+export const chooseColumns = (
+  steps: readonly { readonly name: string; readonly says: string }[],
+): Columns => ({
+  name: Math.max(NAME_COLUMNS, ...steps.map(({ name }) => name.length + 1)),
+  text: Math.max(TEXT_COLUMNS, ...steps.map(({ says }) => says.length + 1)),
+})
+
+const renderStepHead = (step: string, text: string, columns: Columns): string =>
+  `${step.padEnd(columns.name)}${text}`
 
 /** How far a build is, while one of its steps is running. */
 interface Position {
@@ -98,36 +112,42 @@ interface Position {
 }
 
 /** The line of a running step, for a terminal: times stand below those of other steps. */
-export function renderRunning(step: string, text: string, { spent, left, at, of }: Position) {
+export function renderRunning(
+  { step, says }: { readonly step: string; readonly says: string },
+  { spent, left, at, of }: Position,
+  columns: Columns,
+) {
   const times = [
     renderClock(spent).padStart(TIME_COLUMNS - 1),
     `${renderClock(left)} left`.padStart(SIZE_COLUMNS),
   ]
-  const head = renderStepHead(step, text).padEnd(NAME_COLUMNS + TEXT_COLUMNS)
+  const head = renderStepHead(step, says, columns).padEnd(columns.name + columns.text)
   return { head, rest: [times.join(' '), `   ${at}/${of}`] }
 }
 
+type Ended = BuildEvent & { readonly event: 'cached' | 'made' }
+
 /** `took` is a time, or where else the outcome came from. */
-const renderStep = (step: string, text: string, took: string, bytes: number): string =>
+const renderEnded = ({ step, says, bytes }: Ended, took: string, columns: Columns): string =>
   [
-    renderStepHead(step, text).padEnd(NAME_COLUMNS + TEXT_COLUMNS),
+    renderStepHead(step, says, columns).padEnd(columns.name + columns.text),
     took.padStart(TIME_COLUMNS),
     renderBytes(bytes).padStart(SIZE_COLUMNS),
   ].join('')
 
 /** One line for people; a failure has several. */
-export function renderEvent(event: BuildEvent): string {
+export function renderEvent(event: BuildEvent, columns: Columns = chooseColumns([])): string {
   switch (event.event) {
     case 'started':
-      return renderStepHead(event.step, event.says)
+      return renderStepHead(event.step, event.says, columns)
     case 'cached':
-      return renderStep(event.step, event.says, 'cached', event.bytes)
+      return renderEnded(event, 'cached', columns)
     case 'made':
-      return renderStep(event.step, event.says, renderSeconds(event.seconds), event.bytes)
+      return renderEnded(event, renderSeconds(event.seconds), columns)
     case 'failed':
-      if (event.why === INTERRUPTED) return renderStepHead(event.step, event.why)
+      if (event.why === INTERRUPTED) return renderStepHead(event.step, event.why, columns)
       return [
-        renderStepHead(event.step, event.why),
+        renderStepHead(event.step, event.why, columns),
         ...event.tail.map((line) => `  │ ${line}`),
         `  the whole log: ${event.log}`,
       ].join('\n')

@@ -3,6 +3,7 @@ import { relative } from 'node:path'
 import process from 'node:process'
 import type { Released } from './pack/release.ts'
 import {
+  chooseColumns,
   expectSeconds,
   INTERRUPTED,
   renderBytes,
@@ -54,6 +55,8 @@ export const createJsonReport = (): Report => ({
 export function createTextReport({ voice, title, steps, durations }: ReportOptions): Report {
   const { say, line } = voice
   const start = performance.now()
+  const columns = chooseColumns(steps)
+  const render = (event: BuildEvent) => renderEvent(event, columns)
   const waiting = new Set(steps.map(({ name }) => name))
   let cached = 0
   say.log(title)
@@ -71,12 +74,12 @@ export function createTextReport({ voice, title, steps, durations }: ReportOptio
     const of = steps.length
     if (!line.isShown) {
       const left = renderSeconds(expectLeft(event.step, 0))
-      say.start(`${renderEvent(event)}: step ${at} of ${of}, about ${left} left`)
+      say.start(`${render(event)}: step ${at} of ${of}, about ${left} left`)
     }
     line.start(() => {
       const spent = (performance.now() - since) / 1000
       const left = expectLeft(event.step, spent)
-      return renderRunning(event.step, event.says, { spent, left, at, of })
+      return renderRunning(event, { spent, left, at, of }, columns)
     })
   }
 
@@ -88,12 +91,12 @@ export function createTextReport({ voice, title, steps, durations }: ReportOptio
     line.stop()
     waiting.delete(event.step)
     if (event.event === 'failed') {
-      if (event.why === INTERRUPTED) say.warn(renderEvent(event))
-      else say.fail(renderEvent(event))
-    } else if (event.event === 'made') say.success(renderEvent(event))
+      if (event.why === INTERRUPTED) say.warn(render(event))
+      else say.fail(render(event))
+    } else if (event.event === 'made') say.success(render(event))
     else {
       cached += 1
-      say.ready(renderEvent(event))
+      say.ready(render(event))
     }
   }
 

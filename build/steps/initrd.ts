@@ -33,8 +33,10 @@ const SAYS = {
 const LEVELS: Readonly<Record<Level, number>> = { dev: 9, release: 19 }
 
 const ARCHIVE = 'files.cpio'
-const filesOf = (name: string) => `${name}-files`
-const compressedOf = (name: string) => `${filesOf(name)}-zst`
+/** `netboot-files` and `netboot-zst` of `initrd-netboot`. */
+const stemOf = (name: string) => name.replace(/-?initrd-?/, '')
+const filesOf = (name: string) => `${stemOf(name)}-files`
+const compressedOf = (name: string) => `${stemOf(name)}-zst`
 
 /**
  * Drivers, programs and scripts as an archive, and the same compressed, which is made anew only where

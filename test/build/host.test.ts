@@ -1,7 +1,7 @@
 /** What a host lacks, and how long a build will take. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { APPLIANCES } from '../../appliance/all.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '../../appliance/all.ts'
 import { parseStatus, writeList } from '../../build/debian/list.ts'
 import {
   findMachineObstacle,
@@ -18,6 +18,7 @@ import {
   INTERRUPTED,
   parseDurations,
   renderBytes,
+  chooseColumns,
   renderEvent,
   renderSeconds,
 } from '../../build/progress.ts'
@@ -92,20 +93,30 @@ test('a failure shows its last lines and the log', () => {
   )
 })
 
-test('lines of steps stand below each other, in 80 columns', () => {
-  const { steps } = planImages({
-    appliances: APPLIANCES,
-    facts: { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' },
-    ipxeServer: null,
-    ipxeSource: null,
+for (const [what, appliances, width] of [
+  ['what is built by default', APPLIANCES, 77],
+  ['all images', [...APPLIANCES, ...NAMED_APPLIANCES], 96],
+] as const) {
+  test(`steps stand in columns: ${what}`, () => {
+    const { steps } = planImages({
+      appliances,
+      facts: { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' },
+      ipxeServer: null,
+      ipxeSource: null,
+    })
+    const columns = chooseColumns(steps)
+    for (const { name: step, says } of steps) {
+      for (const line of [
+        renderEvent({ event: 'made', step, says, seconds: 3599, bytes: 999_900_000 }, columns),
+        renderEvent({ event: 'cached', step, says, bytes: 1 }, columns),
+      ]) {
+        assert.is(line.length, width)
+        assert.is(line.indexOf(` ${says} `), columns.name - 1, line)
+        assert.match(line, / (59 min 59 s|cached) /)
+      }
+    }
   })
-  const lines = steps.flatMap(({ name: step, says }) => [
-    renderEvent({ event: 'made', step, says, seconds: 3599, bytes: 999_900_000 }),
-    renderEvent({ event: 'cached', step, says, bytes: 1 }),
-  ])
-  assert.equal([...new Set(lines.map(({ length }) => length))], [77])
-  assert.ok(lines.every((line) => / (59 min 59 s|cached) /.test(line)))
-})
+}
 
 const row = (name: string) => ({ type: 'deb', name, version: '1', architecture: 'all', size: 1 })
 

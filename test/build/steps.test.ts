@@ -17,7 +17,7 @@ test('an initrd depends on drivers and scripts, and on the one root that it take
   })
   assert.is(step.argv.slice(0, 2).join(' '), 'node build/programs/initrd.ts')
   assert.match(step.argv.join(' '), '--squashfs @squashfs/root.squashfs --name a.squashfs')
-  for (const input of ['@initrd-netboot-files-zst/files.cpio.zst', '@squashfs/root.squashfs']) {
+  for (const input of ['@netboot-zst/files.cpio.zst', '@squashfs/root.squashfs']) {
     assert.ok(step.inputs.includes(input), input)
   }
   assert.equal(step.makes, ['initrd'])
@@ -29,8 +29,8 @@ test('its drivers and scripts are compressed again only where they have changed'
   for (const input of ['overlays/initrd', '@tree/live']) {
     assert.ok(files?.inputs.includes(input), input)
   }
-  assert.equal(compressed?.inputs, ['@initrd-netboot-files/files.cpio'])
-  assert.match(compressed?.argv.join(' ') ?? '', ' -19 @initrd-netboot-files/files.cpio ')
+  assert.equal(compressed?.inputs, ['@netboot-files/files.cpio'])
+  assert.match(compressed?.argv.join(' ') ?? '', ' -19 @netboot-files/files.cpio ')
   // Neither a commit nor a version changes a byte of them.
   const later = { version: '1.2.4', epoch: facts.epoch + 1, level: 'release' } as const
   assert.equal(initrdFilesSteps({ ...options, facts: later }), [files, compressed])
