@@ -33,8 +33,8 @@ export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' }
 export const VENTOY_FOLDER = 'flasher-images'
 
 export const LIVE_PATHS = {
-  /** Program, Node and packages of the live system; `runtime/` and `appliance/` lie below. */
-  home: '/usr/lib/flasher',
+  /** Our programs and the npm packages that they import; `runtime/` and `appliance/` lie below. */
+  home: '/opt/flasher',
   node: '/usr/lib/flasher/node',
   /** The images partition is mounted here, where the wizard looks. */
   images: '/var/lib/flasher/images',
@@ -43,6 +43,9 @@ export const LIVE_PATHS = {
   /** The wizard's progress by line; new at each boot. */
   status: '/run/flasher.status',
 } as const
+
+/** Node, our programs and their npm packages on servers and in the Debian package. */
+export const SERVICE_HOME = '/usr/lib/flasher'
 
 /** What machines load by TFTP lies here, on servers that we ship. */
 export const TFTP_FOLDER = '/var/lib/tftpboot'

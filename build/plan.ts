@@ -21,11 +21,19 @@ import { isoStep } from './steps/iso.ts'
 import { packagesStep } from './steps/packages.ts'
 import { secureBootStep } from './steps/secureboot.ts'
 import { serverDiskStep } from './steps/server-disk.ts'
-import { squashfsStep } from './steps/squashfs.ts'
+import { appendStep, squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { tftpStep } from './steps/tftp.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
-import { baseStep, CONTAINER_ROOT, LIVE_ROOTS, SERVER_ROOTS, treeStep } from './steps/tree.ts'
+import {
+  APART,
+  baseStep,
+  CONTAINER_ROOT,
+  LIVE_ROOTS,
+  PACKAGES_EPOCH,
+  SERVER_ROOTS,
+  treeStep,
+} from './steps/tree.ts'
 import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
@@ -173,7 +181,7 @@ function liveSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   const options = { arch, facts }
   const prefix = LIVE_PREFIX[arch]
   const tree = `@${prefix}tree/live`
-  const says = 'root file system, compressed'
+  const rest = `${prefix}squashfs-rest`
   const squashfs = `@${prefix}squashfs/root.squashfs`
   const netboot = { facts, name: INITRDS[arch].netboot, kind: 'netboot' } as const
   const media = { facts, name: INITRDS[arch].media, kind: 'media' } as const
@@ -181,7 +189,20 @@ function liveSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   return [
     baseStep(options, LIVE_ROOTS[arch]),
     treeStep(options, LIVE_ROOTS[arch]),
-    squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
+    squashfsStep({
+      name: rest,
+      says: 'all but our programs, compressed',
+      tree,
+      epoch: PACKAGES_EPOCH,
+      level: facts.level,
+    }),
+    appendStep({
+      facts,
+      name: `${prefix}squashfs`,
+      says: 'root file system, compressed',
+      base: `@${rest}/root.squashfs`,
+      folder: `@${prefix}tree/${APART}`,
+    }),
     ...initrdFilesSteps({ ...netboot, arch, tree }),
     initrdStep({ ...netboot, squashfs, squashfsName: netbootName }),
     ...initrdFilesSteps({ ...media, arch, tree }),
@@ -212,7 +233,7 @@ function serverSteps(arch: Arch, facts: BuildFacts): readonly Step[] {
   return [
     baseStep(options, SERVER_ROOTS[arch]),
     treeStep(options, SERVER_ROOTS[arch]),
-    squashfsStep(facts, { name: `${prefix}squashfs`, says, tree }),
+    squashfsStep({ name: `${prefix}squashfs`, says, tree, ...facts }),
     ...initrdFilesSteps({ ...initrd, arch, tree }),
     initrdStep({ ...initrd, squashfs, squashfsName }),
     serverDiskStep({

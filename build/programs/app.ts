@@ -1,6 +1,6 @@
-/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-package NAME [--node-folder DIR] [ENTRY…]`; without an entry, all of them. */
+/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-path PATH --node-package NAME [--node-folder DIR] [ENTRY…]`; without an entry, all of them. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { layFile, layFolder } from '../app/lay.ts'
 import { listPackages } from '../app/npm.ts'
@@ -18,8 +18,10 @@ const { values, positionals } = parseArgs({
     home: text,
     list: text,
     node: text,
+    /** Where it lies in the image. */
+    'node-path': text,
     'node-package': text,
-    /** Where that package lies; default: where this checkout has it. */
+    /** Where its npm package lies; default: where this checkout has it. */
     'node-folder': { ...text, default: process.cwd() },
   },
   allowPositionals: true,
@@ -27,8 +29,11 @@ const { values, positionals } = parseArgs({
 const home = join(values.out, values.home)
 const isUseful = (path: string) => LEGAL.test(basename(path)) || !USELESS.test(basename(path))
 
-await mkdir(join(home, 'node_modules'), { recursive: true })
-await layFile(values.node, join(home, 'node'), true)
+const node = join(values.out, values['node-path'])
+for (const folder of [dirname(node), join(home, 'node_modules')]) {
+  await mkdir(folder, { recursive: true })
+}
+await layFile(values.node, node, true)
 for (const folder of ['runtime', 'appliance']) await layFolder(folder, join(home, folder))
 await layFile('package.json', join(home, 'package.json'))
 
@@ -38,8 +43,8 @@ const packages = await listPackages(wanted, process.cwd())
 for (const { folder, place } of packages) {
   await layFolder(folder, join(home, 'node_modules', place), { wants: isUseful })
 }
-const node = await listPackages([values['node-package']], values['node-folder'])
-const list = [...packages, ...node].map(({ name, version, license }) => ({
+const nodePackage = await listPackages([values['node-package']], values['node-folder'])
+const list = [...packages, ...nodePackage].map(({ name, version, license }) => ({
   name,
   version,
   license,

@@ -1,4 +1,4 @@
-/** Builds a root tree with mkosi: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]…`. */
+/** Builds a root tree with mkosi: `tree.ts --profile P --arch A --epoch S --out DIR --mkosi DIR --tools DIR --cache DIR [--base DIR] [--overlay DIR]… [--apart FOLDER]`. */
 import { existsSync } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const FROM_BACKPORTS = ['linux-*', 'firmware-*']
 const ARCHS: Readonly<Record<string, string>> = { x86_64: 'x86-64', arm64: 'arm64' }
 
 const text = { type: 'string', default: '' } as const
-const { profile, arch, epoch, out, mkosi, tools, cache, base, overlay } = parseArgs({
+const { profile, arch, epoch, out, mkosi, tools, cache, base, overlay, apart } = parseArgs({
   options: {
     profile: text,
     arch: text,
@@ -26,6 +26,8 @@ const { profile, arch, epoch, out, mkosi, tools, cache, base, overlay } = parseA
     cache: text,
     base: { type: 'string', multiple: true, default: [] },
     overlay: { type: 'string', multiple: true, default: [] },
+    /** A folder of the root that becomes a tree of its own. */
+    apart: text,
   },
 }).values
 
@@ -61,6 +63,7 @@ const name = base.length === 0 ? 'base' : 'live'
 const kernel = join(out, `${name}.vmlinuz`)
 // A container has none.
 if (existsSync(kernel)) await rename(kernel, join(out, 'vmlinuz'))
+if (apart !== '') await rename(join(out, name, apart), join(out, apart))
 if (base.length === 0) {
   const manifest = parseManifest(await readFile(join(out, 'base.manifest'), 'utf8'))
   await writeList(join(out, 'packages.json'), manifest)

@@ -1,16 +1,29 @@
 /** Our own programs for the live system: Node, `runtime/`, `appliance/`, and the npm packages that they import. */
-import { LIVE_PATHS } from '../../appliance/contract.ts'
+import { LIVE_PATHS, SERVICE_HOME } from '../../appliance/contract.ts'
 import type { Arch } from '../../appliance/appliance.ts'
 import { packagesStep } from './packages.ts'
 import { programStep, type Step } from './step.ts'
 
-/** What the live system starts; npm packages that none of them imports are left out. */
-const LIVE_PROGRAMS = [
-  'runtime/bin/flasher.mjs',
-  'runtime/bin/flasher-tui.mjs',
-  'runtime/bin/flasher-live.mjs',
-  'runtime/bin/flasher-grow.mjs',
-] as const
+/** What an image starts, and where it lies. */
+interface Programs {
+  /** npm packages that none of these imports are left out; empty: all are taken. */
+  readonly entries: readonly string[]
+  readonly home: string
+  readonly node: string
+}
+
+const LIVE: Programs = {
+  entries: [
+    'runtime/bin/flasher.mjs',
+    'runtime/bin/flasher-tui.mjs',
+    'runtime/bin/flasher-live.mjs',
+    'runtime/bin/flasher-grow.mjs',
+  ],
+  home: LIVE_PATHS.home,
+  node: LIVE_PATHS.node,
+}
+
+const SERVICE: Programs = { entries: [], home: SERVICE_HOME, node: `${SERVICE_HOME}/node` }
 
 /** Node of an architecture as npm packs it. */
 interface NodePackage {
@@ -32,19 +45,14 @@ const folderOf = ({ folder, name }: NodePackage) => `${folder}node_modules/${nam
 export const nodeStep: Step = stripNode(NODES.x86_64, ['strip'], [])
 
 /** `root` is copied over the tree; `packages.json` lists its npm packages, Node's among them. */
-export const appStep: Step = gather(
-  NODES.x86_64,
-  'app',
-  'flasher and its npm packages',
-  LIVE_PROGRAMS,
-)
+export const appStep: Step = gather(NODES.x86_64, 'app', 'flasher and its npm packages', LIVE)
 
 /** The same with all programs and packages, for servers. */
 export const serverAppStep: Step = gather(
   NODES.x86_64,
   'server-app',
   'all programs and their npm packages',
-  [],
+  SERVICE,
 )
 
 /** The same for arm64, and what it requires: npm and the tools have the Node and the `strip` of PCs. */
@@ -75,8 +83,8 @@ export const ARM64_APP_STEPS: readonly Step[] = [
     ],
     ['@arm64-tools/root'],
   ),
-  gather(NODES.arm64, 'arm64-app', 'flasher and its npm packages (arm64)', LIVE_PROGRAMS),
-  gather(NODES.arm64, 'arm64-server-app', 'all programs and their npm packages (arm64)', []),
+  gather(NODES.arm64, 'arm64-app', 'flasher and its npm packages (arm64)', LIVE),
+  gather(NODES.arm64, 'arm64-server-app', 'all programs and their npm packages (arm64)', SERVICE),
 ]
 
 function stripNode(node: NodePackage, strip: readonly string[], inputs: readonly string[]): Step {
@@ -93,19 +101,20 @@ function stripNode(node: NodePackage, strip: readonly string[], inputs: readonly
   }
 }
 
-function gather(node: NodePackage, name: string, says: string, entries: readonly string[]): Step {
+function gather(node: NodePackage, name: string, says: string, programs: Programs): Step {
   const binary = `@${node.prefix}node/node`
   const from = node.folder === '' ? [] : [folderOf(node)]
   return programStep(
     'app',
     [
       `--out=@${name}/root`,
-      `--home=${LIVE_PATHS.home}`,
+      `--home=${programs.home}`,
       `--list=@${name}/packages.json`,
       `--node=${binary}`,
+      `--node-path=${programs.node}`,
       `--node-package=${node.name}`,
       ...from.map((folder) => `--node-folder=${folder}`),
-      ...entries,
+      ...programs.entries,
     ],
     {
       name,

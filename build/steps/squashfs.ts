@@ -6,6 +6,9 @@ interface SquashfsOptions {
   readonly says: string
   /** What is compressed. */
   readonly tree: string
+  /** Seconds since 1970: the time of all files. */
+  readonly epoch: number
+  readonly level: Level
 }
 
 /**
@@ -20,20 +23,49 @@ const EFFORT: Readonly<Record<Level, string>> = { dev: '14', release: '16' }
  */
 const BLOCK = '256K'
 
+const QUIET = ['-quiet', '-no-progress', '-no-exports']
+
+const timesOf = (epoch: number) => ['-all-time', String(epoch), '-mkfs-time', String(epoch)]
+
 /** The kernel is a file of its own. */
-export function squashfsStep(
-  { epoch, level }: BuildFacts,
-  { name, says, tree }: SquashfsOptions,
-): Step {
-  const times = ['-all-time', String(epoch), '-mkfs-time', String(epoch)]
-  const quiet = ['-noappend', '-quiet', '-no-progress', '-no-exports']
+export function squashfsStep({ name, says, tree, epoch, level }: SquashfsOptions): Step {
   const pressed = ['-comp', 'zstd', '-Xcompression-level', EFFORT[level], '-b', BLOCK]
   const left = ['-wildcards', '-e', 'usr/lib/modules/*/vmlinuz', 'boot/*']
+  const options = ['-noappend', ...QUIET, ...timesOf(epoch), ...pressed, ...left]
   return {
     name,
     says,
-    argv: ['mksquashfs', tree, `@${name}/root.squashfs`, ...quiet, ...times, ...pressed, ...left],
+    argv: ['mksquashfs', tree, `@${name}/root.squashfs`, ...options],
     inputs: [tree],
+    makes: ['root.squashfs'],
+    tools: true,
+  }
+}
+
+interface AppendOptions {
+  readonly facts: BuildFacts
+  readonly name: string
+  readonly says: string
+  /** A squashfs, without the folder that is appended. */
+  readonly base: string
+  /** Becomes a folder of its root, under its own name. */
+  readonly folder: string
+}
+
+const APPEND = 'cp "$0" "$2" && exec mksquashfs "$@"'
+
+/**
+ * Adds a folder to a squashfs: only what is in the folder is compressed, as the rest was.
+ * The outcome is as large as if all had been compressed at once.
+ */
+export function appendStep({ facts, name, says, base, folder }: AppendOptions): Step {
+  const out = `@${name}/root.squashfs`
+  const options = ['-keep-as-directory', '-no-recovery', ...QUIET, ...timesOf(facts.epoch)]
+  return {
+    name,
+    says,
+    argv: ['sh', '-c', APPEND, base, folder, out, ...options],
+    inputs: [base, folder],
     makes: ['root.squashfs'],
     tools: true,
   }

@@ -24,7 +24,12 @@ interface RootPlan {
   readonly settings: readonly string[]
   /** Copied over the tree in this order; later ones win. */
   readonly overlays: readonly string[]
+  /** A folder of the root that becomes a tree of its own, because it changes more often than the rest. */
+  readonly apart?: string
 }
+
+/** Holds our programs, see `LIVE_PATHS.home`. */
+export const APART = 'opt'
 
 const LIVE_ROOT: RootPlan = {
   prefix: '',
@@ -33,6 +38,7 @@ const LIVE_ROOT: RootPlan = {
   packages: ['20-live-packages.conf', '21-live-packages-x86-64.conf'],
   settings: ['30-live.conf', 'live.finalize'],
   overlays: ['overlays/live', 'overlays/usb', '@app/root'],
+  apart: APART,
 }
 
 export const LIVE_ROOTS: Readonly<Record<Arch, RootPlan>> = {
@@ -104,20 +110,22 @@ export function baseStep({ arch }: TreeOptions, root: RootPlan): Step {
   )
 }
 
-/** Makes `live`, the tree that is compressed and booted. */
+/** Makes `live`, the tree that is compressed and booted, and the folder that lies apart from it. */
 export function treeStep({ arch, facts }: TreeOptions, root: RootPlan): Step {
   const [name, base] = [`${root.prefix}tree`, `@${root.prefix}base/base`]
+  const apart = root.apart === undefined ? [] : [root.apart]
   const args = [
     `--profile=${root.profiles[1]}`,
     `--base=${base}`,
     ...mkosi(name, arch, facts.epoch),
     ...root.overlays.map((tree) => `--overlay=${tree}`),
+    ...apart.map((folder) => `--apart=${folder}`),
   ]
   const confs = [...COMMON, ...root.settings.map(confOf)]
   return programStep('tree', args, {
     name,
     says: `root file system of ${root.says}`,
     inputs: ['@mkosi/root', '@tools/root', base, ...confs, ...root.overlays],
-    makes: ['live'],
+    makes: ['live', ...apart],
   })
 }

@@ -1,6 +1,6 @@
 /** What keeps the wizard on a console: it comes again by a key, and a line that is dead costs nothing. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempDisposableSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -22,12 +22,11 @@ function play({ code, typed }: Scene) {
   const log = join(folder.path, 'log')
   const script = readFileSync(SCRIPT, 'utf8')
   assert.match(script, `home=${LIVE_PATHS.home}\n`)
-  mkdirSync(join(folder.path, 'live'))
   const wizard = `#!/bin/sh\necho wizard >>${log}\nexit ${code}\n`
-  writeFileSync(join(folder.path, 'live/node'), wizard, { mode: 0o755 })
+  writeFileSync(join(folder.path, 'node'), wizard, { mode: 0o755 })
   const ours = script.replace(
-    `home=${LIVE_PATHS.home}`,
-    `home=${folder.path}; sleep() { echo "rest $1" >>${log}; }`,
+    'live=/usr/lib/flasher/live\n',
+    `live=${folder.path}; sleep() { echo "rest $1" >>${log}; }\n`,
   )
   // busybox's shell and this one agree on all that is used.
   const { status } = spawnSync('bash', ['-c', ours], { input: typed, timeout: 30_000 })

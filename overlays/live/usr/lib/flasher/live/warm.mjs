@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { argv } from 'node:process'
 import { pathToFileURL } from 'node:url'
 
-const [, , runtime = '/usr/lib/flasher/runtime', cache = '/var/cache/flasher'] = argv
+const [, , runtime = '/opt/flasher/runtime', cache = '/opt/flasher/cache'] = argv
 const PROGRAMS = ['bin/flasher-live.ts', 'bin/flasher-grow.ts']
 const SPECIFIER = /(?:from|import\()\s*'(\.[^']+\.ts)'/g
 
