@@ -78,7 +78,7 @@ export function renderBytes(bytes: number): string {
 }
 
 /** How wide a build's steps and their texts are, with the space behind them. */
-export interface Columns {
+interface Columns {
   readonly name: number
   readonly text: number
 }
