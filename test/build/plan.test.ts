@@ -51,7 +51,8 @@ test('the specified names are handed over', () => {
   )
 })
 
-const everything = planImages({ ...options, appliances: [...APPLIANCES, ...NAMED_APPLIANCES] })
+const everyOptions = { ...options, appliances: [...APPLIANCES, ...NAMED_APPLIANCES] }
+const everything = planImages(everyOptions)
 
 test('the specified names of arm64 are handed over', () => {
   const arm = everything.bundles.filter(({ appliance }) => /arm64$|rpi$/.test(appliance))
@@ -148,6 +149,16 @@ test('a commit changes the date of the tree, not that of its packages', () => {
     [],
   )
   assert.ok(changed.some(({ name }) => name === 'tree'))
+})
+
+test('neither a commit nor a version changes what our programs are appended to', () => {
+  const later = { version: '1.2.4', epoch: facts.epoch + 1, level: facts.level } as const
+  for (const name of ['squashfs-rest', 'arm64-squashfs-rest']) {
+    const [before, after] = [facts, later].map((of) =>
+      planImages({ ...everyOptions, facts: of }).steps.find((step) => step.name === name),
+    )
+    assert.equal(after, before, name)
+  }
 })
 
 test('no configuration names a mirror or a registry', () => {
