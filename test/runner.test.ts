@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 
@@ -15,6 +16,8 @@ const FILES: Record<string, string> = {
   chance: `const seen = import.meta.filename + '.seen'
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); throw new Error('only once') }`,
   fails: `throw new Error('each time')`,
+  slow: 'await new Promise((resolve) => setTimeout(resolve, 500))',
+  'also-slow': 'await new Promise((resolve) => setTimeout(resolve, 500))',
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
 }
@@ -76,6 +79,16 @@ test('a file that ends the run of all others is never taken for chance', () => {
 
 test('a pattern that no file matches is not a success', () => {
   assert.is(run('^none').status, 1)
+})
+
+test('what runs side by side is counted together, and printed file by file', () => {
+  const { status, lines } = run('^(slow|passes)', '+', '^(also-slow|fails)')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '3 passed, 1 failed')
+  const plain = lines.map((line) => stripVTControlCharacters(line).trim())
+  for (const name of ['slow', 'also-slow']) {
+    assert.is(plain[plain.indexOf(`${name}.test.ts`) + 1], `${name}  •   (1 / 1)`)
+  }
 })
 
 test.run()

@@ -15,6 +15,9 @@ export interface FileFailure {
 }
 
 const FILE = /^\S+\.test\.ts$/
+/** Whether uvu names a file with this line: what follows is of its tests. */
+export const isFileLine = (line: string) => FILE.test(stripVTControlCharacters(line))
+
 const COUNT = /\((\d+) \/ (\d+)\)$/
 const TOTAL = /^ {2}Total: +(\d+)$/
 
@@ -39,7 +42,7 @@ interface PrintedFile {
 function splitFiles(lines: readonly string[]): PrintedFile[] {
   const files: PrintedFile[] = []
   for (const line of lines) {
-    if (FILE.test(line)) files.push({ file: line, lines: [] })
+    if (isFileLine(line)) files.push({ file: line, lines: [] })
     else files.at(-1)?.lines.push(line)
   }
   return files

@@ -1,16 +1,20 @@
 /**
  * Runs the tests whose path matches each of the patterns, one pattern after another even where one
- * fails, and ends with what failed. A file that failed is run once more, alone: what passes then is
- * named, for a test that passes only sometimes is to be mended, but does not fail the run.
+ * fails, and ends with what failed. Patterns after a `+` run beside those before it: boots keep one
+ * processor busy, and most other tests not even that. A file that failed is run once more, alone: what
+ * passes then is named, for a test that passes only sometimes is to be mended, but does not fail the run.
  */
 import { spawn } from 'node:child_process'
 import path from 'node:path'
+import { createPrinter, type Printer } from './printer.ts'
 import { readResults, type FileFailure } from './results.ts'
 
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 4
 
-const [folder = 'test', ...patterns] = process.argv.slice(2)
+const [folder = 'test', ...words] = process.argv.slice(2)
+const split = words.indexOf('+')
+const lanes = split === -1 ? [words] : [words.slice(0, split), words.slice(split + 1)]
 
 interface Outcome {
   readonly total: number
@@ -19,14 +23,20 @@ interface Outcome {
   readonly isBrokenOff: boolean
 }
 
-const outcomes: Outcome[] = []
-for (const pattern of patterns) outcomes.push(await runPattern(pattern))
+const outcomes = (await Promise.all(lanes.map(runLane))).flat()
 report(outcomes, await listLasting(outcomes))
 
+async function runLane(patterns: readonly string[]): Promise<readonly Outcome[]> {
+  const printer = createPrinter(write, { isAlone: lanes.length === 1 })
+  const ended: Outcome[] = []
+  for (const pattern of patterns) ended.push(await runPattern(pattern, printer))
+  return ended
+}
+
 /** A run that broke off is repeated whole: what came after the file that ended it had no turn. */
-async function runPattern(pattern: string): Promise<Outcome> {
-  const first = await runUvu(pattern)
-  const run = first.results.total === null ? await runUvu(pattern) : first
+async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
+  const first = await runUvu(pattern, printer)
+  const run = first.results.total === null ? await runUvu(pattern, printer) : first
   const { total, failures } = run.results
   const text = total === 0 ? 'no test matches' : `uvu ended with code ${run.code}`
   const isUnexplained = failures.length === 0 && (run.code !== 0 || total === 0)
@@ -44,7 +54,8 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
   const lasting: FileFailure[] = []
   for (const failure of failures) {
     write(`\nRunning ${failure.file} once more, alone\n`)
-    const { code, results } = await runUvu(`^${RegExp.escape(failure.file)}$`)
+    const printer = createPrinter(write, { isAlone: true })
+    const { code, results } = await runUvu(`^${RegExp.escape(failure.file)}$`, printer)
     const hasPassed = code === 0 && results.total !== 0 && results.failures.length === 0
     if (!hasPassed) lasting.push(failure)
     else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)
@@ -60,24 +71,23 @@ function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
   if (lasting.length > 0) process.exitCode = 1
 }
 
-async function runUvu(pattern: string) {
+async function runUvu(pattern: string, printer: Printer) {
   const program = path.resolve('node_modules/uvu/bin.js')
   const child = spawn(process.execPath, [program, folder, pattern], {
     stdio: ['inherit', 'pipe', 'pipe'],
   })
-  const printed: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => {
-    printed.push(chunk)
-    process.stdout.write(chunk)
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    printed.push(chunk)
-    process.stderr.write(chunk)
-  })
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text
+      printer.print(text)
+    })
+  }
   const { promise, resolve } = Promise.withResolvers<number>()
   child.on('close', (code) => resolve(code ?? 1))
   const code = await promise
-  return { code, results: readResults(Buffer.concat(printed).toString()) }
+  printer.end()
+  return { code, results: readResults(printed) }
 }
 
 function write(text: string) {
