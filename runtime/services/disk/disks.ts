@@ -16,6 +16,7 @@ import { readLsblk } from './block-list.ts'
 import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } from './proc.ts'
 import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
 import type { Shell } from '../host/shell.ts'
+import { createTogether } from './together.ts'
 
 interface DisksOptions {
   readonly shell: Shell
@@ -36,6 +37,7 @@ export type Disks = ReturnType<typeof createDisks>
 
 export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions) {
   const host: Host = { shell, sys, proc }
+  const lookTogether = createTogether((imagePath: string | null) => lookAround(host, imagePath))
 
   return {
     /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
@@ -49,6 +51,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
     /**
      * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
      * to a block device. `imagePath`: the image's file, so that its own disk is found out; null for none.
+     * Several at once share a look that begins after they were asked for.
      */
     async probe(path: string, imagePath: string | null): Promise<TargetFacts> {
       const found = await readBacking(proc, path)
@@ -57,7 +60,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       // It may go this very moment.
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
-      const { sightings } = await lookAround(host, imagePath)
+      const { sightings } = await lookTogether(imagePath)
       const target = sightings.blocks.find((block) => block.dev === found.dev)
       if (target === undefined) return { path, exists: true, device: absent(node) }
       const facts = await readSysFacts(sys, target)

@@ -1,5 +1,5 @@
 /** Plans flashes: looks at an image once, then at each disk that it is meant for. */
-import type { DiskIdentity } from '../../core/disk/disk.ts'
+import type { DiskIdentity, TargetFacts } from '../../core/disk/disk.ts'
 import {
   planFlash,
   renderReasons,
@@ -122,14 +122,24 @@ interface PlannedTarget extends FlashFindings {
   readonly plan: Result<FlashPlan, readonly string[]>
 }
 
+export const lookAtTarget = (
+  { disks }: FlashTools,
+  { image }: OpenedImage,
+  path: string,
+  signal: AbortSignal,
+): Promise<TargetFacts> => untilAborted(signal, disks.probe(path, image.path))
+
+interface TargetOrder extends Pick<FlashOrder, 'options' | 'chosen' | 'firstBoot'> {
+  readonly facts: TargetFacts
+}
+
 /** What speaks against the flash is a value; nothing is written. */
 export async function planTarget(
   tools: FlashTools,
   { image, imageProblem, sha256, source }: OpenedImage,
-  order: FlashOrder,
+  { facts: target, ...order }: TargetOrder,
   signal: AbortSignal,
 ): Promise<PlannedTarget> {
-  const target = await untilAborted(signal, tools.disks.probe(order.target, image.path))
   const options = { ...order.options, sha256 }
   const { firstBoot = null } = order
   const planned = planFlash(image, target, options, order.chosen)

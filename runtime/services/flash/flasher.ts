@@ -10,6 +10,7 @@ import {
   createTools,
   NOTHING,
   lookAtImage,
+  lookAtTarget,
   planTarget,
   type FlasherOptions,
   type FlashOrder,
@@ -50,7 +51,8 @@ export function createFlasher(given: FlasherOptions) {
     async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
       await using undo = new AsyncDisposableStack()
       const opened = undo.use(await lookAtImage(tools, order, signal))
-      const planned = await planTarget(tools, opened, order, signal)
+      const facts = await lookAtTarget(tools, opened, order.target, signal)
+      const planned = await planTarget(tools, opened, { ...order, facts }, signal)
       const { source } = opened
       const held = undo.move()
       return { ...planned, order, source, [Symbol.asyncDispose]: () => held.disposeAsync() }

@@ -11,6 +11,7 @@ import type { Source } from '../image/source.ts'
 import {
   createTools,
   lookAtImage,
+  lookAtTarget,
   planTarget,
   type FlasherOptions,
   type FlashOrder,
@@ -57,9 +58,13 @@ async function planMany(
   await using undo = new AsyncDisposableStack()
   const opened = undo.use(await lookAtImage(tools, { ...order, target: '' }, signal))
   const flashes: PlannedFlash[] = []
-  for (const target of targets) {
+  const looks = targets.map(async (target) => ({
+    target,
+    facts: await lookAtTarget(tools, opened, target.target, signal),
+  }))
+  for (const { target, facts } of await Promise.all(looks)) {
     const one = { ...order, ...target }
-    const planned = await planTarget(tools, opened, one, signal)
+    const planned = await planTarget(tools, opened, { ...one, facts }, signal)
     const same = findSameDisk(
       planned.target,
       flashes.map((flash) => flash.target),
