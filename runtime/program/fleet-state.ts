@@ -10,6 +10,7 @@ import { prepareStateDir } from '../services/config/state-dirs.ts'
 import { renderEmptyState } from '../services/state/opening.ts'
 import { createTokens, type Tokens } from '../services/access/tokens.ts'
 import type { Config } from '../services/config/config.ts'
+import type { ServerSettings } from '../core/config/server-settings.ts'
 import type { SettingsTable } from '../core/config/setting.ts'
 
 export interface FleetState<M extends MachineBase> extends AsyncDisposable {
@@ -22,20 +23,10 @@ export interface FleetState<M extends MachineBase> extends AsyncDisposable {
   readonly store: SettingsStore
 }
 
-interface StateSettings {
-  readonly retention: {
-    readonly events: number
-    readonly event_days: number
-    readonly runs: number
-    readonly run_days: number
-    readonly bak_files: number
+interface StateOptions<M extends MachineBase> {
+  readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
+    current(): ServerSettings
   }
-  readonly pxe: { readonly run_patience: number }
-}
-
-interface StateOptions<Table extends SettingsTable, M extends MachineBase> {
-  readonly config: Pick<Config<Table>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'>
-  settings(): StateSettings
   /** Its name marks the file: one of the other line is refused. */
   readonly line: string
   parseRecord(stored: unknown): M | null
@@ -46,17 +37,18 @@ interface StateOptions<Table extends SettingsTable, M extends MachineBase> {
 }
 
 /** Makes the state directory and the database where they are missing. */
-export async function openFleetState<Table extends SettingsTable, M extends MachineBase>(
-  options: StateOptions<Table, M>,
+export async function openFleetState<M extends MachineBase>(
+  options: StateOptions<M>,
 ): Promise<FleetState<M>> {
-  const { config, settings, line, release, visit, log } = options
+  const { config, line, release, visit, log } = options
+  const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)
   const database = await createDatabase({
     path: `${config.stateDir}/state.db`,
     release,
     line,
     visit,
-    keepArchives: settings().retention.bak_files,
+    keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
   const feed = createFeed()
@@ -79,15 +71,12 @@ export async function openFleetState<Table extends SettingsTable, M extends Mach
     }),
     journal: createJournal(database, {
       feed,
-      retention: () => ({
-        count: settings().retention.events,
-        days: settings().retention.event_days,
-      }),
+      retention: () => ({ count: kept().events, days: kept().event_days }),
     }),
     runs: createRuns(database, {
       feed,
-      retention: () => ({ count: settings().retention.runs, days: settings().retention.run_days }),
-      patience: () => settings().pxe.run_patience,
+      retention: () => ({ count: kept().runs, days: kept().run_days }),
+      patience: () => config.current().pxe.run_patience,
     }),
     tokens: createTokens(database),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

@@ -14,15 +14,11 @@ import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { LIST_COLUMNS, type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
-import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
+import { decidePaths, readConfiguration } from './configuration.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
 
-type Here = Pick<
-  ProcessEnvironment<never>,
-  'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemDir' | 'signal'
->
-
-export async function add(environment: Here, given: Arguments): Promise<number> {
+export async function add(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
@@ -35,7 +31,7 @@ export async function add(environment: Here, given: Arguments): Promise<number> 
   return wait(environment, client, called)
 }
 
-export async function list(environment: Here, given: Arguments): Promise<number> {
+export async function list(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const listing = await client.list()
   const { stdout, env } = environment
@@ -49,14 +45,17 @@ export async function list(environment: Here, given: Arguments): Promise<number>
   return SUCCESS
 }
 
-export async function fetchImage(environment: Here, given: Arguments): Promise<number> {
+export async function fetchImage(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.download(name, { force: true })
   return wait(environment, client, name)
 }
 
-export async function remove(environment: Here, given: Arguments): Promise<number> {
+export async function remove(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
@@ -64,7 +63,10 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   return SUCCESS
 }
 
-export async function makeToken(environment: Here, given: Arguments): Promise<number> {
+export async function makeToken(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   const made = await client.makeUploadToken(name)
@@ -77,7 +79,7 @@ export async function makeToken(environment: Here, given: Arguments): Promise<nu
   return SUCCESS
 }
 
-async function connect(environment: Here, given: Arguments): Promise<CacheClient> {
+async function connect(environment: ProcessEnvironment, given: Arguments): Promise<CacheClient> {
   const config = await readConfiguration(environment, given)
   const { host, port, token } = config.current().cache
   const own = token === '' ? await readLocalToken(decidePaths(config).token) : token
@@ -85,7 +87,11 @@ async function connect(environment: Here, given: Arguments): Promise<CacheClient
 }
 
 /** Reports images that are listed already or whose name is taken, and adds the others. */
-async function addAll(environment: Here, client: CacheClient, source: string): Promise<number> {
+async function addAll(
+  environment: ProcessEnvironment,
+  client: CacheClient,
+  source: string,
+): Promise<number> {
   const log = createLog({
     program: 'flasher-cache',
     stderr: environment.stderr,
@@ -109,7 +115,11 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
 }
 
 /** Reports the progress on a line of its own after each tenth. */
-async function wait(environment: Here, client: CacheClient, name: string): Promise<number> {
+async function wait(
+  environment: ProcessEnvironment,
+  client: CacheClient,
+  name: string,
+): Promise<number> {
   let said = ''
   for (;;) {
     const image = find(await client.list(), name)
