@@ -5,6 +5,7 @@ import { detectFormat } from '../../core/image/image.ts'
 import { listFieldErrors } from '../../core/foundation/field-error.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
 import { accept } from '../../core/foundation/result.ts'
+import { noteDisks, noteFlashed, noteFlashFailed } from '../../core/machine/flash-notes.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
@@ -120,19 +121,20 @@ function applySignal(
     case 'done':
       return {
         machine: beginWorkflow(noteDone(machine, now), workflows, now),
-        notes: [notes.noteFlashed(machine)],
+        notes: [noteFlashed(machine, notes.describe(machine))],
       }
-    case 'failed': {
-      const { reason } = signal
-      const note = notes.noteFlashFailed(machine, reason)
-      return { machine: noteFailure(machine, reason, now), notes: [note] }
-    }
-    case 'run-stopped': {
-      const { result, reason } = signal
-      return { machine, notes: result === 'failed' ? [notes.noteFlashFailed(machine, reason)] : [] }
-    }
+    case 'failed':
+      return {
+        machine: noteFailure(machine, signal.reason, now),
+        notes: [noteFlashFailed(machine, signal.reason)],
+      }
+    case 'run-stopped':
+      return {
+        machine,
+        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
+      }
     case 'inventory':
-      return { machine, notes: [notes.noteInventory(machine, signal.inventory.disks.length)] }
+      return { machine, notes: [noteDisks(machine, { count: signal.inventory.disks.length })] }
     case 'boot-file':
     case 'run-began':
     // Its machines are never captured.

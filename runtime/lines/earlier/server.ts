@@ -2,10 +2,14 @@
 import { parseMac } from '../../core/machine/mac.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { openMachineServer } from '../../program/machine-server.ts'
+import { openFetchParts } from '../../program/release-fetches.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { deriveSecret } from '../../services/access/secret.ts'
 import type { SystemPassword } from '../../services/access/system-password.ts'
 import type { Catalog } from '../../services/catalog/catalogs.ts'
+import { createLiveFiles } from '../../services/boot/live-files.ts'
+import { findLiveRelease } from '../../services/boot/live-releases.ts'
+import { createReleaseFetches } from '../../services/boot/releases.ts'
 import { createPxeHelper } from '../../services/boot/pxe-helper.ts'
 import { createProvisionFiles, type ProvisionFiles } from '../../services/flash/provision-files.ts'
 import { createAssets } from '../../services/host/assets.ts'
@@ -14,7 +18,6 @@ import { createShell } from '../../services/host/shell.ts'
 import { createImageShelf } from '../../services/image/image-shelf.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
-import { openNetboot } from './assembly/netboot.ts'
 import type { State } from './assembly/state.ts'
 import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
@@ -43,13 +46,14 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const folders = decideFolders(config)
   const parts = { config, state, log, release, folders, now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { netboot, shelf, files, workflows } = await openServices(given, opened, now)
+    const services = await openServices(given, opened, now)
+    const { bootFiles, shelf, files, workflows } = services
     const bootKey = deriveSecret(secret, 'boot tokens')
     const { views, plugin: pages } = createPages({
       version: release,
       user: password.user,
       assets: await createAssets(),
-      services: { config, shelf, files, workflows, ...netboot, pxe: createPxe(given) },
+      services: { ...services, config, pxe: createPxe(given) },
       zone: () => config.current().display.timezone,
       now,
       findRun: state.runs.findLive,
@@ -70,7 +74,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         pages,
       ],
       catalog: NO_CATALOG,
-      bootFiles: netboot.bootFiles,
+      bootFiles,
       checkPassword: password.check,
       setPassword: null,
     }
@@ -94,15 +98,23 @@ async function openServices(
   now: () => Date,
 ) {
   const folders = decideFolders(config)
-  const netboot = opened.use(await openNetboot({ config, state, env, now }))
+  const parts = { config, state, env, log, now }
+  const bootFiles = await createLiveFiles(folders.boot)
+  const releases = opened.use(
+    createReleaseFetches({
+      ...(await openFetchParts({ ...parts, folder: folders.fetches, keep: () => 0 })),
+      bootFiles,
+      find: findLiveRelease,
+    }),
+  )
   const shelf = createImageShelf(folders.images, now)
   await shelf.open().catch((thrown: unknown) => {
     log.warn(`images cannot be uploaded to ${shelf.root}: ${renderError(thrown)}`)
   })
   const files = createProvisionFiles(folders.provision)
   opened.defer(clearWithMachine(state, files, log))
-  const workflows = opened.use(await openWorkflows({ config, state, env, log, now }))
-  return { netboot, shelf, files, workflows }
+  const workflows = opened.use(await openWorkflows(parts))
+  return { bootFiles, releases, shelf, files, workflows }
 }
 
 /** Keys and passwords of a machine go with its record. */

@@ -2,17 +2,14 @@
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
 import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
+import { openFetchParts } from '../../../program/release-fetches.ts'
 import type { TftpState } from '../../../core/boot/tftp.ts'
 import { createBootFiles, type BootFolder } from '../../../services/boot/boot-files.ts'
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
-import { parseFetchJob } from '../../../services/boot/release-job.ts'
-import { openJobRecords } from '../../../services/host/job-records.ts'
-import { createRecords } from '../../../services/host/records.ts'
 import { createReleases, type Releases } from '../../../services/boot/releases.ts'
 import type { Environment } from '../../../services/host/shell.ts'
-import { createSources } from '../../../services/image/sources.ts'
 import { createTftpProbe } from '../../../services/net/tftp.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
@@ -41,25 +38,17 @@ interface NetbootDependencies {
 
 export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> {
   const { config, state, env, log, now } = parts
-  const { feed, journal } = state
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
-    changed: () => feed.announce({ topic: 'fetch', key: 'active' }),
+    changed: () => state.feed.announce({ topic: 'fetch', key: 'active' }),
     onSetAside: ({ arch, version, reason }) =>
       log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
     now,
   })
-  const fetches = createRecords(decideFolders(config).fetches)
-  const releases = createReleases({
-    records: await openJobRecords(fetches, parseFetchJob, now()),
-    bootFiles,
-    sources: createSources({ env }),
-    env,
-    journal,
-    feed,
-    settings: () => toReleaseSettings(config),
-    now,
-  })
+  const keep = () => config.current().retention.boot_sets
+  const folder = decideFolders(config).fetches
+  const fetches = await openFetchParts({ config, state, folder, keep, env, now })
+  const releases = createReleases({ ...fetches, bootFiles })
   const probe = createTftpProbe({ host: () => config.current().netboot.tftp_probe_host })
   // Asked at once, so that the first page knows.
   probe.state()
@@ -90,17 +79,6 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
 /** A record that was only created here has neither. */
 const hasBooted = ({ discovered_at, last_seen_at }: Machine): boolean =>
   discovered_at !== null || last_seen_at !== null
-
-function toReleaseSettings(config: LineConfig) {
-  const { boot, releases, retention } = config.current()
-  return {
-    site: releases.base_url,
-    repository: boot.release_repo,
-    tag: boot.release_tag,
-    keys: releases.public_keys,
-    keep: retention.boot_sets,
-  }
-}
 
 async function readDisk(config: LineConfig) {
   // Null: that it cannot be read is what the checklist says then.
