@@ -7,6 +7,7 @@ import { type CacheClient, createCacheClient } from '../../services/net/cache-cl
 import { isManifestUrl } from '../../services/cache/catalog-imports.ts'
 import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
+import { linger } from '../../services/host/watch.ts'
 import { createLog } from '../../terminal/text/log.ts'
 import { decideTerminalStyle, tableRoomOf } from '../../terminal/text/terminal-style.ts'
 import { openVoice } from '../../terminal/text/voice.ts'
@@ -24,7 +25,7 @@ export async function add(environment: ProcessEnvironment, given: Arguments): Pr
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
   const { name, sha256, 'index-sha256': index_sha256 } = given.values
   const added = await client.add({ src, name, sha256, index_sha256 })
-  const called = nameIn(added)
+  const called = textIn(added, 'name')
   openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
@@ -70,10 +71,7 @@ export async function makeToken(
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   const made = await client.makeUploadToken(name)
-  const token = isRecord(made) ? made['token'] : null
-  if (typeof token !== 'string') {
-    throw new Fault('upstream-failed', 'the cache sent an invalid response')
-  }
+  const token = textIn(made, 'token')
   // Alone on its line, for a script.
   environment.stdout.write(given.switches.has('json') ? `${renderJson(made)}\n` : `${token}\n`)
   return SUCCESS
@@ -129,16 +127,11 @@ async function wait(
     if (image.state === 'failed')
       throw new Fault('source-broken', image.error ?? 'the download failed')
     if (isOver) return SUCCESS
-    await sleep(500)
+    await linger(500, environment.signal)
     if (environment.signal.aborted)
       throw new Fault('cancelled', 'no longer waiting; the download continues')
   }
 }
-
-const sleep = (milliseconds: number) =>
-  new Promise<void>((resolve) => {
-    setTimeout(resolve, milliseconds)
-  })
 
 function renderProgress({ state, bytes_done: done, size_bytes: size }: ListedImage) {
   const isOver = state === 'ready' && done === null
@@ -152,8 +145,8 @@ function find(listing: unknown, name: string): ListedImage {
   return image
 }
 
-function nameIn(answer: unknown): string {
-  const name = isRecord(answer) ? answer['name'] : null
-  if (typeof name === 'string') return name
+function textIn(answer: unknown, field: string): string {
+  const text = isRecord(answer) ? answer[field] : null
+  if (typeof text === 'string') return text
   throw new Fault('upstream-failed', 'the cache sent an invalid response')
 }
