@@ -4,10 +4,11 @@ import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cach
 import { etagOf } from '../../core/foundation/etag.ts'
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import { json, nothing, taggedJson } from '../../web/http/answers.ts'
+import { checked } from '../../web/http/checked.ts'
 import { refuse, refuseFields } from '../../web/http/faults.ts'
 import { peerOf } from '../../web/http/caller.ts'
 import type { Route } from '../../web/http/route.ts'
-import { parsePins } from '../rules/pins.ts'
+import { PinsSchema } from '../rules/pins.ts'
 import { renderCatalog, renderEntry, type Shown } from '../rules/catalog.ts'
 import { readSegment } from './segment.ts'
 import type { CacheSite } from './site.ts'
@@ -45,9 +46,7 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const pins = parsePins(body)
-    if (!pins.ok) throw refuseFields(pins.refusal)
-    const { holder, refs, machines } = pins.value
+    const { holder, refs, machines } = checked(PinsSchema, body)
     await cache.pin(holder, refs, machines)
     return nothing()
   }

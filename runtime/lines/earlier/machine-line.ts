@@ -2,7 +2,7 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot } from '../../core/boot/boot-script.ts'
 import { detectFormat } from '../../core/image/image.ts'
-import { listFieldErrors } from '../../core/foundation/field-error.ts'
+import { parseFields } from '../../core/foundation/field-error.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
 import { accept } from '../../core/foundation/result.ts'
 import { noteDisks, noteFlashed, noteFlashFailed } from '../../core/machine/flash-notes.ts'
@@ -17,7 +17,7 @@ import { isArmed, isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from './rules/provisioning.ts'
-import { applyUpsert, parseUpsert } from './rules/upsert.ts'
+import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, noteBoot } from './rules/workflow.ts'
 
 interface LineDependencies {
@@ -41,7 +41,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   }),
   toWire,
   parseUpsert(body, before, { mac, by }) {
-    const parsed = parseUpsert(body)
+    const parsed = parseFields(MachineUpsertSchema, body)
     return parsed.ok ? accept(applyUpsert(before, mac, parsed.value, by)) : parsed
   },
   parseInventory,
@@ -151,8 +151,8 @@ const describeImage = ({ image }: Machine) =>
 const toAction = (name: string, action: PolicyAction): Action<Machine> => ({
   scope: name === 'flash' ? 'flash' : 'machines',
   check(parameters) {
-    const checked = NoParameters.safeParse(parameters)
-    return checked.success ? null : listFieldErrors(checked.error)
+    const checked = parseFields(NoParameters, parameters)
+    return checked.ok ? null : checked.refusal
   },
   apply(machine, _, by) {
     const applied = action.apply(machine, by)

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import type { CaptureRecord, CaptureRecords, createUsedOrders } from './capture-records.ts'
+import type { RecordsOf } from '../host/records.ts'
+import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
 import type { ReceiverDependencies } from './uploads.ts'
 
 export interface Capture {
@@ -35,7 +36,7 @@ export interface CaptureState {
 
 export interface CapturesContext extends ReceiverDependencies {
   readonly folder: string
-  readonly notes: CaptureRecords
+  readonly notes: RecordsOf<CaptureRecord>
   readonly used: Awaited<ReturnType<typeof createUsedOrders>>
   readonly states: Map<string, CaptureState>
   /** Aborted when the cache is closed. */
