@@ -11,7 +11,7 @@ import { createServer, type ServerOptions } from '../web/fleet/server.ts'
 import type { WebSettings } from '../web/http/caller.ts'
 import type { FleetState } from './fleet-state.ts'
 
-interface ServerParts<M extends MachineBase> {
+interface ServerDependencies<M extends MachineBase> {
   readonly config: { current(): ServerSettings }
   readonly state: FleetState<M>
   readonly log: ServerLog
@@ -32,7 +32,7 @@ type Given =
 
 /** `open`: what the line brings; `opened` ends its services with the server, the last one first. */
 export async function openMachineServer<M extends MachineBase>(
-  { config, state, log, release, folders, now }: ServerParts<M>,
+  { config, state, log, release, folders, now }: ServerDependencies<M>,
   open: (secret: Secret, opened: AsyncDisposableStack) => Promise<Omit<ServerOptions<M>, Given>>,
 ) {
   await using opened = new AsyncDisposableStack()

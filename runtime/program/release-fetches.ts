@@ -8,7 +8,7 @@ import type { Environment } from '../services/host/shell.ts'
 import { createSources } from '../services/image/sources.ts'
 import type { FleetState } from './fleet-state.ts'
 
-interface FetchParts {
+interface FetchDependencies {
   readonly config: { current(): ServerSettings }
   readonly state: Pick<FleetState<never>, 'feed' | 'journal'>
   /** Where fetches are listed for the next start. */
@@ -19,7 +19,7 @@ interface FetchParts {
   now(): Date
 }
 
-export async function openFetchParts({ config, state, folder, keep, env, now }: FetchParts) {
+export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
   return {
     records: await openJobRecords(createRecords(folder), parseFetchJob, now()),
     sources: createSources({ env }),
