@@ -50,13 +50,11 @@ interface SeedPlan {
   readonly partitions: readonly Partition[]
 }
 
-type Outline = Pick<FirstBoot, 'cloudInit' | 'ignition' | 'reason'>
-
 /** `head`: the image's first MiB. Refused in words, as `decideSeedPlace` does. */
 export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
-  firstBoot: Outline,
+  firstBoot: FirstBoot,
 ): Result<SeedPlan, string> {
   const partitions = parsePartitions(head, sectorBytes)
   if (!partitions.ok) {
@@ -97,7 +95,7 @@ function findPreferred(
 export function decideSeedPlace(
   partitions: readonly Partition[],
   held: HeldBack,
-  firstBoot: Outline,
+  firstBoot: FirstBoot,
 ): Result<SeedPlace, string> {
   const system = IGNITION_SYSTEMS.find(({ names }) =>
     names.every((name) => partitions.some((partition) => partition.name === name)),
