@@ -104,16 +104,16 @@ async function useUp(
 export async function dropCapture(context: CapturesContext, state: CaptureState): Promise<void> {
   state.isGone = true
   context.states.delete(state.id)
-  await context.notes.remove(state.id)
-  await rm(join(context.folder, state.id), { force: true })
+  await removeStored(context, state)
 }
 
 /** The state stays, so that the client learns why, however often it asks. */
-export async function forgetCapture(context: CapturesContext, state: CaptureState): Promise<void> {
-  await useUp(context, state, async () => {
-    await context.notes.remove(state.id)
-    await rm(join(context.folder, state.id), { force: true })
-  })
+export const forgetCapture = (context: CapturesContext, state: CaptureState): Promise<void> =>
+  useUp(context, state, () => removeStored(context, state))
+
+async function removeStored({ notes, folder }: CapturesContext, { id }: CaptureState) {
+  await notes.remove(id)
+  await rm(join(folder, id), { force: true })
 }
 
 /** Finds the captures of the process before, and removes files that belong to none. */

@@ -5,7 +5,7 @@ import { type FileHandle, lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { type FileStamp, isSameStamp } from '../../core/catalog/dropped-file.ts'
+import { FileStampSchema, isSameStamp, type FileStamp } from '../../core/catalog/dropped-file.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { selectRecords } from '../host/records.ts'
 
@@ -52,7 +52,7 @@ const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 
 /** Digests of files that have not changed since, so that a restart reads none of them again. */
 export function createDigests(records: Storage) {
-  const files = selectRecords(records, 'file', FileRecord)
+  const files = selectRecords(records, 'file', FileStampSchema.extend({ sha256: z.string() }))
   return {
     async find(stamp: FileStamp): Promise<string | null> {
       const found = await files.read(keyOf(stamp.name))
@@ -62,11 +62,3 @@ export function createDigests(records: Storage) {
       files.write(keyOf(stamp.name), { ...stamp, sha256 }),
   }
 }
-
-const FileRecord = z.object({
-  name: z.string(),
-  sizeBytes: z.number(),
-  mtimeNs: z.string(),
-  ino: z.string(),
-  sha256: z.string(),
-})

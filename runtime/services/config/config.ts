@@ -22,6 +22,7 @@ import {
   type ConfigEditRefusal,
 } from './config-editor.ts'
 import { readConfigFiles, type ConfigFiles } from './config-files.ts'
+import { createQueue } from '../host/queue.ts'
 import type { Environment } from '../host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
 
@@ -88,7 +89,7 @@ export async function readConfig<Table extends SettingsTable>(
   let started = reading.settings
   let effective = keepStarted(table, reading.settings, started)
   const listeners = new Set<(reloaded: Reloaded) => void>()
-  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = createQueue(1)
 
   function apply(next: ConfigFiles): Reloaded {
     const read = parse({ env, saved: saved(), layers: next.layers })
@@ -102,12 +103,6 @@ export async function readConfig<Table extends SettingsTable>(
     return reloaded
   }
 
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = last.then(work)
-    // The next in line does not care how this one ended.
-    last = turn.catch(() => {})
-    return turn
-  }
   const originOf = (section: string, key: string) =>
     reading.origins.get(`${section}.${key}`) ?? null
 
