@@ -1,27 +1,19 @@
 /** Opens the database of a machine server and everything stored in it, for the server or for one command. */
 import type { MachineBase } from '../core/machine/machine.ts'
-import { createDatabase, type Database } from '../services/state/database.ts'
-import { createFeed, type Feed } from '../services/host/feed.ts'
-import { createJournal, type Journal } from '../services/state/journal.ts'
-import { createMachines, type Machines } from '../services/state/machines.ts'
-import { createRuns, type Runs } from '../services/state/runs.ts'
-import { createSettingsStore, type SettingsStore } from '../services/state/settings-store.ts'
+import { createDatabase } from '../services/state/database.ts'
+import { createFeed } from '../services/host/feed.ts'
+import { createJournal } from '../services/state/journal.ts'
+import { createMachines } from '../services/state/machines.ts'
+import { createRuns } from '../services/state/runs.ts'
+import { createSettingsStore } from '../services/state/settings-store.ts'
 import { prepareStateDir } from '../services/config/state-dirs.ts'
 import { renderEmptyState } from '../services/state/opening.ts'
-import { createTokens, type Tokens } from '../services/access/tokens.ts'
+import { createTokens } from '../services/access/tokens.ts'
 import type { Config } from '../services/config/config.ts'
 import type { ServerSettings } from '../core/config/server-settings.ts'
 import type { SettingsTable } from '../core/config/setting.ts'
 
-export interface FleetState<M extends MachineBase> extends AsyncDisposable {
-  readonly database: Database
-  readonly feed: Feed
-  readonly machines: Machines<M>
-  readonly journal: Journal
-  readonly runs: Runs
-  readonly tokens: Tokens
-  readonly store: SettingsStore
-}
+export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
 interface StateOptions<M extends MachineBase> {
   readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
@@ -37,9 +29,7 @@ interface StateOptions<M extends MachineBase> {
 }
 
 /** Makes the state directory and the database where they are missing. */
-export async function openFleetState<M extends MachineBase>(
-  options: StateOptions<M>,
-): Promise<FleetState<M>> {
+export async function openFleetState<M extends MachineBase>(options: StateOptions<M>) {
   const { config, line, release, visit, log } = options
   const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)

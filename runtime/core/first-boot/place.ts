@@ -44,18 +44,15 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0x83',
 ])
 
-/** Where a configuration goes on an image, and all partitions of it. */
-interface SeedPlan {
-  readonly place: SeedPlace
-  readonly partitions: readonly Partition[]
-}
-
-/** `head`: the image's first MiB. Refused in words, as `decideSeedPlace` does. */
+/**
+ * Where it goes, and all partitions of the image. `head`: the image's first MiB. Refused in words, as
+ * `decideSeedPlace` does.
+ */
 export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
   firstBoot: FirstBoot,
-): Result<SeedPlan, string> {
+): Result<{ readonly place: SeedPlace; readonly partitions: readonly Partition[] }, string> {
   const partitions = parsePartitions(head, sectorBytes)
   if (!partitions.ok) {
     return refuse(

@@ -1,29 +1,20 @@
 /** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
-import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
+import { listReadiness } from '../../../core/boot/readiness.ts'
 import { openFetchParts } from '../../../program/release-fetches.ts'
-import type { TftpState } from '../../../core/boot/tftp.ts'
-import { createBootFiles, type BootFolder } from '../../../services/boot/boot-files.ts'
+import { createBootFiles } from '../../../services/boot/boot-files.ts'
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
-import { createReleases, type Releases } from '../../../services/boot/releases.ts'
+import { createReleases } from '../../../services/boot/releases.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import { createTftpProbe } from '../../../services/net/tftp.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
-export interface Netboot extends AsyncDisposable {
-  readonly bootFiles: BootFolder
-  readonly releases: Releases
-  /** From memory: what the daemon answered last. */
-  tftp(): TftpState
-  readiness(): Promise<readonly ReadinessRow[]>
-  /** The address that machines can use for a server that is reached at `baseUrl`. */
-  reachedAt(baseUrl: string): string
-}
+export type Netboot = Awaited<ReturnType<typeof openNetboot>>
 
 interface NetbootDependencies {
   readonly config: LineConfig
@@ -36,7 +27,7 @@ interface NetbootDependencies {
   now(): Date
 }
 
-export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> {
+export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, log, now } = parts
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
@@ -55,6 +46,7 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
   return {
     bootFiles,
     releases,
+    /** From memory: what the daemon answered last. */
     tftp: () => probe.state(),
     async readiness() {
       const active = bootFiles.active()
@@ -67,7 +59,8 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
         disk: await readDisk(config),
       })
     },
-    reachedAt: (baseUrl) =>
+    /** The address that machines can use for a server that is reached at `baseUrl`. */
+    reachedAt: (baseUrl: string) =>
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
