@@ -1,5 +1,6 @@
 /** `pnpm start`: runs the machine server, and the cache service beside it unless another one is configured. */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -8,13 +9,6 @@ import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
 import { leave, openProcess } from './open-process.ts'
-
-interface CacheOptions {
-  readonly host: string
-  readonly port: number
-  readonly stateDir: string
-  readonly named: readonly string[]
-}
 
 /** Where `pnpm build:images` leaves what it makes. */
 const BUILT_DIR = fileURLToPath(new URL('../../dist', import.meta.url))
@@ -30,12 +24,18 @@ let child: ChildProcess | null = null
 let isEnding = false
 
 const { web } = await loadLine(environment)
+type StartCache = NonNullable<Parameters<typeof web>[0]['startCache']>
 const code = await web({ ...environment, listen, startCache, builtDir: BUILT_DIR })
 await endCache()
 await leave(code)
 
 /** Null: it did not start and reported why; the server goes on without it. */
-async function startCache({ host, port, stateDir, named }: CacheOptions): Promise<string | null> {
+async function startCache({
+  host,
+  port,
+  stateDir,
+  named,
+}: Parameters<StartCache>[0]): Promise<string | null> {
   const free = await findPort(host, port)
   if (free === null) {
     stderr.write(`flasher-web: no free port for flasher-cache from ${port} on\n`)
@@ -67,11 +67,8 @@ async function startCache({ host, port, stateDir, named }: CacheOptions): Promis
 
 async function findPort(host: string, first: number): Promise<number | null> {
   for (let port = first; port < first + MAX_PORTS && port < 65_536; port += 1) {
-    const isFree = await probe(host, port).then(
-      () => true,
-      () => false,
-    )
-    if (isFree) return port
+    const [probed] = await Promise.allSettled([probe(host, port)])
+    if (probed.status === 'fulfilled') return port
   }
   return null
 }
@@ -90,9 +87,7 @@ async function endCache(): Promise<void> {
   isEnding = true
   const started = child
   if (started === null || started.exitCode !== null || started.signalCode !== null) return
-  const ended = new Promise<void>((resolve) => {
-    started.once('exit', () => resolve())
-  })
+  const ended = once(started, 'exit')
   started.kill('SIGTERM')
   await ended
 }

@@ -1,14 +1,11 @@
 /** `flasher-cache`: maps its commands to what they run. */
 import { completeArguments } from '../core/command/server-command.ts'
 import { runProgram, type Run } from '../terminal/command/program.ts'
-import type { CacheHandler } from './commands/serve.ts'
-import type { ProcessEnvironment } from './commands/process-environment.ts'
+import type { ProcessEnvironment } from '../program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<
-  Record<CommandName, () => Promise<Run<ProcessEnvironment<CacheHandler>>>>
-> = {
+const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   add: async () => (await import('./commands/operator.ts')).add,
   list: async () => (await import('./commands/operator.ts')).list,
@@ -17,7 +14,7 @@ const COMMANDS: Readonly<
   token: async () => (await import('./commands/operator.ts')).makeToken,
 }
 /** Returns the exit code. */
-export const cache = (environment: ProcessEnvironment<CacheHandler>): Promise<number> =>
+export const cache = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: COMMAND_LINE, commands: COMMANDS },
     { ...environment, argv: completeArguments(COMMAND_LINE, environment.argv) },

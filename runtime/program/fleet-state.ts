@@ -1,41 +1,24 @@
 /** Opens the database of a machine server and everything stored in it, for the server or for one command. */
 import type { MachineBase } from '../core/machine/machine.ts'
-import { createDatabase, type Database } from '../services/state/database.ts'
-import { createFeed, type Feed } from '../services/host/feed.ts'
-import { createJournal, type Journal } from '../services/state/journal.ts'
-import { createMachines, type Machines } from '../services/state/machines.ts'
-import { createRuns, type Runs } from '../services/state/runs.ts'
-import { createSettingsStore, type SettingsStore } from '../services/state/settings-store.ts'
+import { createDatabase } from '../services/state/database.ts'
+import { createFeed } from '../services/host/feed.ts'
+import { createJournal } from '../services/state/journal.ts'
+import { createMachines } from '../services/state/machines.ts'
+import { createRuns } from '../services/state/runs.ts'
+import { createSettingsStore } from '../services/state/settings-store.ts'
 import { prepareStateDir } from '../services/config/state-dirs.ts'
 import { renderEmptyState } from '../services/state/opening.ts'
-import { createTokens, type Tokens } from '../services/access/tokens.ts'
+import { createTokens } from '../services/access/tokens.ts'
 import type { Config } from '../services/config/config.ts'
+import type { ServerSettings } from '../core/config/server-settings.ts'
 import type { SettingsTable } from '../core/config/setting.ts'
 
-export interface FleetState<M extends MachineBase> extends AsyncDisposable {
-  readonly database: Database
-  readonly feed: Feed
-  readonly machines: Machines<M>
-  readonly journal: Journal
-  readonly runs: Runs
-  readonly tokens: Tokens
-  readonly store: SettingsStore
-}
+export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
-interface StateSettings {
-  readonly retention: {
-    readonly events: number
-    readonly event_days: number
-    readonly runs: number
-    readonly run_days: number
-    readonly bak_files: number
+interface StateOptions<M extends MachineBase> {
+  readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
+    current(): ServerSettings
   }
-  readonly pxe: { readonly run_patience: number }
-}
-
-interface StateOptions<Table extends SettingsTable, M extends MachineBase> {
-  readonly config: Pick<Config<Table>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'>
-  settings(): StateSettings
   /** Its name marks the file: one of the other line is refused. */
   readonly line: string
   parseRecord(stored: unknown): M | null
@@ -46,17 +29,16 @@ interface StateOptions<Table extends SettingsTable, M extends MachineBase> {
 }
 
 /** Makes the state directory and the database where they are missing. */
-export async function openFleetState<Table extends SettingsTable, M extends MachineBase>(
-  options: StateOptions<Table, M>,
-): Promise<FleetState<M>> {
-  const { config, settings, line, release, visit, log } = options
+export async function openFleetState<M extends MachineBase>(options: StateOptions<M>) {
+  const { config, line, release, visit, log } = options
+  const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)
   const database = await createDatabase({
     path: `${config.stateDir}/state.db`,
     release,
     line,
     visit,
-    keepArchives: settings().retention.bak_files,
+    keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
   const feed = createFeed()
@@ -79,15 +61,12 @@ export async function openFleetState<Table extends SettingsTable, M extends Mach
     }),
     journal: createJournal(database, {
       feed,
-      retention: () => ({
-        count: settings().retention.events,
-        days: settings().retention.event_days,
-      }),
+      retention: () => ({ count: kept().events, days: kept().event_days }),
     }),
     runs: createRuns(database, {
       feed,
-      retention: () => ({ count: settings().retention.runs, days: settings().retention.run_days }),
-      patience: () => settings().pxe.run_patience,
+      retention: () => ({ count: kept().runs, days: kept().run_days }),
+      patience: () => config.current().pxe.run_patience,
     }),
     tokens: createTokens(database),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

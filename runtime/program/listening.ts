@@ -1,25 +1,70 @@
-/** Starts to listen as a server's settings say, and reads its configuration again when asked to. */
+/** Runs a server: it listens as its settings say, reads its configuration again when asked to, and ends in order. */
 import { Fault, renderError } from '../core/foundation/fault.ts'
 import type { SettingsTable } from '../core/config/setting.ts'
+import { SUCCESS } from '../core/command/server-exit.ts'
 import { explainListening } from '../core/net/listen-fault.ts'
 import { renderProblem } from '../core/config/settings-parser.ts'
 import type { Config, Reloaded } from '../services/config/config.ts'
-import type { ServerLog } from '../terminal/text/server-log.ts'
-import type { Entrance } from '../web/http/entrance.ts'
+import { awaitEnding } from '../services/host/watch.ts'
+import { createServerLog, type LogLevel, type ServerLog } from '../terminal/text/server-log.ts'
+import { watchRequests } from '../web/http/closing.ts'
+import { createEntrance, type Entrance } from '../web/http/entrance.ts'
 import { tuneServer } from '../web/http/limits.ts'
 import type { Listening, ListenAddress, ProcessEnvironment } from './process-environment.ts'
 
-/** Of the settings in section `[server]`. */
+/** Opens the log, which begins with what is wrong with the configuration. */
+export function openLog(
+  { stderr, env }: Pick<ProcessEnvironment, 'stderr' | 'env'>,
+  config: Pick<Config<SettingsTable>, 'problems'>,
+  level: () => LogLevel,
+): ServerLog {
+  const log = createServerLog({ stderr, env, level, now: () => new Date() })
+  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  return log
+}
+
+interface ServerRun {
+  readonly app: Parameters<typeof createEntrance>[0]
+  readonly config: Pick<Config<SettingsTable>, 'reload' | 'listen'>
+  readonly log: ServerLog
+  readonly settings: ListenSettings
+  /** Says to whoever started it where it is. */
+  announce(listening: Listening): void
+  /** Ends answers that would go on forever. */
+  endChannels?(): void
+}
+
+/** Of the settings of a server. */
 interface ListenSettings {
   readonly host: string
   readonly port: number
+  /** Paths of PEM files; both empty: plain HTTP. */
   readonly tls_cert: string
   readonly tls_key: string
   /** How another address is chosen, for the fault that says that this one is taken. */
   readonly settingHint: string
 }
 
-export async function listen(
+/** What is under way may go on for so long once a server is asked to end. */
+const GRACE_MS = 8000
+
+/** Resolves with the exit code once the process was asked to end. */
+export async function runServer(
+  environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
+  { app, config, log, settings, announce, endChannels }: ServerRun,
+): Promise<number> {
+  const listening = await listen(environment, createEntrance(app, log), settings)
+  const closing = watchRequests(listening.server)
+  announce(listening)
+  reloadOnHangup(environment, config, log, listening)
+  await awaitEnding(environment.signal)
+  log.info('stopping: no new connections are accepted')
+  endChannels?.()
+  await closing.end(GRACE_MS)
+  return SUCCESS
+}
+
+async function listen(
   environment: Pick<ProcessEnvironment, 'listen'>,
   handler: Entrance,
   settings: ListenSettings,
@@ -43,9 +88,9 @@ function addressOf({ host, port, tls_cert: cert, tls_key: key }: ListenSettings)
   return { host, port, tls: cert === '' ? null : { cert, key } }
 }
 
-export function reloadOnHangup<Table extends SettingsTable>(
+function reloadOnHangup(
   { onHangup }: Pick<ProcessEnvironment, 'onHangup'>,
-  config: Config<Table>,
+  config: ServerRun['config'],
   log: ServerLog,
   listening: Listening,
 ): void {
@@ -54,18 +99,22 @@ export function reloadOnHangup<Table extends SettingsTable>(
       log.error(`the certificate stays as it was: ${renderError(thrown)}`)
     })
     config.reload().then(
-      ({ problems, changed }) => {
+      ({ problems, changed, pending }) => {
         for (const problem of problems) log.warn(renderProblem(problem))
-        if (changed.length === 0) log.info('configuration read: nothing changed in effect')
+        if (changed.length > 0) return
+        log.info('configuration read: nothing changed in effect')
+        logPending(pending, log)
       },
       (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
     )
   })
-  config.listen((reloaded) => logReload(reloaded, log))
+  config.listen(({ changed, pending }) => {
+    if (changed.length === 0) return
+    log.info(`configuration: ${changed.join(', ')} changed`)
+    logPending(pending, log)
+  })
 }
 
-function logReload({ changed, pending }: Reloaded, log: ServerLog): void {
-  if (changed.length > 0) log.info(`configuration: ${changed.join(', ')} changed`)
-  if (changed.length > 0 && pending.length > 0)
-    log.warn(`these need a restart: ${pending.join(', ')}`)
+function logPending(pending: Reloaded['pending'], log: ServerLog): void {
+  if (pending.length > 0) log.warn(`these need a restart: ${pending.join(', ')}`)
 }

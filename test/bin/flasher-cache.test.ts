@@ -138,4 +138,19 @@ test('says what is wrong with how it was called, or that no cache answers', asyn
   }
 })
 
+test('a configuration that is read again takes effect, or says what needs a restart', async () => {
+  await using state = await makeFolder()
+  const file = join(state.path, 'a.toml')
+  await writeFile(file, '')
+  await using program = await startCache(state.path, { FLASHER_CONFIG_FILE: file })
+  const reads = async (text: string, said: string) => {
+    await writeFile(file, text)
+    process.kill(program.pid, 'SIGHUP')
+    await until(() => program.said().includes(said))
+  }
+  await reads('[cache]\ndir = "/elsewhere"\n', 'these need a restart: cache.dir')
+  await reads('[cache]\nmax_bytes = 1\n', 'configuration: cache.max_bytes changed')
+  await reads('[cache\n', 'the configuration stays as it was')
+})
+
 test.run()

@@ -7,6 +7,7 @@ import { type CacheClient, createCacheClient } from '../../services/net/cache-cl
 import { isManifestUrl } from '../../services/cache/catalog-imports.ts'
 import { readLocalToken } from '../../services/cache/local-token.ts'
 import { readManifest } from '../../services/catalog/catalog-manifests.ts'
+import { linger } from '../../services/host/watch.ts'
 import { createLog } from '../../terminal/text/log.ts'
 import { decideTerminalStyle, tableRoomOf } from '../../terminal/text/terminal-style.ts'
 import { openVoice } from '../../terminal/text/voice.ts'
@@ -14,28 +15,24 @@ import { renderTable } from '../../terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../core/command/server-exit.ts'
 import { LIST_COLUMNS, type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
-import { decidePaths, readConfiguration, type ProcessEnvironment } from './process-environment.ts'
+import { decidePaths, readConfiguration } from './configuration.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
 
-type Here = Pick<
-  ProcessEnvironment<never>,
-  'env' | 'stdout' | 'stderr' | 'isRoot' | 'systemDir' | 'signal'
->
-
-export async function add(environment: Here, given: Arguments): Promise<number> {
+export async function add(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
   const { name, sha256, 'index-sha256': index_sha256 } = given.values
   const added = await client.add({ src, name, sha256, index_sha256 })
-  const called = nameIn(added)
+  const called = textIn(added, 'name')
   openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS
   await client.download(called, { force: false })
   return wait(environment, client, called)
 }
 
-export async function list(environment: Here, given: Arguments): Promise<number> {
+export async function list(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const listing = await client.list()
   const { stdout, env } = environment
@@ -49,14 +46,17 @@ export async function list(environment: Here, given: Arguments): Promise<number>
   return SUCCESS
 }
 
-export async function fetchImage(environment: Here, given: Arguments): Promise<number> {
+export async function fetchImage(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.download(name, { force: true })
   return wait(environment, client, name)
 }
 
-export async function remove(environment: Here, given: Arguments): Promise<number> {
+export async function remove(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   await client.remove(name, { force: given.switches.has('force') })
@@ -64,20 +64,20 @@ export async function remove(environment: Here, given: Arguments): Promise<numbe
   return SUCCESS
 }
 
-export async function makeToken(environment: Here, given: Arguments): Promise<number> {
+export async function makeToken(
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
   const made = await client.makeUploadToken(name)
-  const token = isRecord(made) ? made['token'] : null
-  if (typeof token !== 'string') {
-    throw new Fault('upstream-failed', 'the cache sent an invalid response')
-  }
+  const token = textIn(made, 'token')
   // Alone on its line, for a script.
   environment.stdout.write(given.switches.has('json') ? `${renderJson(made)}\n` : `${token}\n`)
   return SUCCESS
 }
 
-async function connect(environment: Here, given: Arguments): Promise<CacheClient> {
+async function connect(environment: ProcessEnvironment, given: Arguments): Promise<CacheClient> {
   const config = await readConfiguration(environment, given)
   const { host, port, token } = config.current().cache
   const own = token === '' ? await readLocalToken(decidePaths(config).token) : token
@@ -85,7 +85,11 @@ async function connect(environment: Here, given: Arguments): Promise<CacheClient
 }
 
 /** Reports images that are listed already or whose name is taken, and adds the others. */
-async function addAll(environment: Here, client: CacheClient, source: string): Promise<number> {
+async function addAll(
+  environment: ProcessEnvironment,
+  client: CacheClient,
+  source: string,
+): Promise<number> {
   const log = createLog({
     program: 'flasher-cache',
     stderr: environment.stderr,
@@ -109,7 +113,11 @@ async function addAll(environment: Here, client: CacheClient, source: string): P
 }
 
 /** Reports the progress on a line of its own after each tenth. */
-async function wait(environment: Here, client: CacheClient, name: string): Promise<number> {
+async function wait(
+  environment: ProcessEnvironment,
+  client: CacheClient,
+  name: string,
+): Promise<number> {
   let said = ''
   for (;;) {
     const image = find(await client.list(), name)
@@ -119,16 +127,11 @@ async function wait(environment: Here, client: CacheClient, name: string): Promi
     if (image.state === 'failed')
       throw new Fault('source-broken', image.error ?? 'the download failed')
     if (isOver) return SUCCESS
-    await sleep(500)
+    await linger(500, environment.signal)
     if (environment.signal.aborted)
       throw new Fault('cancelled', 'no longer waiting; the download continues')
   }
 }
-
-const sleep = (milliseconds: number) =>
-  new Promise<void>((resolve) => {
-    setTimeout(resolve, milliseconds)
-  })
 
 function renderProgress({ state, bytes_done: done, size_bytes: size }: ListedImage) {
   const isOver = state === 'ready' && done === null
@@ -142,8 +145,8 @@ function find(listing: unknown, name: string): ListedImage {
   return image
 }
 
-function nameIn(answer: unknown): string {
-  const name = isRecord(answer) ? answer['name'] : null
-  if (typeof name === 'string') return name
+function textIn(answer: unknown, field: string): string {
+  const text = isRecord(answer) ? answer[field] : null
+  if (typeof text === 'string') return text
   throw new Fault('upstream-failed', 'the cache sent an invalid response')
 }

@@ -1,7 +1,7 @@
 /** `flasher-cache`: runs the cache until a signal ends it. */
-import { renderError } from '../../core/foundation/fault.ts'
-import { explainListening } from '../../core/net/listen-fault.ts'
-import { renderProblem } from '../../core/config/settings-parser.ts'
+import type { Arguments } from '../../core/command/arguments.ts'
+import { openLog, runServer } from '../../program/listening.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { createImageCache } from '../../services/cache/image-cache.ts'
 import { ensureLocalToken, isOneOf } from '../../services/cache/local-token.ts'
@@ -11,37 +11,15 @@ import { createSecret } from '../../services/access/secret.ts'
 import { createSignedOut } from '../../services/access/signed-out.ts'
 import { createSources } from '../../services/image/sources.ts'
 import { prepareStateDir } from '../../services/config/state-dirs.ts'
-import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
-import { awaitEnding } from '../../services/host/watch.ts'
-import { watchRequests } from '../../web/http/closing.ts'
-import { createEntrance, type Entrance } from '../../web/http/entrance.ts'
-import { tuneServer } from '../../web/http/limits.ts'
-import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createCacheServer } from '../routes/server.ts'
-import {
-  type CacheConfig,
-  decidePaths,
-  type Listening,
-  readConfiguration,
-  type ProcessEnvironment,
-} from './process-environment.ts'
-import type { Arguments } from '../../core/command/arguments.ts'
-
-export type CacheHandler = Entrance
-
-/** What is under way may go on for so long once the cache is asked to end. */
-const GRACE_MS = 8000
+import { decidePaths, readConfiguration, type CacheConfig } from './configuration.ts'
 
 const now = () => new Date()
 
-export async function serve(
-  environment: ProcessEnvironment<CacheHandler>,
-  given: Arguments,
-): Promise<number> {
-  const { env, stderr } = environment
+export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  const { env } = environment
   const config = await readConfiguration(environment, given)
-  const log = createServerLog({ stderr, env, level: () => 'info', now })
-  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  const log = openLog(environment, config, () => 'info')
   const paths = decidePaths(config)
   await prepareStateDir(paths.stateDir)
   const version = await readVersion()
@@ -77,25 +55,23 @@ export async function serve(
     log,
   })
   const { host, port } = config.current().cache
-  const listening = await environment
-    .listen(createEntrance(app, log), { host, port, tls: null })
-    .catch((cause: unknown) => {
-      throw explainListening(cause, {
-        host,
-        port,
-        settingHint:
-          'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
-      })
-    })
-  tuneServer(listening.server)
-  const closing = watchRequests(listening.server)
-  log.info(`flasher-cache ${version} serves ${paths.folder} on ${listening.urls.join(' ')}`)
-  announce(environment, listening, paths, generated)
-  reloadOnHangup(environment, config, log)
-  await awaitEnding(environment.signal)
-  log.info('stopping: no new connections are accepted')
-  await closing.end(GRACE_MS)
-  return SUCCESS
+  return await runServer(environment, {
+    app,
+    config,
+    log,
+    settings: {
+      host,
+      port,
+      tls_cert: '',
+      tls_key: '',
+      settingHint:
+        'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
+    },
+    announce({ urls }) {
+      log.info(`flasher-cache ${version} serves ${paths.folder} on ${urls.join(' ')}`)
+      announce(environment, urls, paths, generated)
+    },
+  })
 }
 
 /** Clients of the deployed service send the password itself as their token. */
@@ -105,8 +81,8 @@ function configuredTokens(config: CacheConfig): readonly string[] {
 }
 
 function announce(
-  { stdout }: ProcessEnvironment<CacheHandler>,
-  { urls }: Listening,
+  { stdout }: ProcessEnvironment,
+  urls: readonly string[],
   { folder, password }: ReturnType<typeof decidePaths>,
   generated: string | null,
 ): void {
@@ -116,20 +92,4 @@ function announce(
   // On standard output alone, and this once: logs are kept and read by others.
   stdout.write(`Password: ${generated}\n`)
   stdout.write(`  Generated now and not shown again; its hash is in ${password}.\n`)
-}
-
-function reloadOnHangup(
-  { onHangup }: ProcessEnvironment<CacheHandler>,
-  config: CacheConfig,
-  log: ServerLog,
-): void {
-  onHangup(() => {
-    config.reload().then(
-      ({ changed, pending }) => {
-        log.info(`configuration reloaded: ${changed.join(', ') || 'nothing'} changed`)
-        if (pending.length > 0) log.warn(`these take effect after a restart: ${pending.join(', ')}`)
-      },
-      (thrown: unknown) => log.error(`the configuration was not reloaded: ${renderError(thrown)}`),
-    )
-  })
 }

@@ -6,6 +6,7 @@ import { PAGES } from '../../core/texts/pages/texts.ts'
 import type { Capture } from '../../services/cache/capture-states.ts'
 import { page, seeOther } from '../../web/http/answers.ts'
 import { address } from '../../web/ui/html.ts'
+import { formRoute, pageRoute } from '../../web/ui/page-routes.ts'
 import type { Route } from '../../web/http/route.ts'
 import { CAPTURE_PAGE, renderCapture } from '../pages/captures.ts'
 import { HOME, type CachePages } from '../pages/frame.ts'
@@ -47,31 +48,16 @@ export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly 
   }
 
   return [
-    {
-      method: 'GET',
-      path: CAPTURE_PAGE,
-      access: 'page',
-      handle: (event) => show(event, find(site, event.url.searchParams.get('id') ?? ''), null),
-    },
-    {
-      method: 'POST',
-      path: `${CAPTURE_PAGE}/accept`,
-      access: 'page',
-      takes: 'form',
-      handle: accept,
-    },
-    {
-      method: 'POST',
-      path: `${CAPTURE_PAGE}/reject`,
-      access: 'page',
-      takes: 'form',
-      async handle(event, form) {
-        const { id, name } = find(site, form.get('id') ?? '')
-        await captures.reject(id)
-        log.info(`the captured image ${name} was rejected (${renderActor(event)})`)
-        return seeOther(address(HOME, { rejected: name }))
-      },
-    },
+    pageRoute(CAPTURE_PAGE, (event) =>
+      show(event, find(site, event.url.searchParams.get('id') ?? ''), null),
+    ),
+    formRoute(`${CAPTURE_PAGE}/accept`, accept),
+    formRoute(`${CAPTURE_PAGE}/reject`, async (event, form) => {
+      const { id, name } = find(site, form.get('id') ?? '')
+      await captures.reject(id)
+      log.info(`the captured image ${name} was rejected (${renderActor(event)})`)
+      return seeOther(address(HOME, { rejected: name }))
+    }),
   ]
 }
 

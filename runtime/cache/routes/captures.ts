@@ -3,8 +3,8 @@ import { getRouterParam, type H3Event } from 'h3'
 import {
   AcceptSchema,
   CaptureEndSchema,
+  CaptureSchema,
   MAX_CAPTURE_PART_BYTES,
-  parseCaptureRequest,
   parseUploadOffset,
   TokenRequestSchema,
 } from '../../core/capture/capture-upload.ts'
@@ -20,7 +20,7 @@ import type { Capture } from '../../services/cache/capture-states.ts'
 import { json, nothing } from '../../web/http/answers.ts'
 import { peerOf } from '../../web/http/caller.ts'
 import { checked } from '../../web/http/checked.ts'
-import { refuse, refuseFields } from '../../web/http/faults.ts'
+import { refuse } from '../../web/http/faults.ts'
 import { readBearer } from '../../web/http/guard.ts'
 import type { Route } from '../../web/http/route.ts'
 import { renderActor } from './actor.ts'
@@ -40,13 +40,12 @@ export const captureRoutes = (site: CacheSite): readonly Route[] => [
 function uploadingRoutes({ cache: { captures }, uploadKey, now }: CacheSite): readonly Route[] {
   async function begin(event: H3Event, body: unknown) {
     const token = readToken(event)
-    const request = parseCaptureRequest(body)
-    if (!request.ok) throw refuseFields(request.refusal)
-    const { name, source } = request.value
+    const request = checked(CaptureSchema, body)
+    const { name, source } = request
     const purpose = { mac: source.mac, name, now: now() }
     const ticket = parseUploadToken(token, purpose, uploadKey.verify)
     if (!ticket.ok) throw refuse(401, UPLOAD_TOKEN_REFUSALS[ticket.refusal])
-    const { capture, isNew } = await captures.begin(request.value, { token, ...ticket.value })
+    const { capture, isNew } = await captures.begin(request, { token, ...ticket.value })
     return answer(capture, isNew ? 201 : 200, { location: `/captures/${capture.id}` })
   }
 

@@ -2,14 +2,16 @@
 import type { H3Event } from 'h3'
 import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cache-entry.ts'
 import { etagOf } from '../../core/foundation/etag.ts'
+import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import { json, nothing, taggedJson } from '../../web/http/answers.ts'
+import { checked } from '../../web/http/checked.ts'
 import { refuse, refuseFields } from '../../web/http/faults.ts'
 import { peerOf } from '../../web/http/caller.ts'
 import type { Route } from '../../web/http/route.ts'
-import { parsePins } from '../rules/pins.ts'
-import { renderCatalog, renderEntry } from '../rules/catalog.ts'
+import { PinsSchema } from '../rules/pins.ts'
+import { renderCatalog, renderEntry, type Shown } from '../rules/catalog.ts'
 import { readSegment } from './segment.ts'
-import { type CacheSite, toShown } from './site.ts'
+import type { CacheSite } from './site.ts'
 
 export function catalogRoutes(site: CacheSite): readonly Route[] {
   const { cache } = site
@@ -44,9 +46,7 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const pins = parsePins(body)
-    if (!pins.ok) throw refuseFields(pins.refusal)
-    const { holder, refs, machines } = pins.value
+    const { holder, refs, machines } = checked(PinsSchema, body)
     await cache.pin(holder, refs, machines)
     return nothing()
   }
@@ -81,3 +81,9 @@ const nameOf = (event: H3Event): string =>
 
 const isForced = (event: H3Event): boolean =>
   ['1', 'true', 'yes'].includes(event.url.searchParams.get('force') ?? '')
+
+const toShown = ({ download, ...row }: CacheRow): Shown => ({
+  ...row,
+  bytesDone: download?.growth.bytes ?? null,
+  rate: download === null ? null : Math.round(download.rate),
+})

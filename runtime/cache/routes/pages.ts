@@ -8,6 +8,7 @@ import { peerOf } from '../../web/http/caller.ts'
 import { refuse } from '../../web/http/faults.ts'
 import { postButton } from '../../web/ui/fields.ts'
 import { address, html } from '../../web/ui/html.ts'
+import { formRoute, pageRoute } from '../../web/ui/page-routes.ts'
 import type { Route } from '../../web/http/route.ts'
 import { type CachePages, HOME } from '../pages/frame.ts'
 import { type AddForm, EMPTY_FORM } from '../pages/add-card.ts'
@@ -25,44 +26,29 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
   const { cache } = site
   const show: ShowImages = (event, form, status) => showImages(site, pages, event, form, status)
   return [
-    get(HOME, (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
-    get('/ui/remove', (event) => askRemoval(site, pages, event)),
-    get('/ui/account', (event) => showAccount(pages, event)),
-    post('/ui/add', (form, event) => addImage(site, show, event, form)),
-    post('/ui/fetch', async (form) => {
+    pageRoute(HOME, (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
+    pageRoute('/ui/remove', (event) => askRemoval(site, pages, event)),
+    pageRoute('/ui/account', (event) => showAccount(pages, event)),
+    formRoute('/ui/add', (event, form) => addImage(site, show, event, form)),
+    formRoute('/ui/fetch', async (_, form) => {
       await cache.download(nameIn(form), { force: true })
       return seeOther(HOME)
     }),
-    post('/ui/discard', async (form) => {
+    formRoute('/ui/discard', async (_, form) => {
       await cache.uploads.remove(form.get('id') ?? '')
       return seeOther(HOME)
     }),
-    post('/ui/cancel', async (form) => {
+    formRoute('/ui/cancel', async (_, form) => {
       await cache.cancel(nameIn(form))
       return seeOther(HOME)
     }),
-    post('/ui/remove', async (form) => {
+    formRoute('/ui/remove', async (_, form) => {
       const name = nameIn(form)
       await cache.remove(name, { force: form.has('force') })
       return seeOther(address(HOME, { removed: name }))
     }),
   ]
 }
-
-const get = (path: string, handle: (event: H3Event) => unknown): Route => ({
-  method: 'GET',
-  access: 'page',
-  path,
-  handle,
-})
-
-const post = (path: string, handle: (form: URLSearchParams, event: H3Event) => unknown): Route => ({
-  method: 'POST',
-  access: 'page',
-  takes: 'form',
-  path,
-  handle: (event, form) => handle(form, event),
-})
 
 /** The server names itself in the link that leads here; null: the link named none that we trust. */
 function rememberServer(event: H3Event) {

@@ -2,10 +2,8 @@
 import type { H3 } from 'h3'
 import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
 import type { Assets } from '../../services/host/assets.ts'
-import type { ImageCache } from '../../services/cache/image-cache.ts'
 import type { SignedOut } from '../../services/access/signed-out.ts'
 import { deriveSecret, type Secret } from '../../services/access/secret.ts'
-import type { Environment } from '../../services/host/shell.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import { assetRoute } from '../../web/ui/assets.ts'
 import { createPasswordCheck } from '../../web/access/password-check.ts'
@@ -30,28 +28,22 @@ import { pageRoutes } from './pages.ts'
 import { uploadRoutes } from './uploads.ts'
 import type { CacheSite } from './site.ts'
 
-interface CacheServerDependencies {
-  readonly cache: ImageCache
+interface CacheServerDependencies extends Omit<CacheSite, 'uploadKey'> {
   readonly secret: Secret
   readonly signedOut: SignedOut
   readonly assets: Assets
+  readonly version: string
   checkPassword(given: string): Promise<boolean>
   /** Whether a bearer token is the one that the cache made for itself. */
   isOwnToken(given: string): boolean
   /** Whether it is another secret with which things may be changed, one that people chose. */
   isChosenToken(given: string): boolean
-  readonly folder: string
   /** The address of the machine server that a setting names; empty: none. */
   serverUrl(): string
-  /** Names proxies and FLASHER_CA_FILE. */
-  readonly env: Environment
-  readonly version: string
-  now(): Date
-  readonly log: Log
 }
 
 export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
-  const { cache, log, now, version, folder, env } = parts
+  const { log, now, version } = parts
   const sessions = createSessions(parts)
   // One for both: a bearer may be the password, too.
   const attempts = createAttempts(now)
@@ -65,8 +57,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     noteAll,
   })
   const guard = createGuard({ sessions, tokens, now })
-  const uploadKey = deriveSecret(parts.secret, UPLOAD_KEY)
-  const site: CacheSite = { cache, now, log, version, folder, env, uploadKey }
+  const site: CacheSite = { ...parts, uploadKey: deriveSecret(parts.secret, UPLOAD_KEY) }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, noteAll }

@@ -1,16 +1,13 @@
 /** The services that the cache's routes and pages share. */
 import type { ImageCache } from '../../services/cache/image-cache.ts'
-import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Environment } from '../../services/host/shell.ts'
 import type { Log } from '../../web/http/caller.ts'
-import type { Shown } from '../rules/catalog.ts'
 
 export interface CacheSite {
   readonly cache: ImageCache
   now(): Date
   readonly log: Log
-  readonly version: string
   /** Where files can be dropped, for people. */
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */
@@ -18,9 +15,3 @@ export interface CacheSite {
   /** Signs and verifies the tokens of captures; a server with the same key does, too. */
   readonly uploadKey: Secret
 }
-
-export const toShown = ({ download, ...row }: CacheRow): Shown => ({
-  ...row,
-  bytesDone: download?.growth.bytes ?? null,
-  rate: download === null ? null : Math.round(download.rate),
-})

@@ -1,18 +1,17 @@
 /** The API for uploads in parts: `/uploads`, resumable after a lost connection or a restart. */
 import { getRouterParam, type H3Event } from 'h3'
-import { MAX_UPLOAD_BYTES, parseUploadRequest } from '../../core/catalog/image-upload.ts'
+import { MAX_UPLOAD_BYTES, UploadSchema } from '../../core/catalog/image-upload.ts'
 import { parseContentRange } from '../../core/net/http-range.ts'
 import type { Upload } from '../../services/cache/uploads.ts'
 import { json, nothing } from '../../web/http/answers.ts'
-import { refuse, refuseFields } from '../../web/http/faults.ts'
+import { checked } from '../../web/http/checked.ts'
+import { refuse } from '../../web/http/faults.ts'
 import type { Route } from '../../web/http/route.ts'
 import type { CacheSite } from './site.ts'
 
 export function uploadRoutes({ cache: { uploads }, log }: CacheSite): readonly Route[] {
   async function create(body: unknown) {
-    const request = parseUploadRequest(body)
-    if (!request.ok) throw refuseFields(request.refusal)
-    const upload = await uploads.create(request.value)
+    const upload = await uploads.create(checked(UploadSchema, body))
     const status = upload.offset === 0 ? 201 : 200
     return json(renderUpload(upload), status, { location: `/uploads/${upload.id}` })
   }

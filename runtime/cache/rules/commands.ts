@@ -7,6 +7,12 @@ import { createTextCommands } from '../../core/command/text-commands.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
 
+const DIGEST: Value = {
+  name: 'HEX',
+  completes: 'nothing',
+  shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
+}
+
 const SERVE = {
   words: ['serve'],
   summary: 'run the cache (the default command)',
@@ -34,20 +40,12 @@ const ADD = {
     { name: 'name', value: NAME, help: 'name of the image (default: the last part of the URL)' },
     {
       name: 'sha256',
-      value: {
-        name: 'HEX',
-        completes: 'nothing',
-        shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
-      },
+      value: DIGEST,
       help: 'expected digest; an image with another one is not offered',
     },
     {
       name: 'index-sha256',
-      value: {
-        name: 'HEX',
-        completes: 'nothing',
-        shape: { pattern: /^[0-9a-fA-F]{64}$/, words: '64 hexadecimal digits' },
-      },
+      value: DIGEST,
       help: 'digest of the frame index of an .img.zst, beside --sha256; "flasher inspect image" shows it',
     },
     { name: 'no-fetch', value: null, help: 'do not download it until it is requested' },

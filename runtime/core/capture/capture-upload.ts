@@ -1,8 +1,6 @@
 /** Checks what clients and operators send about captured images, and how large these may become. */
 import { z } from 'zod'
-import { fieldError, listFieldErrors, type FieldError } from '../foundation/field-error.ts'
 import { plainWords } from '../foundation/printable.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
 import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../catalog/image-upload.ts'
 import { parseMac, type Mac } from '../machine/mac.ts'
 import { RunIdSchema } from '../machine/run.ts'
@@ -11,6 +9,7 @@ import { RunIdSchema } from '../machine/run.ts'
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
 const MAX_WARNINGS = 32
 const MAX_WARNING_LENGTH = 500
+const NO_MAC = 'not a MAC address'
 const ENDING = '.img.zst'
 
 /** A name under which a captured image can be stored: it is in frames. */
@@ -28,9 +27,18 @@ const words = (most: number) =>
     .transform((text) => text || null)
     .catch(null)
 
-const SourceSchema = z.object({
-  /** Of the machine that the server has captured; absent: a person captures. */
-  mac: z.string().nullish(),
+/** Where a captured image came from. Every text is the machine's own and hostile. */
+export const CaptureSourceSchema = z.object({
+  /** Of the machine that the server has captured; null: a person captures. */
+  mac: z
+    .string()
+    .nullish()
+    .transform((text, context): Mac | null => {
+      const mac = parseMac(text ?? '')
+      if (mac.ok) return mac.value
+      if (typeof text === 'string') context.addIssue({ code: 'custom', message: NO_MAC })
+      return null
+    }),
   hostname: words(255),
   run: RunIdSchema.nullish()
     .transform((run) => run ?? null)
@@ -45,34 +53,10 @@ const SourceSchema = z.object({
   generalized: z.boolean().default(false).catch(false),
 })
 
-/** Where a captured image came from. Every text is the machine's own and hostile. */
-export interface CaptureSource extends Omit<z.output<typeof SourceSchema>, 'mac'> {
-  readonly mac: Mac | null
-}
-
-const CaptureSchema = z.object({ name: CaptureNameSchema, source: SourceSchema })
-
-interface CaptureRequest {
-  readonly name: string
-  readonly source: CaptureSource
-}
+export type CaptureSource = Readonly<z.output<typeof CaptureSourceSchema>>
 
 /** The body of `POST /captures`. Unknown fields are left out: a newer client may say more. */
-export function parseCaptureRequest(body: unknown): Result<CaptureRequest, readonly FieldError[]> {
-  const checked = CaptureSchema.safeParse(body)
-  if (!checked.success) return refuse(listFieldErrors(checked.error))
-  const { name, source } = checked.data
-  const mac = parseSourceMac(source.mac)
-  if (mac === undefined) return refuse([fieldError(['source', 'mac'], 'not a MAC address')])
-  return accept({ name, source: { ...source, mac } })
-}
-
-/** Null: there is none; undefined: it is not a MAC address. */
-function parseSourceMac(text: string | null | undefined): Mac | null | undefined {
-  if (text === null || text === undefined) return null
-  const mac = parseMac(text)
-  return mac.ok ? mac.value : undefined
-}
+export const CaptureSchema = z.object({ name: CaptureNameSchema, source: CaptureSourceSchema })
 
 const digest = z
   .string()

@@ -51,19 +51,11 @@ export interface CatalogSnapshot {
   readonly error: string | null
 }
 
-/** "ImageEntry"; the spelling is the spec's. `arch` is what the deployed server says beside it. */
-interface ImageEntry {
-  readonly name: string
-  readonly format: string
-  readonly size_bytes: number
-  readonly url: string
-  readonly ref: string
-  readonly sha_short: string | null
-  readonly arch: string | null
-}
-
-/** One row of `GET /images`. A dropped file's `src` is no address, so it is shown by the other. */
-export function renderImageEntry(entry: CatalogEntry): ImageEntry {
+/**
+ * One row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped file's `src` is no
+ * address, so it is shown by the other.
+ */
+export function renderImageEntry(entry: CatalogEntry) {
   const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
   const isAddress = !src.toLowerCase().startsWith('file:')
   return {
@@ -73,6 +65,7 @@ export function renderImageEntry(entry: CatalogEntry): ImageEntry {
     url: isAddress ? src : (resolvedSrc ?? src),
     ref,
     sha_short: sha256?.slice(0, 12) ?? null,
+    // As the deployed server says it beside the others.
     arch,
   }
 }

@@ -1,15 +1,17 @@
 /** Decides which files that people put into the cache's folder are images, and at which addresses they are. */
+import { z } from 'zod'
 import { decodePart, isLoopback } from './blob-address.ts'
 import { detectFormat, isTarballName } from '../image/image.ts'
 
 /** One version of one file: another size, time or inode is another version. */
-export interface FileStamp {
-  readonly name: string
-  readonly sizeBytes: number
+export const FileStampSchema = z.object({
+  name: z.string(),
+  sizeBytes: z.number(),
   /** Nanoseconds since the epoch, in decimal. */
-  readonly mtimeNs: string
-  readonly ino: string
-}
+  mtimeNs: z.string(),
+  ino: z.string(),
+})
+export type FileStamp = Readonly<z.infer<typeof FileStampSchema>>
 
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino

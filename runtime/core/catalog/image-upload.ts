@@ -1,12 +1,10 @@
 /** Checks what a client announces before it uploads an image file into the cache. */
 import { z } from 'zod'
-import { type FieldError, listFieldErrors } from '../foundation/field-error.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
 import { IMAGE_FORMATS } from '../image/image.ts'
 import { whyNotAnImage } from './dropped-file.ts'
 
 /** The spelling is that of the API. */
-export type UploadRequest = Readonly<z.infer<typeof BODY>>
+export type UploadRequest = Readonly<z.infer<typeof UploadSchema>>
 
 /** 64 TiB: larger than any disk that is flashed. */
 export const MAX_UPLOAD_BYTES = 2 ** 46
@@ -21,7 +19,8 @@ export const ImageNameSchema = z.string().superRefine((name, context) => {
   if (message !== null) context.addIssue({ code: 'custom', message })
 })
 
-const BODY = z.strictObject({
+/** The body of `POST /uploads`. */
+export const UploadSchema = z.strictObject({
   name: ImageNameSchema,
   size_bytes: z.int().min(1, 'must not be empty').max(MAX_UPLOAD_BYTES),
   sha256: z
@@ -38,12 +37,6 @@ const BODY = z.strictObject({
     .nullish()
     .transform((version) => version ?? null),
 })
-
-/** The body of `POST /uploads`. */
-export function parseUploadRequest(body: unknown): Result<UploadRequest, readonly FieldError[]> {
-  const checked = BODY.safeParse(body)
-  return checked.success ? accept(checked.data) : refuse(listFieldErrors(checked.error))
-}
 
 /** Why a file cannot be stored under a name; null: it can. */
 function whyNoName(name: string): string | null {

@@ -1,7 +1,7 @@
 /** Settings that the machine servers of both release lines have, in the same words. */
 import * as kinds from './setting-kinds.ts'
-import { setting } from './setting.ts'
-import { PUBLIC_URL } from './shared-settings.ts'
+import { setting, type Setting, type SettingsOf } from './setting.ts'
+import { PUBLIC_URL, type SESSION_SECRET } from './shared-settings.ts'
 
 const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds
 const restart = true
@@ -102,3 +102,16 @@ export const OUTPUT_SETTINGS = {
     ),
   },
 } as const
+
+/** What programs of both lines read, whatever else a line has. */
+export type ServerSettings = SettingsOf<
+  typeof RELEASE_SETTINGS &
+    typeof OUTPUT_SETTINGS & {
+      readonly server: typeof REACH_SETTINGS & { readonly session_secret: typeof SESSION_SECRET }
+      readonly pxe: typeof DISCOVERY_SETTINGS & { readonly run_patience: typeof RUN_PATIENCE }
+      readonly retention: typeof HISTORY_SETTINGS & {
+        readonly warn_free_bytes: typeof WARN_FREE_BYTES
+      }
+      readonly tuning: { readonly max_upload_bytes: Setting<number> }
+    }
+>

@@ -74,8 +74,8 @@ export function setting<T>(
     parse,
     fromText: kind.fromText,
     toToml: (given) => {
-      const checked = kind.schema.safeParse(given)
-      return checked.success ? kind.toToml(checked.data) : null
+      const parsed = parse(given)
+      return parsed.ok ? kind.toToml(parsed.value) : null
     },
   }
 }

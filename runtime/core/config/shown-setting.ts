@@ -8,26 +8,7 @@ import {
 } from './setting.ts'
 import { valueOf, type Origin } from './settings-parser.ts'
 
-export interface ShownSetting {
-  readonly section: string
-  readonly key: string
-  readonly help: string
-  /** To follow "must be". */
-  readonly wants: string
-  /** As a form's field holds it; empty for secrets and defaults. */
-  readonly text: string
-  /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
-  readonly shown: string
-  readonly origin: Origin
-  readonly isSecret: boolean
-  /** Changed, and in effect from the next start on. */
-  readonly isPending: boolean
-  /** A page cannot change it: a secret, or set by the environment. */
-  readonly isLocked: boolean
-  readonly reload: 'live' | 'restart'
-  /** The variable that sets it. */
-  readonly variable: string
-}
+export type ShownSetting = ReturnType<typeof describeSettings>[number]
 
 /** All of them in the table's order; `configured` is the configuration as it is now. */
 export const describeSettings = (
@@ -35,23 +16,29 @@ export const describeSettings = (
   configured: object,
   origins: ReadonlyMap<string, Origin>,
   pending: readonly string[],
-): readonly ShownSetting[] =>
+) =>
   listSettings(table).map(({ section, key, row }) => {
     const name = `${section}.${key}`
-    const origin = origins.get(name) ?? { by: 'default' }
+    const origin: Origin = origins.get(name) ?? { by: 'default' }
     const text = textOf(row, valueOf(configured, section, key))
     return {
       section,
       key,
       help: row.help,
+      /** To follow "must be". */
       wants: row.wants,
+      /** As a form's field holds it; empty for secrets and defaults. */
       text: row.isSecret || origin.by === 'default' ? '' : text,
+      /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
       shown: renderShown(row, text, origin),
       origin,
       isSecret: row.isSecret,
+      /** Changed, and in effect from the next start on. */
       isPending: pending.includes(name),
+      /** A page cannot change it: a secret, or set by the environment. */
       isLocked: row.isSecret || origin.by === 'environment',
       reload: row.reload,
+      /** The variable that sets it. */
       variable: variablesOf(section, key, row)[0],
     }
   })

@@ -44,20 +44,15 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0x83',
 ])
 
-/** Where a configuration goes on an image, and all partitions of it. */
-interface SeedPlan {
-  readonly place: SeedPlace
-  readonly partitions: readonly Partition[]
-}
-
-type Outline = Pick<FirstBoot, 'cloudInit' | 'ignition' | 'reason'>
-
-/** `head`: the image's first MiB. Refused in words, as `decideSeedPlace` does. */
+/**
+ * Where it goes, and all partitions of the image. `head`: the image's first MiB. Refused in words, as
+ * `decideSeedPlace` does.
+ */
 export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
-  firstBoot: Outline,
-): Result<SeedPlan, string> {
+  firstBoot: FirstBoot,
+): Result<{ readonly place: SeedPlace; readonly partitions: readonly Partition[] }, string> {
   const partitions = parsePartitions(head, sectorBytes)
   if (!partitions.ok) {
     return refuse(
@@ -97,7 +92,7 @@ function findPreferred(
 export function decideSeedPlace(
   partitions: readonly Partition[],
   held: HeldBack,
-  firstBoot: Outline,
+  firstBoot: FirstBoot,
 ): Result<SeedPlace, string> {
   const system = IGNITION_SYSTEMS.find(({ names }) =>
     names.every((name) => partitions.some((partition) => partition.name === name)),

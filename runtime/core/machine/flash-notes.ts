@@ -8,21 +8,22 @@ export interface MachineNote {
 }
 
 type Details = Readonly<Record<string, unknown>>
+type Subject = { readonly mac: string }
 
 /** `details`: how many, and what else a line records of them. */
-export const noteDisks = (mac: string, details: Details & { readonly count: number }) => ({
+export const noteDisks = ({ mac }: Subject, details: Details & { readonly count: number }) => ({
   kind: 'machine.inventory',
   summary: `${mac} reported ${details.count} ${details.count === 1 ? 'disk' : 'disks'}`,
   details,
 })
 
-export const noteDone = (mac: string, details: Details): MachineNote => ({
+export const noteFlashed = ({ mac }: Subject, details: Details): MachineNote => ({
   kind: 'machine.flashed',
   summary: `${mac} reported that its flash is done`,
   details,
 })
 
-export const noteFailed = (mac: string, reason: string | null): MachineNote => ({
+export const noteFlashFailed = ({ mac }: Subject, reason: string | null): MachineNote => ({
   kind: 'machine.flash_failed',
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },

@@ -1,34 +1,21 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { renderError } from '../../core/foundation/fault.ts'
-import type { CompleteSet, PerArch } from '../../core/boot/boot-set.ts'
-import { renderProblem } from '../../core/config/settings-parser.ts'
+import type { CompleteSet } from '../../core/boot/boot-set.ts'
+import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import { copyBuiltSets } from '../../services/boot/built-sets.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
-import { createServerLog, type ServerLog } from '../../terminal/text/server-log.ts'
-import { awaitEnding } from '../../services/host/watch.ts'
-import { watchRequests } from '../../web/http/closing.ts'
-import { createEntrance } from '../../web/http/entrance.ts'
+import type { ServerLog } from '../../terminal/text/server-log.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
-import { SUCCESS } from '../../core/command/server-exit.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
-import { listen, reloadOnHangup } from '../../program/listening.ts'
+import { openLog, runServer } from '../../program/listening.ts'
 import type { Listening, ProcessEnvironment } from '../../program/process-environment.ts'
 import type { Arguments } from '../../core/command/arguments.ts'
 
-/** What is under way may go on for so long once the server is asked to end. */
-const GRACE_MS = 8000
-
 export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const config = await readConfiguration(environment, given)
-  const log = createServerLog({
-    stderr: environment.stderr,
-    env: environment.env,
-    level: () => config.current().log.level,
-    now: () => new Date(),
-  })
-  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  const log = openLog(environment, config, () => config.current().log.level)
   const release = await readVersion()
   await using state = await openState({ config, release, visit: false, log })
   const passwords = createPasswords({
@@ -41,20 +28,21 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
   const live = built.map((set) => renderBuilt(set, server.active()))
-  const listening = await listen(environment, createEntrance(server.app, log), {
-    ...config.current().server,
-    settingHint:
-      'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+  return await runServer(environment, {
+    app: server.app,
+    endChannels: server.endChannels,
+    config,
+    log,
+    settings: {
+      ...config.current().server,
+      settingHint:
+        'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+    },
+    announce(listening) {
+      log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
+      announce(environment, config, listening, { generated, cacheBeside, live })
+    },
   })
-  const closing = watchRequests(listening.server)
-  log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-  announce(environment, config, listening, { generated, cacheBeside, live })
-  reloadOnHangup(environment, config, log, listening)
-  await awaitEnding(environment.signal)
-  log.info('stopping: no new connections are accepted')
-  server.endChannels()
-  await closing.end(GRACE_MS)
-  return SUCCESS
 }
 
 /** Only where a cache service can be started, and no other is set. */
@@ -90,8 +78,8 @@ async function takeBuilt(
 }
 
 /** What was fetched or chosen on the Netboot page stays active. */
-function renderBuilt({ arch, version }: CompleteSet, active: PerArch<string | null>): string {
-  const other = active[arch]
+function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string {
+  const other = active[arch]?.version ?? null
   if (other === version) return `${version} (${arch}) from dist/`
   const why = other === null ? 'not in use' : `not active; machines boot ${other}`
   return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`

@@ -1,20 +1,15 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
-import type { H3 } from 'h3'
 import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
-import type { PerArch } from '../../core/boot/boot-set.ts'
-import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
 import { endCacheSession } from '../../services/access/cache-logout.ts'
 import { createCatalog, type Catalog } from '../../services/catalog/catalogs.ts'
-import { watchSpace } from '../../services/state/disk-space.ts'
 import { createKeptCatalogs } from '../../services/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../services/access/passwords.ts'
-import { createSecret, deriveSecret, type Secret } from '../../services/access/secret.ts'
-import { openSignedOut } from '../../program/signed-out.ts'
+import { deriveSecret, type Secret } from '../../services/access/secret.ts'
+import { openMachineServer } from '../../program/machine-server.ts'
 import type { Metrics } from '../../web/http/metrics.ts'
-import { createServer } from '../../web/fleet/server.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { openBackups } from './assembly/archives.ts'
@@ -35,7 +30,6 @@ import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import type { State } from './assembly/state.ts'
-import { toWebSettings } from './assembly/web-settings.ts'
 
 interface MachineServerDependencies {
   readonly environment: ProcessEnvironment
@@ -48,88 +42,64 @@ interface MachineServerDependencies {
   readonly cacheBeside: string | null
 }
 
-interface MachineServer extends AsyncDisposable {
-  readonly app: H3
-  /** So that their connections can be closed. */
-  endChannels(): void
-  /** The version of the live system that machines boot, by architecture. */
-  active(): PerArch<string | null>
-}
-
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
-export async function createMachineServer(
-  given: MachineServerDependencies,
-): Promise<MachineServer> {
+export async function createMachineServer(given: MachineServerDependencies) {
   const { environment, config, state, log, release, passwords } = given
   const settings = () => config.current()
-  const { signedOut } = decideFolders(config)
-  await using opened = new AsyncDisposableStack()
-  const { secret, catalog, netboot, backups } = await openServices(given, opened)
-  const { bootFiles, releases } = netboot
-  const gate = createFlashGate({
-    find: state.machines.peek,
-    settings: () => settings().pxe,
-    fleet: await state.machines.list(),
-  })
-  const rules = createRules(given, { secret, catalog, sets: bootFiles.active, gate })
-  const { views, plugin: pages } = createPages({
-    runs: state.runs,
-    version: release,
-    assets: await createAssets(),
-    services: { config, store: state.store, backups, netboot, templates: state.templates },
-    images: () => catalog.snapshot().entries,
-    gather: (on) => gatherSurroundings(rules, on),
-    cacheUrl: rules.cacheUrl,
-    zone: () => settings().display.timezone,
-    queue: () => countQueue(gate, settings().pxe.max_flashes),
-    now,
-  })
-  const server = createServer<Machine>({
-    ...state,
-    line: createMachineLine(rules),
-    views,
-    plugins: [
-      () => ({ schemas: SCHEMAS }),
-      (site) => measureQueue(site.metrics, gate),
-      (site) => ({ routes: imageRoutes(site) }),
-      (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
-      (site) => ({
-        routes: [...cacheRoutes(site), ...captureRoutes(site), ...runRemovalRoutes(site)],
-      }),
-      (site) => ({
-        routes: releaseRoutes(site, {
-          releases,
-          tag: () => settings().boot.release_tag,
-          save: (changes) => saveSettings({ config, store: state.store }, changes),
+  const parts = { config, state, log, release, folders: decideFolders(config), now }
+  return await openMachineServer<Machine>(parts, async (secret, opened) => {
+    const { catalog, netboot, backups } = await openServices(given, secret, opened)
+    const { bootFiles, releases } = netboot
+    const gate = createFlashGate({
+      find: state.machines.peek,
+      settings: () => settings().pxe,
+      fleet: await state.machines.list(),
+    })
+    const rules = createRules(given, { secret, catalog, sets: bootFiles.active, gate })
+    const { views, plugin: pages } = createPages({
+      runs: state.runs,
+      version: release,
+      assets: await createAssets(),
+      services: { config, store: state.store, backups, netboot, templates: state.templates },
+      images: () => catalog.snapshot().entries,
+      gather: (on) => gatherSurroundings(rules, on),
+      cacheUrl: rules.cacheUrl,
+      zone: () => settings().display.timezone,
+      queue: () => countQueue(gate, settings().pxe.max_flashes),
+      now,
+    })
+    return {
+      line: createMachineLine(rules),
+      views,
+      plugins: [
+        () => ({ schemas: SCHEMAS }),
+        (site) => measureQueue(site.metrics, gate),
+        (site) => ({ routes: imageRoutes(site) }),
+        (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
+        (site) => ({
+          routes: [...cacheRoutes(site), ...captureRoutes(site), ...runRemovalRoutes(site)],
         }),
-      }),
-      (site) => ({
-        routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
-      }),
-      pages,
-    ],
-    catalog,
-    bootFiles,
-    secret,
-    signedOut: openSignedOut({ path: signedOut, journal: state.journal, now, log }),
-    settings: () => toWebSettings(settings()),
-    checkPassword: passwords.check,
-    setPassword: passwords.set,
-    onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
-    onLogout: (cookie) =>
-      endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
-    now,
-    log,
-    version: release,
+        (site) => ({
+          routes: releaseRoutes(site, {
+            releases,
+            tag: () => settings().boot.release_tag,
+            save: (changes) => saveSettings({ config, store: state.store }, changes),
+          }),
+        }),
+        (site) => ({
+          routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
+        }),
+        pages,
+      ],
+      catalog,
+      bootFiles,
+      checkPassword: passwords.check,
+      setPassword: passwords.set,
+      onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
+      onLogout: (cookie) =>
+        endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
+    }
   })
-  opened.defer(server.close)
-  const held = opened.move()
-  return {
-    app: server.app,
-    endChannels: server.close,
-    active: () => versionsOf(bootFiles.active()),
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
-  }
 }
 
 interface RuleSources {
@@ -156,27 +126,18 @@ function createRules(
   }
 }
 
-const versionsOf = ({ x86_64: pc, arm64 }: ActiveSets): PerArch<string | null> => ({
-  x86_64: pc?.version ?? null,
-  arm64: arm64?.version ?? null,
-})
-
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
   { environment, config, state, log, release, cacheBeside }: MachineServerDependencies,
+  secret: Secret,
   opened: AsyncDisposableStack,
 ) {
   const { env } = environment
   const settings = () => config.current()
-  const folders = decideFolders(config)
-  const secret = await createSecret({
-    path: folders.secret,
-    configured: settings().server.session_secret,
-  })
   const catalog = opened.use(
     await createCatalog({
       url: () => settings().withcache.url || cacheBeside,
-      kept: createKeptCatalogs(folders.catalog),
+      kept: createKeptCatalogs(decideFolders(config).catalog),
       now,
       log,
       feed: state.feed,
@@ -187,17 +148,9 @@ async function openServices(
   const netboot = opened.use(await openNetboot({ config, state, catalog, hasCache, env, log, now }))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
   const backups = opened.use(await openBackups(config, state, release))
-  const { store, journal } = state
+  const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
-  opened.use(
-    watchSpace({
-      path: folders.stateDir,
-      journal,
-      warnBelow: () => settings().retention.warn_free_bytes,
-      onLow: (message) => log.warn(message),
-    }),
-  )
-  return { secret, catalog, netboot, backups }
+  return { catalog, netboot, backups }
 }
 
 const now = () => new Date()

@@ -1,4 +1,5 @@
 /** Current line: how a machine's reports change its record, and the events that they record. */
+import { noteFlashed, noteFlashFailed } from '../../core/machine/flash-notes.ts'
 import type { Inventory } from '../../core/machine/machine.ts'
 import type { Signal, Transition } from '../../web/fleet/transition.ts'
 import * as contacts from './rules/contact.ts'
@@ -29,7 +30,7 @@ export function applySignal(
     case 'run-stopped':
       return {
         machine,
-        notes: signal.result === 'failed' ? [notes.noteFlashFailed(machine, signal.reason)] : [],
+        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
         slot: 'released',
       }
     case 'capture-ended':
@@ -43,7 +44,10 @@ export function applySignal(
 
 function takeDone(machine: Machine, now: string, match: MatchToken): Transition<Machine> {
   const after = contacts.noteDone(machine, now, isFormer(match))
-  return { machine: after, notes: after === machine ? [] : [notes.noteFlashed(machine)] }
+  return {
+    machine: after,
+    notes: after === machine ? [] : [noteFlashed(machine, notes.describe(machine))],
+  }
 }
 
 function endCapture(
@@ -65,7 +69,7 @@ function takeFailure(
   const isOld = isFormer(match) && machine.cycle.offers > 0
   return {
     machine: isOld ? machine : contacts.noteFailure(machine, reason, now),
-    notes: [notes.noteFlashFailed(machine, reason)],
+    notes: [noteFlashFailed(machine, reason)],
   }
 }
 

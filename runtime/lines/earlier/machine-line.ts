@@ -2,21 +2,29 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot } from '../../core/boot/boot-script.ts'
 import { detectFormat } from '../../core/image/image.ts'
-import { listFieldErrors } from '../../core/foundation/field-error.ts'
+import { parseFields } from '../../core/foundation/field-error.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
 import { accept } from '../../core/foundation/result.ts'
+import { noteDisks, noteFlashed, noteFlashFailed } from '../../core/machine/flash-notes.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
 import type { Secret } from '../../services/access/secret.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '../../web/fleet/transition.ts'
-import { NoParameters, POLICY_ACTIONS, type PolicyAction } from './rules/action.ts'
+import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
 import { discover, noteDone, noteFailure, noteOffer } from './rules/contact.ts'
-import { isArmed, isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import {
+  BOOT_POLICIES,
+  isArmed,
+  isUnassigned,
+  toWire,
+  type BootPolicy,
+  type Machine,
+} from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from './rules/provisioning.ts'
-import { applyUpsert, parseUpsert } from './rules/upsert.ts'
+import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, noteBoot } from './rules/workflow.ts'
 
 interface LineDependencies {
@@ -40,7 +48,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   }),
   toWire,
   parseUpsert(body, before, { mac, by }) {
-    const parsed = parseUpsert(body)
+    const parsed = parseFields(MachineUpsertSchema, body)
     return parsed.ok ? accept(applyUpsert(before, mac, parsed.value, by)) : parsed
   },
   parseInventory,
@@ -62,9 +70,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
     plannedAt: machine.offered_at,
     startedBefore: null,
   }),
-  actions: Object.fromEntries(
-    Object.entries(POLICY_ACTIONS).map(([name, action]) => [name, toAction(name, action)]),
-  ),
+  actions: Object.fromEntries(BOOT_POLICIES.map((policy) => [policy, toAction(policy)])),
 })
 
 /** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
@@ -120,19 +126,20 @@ function applySignal(
     case 'done':
       return {
         machine: beginWorkflow(noteDone(machine, now), workflows, now),
-        notes: [notes.noteFlashed(machine)],
+        notes: [noteFlashed(machine, notes.describe(machine))],
       }
-    case 'failed': {
-      const { reason } = signal
-      const note = notes.noteFlashFailed(machine, reason)
-      return { machine: noteFailure(machine, reason, now), notes: [note] }
-    }
-    case 'run-stopped': {
-      const { result, reason } = signal
-      return { machine, notes: result === 'failed' ? [notes.noteFlashFailed(machine, reason)] : [] }
-    }
+    case 'failed':
+      return {
+        machine: noteFailure(machine, signal.reason, now),
+        notes: [noteFlashFailed(machine, signal.reason)],
+      }
+    case 'run-stopped':
+      return {
+        machine,
+        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
+      }
     case 'inventory':
-      return { machine, notes: [notes.noteInventory(machine, signal.inventory.disks.length)] }
+      return { machine, notes: [noteDisks(machine, { count: signal.inventory.disks.length })] }
     case 'boot-file':
     case 'run-began':
     // Its machines are never captured.
@@ -146,18 +153,18 @@ const GONE = { src: null, ref: null, sha256: null, size_bytes: null } as const
 const describeImage = ({ image }: Machine) =>
   image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
 
-const toAction = (name: string, action: PolicyAction): Action<Machine> => ({
-  scope: name === 'flash' ? 'flash' : 'machines',
+const toAction = (policy: BootPolicy): Action<Machine> => ({
+  scope: policy === 'flash' ? 'flash' : 'machines',
   check(parameters) {
-    const checked = NoParameters.safeParse(parameters)
-    return checked.success ? null : listFieldErrors(checked.error)
+    const checked = parseFields(NoParameters, parameters)
+    return checked.ok ? null : checked.refusal
   },
   apply(machine, _, by) {
-    const applied = action.apply(machine, by)
+    const applied = applyPolicy(machine, policy, by)
     if (!applied.ok) return applied
-    const summary = `${machine.mac} ${action.past}`
-    const details = { action: name, ...notes.describe(applied.value) }
-    const note = { kind: `machine.${name}`, summary, details }
+    const summary = `${machine.mac} ${POLICY_PASTS[policy]}`
+    const details = { action: policy, ...notes.describe(applied.value) }
+    const note = { kind: `machine.${policy}`, summary, details }
     return accept({ machine: applied.value, notes: [note] })
   },
 })

@@ -1,24 +1,23 @@
 /** Earlier line: its machine server, assembled from the services, its rules, routes and pages. */
-import type { H3 } from 'h3'
 import { parseMac } from '../../core/machine/mac.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import { openSignedOut } from '../../program/signed-out.ts'
+import { openMachineServer } from '../../program/machine-server.ts'
+import { openFetchParts } from '../../program/release-fetches.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
-import { createSecret, deriveSecret } from '../../services/access/secret.ts'
+import { deriveSecret } from '../../services/access/secret.ts'
+import type { SystemPassword } from '../../services/access/system-password.ts'
 import type { Catalog } from '../../services/catalog/catalogs.ts'
+import { createLiveFiles } from '../../services/boot/live-files.ts'
+import { findLiveRelease } from '../../services/boot/live-releases.ts'
+import { createReleaseFetches } from '../../services/boot/releases.ts'
 import { createPxeHelper } from '../../services/boot/pxe-helper.ts'
 import { createProvisionFiles, type ProvisionFiles } from '../../services/flash/provision-files.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { listLanAddresses } from '../../services/host/host-addresses.ts'
 import { createShell } from '../../services/host/shell.ts'
 import { createImageShelf } from '../../services/image/image-shelf.ts'
-import { watchSpace } from '../../services/state/disk-space.ts'
 import type { ServerLog } from '../../terminal/text/server-log.ts'
-import { createServer } from '../../web/fleet/server.ts'
-import type { Route } from '../../web/http/route.ts'
-import { decideFolders, toWebSettings, type LineConfig } from './assembly/configuration.ts'
-import { openNetboot } from './assembly/netboot.ts'
-import type { PasswordCheck } from './assembly/password.ts'
+import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import type { State } from './assembly/state.ts'
 import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
@@ -36,76 +35,50 @@ interface MachineServerDependencies {
   readonly state: State
   readonly log: ServerLog
   readonly release: string
-  readonly password: PasswordCheck
+  readonly password: SystemPassword
   /** The one that the server listens on. */
   port(): number
   readonly now?: () => Date
 }
 
-interface MachineServer extends AsyncDisposable {
-  readonly app: H3
-  readonly routes: readonly Route[]
-  /** So that their connections can be closed. */
-  endChannels(): void
-}
-
-export async function createMachineServer(
-  given: MachineServerDependencies,
-): Promise<MachineServer> {
+export async function createMachineServer(given: MachineServerDependencies) {
   const { config, state, log, release, password, now = () => new Date() } = given
-  const settings = () => config.current()
-  await using opened = new AsyncDisposableStack()
-  const { secret, netboot, shelf, files, workflows } = await openServices(given, opened, now)
-  const bootKey = deriveSecret(secret, 'boot tokens')
-  const { views, plugin: pages } = createPages({
-    version: release,
-    user: password.user,
-    assets: await createAssets(),
-    services: { config, shelf, files, workflows, ...netboot, pxe: createPxe(given) },
-    zone: () => settings().display.timezone,
-    now,
-    findRun: state.runs.findLive,
-  })
-  const server = createServer<Machine>({
-    ...state,
-    line: createMachineLine({ bootKey, workflows: decideFolders(config).workflows }),
-    views,
-    plugins: [
-      () => ({ schemas: SCHEMAS }),
-      (site) => ({ routes: imageRoutes(site, shelf) }),
-      (site) => ({
-        routes: provisionRoutes(site, {
-          files,
-          proves: (machine, contact) => provesBoot({ bootKey }, machine, contact),
-        }),
-      }),
-      (site) => ({ routes: workflowRoutes(site, workflows) }),
-      pages,
-    ],
-    catalog: NO_CATALOG,
-    bootFiles: netboot.bootFiles,
-    secret,
-    signedOut: openSignedOut({
-      path: decideFolders(config).signedOut,
-      journal: state.journal,
-      log,
+  const folders = decideFolders(config)
+  const parts = { config, state, log, release, folders, now }
+  return await openMachineServer<Machine>(parts, async (secret, opened) => {
+    const services = await openServices(given, opened, now)
+    const { bootFiles, shelf, files, workflows } = services
+    const bootKey = deriveSecret(secret, 'boot tokens')
+    const { views, plugin: pages } = createPages({
+      version: release,
+      user: password.user,
+      assets: await createAssets(),
+      services: { ...services, config, pxe: createPxe(given) },
+      zone: () => config.current().display.timezone,
       now,
-    }),
-    settings: () => toWebSettings(settings()),
-    checkPassword: password.verifyPassword,
-    setPassword: null,
-    now,
-    log,
-    version: release,
+      findRun: state.runs.findLive,
+    })
+    return {
+      line: createMachineLine({ bootKey, workflows: folders.workflows }),
+      views,
+      plugins: [
+        () => ({ schemas: SCHEMAS }),
+        (site) => ({ routes: imageRoutes(site, shelf) }),
+        (site) => ({
+          routes: provisionRoutes(site, {
+            files,
+            proves: (machine, contact) => provesBoot({ bootKey }, machine, contact),
+          }),
+        }),
+        (site) => ({ routes: workflowRoutes(site, workflows) }),
+        pages,
+      ],
+      catalog: NO_CATALOG,
+      bootFiles,
+      checkPassword: password.check,
+      setPassword: null,
+    }
   })
-  opened.defer(server.close)
-  const held = opened.move()
-  return {
-    app: server.app,
-    routes: server.routes,
-    endChannels: server.close,
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
-  }
 }
 
 const createPxe = ({ environment, config, port }: MachineServerDependencies): PxeServices => ({
@@ -125,27 +98,23 @@ async function openServices(
   now: () => Date,
 ) {
   const folders = decideFolders(config)
-  const secret = await createSecret({
-    path: folders.secret,
-    configured: config.current().server.session_secret,
-  })
-  const netboot = opened.use(await openNetboot({ config, state, env, now }))
+  const parts = { config, state, env, log, now }
+  const bootFiles = await createLiveFiles(folders.boot)
+  const releases = opened.use(
+    createReleaseFetches({
+      ...(await openFetchParts({ ...parts, folder: folders.fetches, keep: () => 0 })),
+      bootFiles,
+      find: findLiveRelease,
+    }),
+  )
   const shelf = createImageShelf(folders.images, now)
   await shelf.open().catch((thrown: unknown) => {
     log.warn(`images cannot be uploaded to ${shelf.root}: ${renderError(thrown)}`)
   })
   const files = createProvisionFiles(folders.provision)
   opened.defer(clearWithMachine(state, files, log))
-  const workflows = opened.use(await openWorkflows({ config, state, env, log, now }))
-  opened.use(
-    watchSpace({
-      path: folders.stateDir,
-      journal: state.journal,
-      warnBelow: () => config.current().retention.warn_free_bytes,
-      onLow: (message) => log.warn(message),
-    }),
-  )
-  return { secret, netboot, shelf, files, workflows }
+  const workflows = opened.use(await openWorkflows(parts))
+  return { bootFiles, releases, shelf, files, workflows }
 }
 
 /** Keys and passwords of a machine go with its record. */

@@ -12,7 +12,7 @@ import {
 import { Fault } from '../../core/foundation/fault.ts'
 import { toolMissing, type Shell } from '../host/shell.ts'
 
-interface SystemPassword {
+export interface SystemPassword {
   /** Whose password it is. */
   readonly user: string
   check(given: string): Promise<boolean>

@@ -1,4 +1,5 @@
 /** Makes, lists, prunes and restores backups, one job at a time. */
+import { Readable } from 'node:stream'
 import { planBackupPruning, type BackupSettings } from '../../core/state/backup.ts'
 import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
@@ -67,7 +68,7 @@ export function createBackups(parts: BackupDependencies): Backups {
       if (file !== undefined) return { bytes: file.bytes, pieces: store.read(id, file) }
       const bare = stored?.manifest === null && name === 'inventory.json'
       const text = bare ? await store.readBare(id) : null
-      return text === null ? null : { bytes: text.length, pieces: once(text) }
+      return text === null ? null : { bytes: text.length, pieces: Readable.from([text]) }
     },
     async [Symbol.asyncDispose]() {
       await queue[Symbol.asyncDispose]()
@@ -89,8 +90,4 @@ async function prune({ store, settings }: BackupDependencies, notes: BackupNotes
     await notes.note('backup.pruned', id, words, { by: SYSTEM, details })
     notes.announce(id)
   }
-}
-
-async function* once(bytes: Uint8Array) {
-  yield bytes
 }

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
 import { createQueue } from '../host/queue.ts'
+import { selectRecords } from '../host/records.ts'
 
 const StoredSourceSchema = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -23,11 +24,11 @@ export type StoredSource = Readonly<z.infer<typeof StoredSourceSchema>>
 export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
-const BLOB = 'blob:'
 
 export async function createBlobIndex(records: Storage) {
   let entries = parseEntries(await records.getItem(ENTRIES))
-  const sources = await readSources(records)
+  const stored = selectRecords(records, 'blob', StoredSourceSchema)
+  const sources = new Map(await stored.list())
   let byKey = mapKeys(entries)
   const enqueue = createQueue(1)
 
@@ -58,13 +59,13 @@ export async function createBlobIndex(records: Storage) {
     sources: (): ReadonlyMap<string, StoredSource> => sources,
     /** On disk before anybody sees it. */
     async store(key: string, source: StoredSource) {
-      await records.setItem(`${BLOB}${key}`, JSON.stringify(source))
+      await stored.write(key, source)
       sources.set(key, source)
     },
     /** Gone for everybody before it is gone from the disk. */
     async forget(key: string) {
       sources.delete(key)
-      await records.removeItem(`${BLOB}${key}`)
+      await stored.remove(key)
     },
   }
 }
@@ -86,15 +87,4 @@ function parseEntries(found: unknown): readonly CacheEntry[] {
     const { credentials = null } = Credentials.safeParse(one).data ?? {}
     return fields.ok ? [{ ...fields.value, credentials }] : []
   })
-}
-
-async function readSources(records: Storage): Promise<Map<string, StoredSource>> {
-  const keys = (await records.getKeys()).filter((key) => key.startsWith(BLOB))
-  const found = await Promise.all(
-    keys.map(async (key) => {
-      const source = StoredSourceSchema.safeParse(await records.getItem(key)).data
-      return source === undefined ? [] : [[key.slice(BLOB.length), source] as const]
-    }),
-  )
-  return new Map(found.flat())
 }

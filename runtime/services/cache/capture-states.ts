@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
-import type { CaptureRecord, CaptureRecords, createUsedOrders } from './capture-records.ts'
+import type { RecordsOf } from '../host/records.ts'
+import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
 import type { ReceiverDependencies } from './uploads.ts'
 
 export interface Capture {
@@ -35,7 +36,7 @@ export interface CaptureState {
 
 export interface CapturesContext extends ReceiverDependencies {
   readonly folder: string
-  readonly notes: CaptureRecords
+  readonly notes: RecordsOf<CaptureRecord>
   readonly used: Awaited<ReturnType<typeof createUsedOrders>>
   readonly states: Map<string, CaptureState>
   /** Aborted when the cache is closed. */
@@ -103,16 +104,16 @@ async function useUp(
 export async function dropCapture(context: CapturesContext, state: CaptureState): Promise<void> {
   state.isGone = true
   context.states.delete(state.id)
-  await context.notes.remove(state.id)
-  await rm(join(context.folder, state.id), { force: true })
+  await removeStored(context, state)
 }
 
 /** The state stays, so that the client learns why, however often it asks. */
-export async function forgetCapture(context: CapturesContext, state: CaptureState): Promise<void> {
-  await useUp(context, state, async () => {
-    await context.notes.remove(state.id)
-    await rm(join(context.folder, state.id), { force: true })
-  })
+export const forgetCapture = (context: CapturesContext, state: CaptureState): Promise<void> =>
+  useUp(context, state, () => removeStored(context, state))
+
+async function removeStored({ notes, folder }: CapturesContext, { id }: CaptureState) {
+  await notes.remove(id)
+  await rm(join(folder, id), { force: true })
 }
 
 /** Finds the captures of the process before, and removes files that belong to none. */

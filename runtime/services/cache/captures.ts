@@ -6,7 +6,8 @@ import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capt
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 import { appendPart, finishCapture, type CapturePart } from './capture-parts.ts'
-import { createCaptureRecords, createUsedOrders } from './capture-records.ts'
+import { selectRecords } from '../host/records.ts'
+import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
 import {
   closeCapture,
   createCapture,
@@ -36,7 +37,7 @@ export async function createCaptures(parts: ReceiverDependencies) {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const closing = new AbortController()
   const { signal } = closing
-  const notes = createCaptureRecords(parts.records)
+  const notes = selectRecords(parts.records, 'capture', CaptureRecordSchema)
   const used = await createUsedOrders(parts.records, parts.now)
   const context: CapturesContext = { ...parts, folder, notes, used, states: new Map(), signal }
   await restoreCaptures(context)

@@ -31,8 +31,7 @@ export async function importCatalog(
     throw new Fault('input-invalid', 'a catalog is read from an http(s):// or oras:// address here')
   }
   const { images, flaws } = await readManifest(url, { env })
-  const outcomes: Outcome[] = []
-  for (const image of images) outcomes.push(await addImage(cache, image))
+  const outcomes = await Array.fromAsync(images, (image) => addImage(cache, image))
   const of = (kind: Outcome['kind']) =>
     outcomes.flatMap((outcome) => (outcome.kind === kind ? [outcome.words] : []))
   return {

@@ -5,14 +5,15 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { type Blobs, describeFull } from './blobs.ts'
 import { hashStart } from '../host/file-hash.ts'
 import type { Growth } from './growth.ts'
-import type { PartNote, PartNotes } from './part-records.ts'
+import type { PartNote } from './part-records.ts'
+import type { RecordsOf } from '../host/records.ts'
 import type { Sources } from '../image/sources.ts'
 import type { Source } from '../image/source.ts'
 
 export interface DownloadDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly blobs: Blobs
-  readonly notes: PartNotes
+  readonly notes: RecordsOf<PartNote>
   readonly bootId: string | null
   now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */

@@ -5,8 +5,9 @@ import { type FileHandle, lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { type FileStamp, isSameStamp } from '../../core/catalog/dropped-file.ts'
+import { FileStampSchema, isSameStamp, type FileStamp } from '../../core/catalog/dropped-file.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import { selectRecords } from '../host/records.ts'
 
 /** Null: no regular file (a link may lead out of the folder), or no longer there. */
 export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
@@ -47,24 +48,17 @@ export async function openStamped(folder: string, stamp: FileStamp): Promise<Fil
 export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boolean> =>
   isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)
 
-const keyOf = (name: string) => `file:${createHash('sha256').update(name).digest('hex')}`
+const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 
 /** Digests of files that have not changed since, so that a restart reads none of them again. */
 export function createDigests(records: Storage) {
+  const files = selectRecords(records, 'file', FileStampSchema.extend({ sha256: z.string() }))
   return {
     async find(stamp: FileStamp): Promise<string | null> {
-      const found = FileRecord.safeParse(await records.getItem(keyOf(stamp.name))).data
-      return found !== undefined && isSameStamp(found, stamp) ? found.sha256 : null
+      const found = await files.read(keyOf(stamp.name))
+      return found !== null && isSameStamp(found, stamp) ? found.sha256 : null
     },
     save: (stamp: FileStamp, sha256: string) =>
-      records.setItem(keyOf(stamp.name), JSON.stringify({ ...stamp, sha256 })),
+      files.write(keyOf(stamp.name), { ...stamp, sha256 }),
   }
 }
-
-const FileRecord = z.object({
-  name: z.string(),
-  sizeBytes: z.number(),
-  mtimeNs: z.string(),
-  ino: z.string(),
-  sha256: z.string(),
-})

@@ -22,9 +22,9 @@ import { createCaptures } from './captures.ts'
 import { createDownloads, type Download, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import { makeFolder } from '../host/folders.ts'
-import { createPartNotes } from './part-records.ts'
+import { PartNoteSchema, type PartNote } from './part-records.ts'
 import { createPins, type Pins } from './pins.ts'
-import { createRecords } from '../host/records.ts'
+import { createRecords, selectRecords, type RecordsOf } from '../host/records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 import { createUploads } from './uploads.ts'
@@ -58,7 +58,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const index = await createBlobIndex(records)
-  const notes = createPartNotes(records)
+  const notes = selectRecords(records, 'part', PartNoteSchema)
   const pins = await createPins(records, now)
   const used = await tidy(blobs, index)
   const room = createBlobRoom({
@@ -210,7 +210,7 @@ async function tidy(blobs: Blobs, index: BlobIndex): Promise<Map<string, number>
   return used
 }
 
-async function listWanted(blobs: Blobs, notes: ReturnType<typeof createPartNotes>) {
+async function listWanted(blobs: Blobs, notes: RecordsOf<PartNote>) {
   const keys = new Set<string>()
   for (const key of await blobs.listParts()) {
     const note = await notes.read(key)

@@ -1,8 +1,7 @@
 /** Records of unfinished downloads, so that the next start can resume them. */
-import type { Storage } from 'unstorage'
 import { z } from 'zod'
 
-const PartNoteSchema = z.object({
+export const PartNoteSchema = z.object({
   /** Of the source, as its server named it; null: it named none, and the part is worth nothing. */
   version: z.string().nullable().catch(null),
   sizeBytes: z.number().nullable().catch(null),
@@ -15,13 +14,3 @@ const PartNoteSchema = z.object({
 })
 
 export type PartNote = Readonly<z.infer<typeof PartNoteSchema>>
-
-export type PartNotes = ReturnType<typeof createPartNotes>
-
-export const createPartNotes = (records: Storage) => ({
-  async read(key: string): Promise<PartNote | null> {
-    return PartNoteSchema.safeParse(await records.getItem(`part:${key}`)).data ?? null
-  },
-  write: (key: string, note: PartNote) => records.setItem(`part:${key}`, JSON.stringify(note)),
-  remove: (key: string) => records.removeItem(`part:${key}`),
-})

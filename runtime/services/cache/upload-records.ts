@@ -1,8 +1,7 @@
 /** Records of unfinished uploads, so that they can be resumed after a restart. */
-import type { Storage } from 'unstorage'
 import { z } from 'zod'
 
-const UploadRecordSchema = z.object({
+export const UploadRecordSchema = z.object({
   name: z.string(),
   sizeBytes: z.int().min(1),
   /** Lower case; null: whatever comes is right. */
@@ -16,23 +15,3 @@ const UploadRecordSchema = z.object({
 })
 
 export type UploadRecord = Readonly<z.infer<typeof UploadRecordSchema>>
-
-export type UploadRecords = ReturnType<typeof createUploadRecords>
-
-const PREFIX = 'upload:'
-
-export const createUploadRecords = (records: Storage) => ({
-  async list(): Promise<readonly (readonly [id: string, record: UploadRecord])[]> {
-    const keys = (await records.getKeys()).filter((key) => key.startsWith(PREFIX))
-    const found = await Promise.all(
-      keys.map(async (key) => {
-        const record = UploadRecordSchema.safeParse(await records.getItem(key)).data
-        return record === undefined ? [] : [[key.slice(PREFIX.length), record] as const]
-      }),
-    )
-    return found.flat()
-  },
-  write: (id: string, record: UploadRecord) =>
-    records.setItem(`${PREFIX}${id}`, JSON.stringify(record)),
-  remove: (id: string) => records.removeItem(`${PREFIX}${id}`),
-})

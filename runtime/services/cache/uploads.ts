@@ -10,7 +10,8 @@ import { hashStart } from '../host/file-hash.ts'
 import type { BlobRoom } from './blob-room.ts'
 import { describeFull } from './blobs.ts'
 import type { DroppedFiles } from './dropped-files.ts'
-import { createUploadRecords, type UploadRecord, type UploadRecords } from './upload-records.ts'
+import { UploadRecordSchema, type UploadRecord } from './upload-records.ts'
+import { selectRecords, type RecordsOf } from '../host/records.ts'
 
 export interface Upload {
   readonly id: string
@@ -55,7 +56,7 @@ interface State {
 
 interface Context extends ReceiverDependencies {
   readonly folder: string
-  readonly notes: UploadRecords
+  readonly notes: RecordsOf<UploadRecord>
   readonly states: Map<string, State>
   /** Aborted when the cache is closed. */
   readonly signal: AbortSignal
@@ -69,7 +70,7 @@ export async function createUploads(parts: ReceiverDependencies) {
   const folder = join(parts.data, 'uploads')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const closing = new AbortController()
-  const notes = createUploadRecords(parts.records)
+  const notes = selectRecords(parts.records, 'upload', UploadRecordSchema)
   const context: Context = { ...parts, folder, notes, states: new Map(), signal: closing.signal }
   await restore(context)
   const sweep = () => removeAbandoned(context)

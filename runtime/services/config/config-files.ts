@@ -27,15 +27,10 @@ export interface ConfigFiles {
 
 /** A file that cannot be read or is not TOML is a Fault: part of a configuration is not used. */
 export async function readConfigFiles(places: readonly ConfigPath[]): Promise<ConfigFiles> {
-  const paths: string[] = []
-  for (const place of places) paths.push(...(await listPlace(place)))
+  const paths = (await Array.fromAsync(places, listPlace)).flat()
   const named = new Set(places.filter(({ isNamed }) => isNamed).map(({ path }) => path))
-  const layers: Layer[] = []
-  for (const path of paths) {
-    const layer = await readLayer(path, named.has(path))
-    if (layer !== null) layers.push(layer)
-  }
-  return { layers, paths }
+  const layers = await Array.fromAsync(paths, (path) => readLayer(path, named.has(path)))
+  return { layers: layers.filter((layer) => layer !== null), paths }
 }
 
 async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly string[]> {

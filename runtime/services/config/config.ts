@@ -22,19 +22,14 @@ import {
   type ConfigEditRefusal,
 } from './config-editor.ts'
 import { readConfigFiles, type ConfigFiles } from './config-files.ts'
+import { createQueue } from '../host/queue.ts'
 import type { Environment } from '../host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
 
-interface ConfigOptions<Table extends SettingsTable> {
+/** The settings of a program. */
+interface ConfigRules<Table extends SettingsTable> {
   readonly table: Table
   readonly parse: (sources: SettingsSources) => SettingsReading<Table>
-  readonly env: Environment
-  /** What `--config` named. */
-  readonly named: readonly string[]
-  /** `/etc/flasher`. */
-  readonly systemDir: string
-  /** The state directory when no setting names one. */
-  readonly fallbackStateDir: string
 }
 
 export interface Reloaded {
@@ -74,28 +69,19 @@ interface ConfigEnvironment {
   readonly systemDir: string
 }
 
-/** From the usual places, or those that `--config` names. */
-export const readConfig = <Table extends SettingsTable>(
-  settings: Pick<ConfigOptions<Table>, 'table' | 'parse'>,
-  { env, isRoot, systemDir }: ConfigEnvironment,
-  given: Pick<Arguments, 'lists'>,
-): Promise<Config<Table>> =>
-  createConfig({
-    ...settings,
-    env,
-    named: given.lists['config'] ?? [],
-    systemDir,
-    fallbackStateDir: defaultStateDir(env, isRoot),
-  })
-
 const nothingSaved = (): Readonly<Record<string, string>> => ({})
 
-/** Reads everything once. Files or values that cannot be used are a Fault that names them. */
-export async function createConfig<Table extends SettingsTable>(
-  options: ConfigOptions<Table>,
+/**
+ * Reads everything once, from the usual places or those that `--config` names. Files or values that
+ * cannot be used are a Fault that names them.
+ */
+export async function readConfig<Table extends SettingsTable>(
+  { table, parse }: ConfigRules<Table>,
+  environment: ConfigEnvironment,
+  given: Pick<Arguments, 'lists'>,
 ): Promise<Config<Table>> {
-  const { table, parse, env } = options
-  const { places, stateDir } = await settlePlaces(options)
+  const { env } = environment
+  const { places, stateDir } = await settlePlaces(parse, environment, given.lists['config'] ?? [])
   let saved = nothingSaved
   let files = await readConfigFiles(places)
   let reading = parse({ env, saved: saved(), layers: files.layers })
@@ -103,7 +89,7 @@ export async function createConfig<Table extends SettingsTable>(
   let started = reading.settings
   let effective = keepStarted(table, reading.settings, started)
   const listeners = new Set<(reloaded: Reloaded) => void>()
-  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = createQueue(1)
 
   function apply(next: ConfigFiles): Reloaded {
     const read = parse({ env, saved: saved(), layers: next.layers })
@@ -117,12 +103,6 @@ export async function createConfig<Table extends SettingsTable>(
     return reloaded
   }
 
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = last.then(work)
-    // The next in line does not care how this one ended.
-    last = turn.catch(() => {})
-    return turn
-  }
   const originOf = (section: string, key: string) =>
     reading.origins.get(`${section}.${key}`) ?? null
 
@@ -157,19 +137,18 @@ export async function createConfig<Table extends SettingsTable>(
 }
 
 /** The state directory may hold the last file, and the files before that one name it. */
-async function settlePlaces<Table extends SettingsTable>({
-  env,
-  named,
-  parse,
-  systemDir,
-  fallbackStateDir,
-}: ConfigOptions<Table>): Promise<{ places: readonly ConfigPath[]; stateDir: string }> {
+async function settlePlaces(
+  parse: ConfigRules<SettingsTable>['parse'],
+  { env, isRoot, systemDir }: ConfigEnvironment,
+  named: readonly string[],
+): Promise<{ places: readonly ConfigPath[]; stateDir: string }> {
   const { places, withStateFile } = decideConfigPaths(named, env, systemDir)
   const { layers } = await readConfigFiles(places)
   const { settings, problems } = parse({ env, saved: {}, layers })
   refuseErrors(problems)
   const given = valueOf(settings, 'paths', 'state_dir')
-  const stateDir = typeof given === 'string' && given !== '' ? given : fallbackStateDir
+  const isGiven = typeof given === 'string' && given !== ''
+  const stateDir = isGiven ? given : defaultStateDir(env, isRoot)
   const last = { kind: 'file', path: `${stateDir}/${CONFIG_FILE}`, isNamed: false } as const
   return { stateDir, places: withStateFile ? [...places, last] : places }
 }

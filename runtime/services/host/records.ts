@@ -2,12 +2,39 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import type { ZodType } from 'zod'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
 export function createRecords(folder: string): Storage {
   return createStorage({ driver: atomicFiles({ folder }) })
+}
+
+export type RecordsOf<Value> = ReturnType<typeof selectRecords<Value>>
+
+/** Those whose keys begin with `kind:`, each checked when it is read; one that is damaged is none. */
+export function selectRecords<Value>(records: Storage, kind: string, schema: ZodType<Value>) {
+  const keyOf = (name: string) => `${kind}:${name}`
+  const read = async (name: string): Promise<Value | null> =>
+    schema.safeParse(await records.getItem(keyOf(name))).data ?? null
+  return {
+    read,
+    async list(): Promise<readonly (readonly [name: string, value: Value])[]> {
+      const keys = (await records.getKeys()).filter((key) => key.startsWith(keyOf('')))
+      const found = await Promise.all(
+        keys.map(async (key) => {
+          const name = key.slice(keyOf('').length)
+          const value = await read(name)
+          return value === null ? [] : [[name, value] as const]
+        }),
+      )
+      return found.flat()
+    },
+    /** On disk when it resolves. */
+    write: (name: string, value: Value) => records.setItem(keyOf(name), JSON.stringify(value)),
+    remove: (name: string) => records.removeItem(keyOf(name)),
+  }
 }
 
 const SUFFIX = '.json'
@@ -18,14 +45,7 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
     if (!KEY.test(key)) throw new Error(`not a key of records: ${key}`)
     return join(folder, `${key.replaceAll(':', '+')}${SUFFIX}`)
   }
-  const read = async (key: string) => {
-    try {
-      return await readFile(pathOf(key), 'utf8')
-    } catch (thrown) {
-      if (isMissing(thrown)) return null
-      throw thrown
-    }
-  }
+  const read = async (key: string) => readFile(pathOf(key), 'utf8').catch(ifMissing(null))
   return {
     name: 'atomic-files',
     hasItem: async (key) => (await read(key)) !== null,

@@ -17,7 +17,7 @@ import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseSettings, SETTINGS } from '../../../runtime/lines/current/rules/settings.ts'
-import { createConfig } from '../../../runtime/services/config/config.ts'
+import { readConfig } from '../../../runtime/services/config/config.ts'
 
 const run = promisify(execFile)
 
@@ -25,21 +25,18 @@ const run = promisify(execFile)
 async function createPlace(files: Readonly<Record<string, string>>) {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-config-'))
   await mkdir(join(dir, 'etc/conf.d'), { recursive: true })
-  await mkdir(join(dir, 'state'))
+  await mkdir(join(dir, 'flasher'))
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text)
   return {
     dir,
     at: (name: string) => join(dir, name),
     text: (name: string) => readFile(join(dir, name), 'utf8'),
     open: (env: Readonly<Record<string, string>> = {}, named: readonly string[] = []) =>
-      createConfig({
-        table: SETTINGS,
-        parse: parseSettings,
-        env,
-        named: named.map((name) => join(dir, name)),
-        systemDir: join(dir, 'etc'),
-        fallbackStateDir: join(dir, 'state'),
-      }),
+      readConfig(
+        { table: SETTINGS, parse: parseSettings },
+        { env: { XDG_STATE_HOME: dir, ...env }, isRoot: false, systemDir: join(dir, 'etc') },
+        { lists: { config: named.map((name) => join(dir, name)) } },
+      ),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   }
 }
@@ -61,16 +58,19 @@ test('all usual files count, the earlier in order winning key by key', async () 
     'etc/conf.d/10-a.toml': '[server]\nport = 1\n',
     'etc/conf.d/notes.txt': 'no TOML at all =',
     'etc/flasher.toml': '[server]\nport = 3\n[pxe]\nmax_flashes = 3\n',
-    'state/flasher.toml': '[pxe]\nmax_flashes = 4\nloop_limit = 4\n',
+    'flasher/flasher.toml': '[pxe]\nmax_flashes = 4\nloop_limit = 4\n',
   })
   const config = await place.open()
   const { server, pxe } = config.current()
   assert.equal([server.port, server.host, pxe.max_flashes, pxe.loop_limit], [1, '127.0.0.2', 3, 4])
   assert.equal(
     config.paths(),
-    ['etc/conf.d/10-a.toml', 'etc/conf.d/20-b.toml', 'etc/flasher.toml', 'state/flasher.toml'].map(
-      place.at,
-    ),
+    [
+      'etc/conf.d/10-a.toml',
+      'etc/conf.d/20-b.toml',
+      'etc/flasher.toml',
+      'flasher/flasher.toml',
+    ].map(place.at),
   )
 })
 
@@ -87,7 +87,7 @@ test('the state directory that a file names holds the last file', async () => {
 test('what is named is all that is read', async () => {
   await using place = await createPlace({
     'etc/flasher.toml': '[pxe]\nmax_flashes = 3\n',
-    'state/flasher.toml': '[pxe]\nloop_limit = 4\n',
+    'flasher/flasher.toml': '[pxe]\nloop_limit = 4\n',
     'a.toml': '[server]\nport = 7\n',
     'b.toml': '[server]\nport = 8\nhost = "127.0.0.8"\n[admin]\npassword = "from b"\n',
   })
@@ -126,7 +126,7 @@ test('files that cannot be used are named with the place in them', async () => {
 test('an edit goes into the file that holds the key, and is in effect', async () => {
   await using place = await createPlace({
     'etc/flasher.toml': '# mine\n[pxe] # p\nmax_flashes =  3   # three\n',
-    'state/flasher.toml': '[server]\nport = 1\n',
+    'flasher/flasher.toml': '[server]\nport = 1\n',
   })
   const config = await place.open()
   const edited = await config.edit({ section: 'pxe', key: 'max_flashes', text: ' 12 ' })
@@ -193,7 +193,7 @@ test('mode, owner and links stay, and nothing is left beside', async () => {
   assert.ok((await lstat(place.at('etc/flasher.toml'))).isSymbolicLink())
   assert.is((await stat(place.at('real.toml'))).mode & 0o777, 0o604)
   assert.is(await place.text('real.toml'), '[pxe]\nloop_limit = 4\n')
-  assert.equal((await readdir(place.dir)).toSorted(), ['etc', 'real.toml', 'state'])
+  assert.equal((await readdir(place.dir)).toSorted(), ['etc', 'flasher', 'real.toml'])
 })
 
 test('a first file is made for its owner and group alone', async () => {

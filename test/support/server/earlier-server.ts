@@ -36,7 +36,7 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     state,
     log,
     release: '1.2.3',
-    password: { user: 'flasher', verifyPassword: async (given) => given === PASSWORD },
+    password: { user: 'flasher', check: async (given) => given === PASSWORD },
     port: () => 8080,
     ...(options.now === undefined ? {} : { now: options.now }),
   })

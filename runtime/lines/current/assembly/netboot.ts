@@ -1,32 +1,20 @@
 /** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
-import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
-import type { TftpState } from '../../../core/boot/tftp.ts'
-import { createBootFiles, type BootFolder } from '../../../services/boot/boot-files.ts'
+import { listReadiness } from '../../../core/boot/readiness.ts'
+import { openFetchParts } from '../../../program/release-fetches.ts'
+import { createBootFiles } from '../../../services/boot/boot-files.ts'
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
-import { parseFetchJob } from '../../../services/boot/release-job.ts'
-import { openJobRecords } from '../../../services/host/job-records.ts'
-import { createRecords } from '../../../services/host/records.ts'
-import { createReleases, type Releases } from '../../../services/boot/releases.ts'
+import { createReleases } from '../../../services/boot/releases.ts'
 import type { Environment } from '../../../services/host/shell.ts'
-import { createSources } from '../../../services/image/sources.ts'
 import { createTftpProbe } from '../../../services/net/tftp.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
-export interface Netboot extends AsyncDisposable {
-  readonly bootFiles: BootFolder
-  readonly releases: Releases
-  /** From memory: what the daemon answered last. */
-  tftp(): TftpState
-  readiness(): Promise<readonly ReadinessRow[]>
-  /** The address that machines can use for a server that is reached at `baseUrl`. */
-  reachedAt(baseUrl: string): string
-}
+export type Netboot = Awaited<ReturnType<typeof openNetboot>>
 
 interface NetbootDependencies {
   readonly config: LineConfig
@@ -39,33 +27,26 @@ interface NetbootDependencies {
   now(): Date
 }
 
-export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> {
+export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, log, now } = parts
-  const { feed, journal } = state
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
-    changed: () => feed.announce({ topic: 'fetch', key: 'active' }),
+    changed: () => state.feed.announce({ topic: 'fetch', key: 'active' }),
     onSetAside: ({ arch, version, reason }) =>
       log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
     now,
   })
-  const fetches = createRecords(decideFolders(config).fetches)
-  const releases = createReleases({
-    records: await openJobRecords(fetches, parseFetchJob, now()),
-    bootFiles,
-    sources: createSources({ env }),
-    env,
-    journal,
-    feed,
-    settings: () => toReleaseSettings(config),
-    now,
-  })
+  const keep = () => config.current().retention.boot_sets
+  const folder = decideFolders(config).fetches
+  const fetches = await openFetchParts({ config, state, folder, keep, env, now })
+  const releases = createReleases({ ...fetches, bootFiles })
   const probe = createTftpProbe({ host: () => config.current().netboot.tftp_probe_host })
   // Asked at once, so that the first page knows.
   probe.state()
   return {
     bootFiles,
     releases,
+    /** From memory: what the daemon answered last. */
     tftp: () => probe.state(),
     async readiness() {
       const active = bootFiles.active()
@@ -78,7 +59,8 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
         disk: await readDisk(config),
       })
     },
-    reachedAt: (baseUrl) =>
+    /** The address that machines can use for a server that is reached at `baseUrl`. */
+    reachedAt: (baseUrl: string) =>
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
@@ -90,17 +72,6 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
 /** A record that was only created here has neither. */
 const hasBooted = ({ discovered_at, last_seen_at }: Machine): boolean =>
   discovered_at !== null || last_seen_at !== null
-
-function toReleaseSettings(config: LineConfig) {
-  const { boot, releases, retention } = config.current()
-  return {
-    site: releases.base_url,
-    repository: boot.release_repo,
-    tag: boot.release_tag,
-    keys: releases.public_keys,
-    keep: retention.boot_sets,
-  }
-}
 
 async function readDisk(config: LineConfig) {
   // Null: that it cannot be read is what the checklist says then.

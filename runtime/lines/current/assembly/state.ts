@@ -19,7 +19,6 @@ interface StateOptions {
 
 /** Makes the state directory and the database where they are missing. */
 export async function openState(options: StateOptions): Promise<State> {
-  const settings = options.config.current
-  const state = await openFleetState({ ...options, settings, line: 'current', parseRecord })
+  const state = await openFleetState({ ...options, line: 'current', parseRecord })
   return { ...state, templates: createTemplates(state.database) }
 }

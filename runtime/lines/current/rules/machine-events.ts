@@ -1,10 +1,5 @@
 /** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
-import {
-  noteDisks,
-  noteDone,
-  noteFailed,
-  type MachineNote,
-} from '../../../core/machine/flash-notes.ts'
+import { noteDisks, type MachineNote } from '../../../core/machine/flash-notes.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
@@ -98,11 +93,11 @@ export const noteArmed = (before: Machine, after: Machine, name: string): readon
       ]
 
 export const noteInventory = (
-  { mac }: Machine,
+  machine: Machine,
   disks: readonly InventoryDisk[],
   hasHardware: boolean,
 ): MachineNote =>
-  noteDisks(mac, {
+  noteDisks(machine, {
     count: disks.length,
     serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
     lshw: hasHardware,
@@ -129,9 +124,3 @@ export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
   summary: `${mac} reported its hardware after its flash`,
   details: { lshw: true },
 })
-
-export const noteFlashed = (machine: Machine): MachineNote =>
-  noteDone(machine.mac, describe(machine))
-
-export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote =>
-  noteFailed(mac, reason)

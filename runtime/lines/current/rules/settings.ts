@@ -16,7 +16,7 @@ import {
   STATE_DIR,
 } from '../../../core/config/shared-settings.ts'
 import { TOKEN_POLICIES } from './token.ts'
-import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
+import { setting, type SettingsTable } from '../../../core/config/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
@@ -155,8 +155,6 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
-
-export type Settings = SettingsOf<typeof SETTINGS>
 
 /** Keys of installations that came before this one. */
 const RETIRED: KnownElsewhere = {

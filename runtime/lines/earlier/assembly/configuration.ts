@@ -1,8 +1,7 @@
 /** Earlier line: reads the configuration of its server. */
 import { readConfig, type Config } from '../../../services/config/config.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
-import type { WebSettings } from '../../../web/http/caller.ts'
-import { parseSettings, SETTINGS, type Settings } from '../rules/settings.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
@@ -30,14 +29,3 @@ export function decideFolders(config: LineConfig) {
     images: image_root,
   } as const
 }
-
-/** What the shared server reads, at each request anew. */
-export const toWebSettings = ({ server, pxe, tuning, metrics }: Settings): WebSettings => ({
-  publicUrl: server.public_url || null,
-  allowedHosts: server.allowed_hosts,
-  trustedProxies: server.trusted_proxies,
-  discoveriesPerMinute: pxe.discovery_per_minute,
-  mostUnassigned: pxe.discovery_rows,
-  uploadMostBytes: tuning.max_upload_bytes,
-  openMetrics: metrics.open,
-})

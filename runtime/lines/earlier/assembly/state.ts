@@ -20,15 +20,8 @@ interface StateOptions {
  */
 export async function openState({ config, release, log }: StateOptions): Promise<State> {
   const former = await readDeployedMachines(`${config.stateDir}/state.db`)
-  const state = await openFleetState({
-    config,
-    settings: config.current,
-    line: 'earlier',
-    parseRecord,
-    release,
-    visit: false,
-    log,
-  })
+  const options = { line: 'earlier', parseRecord, visit: false } as const
+  const state = await openFleetState({ ...options, config, release, log })
   if (former !== null) await takeOver(state, former.map(parseDeployedRow), log)
   return state
 }

@@ -11,6 +11,7 @@ import {
   type WorkflowState,
 } from '../../../services/machine/online-workflows.ts'
 import { createSshKeys, type SshKeys } from '../../../services/machine/ssh-key.ts'
+import { SYSTEM_EVENT } from '../../../services/state/event-rows.ts'
 import {
   createWorkflowFolders,
   type WorkflowFolders,
@@ -92,54 +93,46 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
   }
 }
 
-/** What a run's end makes of the record, and its event. */
+/** A run that has ended by itself. */
 async function enter(
-  { state, now, log }: WorkflowsDependencies,
-  { mac: text, run, workflow, host, status, error }: WorkflowState,
+  parts: WorkflowsDependencies,
+  { mac: text, status, ...ended }: WorkflowState,
 ): Promise<void> {
   const mac = parseMac(text)
   if (!mac.ok) return
-  const signal = status === 'completed' ? 'succeed' : 'fail'
   try {
-    await state.machines.update(
-      mac.value,
-      (before) => before && endWorkflow(before, run, signal, now().toISOString()),
-    )
-    state.feed.announce({ topic: 'machine', mac: mac.value })
-    await record(state, mac.value, noteWorkflowEnded(mac.value, { run, workflow, host, error }))
+    await end(parts, mac.value, status === 'completed' ? 'succeed' : 'fail', ended)
   } catch (thrown) {
-    log.error(`the end of the workflow on ${mac.value}: ${renderError(thrown)}`)
+    parts.log.error(`the end of the workflow on ${mac.value}: ${renderError(thrown)}`)
   }
 }
 
 const INTERRUPTED = 'interrupted by a restart of the server'
 
 /** Nothing runs yet: a record that says so is that of a process that was killed. */
-async function failInterrupted({ state, now }: WorkflowsDependencies): Promise<void> {
-  for (const machine of state.machines.peekAll()) {
-    const run = findRun(machine)
-    if (run === null) continue
-    const at = now().toISOString()
-    await state.machines.update(
-      machine.mac,
-      (before) => before && endWorkflow(before, run.id, 'fail', at),
-    )
-    const ended = { run: run.id, workflow: run.workflow, host: null, error: INTERRUPTED }
-    await record(state, machine.mac, noteWorkflowEnded(machine.mac, ended))
+async function failInterrupted(parts: WorkflowsDependencies): Promise<void> {
+  for (const machine of parts.state.machines.peekAll()) {
+    const found = findRun(machine)
+    if (found === null) continue
+    const { id: run, workflow } = found
+    await end(parts, machine.mac, 'fail', { run, workflow, host: null, error: INTERRUPTED })
   }
 }
 
-const record = (
-  { journal }: Pick<State, 'journal'>,
-  mac: string,
-  { kind, summary, details }: Note,
-): Promise<void> =>
-  journal.record({
-    kind,
-    subject_kind: 'machine',
-    subject_id: mac,
-    actor: 'system',
-    source_ip: null,
-    summary,
-    details,
-  })
+/** What a run's end makes of the record, and its event. */
+async function end(
+  { state, now }: WorkflowsDependencies,
+  mac: Mac,
+  signal: 'succeed' | 'fail',
+  { run, workflow, host, error }: Pick<WorkflowState, 'run' | 'workflow' | 'host' | 'error'>,
+): Promise<void> {
+  await state.machines.update(
+    mac,
+    (before) => before && endWorkflow(before, run, signal, now().toISOString()),
+  )
+  state.feed.announce({ topic: 'machine', mac })
+  await record(state, mac, noteWorkflowEnded(mac, { run, workflow, host, error }))
+}
+
+const record = ({ journal }: Pick<State, 'journal'>, mac: string, note: Note): Promise<void> =>
+  journal.record({ ...SYSTEM_EVENT, ...note, subject_kind: 'machine', subject_id: mac })

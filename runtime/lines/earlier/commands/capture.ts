@@ -11,14 +11,9 @@ import {
   type OpenedCapture,
 } from '../../../services/capture/capturer.ts'
 import { createProgress } from '../../../terminal/text/progress.ts'
-import {
-  capturedFields,
-  findingsFields,
-  renderCaptured,
-  renderFindings,
-  type CaptureFindings,
-} from '../rules/capture-report.ts'
+import { findingsFields, renderFindings, type CaptureFindings } from '../rules/capture-report.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
+import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
 import type { Session } from './session.ts'
 
 interface Output {
@@ -54,8 +49,8 @@ export async function capture(session: Session): Promise<number> {
     return SUCCESS
   }
   const captured = await run(session, opened, await output.open(opened, findings))
-  if (json) document({ ...fields, ...capturedFields(path, captured) })
-  else environment.stdout.write(renderCaptured(path, captured))
+  if (json) document({ ...fields, captured: packedFields(path, captured) })
+  else environment.stdout.write(renderPacked(path, captured, ''))
   return SUCCESS
 }
 
@@ -73,11 +68,7 @@ async function run(
 
 async function chooseOutput({ given, environment }: Session): Promise<Output> {
   const { output: path = '' } = given.values
-  if (!path.endsWith('.img.zst')) {
-    throw new Fault('misuse', `--output ${path} must end in .img.zst`, {
-      hint: 'The name tells every program what the file holds.',
-    })
-  }
+  requireFramesName(path)
   const place = parseUploadPlace(path)
   if (place !== null) {
     const { env, signal } = environment

@@ -1,4 +1,5 @@
 /** Reports a flash to the server: its progress, that it is done, or why it failed. */
+import { decodePart } from '../../../core/catalog/blob-address.ts'
 import type { FlashEvent, FlashPlan } from '../../../core/flash/flash.ts'
 import {
   endReport,
@@ -101,9 +102,5 @@ const choose = (image: string, disk: string): RunFacts['choice'] => ({
 /** The file's own name: the server encodes it for its address. */
 function nameOf(url: string): string {
   const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodePart(last) ?? last
 }

@@ -14,7 +14,6 @@ import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../web/ui/times.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
-import { messageOf } from '../../../web/ui/form-notices.ts'
 import { formRoute, pageRoute } from '../../../web/ui/page-routes.ts'
 import { renderUploadForm } from '../../../web/ui/upload-form.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
@@ -45,7 +44,6 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   return await context.show(event, {
     title: t.title,
     section: PATH,
-    messages: messageOf(context, event),
     body: html`${
       job === undefined
         ? null

@@ -12,7 +12,6 @@ import type { Route } from '../../../web/http/route.ts'
 import { isUnassigned } from '../rules/machine.ts'
 import { COLUMNS, machinePath, renderMachineRow } from './frame/machine-row.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
-import { messageOf } from '../../../web/ui/form-notices.ts'
 import { formRoute, pageRoute } from '../../../web/ui/page-routes.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'
@@ -36,7 +35,6 @@ async function showCounts(context: PageContext, event: H3Event): Promise<HTTPRes
     title: t.dashboard.title,
     section: HOME,
     live: address('/events/machines', { q: '', page: 1 }),
-    messages: messageOf(context, event),
     body: html`<div id="dashboard-counts" ${refreshOnNews('dashboard-counts', HOME, 2000)}>
       ${card({
         title: t.dashboard.fleet,
@@ -69,7 +67,7 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
         ? all.length
         : fill(t.machines.count, { found: found.length, all: all.length }),
     live: address('/events/machines', { q: '', page: 1, ...query }),
-    messages: html`${messageOf(context, event)}${renderDeleted(searchParams)}`,
+    messages: renderDeleted(searchParams),
     body: html`${all.length === 0 ? null : renderTools(query)}
       <form>
         ${renderTable({

@@ -6,7 +6,6 @@ import { fillHtml, html } from '../../../web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../web/ui/tables.ts'
 import type { Route } from '../../../web/http/route.ts'
 import type { PageContext } from './frame/page-context.ts'
-import { messageOf } from '../../../web/ui/form-notices.ts'
 import { pageRoute } from '../../../web/ui/page-routes.ts'
 import { renderUploadForm } from '../../../web/ui/upload-form.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
@@ -28,7 +27,6 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: t.title,
     section: PATH,
     count: images.length,
-    messages: messageOf(context, event),
     body: html`${
       images.length === 0
         ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))

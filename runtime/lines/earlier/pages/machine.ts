@@ -16,7 +16,6 @@ import { BOOT_POLICIES, MACHINE_PROVISIONING, type Machine } from '../rules/mach
 import { findMissing, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
-import { messageOf } from '../../../web/ui/form-notices.ts'
 import { buttonRoute, formRoute, pageRoute } from '../../../web/ui/page-routes.ts'
 import { provisioningCard } from './provision.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
@@ -46,7 +45,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     section: '/ui/machines',
     trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
     live: address('/events/machines', { q: `mac:${mac}` }),
-    messages: html`${messageOf(context, event)}${
+    messages: html`${
       event.url.searchParams.has('saved') ? banner('done', t.saved) : null
     }${renderWarnings(machine, images, kept)}`,
     body: html`<div class="columns">

@@ -8,7 +8,6 @@ import { fillHtml, html, type Html } from '../../../web/ui/html.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { decideFolders } from '../assembly/configuration.ts'
 import type { PageContext } from './frame/page-context.ts'
-import { messageOf } from '../../../web/ui/form-notices.ts'
 import { pageRoute } from '../../../web/ui/page-routes.ts'
 import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { fill } from '../../../core/texts/text.ts'
@@ -30,7 +29,6 @@ async function showSettings(context: PageContext, event: H3Event): Promise<HTTPR
   return await context.show(event, {
     title: t.title,
     section: PATH,
-    messages: messageOf(context, event),
     body: html`${renderAuthentication(context)} ${await renderPxeCard(context)}
     ${card({
       title: t.boot.title,
@@ -78,34 +76,27 @@ const renderAuthentication = ({ user }: PageContext): Html =>
 function renderPlaces({ services: { config } }: PageContext): Html {
   const folders = decideFolders(config)
   const { boot, releases } = config.current()
-  return factList([
-    [
-      t.places.images,
-      html`<code>${folders.images}</code> <span class="dim">FLASHER_IMAGE_ROOT</span>`,
-    ],
-    [t.places.boot, html`<code>${folders.boot}</code> <span class="dim">FLASHER_BOOT_DIR</span>`],
-    [
-      t.places.state,
-      html`<code>${folders.stateDir}</code> <span class="dim">FLASHER_STATE_DIR</span>`,
-    ],
-    [
-      t.places.site,
-      html`${releases.base_url || t.places.unset}
-        <span class="dim">FLASHER_RELEASES_BASE_URL</span>`,
-    ],
-    [
-      t.places.repository,
-      html`${boot.release_repo || t.places.unset}
-        <span class="dim">FLASHER_BOOT_RELEASE_REPO</span>`,
-    ],
-  ])
+  const places = [
+    [t.places.images, renderPath(folders.images), 'FLASHER_IMAGE_ROOT'],
+    [t.places.boot, renderPath(folders.boot), 'FLASHER_BOOT_DIR'],
+    [t.places.state, renderPath(folders.stateDir), 'FLASHER_STATE_DIR'],
+    [t.places.site, releases.base_url || t.places.unset, 'FLASHER_RELEASES_BASE_URL'],
+    [t.places.repository, boot.release_repo || t.places.unset, 'FLASHER_BOOT_RELEASE_REPO'],
+  ] as const
+  return factList(
+    places.map(([title, place, variable]) => [
+      title,
+      html`${place} <span class="dim">${variable}</span>`,
+    ]),
+  )
 }
+
+const renderPath = (path: string): Html => html`<code>${path}</code>`
 
 const showAccount = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
   context.show(event, {
     title: PAGES.earlier.account.title,
     section: ACCOUNT,
     actions: postButton({ action: '/ui/logout', label: PAGES.earlier.account.logOut }),
-    messages: messageOf(context, event),
     body: renderAuthentication(context),
   })

@@ -99,16 +99,8 @@ async function takeUpload(
   shelf.forget()
   site.feed.announce({ topic: 'catalog' })
   const details = { name, size_bytes }
-  await site.noteAll(
-    [
-      {
-        kind: 'images.uploaded',
-        subject_kind: 'catalog',
-        summary: `${name} was uploaded`,
-        details,
-      },
-    ],
-    { subject_id: name, ...site.by(event) },
-  )
+  const note = { kind: 'images.uploaded', summary: `${name} was uploaded`, details }
+  const subject = { subject_id: name, ...site.by(event) }
+  await site.noteAll([{ ...note, subject_kind: 'catalog' }], subject)
   return json({ ...details, path: `${shelf.root}/${name}` })
 }

@@ -105,7 +105,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
   async function save(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
     const { mac } = find(readMac(event))
     const name = readName(event)
-    await files.save(mac, name, await collect(bytes))
+    await files.save(mac, name, Buffer.concat(await Array.fromAsync(bytes)))
     await noteProvision(site, event, mac, name, 'saved')
     return nothing()
   }
@@ -144,10 +144,4 @@ function readName(event: H3Event): ProvisionFile {
   const name = parseProvisionFile(getRouterParam(event, 'name', { decode: true }) ?? '')
   if (name === null) throw refuse(404, 'no such provisioning file')
   return name
-}
-
-async function collect(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of bytes) chunks.push(chunk)
-  return Buffer.concat(chunks)
 }

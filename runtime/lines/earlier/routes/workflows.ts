@@ -1,7 +1,7 @@
 /** Earlier line: the workflow runs of a machine, and the log of each. */
 import { getRouterParam, type H3Event } from 'h3'
 import { isRunId } from '../../../core/machine/online-workflow.ts'
-import { answer } from '../../../web/http/answers.ts'
+import { text } from '../../../web/http/answers.ts'
 import { readMac } from '../../../web/http/checked.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
@@ -42,8 +42,7 @@ export function workflowRoutes(
       async handle(event) {
         const log = await folders.readTail(readMac(event), readRun(event), MAX_LOG_TAIL)
         if (log === null) throw refuse(404, 'this run has no log')
-        const headers = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
-        return answer(200, headers, log)
+        return text(log, { 'cache-control': 'no-store' })
       },
     },
   ]

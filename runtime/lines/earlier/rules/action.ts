@@ -5,33 +5,21 @@ import type { Armer } from '../../../core/machine/run.ts'
 import type { BootPolicy, Machine } from './machine.ts'
 import { arm } from './upsert.ts'
 
-export interface PolicyAction {
-  /** For the event, after the MAC. */
-  readonly past: string
-  apply(machine: Machine, by: Armer): Result<Machine, string>
-}
-
 export const NoParameters = z.strictObject({}).nullish()
 
-const PASTS: Readonly<Record<BootPolicy, string>> = {
+/** For the event, after the MAC. */
+export const POLICY_PASTS: Readonly<Record<BootPolicy, string>> = {
   local: 'boots its own disk from now on',
   flash: 'is flashed at its next network boot',
   tui: 'asks the person in front of it from now on',
 }
 
-/** By policy; the same policy again begins a new cycle. */
-export const POLICY_ACTIONS: Readonly<Record<BootPolicy, PolicyAction>> = {
-  local: toAction('local'),
-  flash: toAction('flash'),
-  tui: toAction('tui'),
-}
-
-function toAction(policy: BootPolicy): PolicyAction {
-  return {
-    past: PASTS[policy],
-    apply: (machine, by) =>
-      policy === 'flash' && machine.image === null
-        ? refuse('No image is assigned.')
-        : accept(arm({ ...machine, boot_policy: policy, updated_at: by.at }, by)),
-  }
-}
+/** The same policy again begins a new cycle. */
+export const applyPolicy = (
+  machine: Machine,
+  policy: BootPolicy,
+  by: Armer,
+): Result<Machine, string> =>
+  policy === 'flash' && machine.image === null
+    ? refuse('No image is assigned.')
+    : accept(arm({ ...machine, boot_policy: policy, updated_at: by.at }, by))

@@ -1,7 +1,6 @@
-/** Earlier line: what `flasher capture` says of a disk and its image, as text and as fields of the document. */
+/** Earlier line: what `flasher capture` says of a disk, as text and as fields of the document. */
 import type { CapturedPart } from '../../../core/capture/capture.ts'
 import type { FoundFile } from '../../../core/capture/identity.ts'
-import { renderDuration } from '../../../core/foundation/rate.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { renderExactSize, renderSize } from '../../../core/foundation/size.ts'
 import type { Fields } from './envelope.ts'
@@ -17,17 +16,6 @@ export interface CaptureFindings {
   readonly generalize: boolean
   readonly parts: readonly Part[]
   readonly warnings: readonly string[]
-}
-
-interface CapturedFields {
-  readonly storedBytes: number
-  readonly imageBytes: number
-  readonly frames: number
-  readonly zeroFrames: number
-  readonly sha256: string
-  readonly indexSha256: string
-  readonly imageSha256: string
-  readonly seconds: number
 }
 
 const listPaths = (parts: readonly Part[]) =>
@@ -47,20 +35,6 @@ export const findingsFields = (findings: CaptureFindings): Fields => ({
   })),
   generalized: findings.generalize ? listPaths(findings.parts) : null,
   warnings: findings.warnings,
-})
-
-export const capturedFields = (output: string, captured: CapturedFields): Fields => ({
-  captured: {
-    path: output,
-    size_bytes: captured.storedBytes,
-    virtual_size_bytes: captured.imageBytes,
-    frames: captured.frames,
-    zero_frames: captured.zeroFrames,
-    sha256: captured.sha256,
-    index_sha256: captured.indexSha256,
-    image_sha256: captured.imageSha256,
-    seconds: Math.round(captured.seconds * 1000) / 1000,
-  },
 })
 
 export function renderFindings(findings: CaptureFindings): string {
@@ -83,9 +57,3 @@ function renderPart({ number, type, bytes, usedBytes, whole }: Part): string {
     ? `${what}, ${renderSize(usedBytes)} used of ${renderSize(bytes)}`
     : `${what}, ${renderSize(bytes)}, read whole: ${whole}`
 }
-
-export const renderCaptured = (output: string, captured: CapturedFields): string => `\
-${output}: ${renderExactSize(captured.storedBytes)}, ${renderExactSize(captured.imageBytes)} unpacked, in ${renderDuration(captured.seconds)}
-sha256        ${captured.sha256}
-index_sha256  ${captured.indexSha256}
-`

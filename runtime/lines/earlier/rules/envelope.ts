@@ -8,16 +8,14 @@ const SCHEMA_VERSION = '1'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-interface EnvelopeOptions {
-  /** On one line, as the last line of an event stream needs it. */
-  readonly oneLine: boolean
-}
-
-/** A document of a command with its line end; `fields` follow in the order given. */
+/**
+ * A document of a command with its line end; `fields` follow in the order given. `oneLine`: as the
+ * last line of an event stream needs it.
+ */
 export function renderEnvelope(
   command: Pick<Command, 'words'>,
   fields: Fields,
-  { oneLine }: EnvelopeOptions,
+  { oneLine }: { readonly oneLine: boolean },
 ): string {
   const document = { schema_version: SCHEMA_VERSION, command: commandName(command), ...fields }
   return `${oneLine ? renderJsonLine(document) : renderJson(document)}\n`

@@ -1,4 +1,5 @@
 /** Earlier line: parses the arguments of `flash`, and reports what is wrong with them. */
+import type { Arguments } from '../../../core/command/arguments.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../../../core/image/image.ts'
 import type { FlashOptions } from '../../../core/flash/flash.ts'
 import { parseLocation, renderLocationRefusal } from '../../../core/net/image-location.ts'
@@ -27,11 +28,7 @@ interface FlashMisuse {
   readonly hint?: string
 }
 
-interface FlashArguments {
-  readonly values: Readonly<Record<string, string>>
-  readonly lists: Readonly<Record<string, readonly string[]>>
-  readonly switches: ReadonlySet<string>
-}
+type FlashArguments = Pick<Arguments, 'values' | 'lists' | 'switches'>
 
 export const progressModeOf = ({ values }: Pick<FlashArguments, 'values'>) =>
   PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'

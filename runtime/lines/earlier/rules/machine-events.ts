@@ -1,10 +1,5 @@
 /** Earlier line: the events that changes of a machine record in the journal. */
-import {
-  noteDisks,
-  noteDone,
-  noteFailed,
-  type MachineNote,
-} from '../../../core/machine/flash-notes.ts'
+import type { MachineNote } from '../../../core/machine/flash-notes.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 
@@ -24,15 +19,6 @@ export const noteScript = (
   summary: `${mac} is sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
   details: { boot_policy, offer: kind, rule },
 })
-
-export const noteInventory = ({ mac }: Machine, count: number): MachineNote =>
-  noteDisks(mac, { count })
-
-export const noteFlashed = (machine: Machine): MachineNote =>
-  noteDone(machine.mac, describe(machine))
-
-export const noteFlashFailed = ({ mac }: Machine, reason: string | null): MachineNote =>
-  noteFailed(mac, reason)
 
 interface EndedWorkflow {
   readonly run: string

@@ -11,7 +11,7 @@ import {
   WARN_FREE_BYTES,
 } from '../../../core/config/server-settings.ts'
 import { SESSION_SECRET } from '../../../core/config/shared-settings.ts'
-import { setting, type SettingsOf, type SettingsTable } from '../../../core/config/setting.ts'
+import { setting, type SettingsTable } from '../../../core/config/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
@@ -85,8 +85,6 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
-
-export type Settings = SettingsOf<typeof SETTINGS>
 
 const SYSTEM_PASSWORD =
   'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'

@@ -8,7 +8,8 @@ import type { LiveFiles } from '../../../../services/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../services/boot/releases.ts'
 import { page, seeOther } from '../../../../web/http/answers.ts'
 import { readPlace, type Frame, type PageView } from '../../../../web/ui/frame.ts'
-import { address } from '../../../../web/ui/html.ts'
+import { messageOf } from '../../../../web/ui/form-notices.ts'
+import { address, html } from '../../../../web/ui/html.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
@@ -44,6 +45,7 @@ type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   clock(): Clock
+  /** With why the form that led here was refused. */
   show(event: H3Event, view: Page): Promise<HTTPResponse>
 }
 
@@ -53,8 +55,9 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     site,
     clock: () => ({ now: site.now(), zone: parts.zone() }),
     async show(event, view) {
+      const messages = html`${messageOf({ site }, event)}${view.messages}`
       // This line has no page of events.
-      const text = parts.frame.page({ ...view, ...readPlace(event), alarms: 0 })
+      const text = parts.frame.page({ ...view, messages, ...readPlace(event), alarms: 0 })
       return page(text, 200, { vary: 'cookie' })
     },
   }

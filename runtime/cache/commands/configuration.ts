@@ -1,0 +1,28 @@
+/** Reads the configuration of the cache service, and says where everything lies. */
+import type { Arguments } from '../../core/command/arguments.ts'
+import type { ProcessEnvironment } from '../../program/process-environment.ts'
+import { readConfig, type Config } from '../../services/config/config.ts'
+import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
+
+export type CacheConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or those that `--config` names. */
+export const readConfiguration = (
+  environment: ProcessEnvironment,
+  given: Arguments,
+): Promise<CacheConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
+
+/** Password and session key are those of a server with the same state. */
+export function decidePaths(config: CacheConfig) {
+  const { stateDir } = config
+  const folder = config.current().cache.dir || `${stateDir}/cache`
+  return {
+    stateDir,
+    folder,
+    token: `${folder}/${DATA_FOLDER}/token`,
+    password: `${stateDir}/admin-password`,
+    secret: `${stateDir}/session-secret`,
+    signedOut: `${stateDir}/signed-out.json`,
+  } as const
+}

@@ -1,0 +1,41 @@
+/** What fetching releases takes, whichever folder they come into. */
+import type { ServerSettings } from '../core/config/server-settings.ts'
+import { parseFetchJob } from '../services/boot/release-job.ts'
+import type { ReleaseSettings } from '../services/boot/releases.ts'
+import { openJobRecords } from '../services/host/job-records.ts'
+import { createRecords } from '../services/host/records.ts'
+import type { Environment } from '../services/host/shell.ts'
+import { createSources } from '../services/image/sources.ts'
+import type { FleetState } from './fleet-state.ts'
+
+interface FetchDependencies {
+  readonly config: { current(): ServerSettings }
+  readonly state: Pick<FleetState<never>, 'feed' | 'journal'>
+  /** Where fetches are listed for the next start. */
+  readonly folder: string
+  /** Earlier sets that stay for a roll-back. */
+  keep(): number
+  readonly env: Environment
+  now(): Date
+}
+
+export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
+  return {
+    records: await openJobRecords(createRecords(folder), parseFetchJob, now()),
+    sources: createSources({ env }),
+    journal: state.journal,
+    feed: state.feed,
+    settings(): ReleaseSettings {
+      const { boot, releases } = config.current()
+      return {
+        site: releases.base_url,
+        repository: boot.release_repo,
+        tag: boot.release_tag,
+        keys: releases.public_keys,
+        keep: keep(),
+      }
+    },
+    env,
+    now,
+  }
+}
