@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { By } from '../http/caller.ts'
 import { checked, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
@@ -48,7 +47,7 @@ type BulkAnswer = z.infer<typeof BULK_ANSWER>
 /** Rows between two pauses, so that machines are answered meanwhile. */
 const BATCH = 50
 
-export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function bulkRoutes(site: Site): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -78,11 +77,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
   ]
 }
 
-async function flash<M extends MachineBase>(
-  site: Site<M>,
-  event: H3Event,
-  body: unknown,
-): Promise<unknown> {
+async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown> {
   const { line, machines, fleet } = site
   const mac = readMac(event)
   const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
@@ -99,11 +94,7 @@ async function flash<M extends MachineBase>(
   return { outcome, machine: machine && line.toWire(machine) }
 }
 
-async function bulk<M extends MachineBase>(
-  site: Site<M>,
-  event: H3Event,
-  body: unknown,
-): Promise<BulkAnswer> {
+async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {
   const asked = checked(BULK_BODY, body)
   const { action, macs, q, parameters = {}, dry_run = false } = asked
   if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
@@ -126,8 +117,8 @@ interface BulkRequest {
   readonly isDryRun: boolean
 }
 
-async function actOnEach<M extends MachineBase>(
-  { line, fleet }: Site<M>,
+async function actOnEach(
+  { line, fleet }: Site,
   macs: readonly Mac[],
   request: BulkRequest,
   by: By,
@@ -143,8 +134,8 @@ async function actOnEach<M extends MachineBase>(
   return results
 }
 
-async function pick<M extends MachineBase>(
-  { machines, views }: Site<M>,
+async function pick(
+  { machines, views }: Site,
   { macs, q }: z.infer<typeof BULK_BODY>,
 ): Promise<readonly Mac[]> {
   if (macs === undefined) {
@@ -171,8 +162,8 @@ interface Asked {
   readonly machines: number
 }
 
-function checkAction<M extends MachineBase>(
-  { line, checkScope }: Site<M>,
+function checkAction(
+  { line, checkScope }: Site,
   event: H3Event,
   action: string,
   parameters: unknown,

@@ -11,13 +11,13 @@ import type { Site } from './site.ts'
 import type { Contact, Transition } from './transition.ts'
 
 /** Stores what `decide` makes of the machine, and that it was seen. Null: it was not let in. */
-type RecordContact<M> = <T extends Transition<M>>(
+type RecordContact = <T extends Transition<MachineBase>>(
   mac: Mac,
   contact: Contact,
-  decide: (machine: M) => T,
+  decide: (machine: MachineBase) => T,
 ) => Eventual<T | null>
 
-export function createContactRecorder<M extends MachineBase>(site: Site<M>): RecordContact<M> {
+export function createContactRecorder(site: Site): RecordContact {
   const { line, machines, fleet } = site
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
@@ -29,11 +29,11 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
   })
 
   /** A machine without a record, or one that an operator made before it ever came. */
-  function discover<T extends Transition<M>>(
-    before: M | null,
+  function discover<T extends Transition<MachineBase>>(
+    before: MachineBase | null,
     mac: Mac,
     contact: Contact,
-    decide: (machine: M) => T,
+    decide: (machine: MachineBase) => T,
   ): T {
     const machine = before ?? line.discover(mac, contact.now)
     const seen = { last_seen_at: contact.now, last_seen_ip: contact.ip }
@@ -45,10 +45,10 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
     return { ...decided, notes: [found, ...decided.notes] }
   }
 
-  function record<T extends Transition<M>>(
+  function record<T extends Transition<MachineBase>>(
     mac: Mac,
     contact: Contact,
-    decide: (machine: M) => T,
+    decide: (machine: MachineBase) => T,
   ): Eventual<T | null> {
     const by = { actor: 'pxe-client', ip: contact.ip } as const
     const updated = fleet.update(mac, by, (before) =>

@@ -1,7 +1,6 @@
 /** Records events in the journal. */
 import type { Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Note, NoteSubject } from '../http/event-note.ts'
 
@@ -12,10 +11,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'netboot.flasher.armed',
 ])
 
-export function createNotes<M extends MachineBase>({
-  journal,
-  log,
-}: Pick<ServerServices<M>, 'journal' | 'log'>) {
+export function createNotes({ journal, log }: Pick<ServerServices, 'journal' | 'log'>) {
   return function noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void> {
     const { subject_id, actor, ip } = on
     const storing = journal.recordOrCount(

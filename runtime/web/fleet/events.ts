@@ -2,7 +2,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { EVENT_HEAD, renderEventRow } from '../../core/state/event-table.ts'
 import type { EventFilter, Journal, JournalEvent } from '../../services/state/journal.ts'
 import { download } from '../http/answers.ts'
@@ -67,7 +66,7 @@ const FILTERS = {
 
 const filterOf = (event: H3Event): EventFilter => parseEventFilter(event.url.searchParams)
 
-export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function eventRoutes(site: Site): readonly Route[] {
   const { journal, feed } = site
 
   async function acknowledge(ids: readonly number[], value: boolean): Promise<number> {

@@ -9,7 +9,7 @@ import type { Site } from './site.ts'
 import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
-export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function machineRoutes(site: Site): readonly Route[] {
   const { line, machines, views } = site
   const { find, show, replace, remove } = createRecordHandlers(site)
 
@@ -90,23 +90,23 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
 }
 
 /** One record: read, replaced and removed, each by its entity tag. */
-function createRecordHandlers<M extends MachineBase>({ line, machines, fleet, by }: Site<M>) {
+function createRecordHandlers({ line, machines, fleet, by }: Site) {
   /** Changes with whatever an operator can change, not with each contact. */
-  const tagOf = (machine: M): string => {
+  const tagOf = (machine: MachineBase): string => {
     const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
     const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
     return `"${digest.slice(0, 22)}"`
   }
-  const show = (machine: M) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
+  const show = (machine: MachineBase) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
 
-  function find(mac: Mac): M {
+  function find(mac: Mac): MachineBase {
     const machine = machines.peek(mac)
     if (machine === null) throw missing(mac)
     return machine
   }
 
   /** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
-  const expects = (event: H3Event) => (machine: M | null) => {
+  const expects = (event: H3Event) => (machine: MachineBase | null) => {
     const wanted = event.req.headers.get('if-match')
     if (wanted === null) return true
     if (machine === null) return false

@@ -1,15 +1,11 @@
 /** GET /metrics, and the values that are looked up for each request of it. */
 import process from 'node:process'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { text } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
 import { gaugeRuns } from './run-events.ts'
 
-export function metricsRoutes<M extends MachineBase>(
-  site: Site<M>,
-  countListeners: () => number,
-): readonly Route[] {
+export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {
   const { line, machines, catalog, journal, metrics, now } = site
 
   metrics.gauge('flasher_machines', async () => {

@@ -1,7 +1,6 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import * as z from 'zod'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
 import { page } from '../http/answers.ts'
 import { renderSchema } from '../http/checked.ts'
@@ -29,8 +28,8 @@ const ERROR = z.object({
 })
 
 /** Only routes with a `doc` are in it: pages are for people. */
-function renderOpenApi<M extends MachineBase>(
-  site: Pick<Site<M>, 'settings' | 'version'>,
+function renderOpenApi(
+  site: Pick<Site, 'settings' | 'version'>,
   schemas: Readonly<Record<string, Json>>,
   routes: readonly Route[],
 ): Json {
@@ -63,8 +62,8 @@ function renderOpenApi<M extends MachineBase>(
   }
 }
 
-export function documentRoutes<M extends MachineBase>(
-  site: Site<M>,
+export function documentRoutes(
+  site: Site,
   schemas: Readonly<Record<string, Json>>,
   routes: () => readonly Route[],
 ): readonly Route[] {

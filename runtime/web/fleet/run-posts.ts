@@ -24,10 +24,10 @@ import { countRun, listNotes, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30
 
-export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function runPostRoutes(site: Site): readonly Route[] {
   const { machines, runs } = site
 
-  async function find(mac: Mac, contact: Contact): Promise<M> {
+  async function find(mac: Mac, contact: Contact): Promise<MachineBase> {
     await site.admitMachine(mac, 'report', contact)
     const machine = machines.peek(mac)
     if (machine === null) throw refuse(404, `no machine record for ${mac}`)
@@ -96,8 +96,8 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
 }
 
 /** What a post means for the machine, the metrics and the record. */
-async function settle<M extends MachineBase>(
-  { line, fleet, feed, metrics, noteAll }: Site<M>,
+async function settle(
+  { line, fleet, feed, metrics, noteAll }: Site,
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {

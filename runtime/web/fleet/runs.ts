@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { printableText } from '../../core/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../core/machine/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
@@ -91,7 +90,7 @@ export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilte
   }
 }
 
-export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): readonly Route[] {
+export function runRoutes({ machines, runs }: Site): readonly Route[] {
   return [
     {
       method: 'GET',

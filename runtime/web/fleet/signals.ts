@@ -20,7 +20,7 @@ const STATUS_BODY = z.strictObject({
   reason: z.string().max(500).overwrite(plainWords).nullish(),
 })
 
-export function signalRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function signalRoutes(site: Site): readonly Route[] {
   const { line, machines, fleet } = site
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
@@ -101,12 +101,12 @@ export function signalRoutes<M extends MachineBase>(site: Site<M>): readonly Rou
 }
 
 /** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
-async function report<M extends MachineBase>(
-  { machines, fleet, noteAll }: Site<M>,
+async function report(
+  { machines, fleet, noteAll }: Site,
   mac: Mac,
   contact: Contact,
   signal: string,
-  decide: (machine: M) => Transition<M>,
+  decide: (machine: MachineBase) => Transition<MachineBase>,
 ): Promise<void> {
   const by = { actor: 'pxe-client', ip: contact.ip } as const
   const decided = await fleet.update(mac, by, (before) => before && decide(before))

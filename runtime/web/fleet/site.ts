@@ -21,7 +21,7 @@ export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
 }
 
 /** What routes and pages get: the services, and what the server made of them. */
-export interface Site<M extends MachineBase> extends ServerServices<M> {
+export interface Site<M extends MachineBase = MachineBase> extends ServerServices<M> {
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
   readonly notices: Notices

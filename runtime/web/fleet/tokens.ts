@@ -2,7 +2,6 @@
 import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse as no, type Result } from '../../core/foundation/result.ts'
 import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../../services/access/tokens.ts'
 import { json, nothing } from '../http/answers.ts'
@@ -35,7 +34,7 @@ export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
 
-type TokenSite = Pick<Site<MachineBase>, 'tokens' | 'noteAll' | 'by' | 'now'>
+type TokenSite = Pick<Site, 'tokens' | 'noteAll' | 'by' | 'now'>
 
 /** By the one rule for programs and pages; the token's text is in the answer and nowhere else. */
 export async function createToken(
@@ -81,7 +80,7 @@ async function note(
   )
 }
 
-export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function tokenRoutes(site: Site): readonly Route[] {
   const { tokens } = site
 
   async function create(event: H3Event, body: unknown): Promise<unknown> {
