@@ -1,5 +1,4 @@
 /** The runs API: the history as a list, as exports, and one by one. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac } from '../../core/machine/mac.ts'
@@ -9,8 +8,9 @@ import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
 import { RUN_RESULTS, type Run } from '../../core/machine/run.ts'
 import type { RunFilter, Runs } from '../../services/state/runs.ts'
 import type { NumberedRun } from '../../services/state/run-rows.ts'
-import { download, json, text } from '../http/answers.ts'
+import { json, text } from '../http/answers.ts'
 import { checked, renderSchema } from '../http/checked.ts'
+import { exportRoutes, STEP } from '../http/exports.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
 import { readMac } from '../http/checked.ts'
@@ -58,7 +58,6 @@ const PAGING = {
   before: 'The next of a page, to get the following one',
   limit: '1 to 500; default 50',
 }
-const CSV = { type: 'string', contentMediaType: 'text/csv' }
 const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 
 /** Of a query string, as pages and programs write it; empty values ask for nothing. */
@@ -104,31 +103,18 @@ export function runRoutes({ machines, runs }: Site): readonly Route[] {
       },
       handle: (event) => showPage(runs, filterOf(event)),
     },
-    {
-      method: 'GET',
-      path: '/runs.csv',
-      access: 'read',
-      doc: {
-        summary: 'All runs that the filters find, as CSV',
-        query: { mac: 'Of this machine', ...FILTERS },
-        answers: { 200: CSV },
-        refuses: [422],
+    ...exportRoutes<NumberedRun>({
+      path: '/runs',
+      query: { mac: 'Of this machine', ...FILTERS },
+      schema: renderSchema(z.array(WireRunSchema), 'output'),
+      open(event) {
+        const filter = { ...filterOf(event), limit: STEP }
+        return (last) => runs.list(last === undefined ? filter : { ...filter, before: last.n })
       },
-      handle: (event) => download(renderCsv(runs, filterOf(event)), 'text/csv', 'runs.csv'),
-    },
-    {
-      method: 'GET',
-      path: '/runs.json',
-      access: 'read',
-      doc: {
-        summary: 'All runs that the filters find, as one JSON array',
-        query: { mac: 'Of this machine', ...FILTERS },
-        answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
-        refuses: [422],
-      },
-      handle: (event) =>
-        download(renderJson(runs, filterOf(event)), 'application/json', 'runs.json'),
-    },
+      csvHead: CSV_HEAD,
+      renderCsvRow: ({ run }) => renderRunRow(run),
+      toWire: ({ run }) => toWireRun(run),
+    }),
     {
       method: 'GET',
       path: '/machines/:mac/runs',
@@ -181,38 +167,4 @@ function findRun(runs: Runs, event: H3Event): Run {
   const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
   if (run === null) throw refuse(404, `${mac} has no such run`)
   return run
-}
-
-const STEP = 500
-
-/** Row by row, so that a long history is in nobody's memory. */
-async function* walk(
-  runs: Pick<Runs, 'list'>,
-  filter: RunFilter,
-): AsyncGenerator<readonly NumberedRun[]> {
-  let next: RunFilter = { ...filter, limit: STEP }
-  for (;;) {
-    const found = runs.list(next)
-    const last = found.at(-1)
-    if (last !== undefined) yield found
-    if (last === undefined || found.length < STEP) return
-    next = { ...next, before: last.n }
-    await nextTurn()
-  }
-}
-
-async function* renderCsv(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
-  yield CSV_HEAD
-  for await (const found of walk(runs, filter)) {
-    yield found.map(({ run }) => renderRunRow(run)).join('')
-  }
-}
-
-async function* renderJson(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
-  let separator = '[\n'
-  for await (const found of walk(runs, filter)) {
-    yield separator + found.map(({ run }) => JSON.stringify(toWireRun(run))).join(',\n')
-    separator = ',\n'
-  }
-  yield separator === '[\n' ? '[]\n' : '\n]\n'
 }
