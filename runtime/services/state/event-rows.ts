@@ -26,20 +26,20 @@ export interface EventRow extends NewEvent {
 }
 
 export interface EventCondition {
-  readonly kind?: string
-  readonly subject_kind?: string
-  readonly subject_id?: string
-  readonly actor?: string
-  readonly source_ip?: string
+  readonly kind?: string | undefined
+  readonly subject_kind?: string | undefined
+  readonly subject_id?: string | undefined
+  readonly actor?: string | undefined
+  readonly source_ip?: string | undefined
   /** Kinds that end in `failed`. */
-  readonly failed?: boolean
-  readonly unacknowledged?: boolean
+  readonly failed?: boolean | undefined
+  readonly unacknowledged?: boolean | undefined
   /** Words, each looked for in kind, subject, actor, address and summary. */
-  readonly text?: string
-  readonly before_id?: number
+  readonly text?: string | undefined
+  readonly before_id?: number | undefined
   /** ISO times: recorded at this time or later, and before this one. */
-  readonly since?: string
-  readonly until?: string
+  readonly since?: string | undefined
+  readonly until?: string | undefined
 }
 
 /** An event about the server itself. */

@@ -43,12 +43,8 @@ const ACKS_BODY = z.strictObject({
 })
 
 /** Of a query string, as pages and programs write it. */
-export function parseEventFilter(query: URLSearchParams) {
-  const asked = checked(QUERY, Object.fromEntries(query), 'query')
-  const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  const filter: EventFilter = { ...Object.fromEntries(given), limit: asked.limit }
-  return filter
-}
+export const parseEventFilter = (query: URLSearchParams): EventFilter =>
+  checked(QUERY, Object.fromEntries(query), 'query')
 
 const FILTERS = {
   kind: 'Exactly this kind',

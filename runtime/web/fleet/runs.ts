@@ -17,6 +17,10 @@ import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 const word = z.string().max(300).optional()
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => new Date(text).toISOString())
+  .optional()
 const QUERY = z.object({
   mac: z
     .string()
@@ -31,8 +35,8 @@ const QUERY = z.object({
   state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
   image: word,
   serial: word,
-  since: z.iso.datetime({ offset: true }).optional(),
-  until: z.iso.datetime({ offset: true }).optional(),
+  since: time,
+  until: time,
   q: word,
   before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
@@ -63,18 +67,10 @@ const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 /** Of a query string, as pages and programs write it; empty values ask for nothing. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
-  const { state, q, since, until, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
-  const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  const isOpen = state === 'running' || state === 'stalled'
-  return {
-    ...Object.fromEntries(given),
-    limit: asked.limit,
-    ...(state === undefined || isOpen ? {} : { result: state }),
-    ...(isOpen ? { open: true, stalled: state === 'stalled' } : {}),
-    ...(q === undefined ? {} : { text: q }),
-    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
-  }
+  const { state, q: text, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
+  return state === 'running' || state === 'stalled'
+    ? { ...asked, text, open: true, stalled: state === 'stalled' }
+    : { ...asked, text, result: state }
 }
 
 /** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
@@ -109,7 +105,7 @@ export function runRoutes({ machines, runs }: Site): readonly Route[] {
       schema: renderSchema(z.array(WireRunSchema), 'output'),
       open(event) {
         const filter = { ...filterOf(event), limit: STEP }
-        return (last) => runs.list(last === undefined ? filter : { ...filter, before: last.n })
+        return (last) => runs.list({ ...filter, before: last?.n ?? filter.before })
       },
       csvHead: CSV_HEAD,
       renderCsvRow: ({ run }) => renderRunRow(run),
