@@ -4,11 +4,10 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { By } from '../http/caller.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 /** The other fields of the body are the action's own parameters. */

@@ -3,7 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { EVENT_HEAD, renderEventRow } from '../../core/state/event-table.ts'
 import type { EventFilter, JournalEvent } from '../../services/state/journal.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, QueryTimeSchema, renderSchema } from '../http/checked.ts'
 import { exportRoutes, STEP } from '../http/exports.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
@@ -15,11 +15,6 @@ const yes = z
   .optional()
   .transform((text) => text !== undefined && !['', '0', 'false', 'no', 'off'].includes(text))
 
-const time = z.iso
-  .datetime({ offset: true })
-  .transform((text) => new Date(text).toISOString())
-  .optional()
-
 const QUERY = z.object({
   kind: word,
   subject_kind: word,
@@ -29,8 +24,8 @@ const QUERY = z.object({
   text: word,
   failed: yes,
   unacknowledged: yes,
-  since: time,
-  until: time,
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
   before_id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
 })

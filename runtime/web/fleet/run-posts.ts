@@ -13,12 +13,11 @@ import {
 } from '../../core/machine/run.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import { nothing } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 import { countRun, listNotes, nameRun } from './run-events.ts'
 

@@ -9,18 +9,13 @@ import { RUN_RESULTS, type Run } from '../../core/machine/run.ts'
 import type { RunFilter, Runs } from '../../services/state/runs.ts'
 import type { NumberedRun } from '../../services/state/run-rows.ts'
 import { json, text } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, QueryTimeSchema, readMac, renderSchema } from '../http/checked.ts'
 import { exportRoutes, STEP } from '../http/exports.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 const word = z.string().max(300).optional()
-const time = z.iso
-  .datetime({ offset: true })
-  .transform((text) => new Date(text).toISOString())
-  .optional()
 const QUERY = z.object({
   mac: z
     .string()
@@ -35,8 +30,8 @@ const QUERY = z.object({
   state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
   image: word,
   serial: word,
-  since: time,
-  until: time,
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
   q: word,
   before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
@@ -67,10 +62,10 @@ const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 /** Of a query string, as pages and programs write it; empty values ask for nothing. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
-  const { state, q: text, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
+  const { state, q, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
   return state === 'running' || state === 'stalled'
-    ? { ...asked, text, open: true, stalled: state === 'stalled' }
-    : { ...asked, text, result: state }
+    ? { ...asked, text: q, open: true, stalled: state === 'stalled' }
+    : { ...asked, text: q, result: state }
 }
 
 /** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
