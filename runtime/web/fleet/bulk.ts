@@ -84,13 +84,26 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown
   // Listening starts before arming: a fast box could be done by then.
   const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
   const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
-  const acted = await fleet.act(mac, { action: 'flash', parameters }, site.by(event))
-  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
-  if (acted.result === 'refused') throw refuse(409, acted.reason)
+  const armed = await act(site, event, 'flash', parameters)
   const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
   // It may have gone while we waited.
+  const machine = machines.peek(mac)
+  return { outcome, machine: machine === null ? armed : line.toWire(machine) }
+}
+
+/** One action on the machine of the path; answers the machine as it is then. */
+export async function act(
+  { fleet, machines, line, by }: Site,
+  event: H3Event,
+  action: string,
+  parameters: object,
+) {
+  const mac = readMac(event)
+  const acted = await fleet.act(mac, { action, parameters }, by(event))
+  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+  if (acted.result === 'refused') throw refuse(409, acted.reason)
   const machine = machines.peek(mac) ?? acted.machine
-  return { outcome, machine: machine && line.toWire(machine) }
+  return machine && line.toWire(machine)
 }
 
 async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {

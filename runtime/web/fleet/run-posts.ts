@@ -28,9 +28,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
 
   async function find(mac: Mac, contact: Contact): Promise<MachineBase> {
     await site.admitMachine(mac, 'report', contact)
-    const machine = machines.peek(mac)
-    if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-    return machine
+    return site.findMachine(mac)
   }
 
   async function report(event: H3Event, body: unknown): Promise<unknown> {

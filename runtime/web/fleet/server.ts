@@ -9,6 +9,7 @@ import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
 import { createClock, readContact } from './contacts.ts'
 import { createApp } from '../http/dispatch.ts'
+import { refuse } from '../http/faults.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
 import { createGuard, renderBy, type Guard } from '../http/guard.ts'
@@ -114,6 +115,11 @@ function createSite<M extends MachineBase>(
     ...base,
     notices: createNotices(options.now),
     fleet: createFleet(base),
+    findMachine(mac) {
+      const machine = options.machines.peek(mac)
+      if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+      return machine
+    },
     caller: callerOf,
     peer: peerOf,
     isLive: guard.isLive,

@@ -25,6 +25,8 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerService
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
   readonly notices: Notices
+  /** From memory. Throws a 404 for a machine that nobody knows. */
+  findMachine(mac: Mac): M
   /** Who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
   /** Throws a 403 for a token without the scope, where a body decides which one it takes. */

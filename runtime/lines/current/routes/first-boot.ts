@@ -70,7 +70,7 @@ function readingRoutes(site: Site<Machine>, { templates }: TemplateDependencies)
         refuses: [409],
       },
       async handle(event) {
-        const machine = findMachine(site, readMac(event))
+        const machine = site.findMachine(readMac(event))
         const rendered = await previewFirstBoot(site, templates, machine)
         if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
         if (!rendered.ok) throw refuse(409, rendered.refusal)
@@ -130,12 +130,6 @@ function findTemplate(templates: Templates, name: string): NamedTemplate {
   const found = templates.find(name)
   if (found === null) throw refuse(404, 'no such first-boot template')
   return found
-}
-
-export function findMachine({ machines }: Pick<Site<Machine>, 'machines'>, mac: Mac): Machine {
-  const machine = machines.peek(mac)
-  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-  return machine
 }
 
 export const countMachines = (
