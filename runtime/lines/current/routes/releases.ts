@@ -1,5 +1,6 @@
 /** `/boot/releases` and the forms of the Netboot page: fetch releases, and activate an earlier one. */
 import { getRouterParam } from 'h3'
+import { z } from 'zod'
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { splitReleaseSource } from '../../../core/boot/release-source.ts'
@@ -9,12 +10,10 @@ import type { Releases } from '../../../services/boot/releases.ts'
 import { json } from '../../../web/http/answers.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
-import type { Route } from '../../../web/http/route.ts'
+import { documentObject, type Route } from '../../../web/http/route.ts'
 import { goBack, goTo } from '../pages/frame/form-answer.ts'
-import type { Machine } from '../rules/machine.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
 import type { saveSettings } from '../assembly/saved-settings.ts'
-import { ReleaseRequestSchema } from '../rules/release-request.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases
@@ -24,31 +23,25 @@ interface ReleaseRouteDependencies {
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
 
+/** Without a tag it is the one that the settings name. */
+const RequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })
+
 const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
-const doc = (summary: string, ...refuses: readonly number[]) => ({
-  summary,
-  answers: { 200: { type: 'object' } },
-  refuses,
-})
+export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): readonly Route[] => [
+  ...fetchRoutes(site, parts),
+  ...formRoutes(site, parts),
+]
 
-export const releaseRoutes = (
-  site: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
-  parts: ReleaseRouteDependencies,
-): readonly Route[] => [...fetchRoutes(site, parts), ...formRoutes(site, parts)]
-
-function fetchRoutes(
-  { by }: Pick<Site<Machine>, 'by'>,
-  { releases, tag }: ReleaseRouteDependencies,
-): readonly Route[] {
+function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies): readonly Route[] {
   return [
     {
       method: 'GET',
       path: '/boot/releases',
       access: 'read',
-      doc: doc('Fetches of releases by this process'),
+      doc: documentObject('Fetches of releases by this process'),
       handle: () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
     {
@@ -58,12 +51,12 @@ function fetchRoutes(
       takes: 'json',
       doc: {
         summary: 'Begins to fetch a release',
-        body: renderSchema(ReleaseRequestSchema, 'input'),
+        body: renderSchema(RequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
         refuses: [409],
       },
       async handle(event, body) {
-        const asked = checked(ReleaseRequestSchema, body ?? {})
+        const asked = checked(RequestSchema, body ?? {})
         return json(await releases.start(asked.tag ?? tag(), by(event)), 202)
       },
     },
@@ -79,7 +72,7 @@ function fetchRoutes(
       method: 'DELETE',
       path: '/boot/releases',
       access: 'admin',
-      doc: doc('Cancels every fetch that is queued or running'),
+      doc: documentObject('Cancels every fetch that is queued or running'),
       async handle(event) {
         const active = releases.jobs().filter((job) => !isOver(job))
         return {
@@ -91,10 +84,10 @@ function fetchRoutes(
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
-      doc: doc('Cancels a fetch that is queued or running', 422),
+      doc: documentObject('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
-        checked(ReleaseRequestSchema, { tag: given })
+        checked(RequestSchema, { tag: given })
         const job = await releases.cancel(given, by(event))
         if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
         return job
@@ -104,7 +97,7 @@ function fetchRoutes(
 }
 
 function formRoutes(
-  { by, notices, noteAll }: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
+  { by, notices, noteAll }: Site,
   { releases, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
   /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
