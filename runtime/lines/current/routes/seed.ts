@@ -39,7 +39,7 @@ const NO_STORE = { 'cache-control': 'no-store' }
 const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
 
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
-  ...templateRoutes(site, given),
+  ...templateRoutes(site, given.templates),
   {
     method: 'GET',
     path: '/pxe/:mac/first-boot',
