@@ -1,10 +1,9 @@
 /** Changes the administrator password: the current one is checked, and all other sessions end. */
-import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from '../../core/access/new-password.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { Note, NoteAll } from '../http/event-note.ts'
 import { peerOf, type By } from '../http/caller.ts'
 import type { Sessions } from '../http/session.ts'
 
@@ -28,7 +27,7 @@ interface PasswordChangeDependencies {
   readonly check: CheckPassword
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
 
 const CHANGED: Note = {

@@ -10,7 +10,7 @@ import type { FindConflict } from './line.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { Note, NoteAll } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
 
@@ -69,7 +69,7 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
   'line' | 'machines' | 'runs' | 'feed' | 'now' | 'onFlashSlot'
 > {
   readonly metrics: Metrics
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
 
 export function createFleet<M extends MachineBase>(given: FleetDependencies<M>): Fleet<M> {

@@ -2,7 +2,7 @@
 import type { ServerServices } from './server-services.ts'
 import type { H3Event } from 'h3'
 import type { Contact, MachineRequest } from './transition.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { NoteAll } from '../http/event-note.ts'
 import type { By, Caller, Peer, Scope } from '../http/caller.ts'
 import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -39,6 +39,5 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerService
   admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Eventual<void>
   peer(event: H3Event): Peer
   readonly changePassword: ChangePassword
-  /** Puts on record; a journal that fails is logged, and stops nobody. */
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
