@@ -13,7 +13,7 @@ const MAX_RUNS = 10
 /** Of one log; what a workflow prints beyond it is left out. */
 const MAX_LOG_BYTES = 16 * 2 ** 20
 
-export interface WorkflowLog extends AsyncDisposable {
+interface WorkflowLog extends AsyncDisposable {
   write(bytes: Uint8Array | string): Promise<void>
 }
 

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { waitForGroup } from '../host/shell.ts'
 import { settle } from '../host/watch.ts'
 
-interface WorkflowProcess {
+export interface WorkflowProcess {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
