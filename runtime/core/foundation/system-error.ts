@@ -16,5 +16,13 @@ const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
 /** Nothing has this name, or what stands before it in the path is not a folder. */
 export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
 
+/** For `catch`: a value in place of what is missing; any other error goes on. */
+export const unlessMissing =
+  <T>(otherwise: T) =>
+  (thrown: unknown): T => {
+    if (isMissing(thrown)) return otherwise
+    throw thrown
+  }
+
 /** The file system, or its user's share of it, has no space left, or the file would be too large for it. */
 export const isFull = isOneOf(['ENOSPC', 'EDQUOT', 'EFBIG'])
