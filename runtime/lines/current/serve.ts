@@ -1,7 +1,8 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { renderError } from '../../core/foundation/fault.ts'
-import type { CompleteSet, PerArch } from '../../core/boot/boot-set.ts'
+import type { CompleteSet } from '../../core/boot/boot-set.ts'
 import { renderProblem } from '../../core/config/settings-parser.ts'
+import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import { copyBuiltSets } from '../../services/boot/built-sets.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
@@ -90,10 +91,10 @@ async function takeBuilt(
 }
 
 /** What was fetched or chosen on the Netboot page stays active. */
-function renderBuilt({ arch, version }: CompleteSet, active: PerArch<string | null>): string {
-  const other = active[arch]
+function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string {
+  const other = active[arch]?.version
   if (other === version) return `${version} (${arch}) from dist/`
-  const why = other === null ? 'not in use' : `not active; machines boot ${other}`
+  const why = other === undefined ? 'not in use' : `not active; machines boot ${other}`
   return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
 }
 

@@ -1,7 +1,6 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import type { H3 } from 'h3'
 import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
-import type { PerArch } from '../../core/boot/boot-set.ts'
 import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
@@ -52,8 +51,8 @@ interface MachineServer extends AsyncDisposable {
   readonly app: H3
   /** So that their connections can be closed. */
   endChannels(): void
-  /** The version of the live system that machines boot, by architecture. */
-  active(): PerArch<string | null>
+  /** The live systems that machines boot. */
+  active(): ActiveSets
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
@@ -71,7 +70,7 @@ export async function createMachineServer(
     settings: () => settings().pxe,
     fleet: await state.machines.list(),
   })
-  const rules = createRules(given, { secret, catalog, sets: bootFiles.active, gate })
+  const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
   const { views, plugin: pages } = createPages({
     runs: state.runs,
     version: release,
@@ -89,23 +88,25 @@ export async function createMachineServer(
     line: createMachineLine(rules),
     views,
     plugins: [
-      () => ({ schemas: SCHEMAS }),
-      (site) => measureQueue(site.metrics, gate),
-      (site) => ({ routes: imageRoutes(site) }),
-      (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
-      (site) => ({
-        routes: [...cacheRoutes(site), ...captureRoutes(site), ...runRemovalRoutes(site)],
-      }),
-      (site) => ({
-        routes: releaseRoutes(site, {
-          releases,
-          tag: () => settings().boot.release_tag,
-          save: (changes) => saveSettings({ config, store: state.store }, changes),
-        }),
-      }),
-      (site) => ({
-        routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
-      }),
+      (site) => {
+        measureQueue(site.metrics, gate)
+        return {
+          schemas: SCHEMAS,
+          routes: [
+            ...imageRoutes(site),
+            ...firstBootRoutes(site, { ...state, ...rules }),
+            ...cacheRoutes(site),
+            ...captureRoutes(site),
+            ...runRemovalRoutes(site),
+            ...releaseRoutes(site, {
+              releases,
+              tag: () => settings().boot.release_tag,
+              save: (changes) => saveSettings({ config, store: state.store }, changes),
+            }),
+            ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+          ],
+        }
+      },
       pages,
     ],
     catalog,
@@ -127,21 +128,16 @@ export async function createMachineServer(
   return {
     app: server.app,
     endChannels: server.close,
-    active: () => versionsOf(bootFiles.active()),
+    active: bootFiles.active,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
-interface RuleSources {
-  readonly secret: Secret
-  readonly catalog: Catalog
-  readonly sets: LineDependencies['sets']
-  readonly gate: FlashGate
-}
-
 function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
-  { secret, catalog, sets, gate }: RuleSources,
+  secret: Secret,
+  catalog: Catalog,
+  { sets, placeOf }: Pick<LineDependencies, 'sets' | 'placeOf'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {
@@ -149,17 +145,12 @@ function createRules(
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets,
     settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
-    placeOf: gate.placeOf,
+    placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl: () => settings().withcache.url || cacheBeside,
   }
 }
-
-const versionsOf = ({ x86_64: pc, arm64 }: ActiveSets): PerArch<string | null> => ({
-  x86_64: pc?.version ?? null,
-  arm64: arm64?.version ?? null,
-})
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
@@ -203,15 +194,13 @@ async function openServices(
 const now = () => new Date()
 
 /** How many machines flash and wait, for `GET /metrics`. */
-function measureQueue(metrics: Metrics, gate: FlashGate) {
+const measureQueue = (metrics: Metrics, gate: FlashGate) =>
   metrics.gauge('flasher_flash_line', async () =>
     Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
       labels: { state },
       value,
     })),
   )
-  return {}
-}
 
 const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count(now().toISOString()) }
