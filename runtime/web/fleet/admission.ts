@@ -18,11 +18,8 @@ export function createAdmission({
     reason: string,
   ): Promise<never> {
     const summary = `${mac} was not admitted: ${reason}`
-    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], {
-      subject_id: mac,
-      actor: 'pxe-client',
-      ip,
-    })
+    const on = { subject_id: mac, actor: 'pxe-client', ip } as const
+    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
     metrics.count('flasher_boot_tokens_refused_total', { request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
   }

@@ -3,6 +3,7 @@ import type { H3Event } from 'h3'
 import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { SYSTEM } from '../../services/state/journal.ts'
 import { readBearer } from '../http/guard.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Peer } from '../http/caller.ts'
@@ -21,11 +22,8 @@ export function createContactRecorder(site: Site): RecordContact {
   const { line, machines, fleet } = site
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
-    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], {
-      subject_id: null,
-      actor: 'system',
-      ip: null,
-    })
+    const on = { subject_id: null, ...SYSTEM }
+    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
   })
 
   /** A machine without a record, or one that an operator made before it ever came. */

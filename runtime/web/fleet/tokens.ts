@@ -50,7 +50,7 @@ export async function createToken(
   }
   const made = await site.tokens.create(parsed.data, MAX_TOKENS)
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
-  await note(site, event, 'made', made.value.record)
+  await note(site, event, 'created', made.value.record)
   return made
 }
 
@@ -62,22 +62,17 @@ export async function revokeToken(site: TokenSite, event: H3Event, id: string): 
   return true
 }
 
-const KINDS = { made: 'auth.token.created', revoked: 'auth.token.revoked' } as const
-
 async function note(
   site: TokenSite,
   event: H3Event,
-  verb: keyof typeof KINDS,
+  done: 'created' | 'revoked',
   { id, name, scopes, expires_at }: TokenRecord,
 ): Promise<void> {
-  const summary = `The token ${name} was ${verb === 'made' ? 'created' : 'revoked'}`
-  await site.noteAll(
-    [{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name, scopes, expires_at } }],
-    {
-      subject_id: id,
-      ...site.by(event),
-    },
-  )
+  const kind = `auth.token.${done}`
+  const summary = `The token ${name} was ${done}`
+  const details = { name, scopes, expires_at }
+  const on = { subject_id: id, ...site.by(event) }
+  await site.noteAll([{ kind, subject_kind: 'auth', summary, details }], on)
 }
 
 export function tokenRoutes(site: Site): readonly Route[] {
