@@ -13,18 +13,16 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
     return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
   })
   gaugeRuns(metrics, site.runs)
-  metrics.gauge('flasher_sse_clients', async () => [{ labels: {}, value: countListeners() }])
-  metrics.gauge('flasher_unacknowledged_events', async () => [
-    { labels: {}, value: await journal.countAlarms() },
-  ])
+  const gauge = (name: string, read: () => number | Promise<number>) =>
+    metrics.gauge(name, async () => [{ labels: {}, value: await read() }])
+  gauge('flasher_sse_clients', countListeners)
+  gauge('flasher_unacknowledged_events', journal.countAlarms)
   metrics.gauge('flasher_catalog_age_seconds', async () => {
     const { fetchedAt } = catalog.snapshot()
     if (fetchedAt === null) return []
     return [{ labels: {}, value: (now().getTime() - Date.parse(fetchedAt)) / 1000 }]
   })
-  metrics.gauge('process_resident_memory_bytes', async () => [
-    { labels: {}, value: process.memoryUsage.rss() },
-  ])
+  gauge('process_resident_memory_bytes', () => process.memoryUsage.rss())
 
   return [
     {

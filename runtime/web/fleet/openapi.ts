@@ -99,13 +99,14 @@ export function documentRoutes(
 
 function renderRoute(route: Route, doc: RouteDoc): Json {
   const access: Access = typeof route.access === 'function' ? route.access() : route.access
-  const isOpen = access === 'open'
   return {
     summary: doc.summary,
     operationId: operationIdOf(route),
-    ...(isOpen ? { security: [] } : { security: [{ session: [] }, { token: [access] }] }),
+    security: access === 'open' ? [] : [{ session: [] }, { token: [access] }],
     parameters: [...pathParameters(route.path), ...queryParameters(doc)],
-    ...(doc.body === undefined ? {} : { requestBody: renderBody(doc.body) }),
+    ...(doc.body === undefined
+      ? {}
+      : { requestBody: { required: true, content: contentOf(doc.body) } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(doc.answers ?? {}).map(([status, schema]) => [
@@ -126,7 +127,7 @@ function renderRoute(route: Route, doc: RouteDoc): Json {
 
 function renderAnswer(status: string, schema: SchemaRef | null): Json {
   if (schema === null) return { description: status === '204' ? 'Done' : 'OK' }
-  return { description: 'OK', content: { [mediaTypeOf(schema)]: { schema: refer(schema) } } }
+  return { description: 'OK', content: contentOf(schema) }
 }
 
 /** Below /ui a page says it, whoever asks. */
@@ -137,9 +138,8 @@ const renderRefusal = ({ path }: Route, description: string): Json => ({
     : { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 })
 
-const renderBody = (schema: SchemaRef): Json => ({
-  required: true,
-  content: { [mediaTypeOf(schema)]: { schema: refer(schema) } },
+const contentOf = (schema: SchemaRef): Json => ({
+  [mediaTypeOf(schema)]: { schema: refer(schema) },
 })
 
 function mediaTypeOf(schema: SchemaRef): string {

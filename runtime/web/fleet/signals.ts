@@ -111,10 +111,8 @@ async function report(
   const decided = await fleet.update(mac, by, (before) => before && decide(before))
   if (decided === null) {
     const summary = `${mac} reported ${signal}, and there is no such machine`
-    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], {
-      subject_id: mac,
-      ...by,
-    })
+    const on = { subject_id: mac, ...by }
+    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
     throw refuse(404, `no machine record for ${mac}`)
   }
   machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })

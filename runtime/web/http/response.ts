@@ -5,11 +5,7 @@ import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type Parts } from 
 import { addHeaders, commonHeaders, CONTENT_LENGTH, NOSNIFF } from './headers.ts'
 
 /** A response as the entrance sends it itself, in one write or part by part. */
-interface WholeResponse {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Answer['body']
-}
+type WholeResponse = Pick<Answer, 'status' | 'headers' | 'body'>
 
 const WHOLE = Symbol('whole')
 

@@ -22,20 +22,15 @@ export async function showConfig(
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
   for (const problem of config.problems()) environment.stderr.write(`${renderProblem(problem)}\n`)
-  const settings = config.list()
+  const [settings, files] = [config.list(), config.paths()]
+  const { stdout, env } = environment
   if (given.switches.has('json')) {
-    const document = {
-      state_dir: config.stateDir,
-      files: config.paths(),
-      settings: settings.map(toJson),
-    }
-    environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+    const document = { state_dir: config.stateDir, files, settings: settings.map(toJson) }
+    stdout.write(`${JSON.stringify(document, null, 2)}\n`)
     return SUCCESS
   }
-  const files = config.paths()
-  environment.stdout.write(`State directory: ${config.stateDir}\n`)
-  environment.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
-  const { stdout, env } = environment
+  stdout.write(`State directory: ${config.stateDir}\n`)
+  stdout.write(`Files: ${files.join(', ') || 'none'}\n\n`)
   stdout.write(renderTable(settings.map(toRow), COLUMNS, tableRoomOf(stdout, env)))
   return SUCCESS
 }
