@@ -116,23 +116,19 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnsw
       'an empty search is the whole fleet: name them in macs, or search for something',
     )
   }
-  checkAction(site, event, action, parameters, asksFor(macs))
+  // What a search finds may be many.
+  const machines = macs?.length ?? Infinity
+  checkAction(site, event, action, parameters, { within: ['parameters'], machines })
   const request = { action, parameters, isDryRun: dry_run }
   const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
   const done = results.filter(({ result }) => result === 'done').length
   return { dry_run, done, refused: results.length - done, results }
 }
 
-interface BulkRequest {
-  readonly action: string
-  readonly parameters: unknown
-  readonly isDryRun: boolean
-}
-
 async function actOnEach(
   { line, fleet }: Site,
   macs: readonly Mac[],
-  request: BulkRequest,
+  request: Parameters<Site['fleet']['act']>[1],
   by: By,
 ): Promise<BulkAnswer['results']> {
   const findConflict = line.actions[request.action]?.conflicts?.()
@@ -161,12 +157,6 @@ async function pick(
   if (bad.length > 0) throw refuseFields(bad.slice(0, 32))
   return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
 }
-
-/** What a search finds may be many. */
-const asksFor = (macs: readonly string[] | undefined): Asked => ({
-  within: ['parameters'],
-  machines: macs?.length ?? Infinity,
-})
 
 interface Asked {
   /** Where in the body the parameters stand. */
