@@ -1,6 +1,5 @@
 /** `/workers/backups`: creates, lists, cancels, downloads, removes and restores backups. */
 import { getRouterParam, HTTPResponse, type H3Event } from 'h3'
-import { z } from 'zod'
 import { isBackupId } from '../../../core/state/backup.ts'
 import type { BackupJob } from '../../../services/backup/backup-job.ts'
 import type { Backups, Download } from '../../../services/backup/backups.ts'
@@ -11,11 +10,7 @@ import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import { documentObject, type Route } from '../../../web/http/route.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
-
-/** An absent body asks for a backup by hand, as an empty one does. */
-const RequestSchema = z.strictObject({
-  trigger: z.enum(['manual', 'scheduled']).default('manual'),
-})
+import { BackupRequestSchema } from '../rules/job-request.ts'
 
 /** `place`: what the answer says of where backups go; no path of this host. */
 interface BackupRouteDependencies {
@@ -50,11 +45,11 @@ function jobRoutes({ by }: Site, { backups, place }: BackupRouteDependencies): r
       takes: 'json',
       doc: {
         summary: 'Starts a backup',
-        body: renderSchema(RequestSchema, 'input'),
+        body: renderSchema(BackupRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
       },
       async handle(event, body) {
-        const { trigger } = checked(RequestSchema, body ?? {})
+        const { trigger } = checked(BackupRequestSchema, body ?? {})
         return json(await backups.start(trigger, by(event)), 202)
       },
     },

@@ -1,6 +1,5 @@
 /** `/boot/releases` and the forms of the Netboot page: fetch releases, and activate an earlier one. */
 import { getRouterParam } from 'h3'
-import { z } from 'zod'
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { splitReleaseSource } from '../../../core/boot/release-source.ts'
@@ -13,6 +12,7 @@ import type { Site } from '../../../web/fleet/site.ts'
 import { documentObject, type Route } from '../../../web/http/route.ts'
 import { goBack, goTo } from '../pages/frame/form-answer.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
+import { ReleaseRequestSchema } from '../rules/job-request.ts'
 import type { saveSettings } from '../assembly/saved-settings.ts'
 
 interface ReleaseRouteDependencies {
@@ -22,9 +22,6 @@ interface ReleaseRouteDependencies {
   /** By dotted name: checks all settings, and saves all or none. */
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
-
-/** Without a tag it is the one that the settings name. */
-const RequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })
 
 const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
@@ -51,12 +48,12 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       takes: 'json',
       doc: {
         summary: 'Begins to fetch a release',
-        body: renderSchema(RequestSchema, 'input'),
+        body: renderSchema(ReleaseRequestSchema, 'input'),
         answers: { 202: { type: 'object' } },
         refuses: [409],
       },
       async handle(event, body) {
-        const asked = checked(RequestSchema, body ?? {})
+        const asked = checked(ReleaseRequestSchema, body ?? {})
         return json(await releases.start(asked.tag ?? tag(), by(event)), 202)
       },
     },
@@ -87,7 +84,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       doc: documentObject('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
-        checked(RequestSchema, { tag: given })
+        checked(ReleaseRequestSchema, { tag: given })
         const job = await releases.cancel(given, by(event))
         if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
         return job
