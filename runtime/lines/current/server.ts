@@ -1,7 +1,5 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
-import type { H3 } from 'h3'
 import { UPLOAD_KEY } from '../../core/capture/upload-token.ts'
-import type { ActiveSets } from '../../services/boot/boot-files.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../core/catalog/catalog.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { startBackupSchedule } from '../../services/backup/backup-schedule.ts'
@@ -47,18 +45,8 @@ interface MachineServerDependencies {
   readonly cacheBeside: string | null
 }
 
-interface MachineServer extends AsyncDisposable {
-  readonly app: H3
-  /** So that their connections can be closed. */
-  endChannels(): void
-  /** The live systems that machines boot. */
-  active(): ActiveSets
-}
-
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
-export async function createMachineServer(
-  given: MachineServerDependencies,
-): Promise<MachineServer> {
+export async function createMachineServer(given: MachineServerDependencies) {
   const { environment, config, state, log, release, passwords } = given
   const settings = () => config.current()
   const { signedOut } = decideFolders(config)
@@ -127,7 +115,9 @@ export async function createMachineServer(
   const held = opened.move()
   return {
     app: server.app,
+    /** So that their connections can be closed. */
     endChannels: server.close,
+    /** The live systems that machines boot. */
     active: bootFiles.active,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

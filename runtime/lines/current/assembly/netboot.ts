@@ -3,14 +3,14 @@ import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
 import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
 import type { TftpState } from '../../../core/boot/tftp.ts'
-import { createBootFiles, type BootFolder } from '../../../services/boot/boot-files.ts'
+import { createBootFiles } from '../../../services/boot/boot-files.ts'
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
 import { parseFetchJob } from '../../../services/boot/release-job.ts'
 import { openJobRecords } from '../../../services/host/job-records.ts'
 import { createRecords } from '../../../services/host/records.ts'
-import { createReleases, type Releases } from '../../../services/boot/releases.ts'
+import { createReleases } from '../../../services/boot/releases.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 import { createSources } from '../../../services/image/sources.ts'
 import { createTftpProbe } from '../../../services/net/tftp.ts'
@@ -18,15 +18,7 @@ import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
-export interface Netboot extends AsyncDisposable {
-  readonly bootFiles: BootFolder
-  readonly releases: Releases
-  /** From memory: what the daemon answered last. */
-  tftp(): TftpState
-  readiness(): Promise<readonly ReadinessRow[]>
-  /** The address that machines can use for a server that is reached at `baseUrl`. */
-  reachedAt(baseUrl: string): string
-}
+export type Netboot = Awaited<ReturnType<typeof openNetboot>>
 
 interface NetbootDependencies {
   readonly config: LineConfig
@@ -39,7 +31,7 @@ interface NetbootDependencies {
   now(): Date
 }
 
-export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> {
+export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, log, now } = parts
   const { feed, journal } = state
   const bootFiles = await createBootFiles({
@@ -66,8 +58,9 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
   return {
     bootFiles,
     releases,
-    tftp: () => probe.state(),
-    async readiness() {
+    /** From memory: what the daemon answered last. */
+    tftp: (): TftpState => probe.state(),
+    async readiness(): Promise<readonly ReadinessRow[]> {
       const active = bootFiles.active()
       const { entries, error } = parts.catalog.snapshot()
       return listReadiness({
@@ -78,7 +71,8 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
         disk: await readDisk(config),
       })
     },
-    reachedAt: (baseUrl) =>
+    /** The address that machines can use for a server that is reached at `baseUrl`. */
+    reachedAt: (baseUrl: string): string =>
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
