@@ -11,14 +11,11 @@ import { tableRoomOf } from '../../../terminal/text/terminal-style.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
+import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
-import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
-export async function showConfig(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const showConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
   for (const problem of config.problems()) environment.stderr.write(`${renderProblem(problem)}\n`)
@@ -36,10 +33,7 @@ export async function showConfig(
 }
 
 /** Warnings alone are fine; errors have ended the reading with exit code 2. */
-export async function checkConfig(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const checkConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   const problems = config.problems()
   for (const problem of problems) environment.stderr.write(`${renderProblem(problem)}\n`)

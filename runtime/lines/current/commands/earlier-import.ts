@@ -1,7 +1,7 @@
 /** `flasher-web import --from earlier`: takes over the machines of a server of the earlier line. */
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { Arguments } from '../../../core/command/arguments.ts'
 import { printable } from '../../../core/foundation/printable.ts'
+import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { readEarlierState } from '../../../services/backup/earlier-state.ts'
 import { createCatalog } from '../../../services/catalog/catalogs.ts'
@@ -21,10 +21,7 @@ import {
 import type { Machine } from '../rules/machine.ts'
 import { visitState, type Visit } from './visit.ts'
 
-export async function importEarlier(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const importEarlier: Run<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   const isDry = given.switches.has('dry-run')
   const earlier = await readEarlierState(folder)

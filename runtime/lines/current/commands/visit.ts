@@ -3,6 +3,7 @@ import { renderProblem } from '../../../core/config/settings-parser.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { openVoice } from '../../../terminal/text/voice.ts'
 import { readConfiguration } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState } from '../assembly/state.ts'
@@ -24,5 +25,12 @@ export async function visitState(
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()
   const state = await openState({ config, release, visit: !alone, log: { warn: note } })
-  return { config, state, release, [Symbol.asyncDispose]: () => state[Symbol.asyncDispose]() }
+  return {
+    config,
+    state,
+    release,
+    /** Says on standard output what was done. */
+    success: openVoice(environment.stdout, env).success,
+    [Symbol.asyncDispose]: () => state[Symbol.asyncDispose](),
+  }
 }
