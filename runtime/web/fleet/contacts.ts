@@ -11,14 +11,7 @@ import { createDiscovery } from './discovery.ts'
 import type { Site } from './site.ts'
 import type { Contact, Transition } from './transition.ts'
 
-/** Stores what `decide` makes of the machine, and that it was seen. Null: it was not let in. */
-type RecordContact = <T extends Transition<MachineBase>>(
-  mac: Mac,
-  contact: Contact,
-  decide: (machine: MachineBase) => T,
-) => Eventual<T | null>
-
-export function createContactRecorder(site: Site): RecordContact {
+export function createContactRecorder(site: Site) {
   const { line, machines, fleet } = site
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
@@ -43,11 +36,14 @@ export function createContactRecorder(site: Site): RecordContact {
     return { ...decided, notes: [found, ...decided.notes] }
   }
 
-  function record<T extends Transition<MachineBase>>(
+  /** Stores what `decide` makes of the machine, and that it was seen. Null: it was not let in. */
+  return function record<T extends Transition<MachineBase>>(
     mac: Mac,
     contact: Contact,
     decide: (machine: MachineBase) => T,
   ): Eventual<T | null> {
+    const isKnown = machines.peek(mac) !== null
+    if (!isKnown && !(isStation(mac) && admitNew())) return null
     const by = { actor: 'pxe-client', ip: contact.ip } as const
     const updated = fleet.update(mac, by, (before) =>
       before === null || before.discovered_at === null
@@ -59,11 +55,6 @@ export function createContactRecorder(site: Site): RecordContact {
       site.feed.announce({ topic: 'machine', mac })
       return decided
     })
-  }
-
-  return (mac, contact, decide) => {
-    if (machines.peek(mac) !== null) return record(mac, contact, decide)
-    return isStation(mac) && admitNew() ? record(mac, contact, decide) : null
   }
 }
 

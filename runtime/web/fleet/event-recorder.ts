@@ -1,8 +1,7 @@
 /** Records events in the journal. */
-import type { Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import type { ServerServices } from './server-services.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { NoteAll } from '../http/event-note.ts'
 
 /** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -11,17 +10,11 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'netboot.flasher.armed',
 ])
 
-export function createNotes({ journal, log }: Pick<ServerServices, 'journal' | 'log'>) {
-  return function noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void> {
-    const { subject_id, actor, ip } = on
+export const createNotes =
+  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): NoteAll =>
+  (notes, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
-      notes.map((note) => ({
-        subject_kind: 'machine',
-        ...note,
-        subject_id,
-        actor,
-        source_ip: ip,
-      })),
+      notes.map((note) => ({ subject_kind: 'machine', ...note, subject_id, actor, source_ip })),
     )
     // What was asked for matters more than that it is on record.
     const recorded = storing?.catch((error: unknown) =>
@@ -29,4 +22,3 @@ export function createNotes({ journal, log }: Pick<ServerServices, 'journal' | '
     )
     return notes.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
   }
-}
