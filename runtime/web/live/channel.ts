@@ -208,9 +208,5 @@ function createSender(
 /** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
 function createBarRenderer(render: (run: Run) => string) {
   const bars = new WeakMap<Run, string>()
-  return (run: Run): string => {
-    const lines = bars.get(run) ?? renderData(render(run))
-    bars.set(run, lines)
-    return lines
-  }
+  return (run: Run): string => bars.getOrInsertComputed(run, () => renderData(render(run)))
 }

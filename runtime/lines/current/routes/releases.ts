@@ -165,12 +165,7 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** For the form, which shows it again. */
 const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    ['site', 'repository', 'tag'].flatMap((name) => {
-      const text = form.get(name)
-      return text === null ? [] : [[name, text]]
-    }),
-  )
+  Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))
 
 /** Null: the field is absent or empty. */
 function readTag(form: URLSearchParams): string | null {
