@@ -45,12 +45,8 @@ function respond({ status, headers: own, body }: Answer, event: H3Event, isHead:
   // Also for HEAD: boot loaders ask for it.
   if (typeof body === 'string' || body instanceof Uint8Array)
     headers[CONTENT_LENGTH] ??= String(Buffer.byteLength(body))
-  return respondWhole({ status, headers, body: isHead ? null : body })
-}
-
-function respondWhole(whole: WholeResponse): Response {
-  const { body } = whole
-  const web = typeof body === 'function' ? streamOf(copyParts(body)) : body
+  const whole: WholeResponse = { status, headers, body: isHead ? null : body }
+  const web = typeof whole.body === 'function' ? streamOf(copyParts(whole.body)) : whole.body
   return Object.assign(new FastResponse(web, whole), { [WHOLE]: whole })
 }
 
