@@ -1,7 +1,7 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../foundation/field-error.ts'
-import type { Inventory, InventoryDisk } from './machine.ts'
+import type { Inventory } from './machine.ts'
 import { plainWords } from '../foundation/printable.ts'
 import { accept, type Result } from '../foundation/result.ts'
 
@@ -63,16 +63,5 @@ export function parseInventory(body: unknown): Result<Inventory, readonly FieldE
   const { disks, lshw, secure_boot: secureBoot = null } = parsed.value
   const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
   const fits = hardware !== null && Buffer.byteLength(hardware) <= MAX_HARDWARE_BYTES
-  return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null, secureBoot })
-}
-
-/** The specified fields always, those of our own clients where they were given. */
-export function toDisk(disk: z.infer<typeof InventoryDiskSchema>): InventoryDisk {
-  const { wwn, by_path, size_bytes, ...specified } = disk
-  return {
-    ...specified,
-    ...(wwn === undefined ? {} : { wwn }),
-    ...(by_path === undefined ? {} : { by_path }),
-    ...(size_bytes === undefined ? {} : { size_bytes }),
-  }
+  return accept({ disks, hardware: fits ? hardware : null, secureBoot })
 }

@@ -23,9 +23,9 @@ export interface InventoryDisk {
   readonly removable: boolean
   readonly readonly: boolean
   /** Not in the specification: clients of ours say them, for disks without a serial. */
-  readonly wwn?: string | null
-  readonly by_path?: string | null
-  readonly size_bytes?: number | null
+  readonly wwn?: string | null | undefined
+  readonly by_path?: string | null | undefined
+  readonly size_bytes?: number | null | undefined
 }
 
 /** Body of `POST /pxe/{mac}/inventory`, checked. */

@@ -1,5 +1,4 @@
 /** What the list of runs is sorted by: a key for each column, made of what the database holds. */
-import { z } from 'zod'
 import { parseJson } from '../foundation/json-reader.ts'
 import type { Mac } from './mac.ts'
 import { naturalKey } from './natural-order.ts'
@@ -26,16 +25,18 @@ export function parseRunColumn(sort: string | undefined): RunColumn | null {
   return RUN_COLUMNS.find((column) => column === name) ?? null
 }
 
-/** Parts of the record that are read as JSON, in this order. */
-export const RUN_FIGURES = [
-  'started_at',
-  'ended_at',
-  'updated_at',
-  'bytes_written',
-  'steps',
-  'reported',
-  'verified',
-] as const
+const FiguresSchema = RunSchema.pick({
+  started_at: true,
+  ended_at: true,
+  updated_at: true,
+  bytes_written: true,
+  steps: true,
+  reported: true,
+  verified: true,
+})
+
+/** Parts of the record that are read as a JSON array, in this order. */
+export const RUN_FIGURES = FiguresSchema.keyof().options
 
 /** A run in a list that is to be sorted. */
 export interface RunSortRow {
@@ -90,20 +91,9 @@ export const RUN_KEYS: Readonly<Record<RunColumn, KeyOf>> = {
   },
 }
 
-const { shape } = RunSchema
-const FiguresSchema = z.tuple([
-  shape.started_at,
-  shape.ended_at,
-  shape.updated_at,
-  shape.bytes_written,
-  shape.steps,
-  shape.reported,
-  shape.verified,
-])
-
 function readFigures({ value }: RunSortRow) {
-  const read = FiguresSchema.safeParse(value === null ? null : parseJson(value))
-  if (!read.success) return null
-  const [started_at, ended_at, updated_at, bytes_written, steps, reported, verified] = read.data
-  return { started_at, ended_at, updated_at, bytes_written, steps, reported, verified }
+  const found = value === null ? null : parseJson(value)
+  if (!Array.isArray(found)) return null
+  const named = Object.fromEntries(RUN_FIGURES.map((name, at) => [name, found[at]]))
+  return FiguresSchema.safeParse(named).data ?? null
 }

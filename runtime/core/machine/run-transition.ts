@@ -119,17 +119,10 @@ function conclude(run: Run, result: RunResult, reason: string | null, now: strin
 function take(run: Run, post: Progress, now: string): Run {
   const isFurther = isNextPhase(run, post.phase)
   const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
-  const counted = {
-    ...before,
-    ...count(before, post),
-    ...describe(before, post),
-    ...HEARD,
-    updated_at: now,
-  }
+  const known = { ...before, ...count(before, post), ...describe(before, post) }
+  const counted = { ...known, stalled: false, updated_at: now }
   return post.phase === before.phase ? { ...counted, ...pace(before, post) } : counted
 }
-
-const HEARD = { stalled: false } as const
 
 const isNextPhase = (run: Run, phase: RunPhase) =>
   phase !== run.phase &&
@@ -182,15 +175,11 @@ const describe = (run: Run, post: Progress): Partial<Run> => ({
 function complete(run: Run, post: Progress): Run {
   const last = { ...count(run, post), ...describe(run, post) }
   const reason = run.reason ?? post.reason ?? null
-  const isKnown =
-    last.bytes_read === run.bytes_read &&
-    last.bytes_written === run.bytes_written &&
-    last.bytes_kept === run.bytes_kept &&
-    last.verified === run.verified &&
-    last.delta === run.delta &&
-    reason === run.reason
+  const isKnown = FIGURES.every((name) => last[name] === run[name]) && reason === run.reason
   return isKnown ? run : { ...run, ...last, reason }
 }
+
+const FIGURES = ['bytes_read', 'bytes_written', 'bytes_kept', 'verified', 'delta'] as const
 
 /** What the machine leaves out, the server may know. */
 function readImage(image: Progress['image'], known: RunImage | null): RunImage | null {

@@ -41,20 +41,15 @@ export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run i
 const bytes = z.int().min(0)
 const MAX_SECONDS = 365 * 24 * 3600
 
-/** A name, or why: people read it, on terminals as well. */
-const words = (most: number) =>
-  z
-    .string()
-    .transform((text) => plainWords(text.slice(0, most)))
-    .nullish()
-    .catch(null)
 /** What only describes: too long is cut, and what cannot be it is as good as none. */
-const exactly = (most: number) =>
+const exactly = (most: number, clean = (text: string) => text) =>
   z
     .string()
-    .transform((text) => text.slice(0, most))
+    .transform((text) => clean(text.slice(0, most)))
     .nullish()
     .catch(null)
+/** A name, or why: people read it, on terminals as well. */
+const words = (most: number) => exactly(most, plainWords)
 const size = bytes.nullish().catch(null)
 
 const ImageSchema = z.object({

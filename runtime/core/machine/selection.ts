@@ -53,13 +53,8 @@ export function createSelector<Row extends object, Context extends object>({
   let described: readonly Described<Row>[] | null = null
   const kept = new Map<string, readonly Row[]>()
 
-  function describeOnce(row: Row, context: Context): Description {
-    const known = descriptions.get(row)
-    if (known !== undefined) return known
-    const made = foldRow(describe(row, context))
-    descriptions.set(row, made)
-    return made
-  }
+  const describeOnce = (row: Row, context: Context): Description =>
+    descriptions.getOrInsertComputed(row, () => foldRow(describe(row, context)))
 
   /** Nothing is described for those who want all rows in the list's own order. */
   function answer(

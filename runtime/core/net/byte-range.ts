@@ -14,7 +14,7 @@ interface Version {
   readonly lastModified: string | null
 }
 
-export type FileAnswer =
+type FileAnswer =
   | { readonly status: 200 }
   /** Both inclusive. */
   | { readonly status: 206; readonly from: number; readonly to: number }

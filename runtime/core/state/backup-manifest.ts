@@ -4,23 +4,17 @@ import { isBackupId } from './backup.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
-const digest = z.string().regex(/^[0-9a-f]{64}$/)
-const FileSchema = z.object({
+const PieceSchema = z.object({
   name: z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/),
+  bytes: z
+    .int()
+    .min(0)
+    .max(2 ** 31),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+const FileSchema = PieceSchema.extend({
   bytes: z.int().min(0),
-  sha256: digest,
-  pieces: z
-    .array(
-      z.object({
-        name: z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/),
-        bytes: z
-          .int()
-          .min(0)
-          .max(2 ** 31),
-        sha256: digest,
-      }),
-    )
-    .max(1_000_000),
+  pieces: z.array(PieceSchema).max(1_000_000),
 })
 const ManifestSchema = z.object({
   version: z.literal(1),

@@ -11,14 +11,7 @@ import {
   type QueueRules,
 } from './rules/queue.ts'
 
-export interface FlashGate {
-  /** Null: it may flash now. Asking changes nothing. */
-  placeOf(machine: Machine, now: string): QueuePosition | null
-  /** What was decided of a machine's place: it holds at once, before the record is on disk. `at`: ms. */
-  assign(machine: Machine, slot: FlashSlot, at: number): void
-  /** How many flash and how many wait. */
-  count(now: string): Pick<QueuePosition, 'flashing' | 'waiting'>
-}
+export type FlashGate = ReturnType<typeof createFlashGate>
 
 interface FlashGateDependencies {
   /** As stored; from memory. */
@@ -44,7 +37,7 @@ const ORDER_MS = 1000
  * Holds the addresses of machines that may flash or wait, and asks their records each time: done,
  * failed, edited, deleted and silent ones give their places back by what is stored of them.
  */
-export function createFlashGate({ find, settings, fleet }: FlashGateDependencies): FlashGate {
+export function createFlashGate({ find, settings, fleet }: FlashGateDependencies) {
   const flashing = new Map<Mac, Claim | null>()
   /** Since when, in milliseconds: who begins to wait is in line before its record says so. */
   const waiting = new Map<Mac, number>()
@@ -93,7 +86,8 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
   }
 
   return {
-    placeOf({ mac }, now) {
+    /** Null: it may flash now. Asking changes nothing. */
+    placeOf({ mac }: Machine, now: string): QueuePosition | null {
       const { max_flashes } = settings()
       if (max_flashes === 0 || holds(mac, now)) return null
       const [busy, places] = [countFlashing(now), line(now)]
@@ -102,14 +96,16 @@ export function createFlashGate({ find, settings, fleet }: FlashGateDependencies
       const total = places.size + (places.has(mac) ? 0 : 1)
       return { place: ahead + 1, waiting: total, flashing: busy }
     },
-    assign(machine, slot, at) {
+    /** What was decided of a machine's place: it holds at once, before the record is on disk. `at`: ms. */
+    assign(machine: Machine, slot: FlashSlot, at: number): void {
       const { mac } = machine
       if (slot === 'queued') return enqueue(mac, at)
       if (slot === 'released') return void flashing.delete(mac)
       if (waiting.delete(mac)) order = null
       claimPlace(flashing, machine, slot, at)
     },
-    count: (now) => ({ flashing: countFlashing(now), waiting: line(now).size }),
+    /** How many flash and how many wait. */
+    count: (now: string) => ({ flashing: countFlashing(now), waiting: line(now).size }),
   }
 }
 

@@ -4,7 +4,6 @@ import type { BootDecision, LiveSets } from '../../core/boot/boot-decision.ts'
 import { renderBoot } from '../../core/boot/boot-script.ts'
 import { parseFeatures } from '../../core/first-boot/obstacle.ts'
 import { decideIssue, renderSeedToken } from '../../core/first-boot/seed-token.ts'
-import type { CatalogEntry } from '../../core/catalog/catalog.ts'
 import { nameOrder } from '../../core/capture/order.ts'
 import { renderUploadToken } from '../../core/capture/upload-token.ts'
 import { fieldError } from '../../core/foundation/field-error.ts'
@@ -39,10 +38,7 @@ import { createKeptAnswers } from './kept-answers.ts'
 import { applySignal } from './signals.ts'
 
 /** Getters that answer from memory, at each contact anew. */
-export interface LineDependencies {
-  findImage(ref: string): CatalogEntry | null
-  /** A first-boot template by its name, with its secrets. */
-  findTemplate: Surroundings['findTemplate']
+export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'findTemplate'> {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
@@ -225,9 +221,7 @@ const toAction = (
   name: string,
   action: MachineAction,
 ): Action<Machine> => ({
-  scope: action.scope,
-  check: (parameters, machines) => action.check(parameters, machines),
-  ...(action.conflicts === undefined ? {} : { conflicts: action.conflicts }),
+  ...action,
   apply(machine, parameters, by) {
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied

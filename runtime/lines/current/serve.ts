@@ -79,9 +79,9 @@ async function takeBuilt(
 
 /** What was fetched or chosen on the Netboot page stays active. */
 function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string {
-  const other = active[arch]?.version ?? null
+  const other = active[arch]?.version
   if (other === version) return `${version} (${arch}) from dist/`
-  const why = other === null ? 'not in use' : `not active; machines boot ${other}`
+  const why = other === undefined ? 'not in use' : `not active; machines boot ${other}`
   return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
 }
 

@@ -55,7 +55,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       settings: () => settings().pxe,
       fleet: await state.machines.list(),
     })
-    const rules = createRules(given, { secret, catalog, sets: bootFiles.active, gate })
+    const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
     const { views, plugin: pages } = createPages({
       runs: state.runs,
       version: release,
@@ -72,23 +72,25 @@ export async function createMachineServer(given: MachineServerDependencies) {
       line: createMachineLine(rules),
       views,
       plugins: [
-        () => ({ schemas: SCHEMAS }),
-        (site) => measureQueue(site.metrics, gate),
-        (site) => ({ routes: imageRoutes(site) }),
-        (site) => ({ routes: firstBootRoutes(site, { ...state, ...rules }) }),
-        (site) => ({
-          routes: [...cacheRoutes(site), ...captureRoutes(site), ...runRemovalRoutes(site)],
-        }),
-        (site) => ({
-          routes: releaseRoutes(site, {
-            releases,
-            tag: () => settings().boot.release_tag,
-            save: (changes) => saveSettings({ config, store: state.store }, changes),
-          }),
-        }),
-        (site) => ({
-          routes: backupRoutes(site, { backups, place: () => settings().backup.driver }),
-        }),
+        (site) => {
+          measureQueue(site.metrics, gate)
+          return {
+            schemas: SCHEMAS,
+            routes: [
+              ...imageRoutes(site),
+              ...firstBootRoutes(site, { ...state, ...rules }),
+              ...cacheRoutes(site),
+              ...captureRoutes(site),
+              ...runRemovalRoutes(site),
+              ...releaseRoutes(site, {
+                releases,
+                tag: () => settings().boot.release_tag,
+                save: (changes) => saveSettings({ config, store: state.store }, changes),
+              }),
+              ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+            ],
+          }
+        },
         pages,
       ],
       catalog,
@@ -102,16 +104,11 @@ export async function createMachineServer(given: MachineServerDependencies) {
   })
 }
 
-interface RuleSources {
-  readonly secret: Secret
-  readonly catalog: Catalog
-  readonly sets: LineDependencies['sets']
-  readonly gate: FlashGate
-}
-
 function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
-  { secret, catalog, sets, gate }: RuleSources,
+  secret: Secret,
+  catalog: Catalog,
+  { sets, placeOf }: Pick<LineDependencies, 'sets' | 'placeOf'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {
@@ -119,7 +116,7 @@ function createRules(
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets,
     settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
-    placeOf: gate.placeOf,
+    placeOf,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl: () => settings().withcache.url || cacheBeside,
@@ -156,15 +153,13 @@ async function openServices(
 const now = () => new Date()
 
 /** How many machines flash and wait, for `GET /metrics`. */
-function measureQueue(metrics: Metrics, gate: FlashGate) {
+const measureQueue = (metrics: Metrics, gate: FlashGate) =>
   metrics.gauge('flasher_flash_line', async () =>
     Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
       labels: { state },
       value,
     })),
   )
-  return {}
-}
 
 const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count(now().toISOString()) }

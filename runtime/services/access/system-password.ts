@@ -12,11 +12,7 @@ import {
 import { Fault } from '../../core/foundation/fault.ts'
 import { toolMissing, type Shell } from '../host/shell.ts'
 
-export interface SystemPassword {
-  /** Whose password it is. */
-  readonly user: string
-  check(given: string): Promise<boolean>
-}
+export type SystemPassword = Awaited<ReturnType<typeof openSystemPassword>>
 
 interface SystemPasswordOptions {
   readonly shell: Shell
@@ -35,13 +31,13 @@ const MAX_CHECK_MS = 20_000
  * `unix_chkpwd` has the right to read password hashes and checks that of the user who starts it, so
  * the server needs no privilege of its own. Fault where no login could ever succeed.
  */
-export async function openSystemPassword(options: SystemPasswordOptions): Promise<SystemPassword> {
+export async function openSystemPassword(options: SystemPasswordOptions) {
   const user = readUser()
   const helper = options.helper || HELPER
   if (!(await options.shell.has(helper))) throw toolMissing(helper)
   const tools = { ...options, helper, user }
   await checkAccount(tools)
-  return { user, check: (given) => check(tools, given) }
+  return { user, check: (given: string) => check(tools, given) }
 }
 
 interface Tools extends SystemPasswordOptions {

@@ -101,7 +101,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
         stdio: ['ignore', 2, 2],
         env: { ...env, ...options.env },
       })
-      return waitForGroup(child, options.signal)
+      return waitForGroup(child, options.signal, INTERRUPTION)
     },
     async require(argv, options) {
       const { exitCode, stdout, stderr } = await run(argv, options)
@@ -128,10 +128,22 @@ export function toolMissing(tool: string): Fault {
   })
 }
 
-/** How long an interrupted program may clear up. */
-const GRACE_MS = 2000
+interface Interruption {
+  readonly by: NodeJS.Signals
+  /** How long the interrupted program may clear up before it is killed. */
+  readonly graceMs: number
+  /** Whether what it left running in the background ends with it, even when nobody interrupted it. */
+  readonly endsRest?: boolean
+}
 
-async function waitForGroup(child: ChildProcess, signal: AbortSignal | undefined) {
+const INTERRUPTION: Interruption = { by: 'SIGINT', graceMs: 2000 }
+
+/** The exit code of a program with a process group of its own (128 and more: ended by a signal). */
+export async function waitForGroup(
+  child: ChildProcess,
+  signal: AbortSignal | undefined,
+  { by, graceMs, endsRest = false }: Interruption,
+): Promise<number> {
   const signalAll = (name: NodeJS.Signals) => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, name)
@@ -141,8 +153,8 @@ async function waitForGroup(child: ChildProcess, signal: AbortSignal | undefined
   }
   let killing: NodeJS.Timeout | undefined
   const interrupt = () => {
-    signalAll('SIGINT')
-    killing = setTimeout(signalAll, GRACE_MS, 'SIGKILL')
+    signalAll(by)
+    killing = setTimeout(signalAll, graceMs, 'SIGKILL')
   }
   signal?.addEventListener('abort', interrupt)
   try {
@@ -155,6 +167,6 @@ async function waitForGroup(child: ChildProcess, signal: AbortSignal | undefined
   } finally {
     clearTimeout(killing)
     signal?.removeEventListener('abort', interrupt)
-    if (signal?.aborted === true) signalAll('SIGKILL')
+    if (endsRest || signal?.aborted === true) signalAll('SIGKILL')
   }
 }

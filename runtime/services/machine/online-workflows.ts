@@ -19,9 +19,9 @@ import { isBelow } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 import type { SshKeys } from './ssh-key.ts'
-import { awaitSsh } from './ssh-wait.ts'
-import { openWorkflowLog, type WorkflowFolders, type WorkflowLog } from './workflow-folders.ts'
-import { runWorkflowProcess } from './workflow-process.ts'
+import { awaitSsh, type SshWaitOptions } from './ssh-wait.ts'
+import { openWorkflowLog, type WorkflowFolders } from './workflow-folders.ts'
+import { runWorkflowProcess, type WorkflowProcess } from './workflow-process.ts'
 
 const WorkflowStateSchema = JobStateSchema.extend({
   mac: z.string(),
@@ -124,10 +124,8 @@ export function createOnlineWorkflows(parts: OnlineWorkflowsDependencies) {
 
 const keyOf = (mac: Mac, run: string) => `${renderHyphens(mac)}.${run}`
 
-interface Execution {
+interface Execution extends Pick<WorkflowOrder, 'mac' | 'findHost'> {
   readonly job: Job<WorkflowState>
-  readonly mac: Mac
-  findHost(): string | null
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
@@ -135,7 +133,7 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
   const { job, mac, findHost, inTurn } = order
   const { signal } = job
   const { workflow, run } = job.state
-  const { program, timeLimit, sshPort } = parts.settings()
+  const { program, timeLimit, sshPort: port } = parts.settings()
   const folder = await parts.folders.make(mac, run)
   await using log = await openWorkflowLog(folder)
   const say = (text: string) => log.write(`flasher: ${printable(text)}\n`)
@@ -143,13 +141,17 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
     const tool = program || 'cijoe'
     await checkInputs(parts, tool, workflow)
     const { path: key } = await parts.keys.ensure()
-    const host = await waitForMachine({ findHost, sshPort, timeLimit, signal, say })
+    const host = await waitForMachine({ findHost, port, signal }, timeLimit, say)
     job.state = { ...job.state, host }
     await say(`SSH answers at ${host}`)
     const config = join(folder, 'transport.toml')
-    await writeFile(config, renderTransport({ host, port: sshPort, key }), { mode: 0o600 })
+    await writeFile(config, renderTransport({ host, port, key }), { mode: 0o600 })
     const argv = [tool, ...cijoeArgv(workflow, config).slice(1)]
-    await inTurn(() => runTool(parts, { argv, folder, timeLimit, signal, log, say }))
+    await inTurn(async () => {
+      using limit = createLimit(signal, timeLimit, () => 'the workflow took longer than it may')
+      await say(argv.join(' '))
+      await runTool(parts, { argv, cwd: folder, signal: limit.signal, onOutput: log.write })
+    })
   } catch (thrown) {
     const hint = hintOf(thrown)
     await say(`${renderError(thrown)}${hint === undefined ? '' : `. ${hint}`}`)
@@ -157,10 +159,8 @@ async function execute(parts: OnlineWorkflowsDependencies, order: Execution): Pr
   }
 }
 
-type Checks = Pick<OnlineWorkflowsDependencies, 'shell' | 'uploads'>
-
 async function checkInputs(
-  { shell, uploads }: Checks,
+  { shell, uploads }: OnlineWorkflowsDependencies,
   tool: string,
   workflow: string,
 ): Promise<void> {
@@ -183,20 +183,19 @@ async function checkInputs(
   }
 }
 
-interface Waiting {
-  findHost(): string | null
-  readonly sshPort: number
-  readonly timeLimit: number
-  readonly signal: AbortSignal
-  say(text: string): Promise<void>
-}
-
-async function waitForMachine({ findHost, sshPort, timeLimit, signal, say }: Waiting) {
+async function waitForMachine(
+  waiting: Omit<SshWaitOptions, 'onProblem'>,
+  timeLimit: number,
+  say: (text: string) => Promise<void>,
+): Promise<string> {
   let problem = ''
-  using limit = createLimit(signal, timeLimit, () => `the machine did not answer: ${problem}`)
+  using limit = createLimit(
+    waiting.signal,
+    timeLimit,
+    () => `the machine did not answer: ${problem}`,
+  )
   return await awaitSsh({
-    findHost,
-    port: sshPort,
+    ...waiting,
     signal: limit.signal,
     onProblem(text) {
       problem = text
@@ -205,33 +204,18 @@ async function waitForMachine({ findHost, sshPort, timeLimit, signal, say }: Wai
   })
 }
 
-interface ToolRun {
-  readonly argv: readonly string[]
-  readonly folder: string
-  readonly timeLimit: number
-  readonly signal: AbortSignal
-  readonly log: WorkflowLog
-  say(text: string): Promise<void>
-}
-
 async function runTool(
   { shell, env }: OnlineWorkflowsDependencies,
-  { argv, folder, timeLimit, signal, log, say }: ToolRun,
+  { argv, ...running }: Omit<WorkflowProcess, 'env'>,
 ): Promise<void> {
-  using limit = createLimit(signal, timeLimit, () => 'the workflow took longer than it may')
-  await say(argv.join(' '))
   const exitCode = await runWorkflowProcess({
+    ...running,
     // It ends with us even when we are killed.
-    argv: (await shell.has('setpriv'))
-      ? ['setpriv', '--pdeathsig', 'KILL', '--', ...argv]
-      : [...argv],
-    cwd: folder,
+    argv: (await shell.has('setpriv')) ? ['setpriv', '--pdeathsig', 'KILL', '--', ...argv] : argv,
     // Its output comes while it runs, not at its end.
     env: { ...chooseVariables(env), PYTHONUNBUFFERED: '1' },
-    signal: limit.signal,
-    onOutput: log.write,
   })
-  limit.signal.throwIfAborted()
+  running.signal.throwIfAborted()
   if (exitCode !== 0) throw new Fault('tool-failed', `the workflow ended with code ${exitCode}`)
 }
 

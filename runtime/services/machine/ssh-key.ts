@@ -13,19 +13,17 @@ interface SshKey {
   readonly publicLine: string
 }
 
-export interface SshKeys {
-  ensure(): Promise<SshKey>
-}
+export type SshKeys = ReturnType<typeof createSshKeys>
 
 interface SshKeysOptions {
   readonly folder: string
   readonly shell: Shell
 }
 
-export function createSshKeys(options: SshKeysOptions): SshKeys {
+export function createSshKeys(options: SshKeysOptions) {
   let opening: Promise<SshKey> | null = null
   return {
-    ensure() {
+    ensure(): Promise<SshKey> {
       // What failed is tried again; a key that is there stays.
       opening ??= openKey(options).catch((thrown: unknown) => {
         opening = null

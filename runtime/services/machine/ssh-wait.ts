@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { renderError } from '../../core/foundation/fault.ts'
 import { linger } from '../host/watch.ts'
 
-interface SshWaitOptions {
+export interface SshWaitOptions {
   /** Asked before each attempt; null: no address is known yet. */
   findHost(): string | null
   readonly port: number

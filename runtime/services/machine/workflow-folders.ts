@@ -1,7 +1,7 @@
 /** The output folders of workflow runs, one for each, and their logs. */
 import { open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { listOldRuns } from '../../core/machine/online-workflow.ts'
 import { makeFolder } from '../host/folders.ts'
@@ -13,7 +13,7 @@ const MAX_RUNS = 10
 /** Of one log; what a workflow prints beyond it is left out. */
 const MAX_LOG_BYTES = 16 * 2 ** 20
 
-export interface WorkflowLog extends AsyncDisposable {
+interface WorkflowLog extends AsyncDisposable {
   write(bytes: Uint8Array | string): Promise<void>
 }
 
@@ -68,16 +68,12 @@ export async function openWorkflowLog(folder: string): Promise<WorkflowLog> {
 const CUT = '\nflasher: the log is full; the rest was left out\n'
 
 async function readTail(path: string, most: number): Promise<string | null> {
-  try {
-    await using file = await open(path)
-    const { size } = await file.stat()
-    const into = Buffer.alloc(Math.min(size, most))
-    const start = size - into.length
-    const { bytesRead } = await file.read(into, 0, into.length, start)
-    const text = into.toString('utf8', 0, bytesRead)
-    return start === 0 ? text : text.slice(text.indexOf('\n') + 1)
-  } catch (thrown) {
-    if (isMissing(thrown)) return null
-    throw thrown
-  }
+  await using file = await open(path).catch(ifMissing(null))
+  if (file === null) return null
+  const { size } = await file.stat()
+  const into = Buffer.alloc(Math.min(size, most))
+  const start = size - into.length
+  const { bytesRead } = await file.read(into, 0, into.length, start)
+  const text = into.toString('utf8', 0, bytesRead)
+  return start === 0 ? text : text.slice(text.indexOf('\n') + 1)
 }

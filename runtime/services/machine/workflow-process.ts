@@ -1,10 +1,10 @@
 /** Runs a workflow's program and everything that it starts, and ends them together. */
 import { spawn } from 'node:child_process'
-import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
+import { waitForGroup } from '../host/shell.ts'
 import { settle } from '../host/watch.ts'
 
-interface WorkflowProcess {
+export interface WorkflowProcess {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
@@ -13,8 +13,8 @@ interface WorkflowProcess {
   onOutput(bytes: Uint8Array): Promise<void>
 }
 
-/** How long it may clear up. Less than the service manager waits for us. */
-const GRACE_MS = 4000
+/** It may clear up for less than the service manager waits for us. */
+const INTERRUPTION = { by: 'SIGTERM', graceMs: 4000, endsRest: true } as const
 /** A program that left the group may keep our pipes open. */
 const DRAIN_MS = 1000
 
@@ -30,32 +30,10 @@ export async function runWorkflowProcess(options: WorkflowProcess): Promise<numb
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const signalAll = (name: NodeJS.Signals) => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, name)
-    } catch {
-      // Nothing of the group is left.
-    }
-  }
-  let killing: NodeJS.Timeout | undefined
-  const interrupt = () => {
-    signalAll('SIGTERM')
-    killing = setTimeout(signalAll, GRACE_MS, 'SIGKILL')
-  }
-  signal.addEventListener('abort', interrupt, { once: true })
   const drained = Promise.all([child.stdout, child.stderr].map((pipe) => drain(pipe, onOutput)))
   try {
-    return await new Promise<number>((resolve, reject) => {
-      child.once('error', reject)
-      child.once('exit', (code, name) => {
-        resolve(code ?? 128 + (name === null ? 0 : constants.signals[name]))
-      })
-    })
+    return await waitForGroup(child, signal, INTERRUPTION)
   } finally {
-    clearTimeout(killing)
-    signal.removeEventListener('abort', interrupt)
-    // What it left running in the background ends with it.
-    signalAll('SIGKILL')
     await settle(drained, DRAIN_MS)
     child.stdout.destroy()
     child.stderr.destroy()

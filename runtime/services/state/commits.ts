@@ -1,7 +1,7 @@
 /** Group commit: writes that arrive together share a transaction and one sync. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
 interface Unit {
@@ -120,13 +120,9 @@ function createDisk() {
 
 /** Null when there is none: then all of it was folded into the database, and synced, at its closing. */
 async function openLog(path: string): Promise<FileHandle | null> {
-  try {
-    const handle = await open(path, 'r')
-    await using folder = await open(dirname(path), 'r')
-    await folder.sync()
-    return handle
-  } catch (thrown) {
-    if (isMissing(thrown)) return null
-    throw thrown
-  }
+  const handle = await open(path, 'r').catch(ifMissing(null))
+  if (handle === null) return null
+  await using folder = await open(dirname(path), 'r')
+  await folder.sync()
+  return handle
 }

@@ -1,45 +1,28 @@
 /** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'
+import type { RecordedEvent } from '../../core/state/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { condition, flag, renderWhere, search } from './where.ts'
 
-/** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
-export interface NewEvent {
-  /** ISO time. */
-  readonly ts: string
-  /** Dotted, for example `machine.flashed` (the facts list the names). */
-  readonly kind: string
-  readonly subject_kind: string
-  readonly subject_id: string | null
-  readonly actor: string
-  readonly source_ip: string | null
-  /** One sentence for people. */
-  readonly summary: string
-  /** Never holds a secret. */
-  readonly details: Readonly<Record<string, unknown>> | null
-}
-
-export interface EventRow extends NewEvent {
-  readonly id: number
-  readonly acknowledged: boolean
-}
+/** Before it has a number. */
+export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
 
 export interface EventCondition {
-  readonly kind?: string
-  readonly subject_kind?: string
-  readonly subject_id?: string
-  readonly actor?: string
-  readonly source_ip?: string
+  readonly kind?: string | undefined
+  readonly subject_kind?: string | undefined
+  readonly subject_id?: string | undefined
+  readonly actor?: string | undefined
+  readonly source_ip?: string | undefined
   /** Kinds that end in `failed`. */
-  readonly failed?: boolean
-  readonly unacknowledged?: boolean
+  readonly failed?: boolean | undefined
+  readonly unacknowledged?: boolean | undefined
   /** Words, each looked for in kind, subject, actor, address and summary. */
-  readonly text?: string
-  readonly before_id?: number
+  readonly text?: string | undefined
+  readonly before_id?: number | undefined
   /** ISO times: recorded at this time or later, and before this one. */
-  readonly since?: string
-  readonly until?: string
+  readonly since?: string | undefined
+  readonly until?: string | undefined
 }
 
 /** An event about the server itself. */
@@ -51,8 +34,8 @@ export const SYSTEM_EVENT = {
   details: null,
 } as const
 
-const COLUMNS =
-  'id, ts, kind, subject_kind, subject_id, actor, source_ip, summary, details, acknowledged'
+const TEXTS = ['ts', 'kind', 'subject_kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
+const COLUMNS = `id, ${TEXTS.join(', ')}, details, acknowledged`
 const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as const
 const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
 export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
@@ -74,13 +57,7 @@ export function insertEvent(sql: Sql, event: NewEvent): void {
   sql.run(
     `INSERT INTO events (${COLUMNS}, alarm)
      SELECT coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, 0, ? FROM events`,
-    event.ts,
-    event.kind,
-    event.subject_kind,
-    event.subject_id,
-    event.actor,
-    event.source_ip,
-    event.summary,
+    ...TEXTS.map((name) => event[name]),
     event.details === null ? null : renderDetails(event.details),
     isAlarm(event.kind) ? 1 : 0,
   )
@@ -95,7 +72,11 @@ function renderDetails(details: object): string {
 }
 
 /** Newest first. */
-export function listEvents(sql: Sql, filter: EventCondition, limit: number): readonly EventRow[] {
+export function listEvents(
+  sql: Sql,
+  filter: EventCondition,
+  limit: number,
+): readonly RecordedEvent[] {
   const { text, values } = renderWhere([
     ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
     ...condition('id < ?', filter.before_id),
@@ -109,7 +90,7 @@ export function listEvents(sql: Sql, filter: EventCondition, limit: number): rea
   return sql.all(query, ...values, limit).map(readEvent)
 }
 
-function readEvent(row: Row): EventRow {
+function readEvent(row: Row): RecordedEvent {
   return {
     id: readNumber(row, 'id'),
     ts: readText(row, 'ts'),

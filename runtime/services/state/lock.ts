@@ -18,11 +18,7 @@ export function lockState(path: string): Disposable | null {
     if (thrown instanceof Error && 'errcode' in thrown && thrown.errcode === 5) return null
     throw explainSqlite(thrown, path)
   }
-  return {
-    [Symbol.dispose]() {
-      lock.close()
-    },
-  }
+  return lock
 }
 
 /** The process that holds it; null when the kernel does not report it. */

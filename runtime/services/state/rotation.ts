@@ -112,19 +112,16 @@ export function archiveFile(path: string, archive: string): void {
     linkSync(path, archive)
   } catch {
     copyFileSync(path, archive, constants.COPYFILE_EXCL)
-    const copy = openSync(archive, 'r')
-    fsyncSync(copy)
-    closeSync(copy)
+    sync(archive)
   }
-  syncFolder(dirname(path))
+  sync(dirname(path))
 }
 
 /** Removes the oldest archives, so that `keep` of them stay. */
-export function pruneArchives(path: string, keep: number): readonly string[] {
+export function pruneArchives(path: string, keep: number): void {
   const folder = dirname(path)
   const old = planArchivePruning(readdirSync(folder), basename(path), keep)
   for (const name of old) rmSync(join(folder, name), { force: true })
-  return old
 }
 
 /** A database and its companions. */
@@ -135,12 +132,12 @@ function removeDatabase(path: string): void {
 /** Survives a power cut. */
 export function moveFile(from: string, to: string): void {
   renameSync(from, to)
-  syncFolder(dirname(to))
+  sync(dirname(to))
 }
 
-/** Makes new names in a folder survive a power cut. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r')
+/** Makes a file, or new names in a folder, survive a power cut. */
+function sync(path: string): void {
+  const handle = openSync(path, 'r')
   try {
     fsyncSync(handle)
   } finally {

@@ -15,19 +15,19 @@ export interface NumberedRun {
 
 /** As far as a filter is a condition; `since` and `until` are ISO times. */
 export interface RunCondition {
-  readonly mac?: string
-  readonly result?: RunResult
+  readonly mac?: string | undefined
+  readonly result?: RunResult | undefined
   /** Its name or its ref. */
-  readonly image?: string
+  readonly image?: string | undefined
   /** The disk's serial. */
-  readonly serial?: string
-  readonly since?: string
-  readonly until?: string
+  readonly serial?: string | undefined
+  readonly since?: string | undefined
+  readonly until?: string | undefined
   /** Words, each somewhere in machine, image, disk and who armed it. */
-  readonly text?: string
-  readonly before?: number
+  readonly text?: string | undefined
+  readonly before?: number | undefined
   /** Those that go on. */
-  readonly open?: boolean
+  readonly open?: boolean | undefined
 }
 
 const SEARCHED = ['mac', 'image', 'model', 'serial', 'actor'] as const

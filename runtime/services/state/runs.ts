@@ -22,7 +22,7 @@ import { readNumber } from './sqlite.ts'
 
 export interface RunFilter extends RunCondition {
   /** Of those that go on, only the stalled ones, or only the others. */
-  readonly stalled?: boolean
+  readonly stalled?: boolean | undefined
   /** 1 to 1000. */
   readonly limit: number
 }

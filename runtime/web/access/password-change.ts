@@ -1,11 +1,10 @@
 /** Changes the administrator password: the current one is checked, and all other sessions end. */
-import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from '../../core/access/new-password.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
-import { peerOf, type By } from '../http/caller.ts'
+import type { Note, NoteAll } from '../http/event-note.ts'
+import { peerOf } from '../http/caller.ts'
 import type { Sessions } from '../http/session.ts'
 
 interface PasswordForm {
@@ -28,7 +27,7 @@ interface PasswordChangeDependencies {
   readonly check: CheckPassword
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
 
 const CHANGED: Note = {
@@ -49,19 +48,19 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
   return async (event, { current, password, repeated }) => {
     if (setPassword === null) return refuse({ why: 'elsewhere' })
     const { ip, isSecure } = peerOf(event)
-    const by: By = { actor: 'operator', ip }
+    const on = { subject_id: null, actor: 'operator', ip } as const
     const fine = checkNewPassword(password, repeated)
     if (!fine.ok) return refuse({ why: fine.refusal })
     const checked = await parts.check(current, ip)
     if (checked.kind === 'wait') return refuse({ why: 'wait', seconds: checked.seconds })
     if (checked.kind === 'wrong') {
-      if (checked.isNoted) await noteAll([FAILED], { subject_id: null, ...by })
+      if (checked.isNoted) await noteAll([FAILED], on)
       return refuse({ why: 'wrong' })
     }
     if (password === current) return refuse({ why: 'unchanged' })
     await setPassword(password)
     event.res.headers.append('set-cookie', await sessions.endOthers(isSecure))
-    await noteAll([CHANGED], { subject_id: null, ...by })
+    await noteAll([CHANGED], on)
     return accept(null)
   }
 }

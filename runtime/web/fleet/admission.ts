@@ -1,17 +1,16 @@
 /** Admits machines: the line decides whether their token suffices, this responds and records it. */
 import type { Mac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
 import type { Contact, MachineRequest } from './transition.ts'
 
 /** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
-export function createAdmission<M extends MachineBase>({
+export function createAdmission({
   line,
   machines,
   metrics,
   noteAll,
-}: Pick<Site<M>, 'line' | 'machines' | 'metrics' | 'noteAll'>): Site<M>['admitMachine'] {
+}: Pick<Site, 'line' | 'machines' | 'metrics' | 'noteAll'>): Site['admitMachine'] {
   async function turnAway(
     mac: Mac,
     request: MachineRequest,
@@ -19,11 +18,8 @@ export function createAdmission<M extends MachineBase>({
     reason: string,
   ): Promise<never> {
     const summary = `${mac} was not admitted: ${reason}`
-    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], {
-      subject_id: mac,
-      actor: 'pxe-client',
-      ip,
-    })
+    const on = { subject_id: mac, actor: 'pxe-client', ip } as const
+    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
     metrics.count('flasher_boot_tokens_refused_total', { request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
   }

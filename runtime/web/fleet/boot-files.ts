@@ -3,7 +3,6 @@ import type { H3Event } from 'h3'
 import { renderAutoexec } from '../../core/boot/bootstrap.ts'
 import { renderError } from '../../core/foundation/fault.ts'
 import { parseMac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { openServed, type ServedFile } from '../../services/host/served-files.ts'
 import { json, text } from '../http/answers.ts'
 import { readFileName } from '../http/checked.ts'
@@ -16,7 +15,7 @@ import type { Route } from '../http/route.ts'
 const MAX_LABELS = 50
 const AUTOEXEC = 'autoexec.ipxe'
 
-export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function bootFileRoutes(site: Site): readonly Route[] {
   const { bootFiles, metrics } = site
 
   const labelled = new Set<string>()
@@ -81,11 +80,7 @@ export function bootFileRoutes<M extends MachineBase>(site: Site<M>): readonly R
 }
 
 /** A machine that names itself in the request is on its way into the live system. */
-async function see<M extends MachineBase>(
-  site: Site<M>,
-  event: H3Event,
-  name: string,
-): Promise<void> {
+async function see(site: Site, event: H3Event, name: string): Promise<void> {
   const mac = parseMac(event.url.searchParams.get('mac') ?? '')
   if (!mac.ok) return
   const { fleet, line, machines, feed } = site
@@ -106,8 +101,8 @@ async function see<M extends MachineBase>(
   }
 }
 
-async function takeUpload<M extends MachineBase>(
-  site: Site<M>,
+async function takeUpload(
+  site: Site,
   event: H3Event,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<unknown> {

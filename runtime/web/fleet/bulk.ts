@@ -3,13 +3,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { By } from '../http/caller.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 /** The other fields of the body are the action's own parameters. */
@@ -48,7 +46,7 @@ type BulkAnswer = z.infer<typeof BULK_ANSWER>
 /** Rows between two pauses, so that machines are answered meanwhile. */
 const BATCH = 50
 
-export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function bulkRoutes(site: Site): readonly Route[] {
   return [
     {
       method: 'POST',
@@ -78,11 +76,7 @@ export function bulkRoutes<M extends MachineBase>(site: Site<M>): readonly Route
   ]
 }
 
-async function flash<M extends MachineBase>(
-  site: Site<M>,
-  event: H3Event,
-  body: unknown,
-): Promise<unknown> {
+async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown> {
   const { line, machines, fleet } = site
   const mac = readMac(event)
   const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
@@ -90,20 +84,29 @@ async function flash<M extends MachineBase>(
   // Listening starts before arming: a fast box could be done by then.
   const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
   const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
-  const acted = await fleet.act(mac, { action: 'flash', parameters }, site.by(event))
-  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
-  if (acted.result === 'refused') throw refuse(409, acted.reason)
+  const armed = await act(site, event, 'flash', parameters)
   const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
   // It may have gone while we waited.
-  const machine = machines.peek(mac) ?? acted.machine
-  return { outcome, machine: machine && line.toWire(machine) }
+  const machine = machines.peek(mac)
+  return { outcome, machine: machine === null ? armed : line.toWire(machine) }
 }
 
-async function bulk<M extends MachineBase>(
-  site: Site<M>,
+/** One action on the machine of the path; answers the machine as it is then. */
+export async function act(
+  { fleet, machines, line, by }: Site,
   event: H3Event,
-  body: unknown,
-): Promise<BulkAnswer> {
+  action: string,
+  parameters: object,
+) {
+  const mac = readMac(event)
+  const acted = await fleet.act(mac, { action, parameters }, by(event))
+  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
+  if (acted.result === 'refused') throw refuse(409, acted.reason)
+  const machine = machines.peek(mac) ?? acted.machine
+  return machine && line.toWire(machine)
+}
+
+async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {
   const asked = checked(BULK_BODY, body)
   const { action, macs, q, parameters = {}, dry_run = false } = asked
   if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
@@ -113,23 +116,19 @@ async function bulk<M extends MachineBase>(
       'an empty search is the whole fleet: name them in macs, or search for something',
     )
   }
-  checkAction(site, event, action, parameters, asksFor(macs))
+  // What a search finds may be many.
+  const machines = macs?.length ?? Infinity
+  checkAction(site, event, action, parameters, { within: ['parameters'], machines })
   const request = { action, parameters, isDryRun: dry_run }
   const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
   const done = results.filter(({ result }) => result === 'done').length
   return { dry_run, done, refused: results.length - done, results }
 }
 
-interface BulkRequest {
-  readonly action: string
-  readonly parameters: unknown
-  readonly isDryRun: boolean
-}
-
-async function actOnEach<M extends MachineBase>(
-  { line, fleet }: Site<M>,
+async function actOnEach(
+  { line, fleet }: Site,
   macs: readonly Mac[],
-  request: BulkRequest,
+  request: Parameters<Site['fleet']['act']>[1],
   by: By,
 ): Promise<BulkAnswer['results']> {
   const findConflict = line.actions[request.action]?.conflicts?.()
@@ -143,8 +142,8 @@ async function actOnEach<M extends MachineBase>(
   return results
 }
 
-async function pick<M extends MachineBase>(
-  { machines, views }: Site<M>,
+async function pick(
+  { machines, views }: Site,
   { macs, q }: z.infer<typeof BULK_BODY>,
 ): Promise<readonly Mac[]> {
   if (macs === undefined) {
@@ -159,20 +158,14 @@ async function pick<M extends MachineBase>(
   return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
 }
 
-/** What a search finds may be many. */
-const asksFor = (macs: readonly string[] | undefined): Asked => ({
-  within: ['parameters'],
-  machines: macs?.length ?? Infinity,
-})
-
 interface Asked {
   /** Where in the body the parameters stand. */
   readonly within: readonly string[]
   readonly machines: number
 }
 
-function checkAction<M extends MachineBase>(
-  { line, checkScope }: Site<M>,
+function checkAction(
+  { line, checkScope }: Site,
   event: H3Event,
   action: string,
   parameters: unknown,

@@ -3,6 +3,7 @@ import type { H3Event } from 'h3'
 import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import { isStation, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { SYSTEM } from '../../services/state/journal.ts'
 import { readBearer } from '../http/guard.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Peer } from '../http/caller.ts'
@@ -10,30 +11,20 @@ import { createDiscovery } from './discovery.ts'
 import type { Site } from './site.ts'
 import type { Contact, Transition } from './transition.ts'
 
-/** Stores what `decide` makes of the machine, and that it was seen. Null: it was not let in. */
-type RecordContact<M> = <T extends Transition<M>>(
-  mac: Mac,
-  contact: Contact,
-  decide: (machine: M) => T,
-) => Eventual<T | null>
-
-export function createContactRecorder<M extends MachineBase>(site: Site<M>): RecordContact<M> {
+export function createContactRecorder(site: Site) {
   const { line, machines, fleet } = site
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
-    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], {
-      subject_id: null,
-      actor: 'system',
-      ip: null,
-    })
+    const on = { subject_id: null, ...SYSTEM }
+    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
   })
 
   /** A machine without a record, or one that an operator made before it ever came. */
-  function discover<T extends Transition<M>>(
-    before: M | null,
+  function discover<T extends Transition<MachineBase>>(
+    before: MachineBase | null,
     mac: Mac,
     contact: Contact,
-    decide: (machine: M) => T,
+    decide: (machine: MachineBase) => T,
   ): T {
     const machine = before ?? line.discover(mac, contact.now)
     const seen = { last_seen_at: contact.now, last_seen_ip: contact.ip }
@@ -45,11 +36,14 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
     return { ...decided, notes: [found, ...decided.notes] }
   }
 
-  function record<T extends Transition<M>>(
+  /** Stores what `decide` makes of the machine, and that it was seen. Null: it was not let in. */
+  return function record<T extends Transition<MachineBase>>(
     mac: Mac,
     contact: Contact,
-    decide: (machine: M) => T,
+    decide: (machine: MachineBase) => T,
   ): Eventual<T | null> {
+    const isKnown = machines.peek(mac) !== null
+    if (!isKnown && !(isStation(mac) && admitNew())) return null
     const by = { actor: 'pxe-client', ip: contact.ip } as const
     const updated = fleet.update(mac, by, (before) =>
       before === null || before.discovered_at === null
@@ -61,11 +55,6 @@ export function createContactRecorder<M extends MachineBase>(site: Site<M>): Rec
       site.feed.announce({ topic: 'machine', mac })
       return decided
     })
-  }
-
-  return (mac, contact, decide) => {
-    if (machines.peek(mac) !== null) return record(mac, contact, decide)
-    return isStation(mac) && admitNew() ? record(mac, contact, decide) : null
   }
 }
 

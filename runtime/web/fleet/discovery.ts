@@ -1,6 +1,5 @@
 /** Registers new machines at a bounded rate and number, because anyone in reach can create records. */
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 
 /** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
@@ -9,8 +8,8 @@ const RECOUNT_MS = 30_000
 const QUIET_MS = 60_000
 
 /** What it makes answers whether the caller may be stored as a new machine. */
-export function createDiscovery<M extends MachineBase>(
-  site: Pick<ServerServices<M>, 'line' | 'machines' | 'settings' | 'now'>,
+export function createDiscovery(
+  site: Pick<ServerServices, 'line' | 'machines' | 'settings' | 'now'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
 ): () => boolean {

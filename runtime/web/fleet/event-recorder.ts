@@ -1,9 +1,7 @@
 /** Records events in the journal. */
-import type { Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { NoteAll } from '../http/event-note.ts'
 
 /** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
 const ROUTINE: ReadonlySet<string> = new Set([
@@ -12,20 +10,11 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'netboot.flasher.armed',
 ])
 
-export function createNotes<M extends MachineBase>({
-  journal,
-  log,
-}: Pick<ServerServices<M>, 'journal' | 'log'>) {
-  return function noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void> {
-    const { subject_id, actor, ip } = on
+export const createNotes =
+  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): NoteAll =>
+  (notes, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
-      notes.map((note) => ({
-        subject_kind: 'machine',
-        ...note,
-        subject_id,
-        actor,
-        source_ip: ip,
-      })),
+      notes.map((note) => ({ subject_kind: 'machine', ...note, subject_id, actor, source_ip })),
     )
     // What was asked for matters more than that it is on record.
     const recorded = storing?.catch((error: unknown) =>
@@ -33,4 +22,3 @@ export function createNotes<M extends MachineBase>({
     )
     return notes.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
   }
-}

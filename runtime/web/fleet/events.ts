@@ -1,12 +1,10 @@
 /** The events API: filters, pages, acknowledgement. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { EVENT_HEAD, renderEventRow } from '../../core/state/event-table.ts'
-import type { EventFilter, Journal, JournalEvent } from '../../services/state/journal.ts'
-import { download } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import type { EventFilter, JournalEvent } from '../../services/state/journal.ts'
+import { checked, QueryTimeSchema, renderSchema } from '../http/checked.ts'
+import { exportRoutes, STEP } from '../http/exports.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
@@ -17,11 +15,6 @@ const yes = z
   .optional()
   .transform((text) => text !== undefined && !['', '0', 'false', 'no', 'off'].includes(text))
 
-const time = z.iso
-  .datetime({ offset: true })
-  .transform((text) => new Date(text).toISOString())
-  .optional()
-
 const QUERY = z.object({
   kind: word,
   subject_kind: word,
@@ -31,8 +24,8 @@ const QUERY = z.object({
   text: word,
   failed: yes,
   unacknowledged: yes,
-  since: time,
-  until: time,
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
   before_id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
 })
@@ -45,12 +38,8 @@ const ACKS_BODY = z.strictObject({
 })
 
 /** Of a query string, as pages and programs write it. */
-export function parseEventFilter(query: URLSearchParams) {
-  const asked = checked(QUERY, Object.fromEntries(query), 'query')
-  const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  const filter: EventFilter = { ...Object.fromEntries(given), limit: asked.limit }
-  return filter
-}
+export const parseEventFilter = (query: URLSearchParams): EventFilter =>
+  checked(QUERY, Object.fromEntries(query), 'query')
 
 const FILTERS = {
   kind: 'Exactly this kind',
@@ -67,7 +56,7 @@ const FILTERS = {
 
 const filterOf = (event: H3Event): EventFilter => parseEventFilter(event.url.searchParams)
 
-export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function eventRoutes(site: Site): readonly Route[] {
   const { journal, feed } = site
 
   async function acknowledge(ids: readonly number[], value: boolean): Promise<number> {
@@ -103,7 +92,19 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
         events: await journal.list(filterOf(event)),
       }),
     },
-    ...exportRoutes(journal),
+    ...exportRoutes<JournalEvent>({
+      path: '/events',
+      query: FILTERS,
+      schema: { type: 'array' },
+      open(event) {
+        const filter = { ...filterOf(event), limit: STEP }
+        return (last) =>
+          journal.list(last === undefined ? filter : { ...filter, before_id: last.id })
+      },
+      csvHead: EVENT_HEAD,
+      renderCsvRow: renderEventRow,
+      toWire: (row) => row,
+    }),
     {
       method: 'POST',
       path: '/events/ack',
@@ -132,64 +133,4 @@ export function eventRoutes<M extends MachineBase>(site: Site<M>): readonly Rout
       handle: acknowledgeOne,
     },
   ]
-}
-
-const exportRoutes = (journal: Journal): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/events.csv',
-    access: 'read',
-    doc: {
-      summary: 'All events that the filters find, as CSV',
-      query: FILTERS,
-      answers: { 200: { type: 'string', contentMediaType: 'text/csv' } },
-      refuses: [422],
-    },
-    handle: (event) => download(renderCsv(journal, filterOf(event)), 'text/csv', 'events.csv'),
-  },
-  {
-    method: 'GET',
-    path: '/events.json',
-    access: 'read',
-    doc: {
-      summary: 'All events that the filters find, as one JSON array',
-      query: FILTERS,
-      answers: { 200: { type: 'array' } },
-      refuses: [422],
-    },
-    handle: (event) =>
-      download(renderJson(journal, filterOf(event)), 'application/json', 'events.json'),
-  },
-]
-
-const STEP = 500
-
-/** Part by part, so that the whole journal is never in memory at once. */
-async function* walk(
-  journal: Pick<Journal, 'list'>,
-  filter: EventFilter,
-): AsyncGenerator<readonly JournalEvent[]> {
-  let next: EventFilter = { ...filter, limit: STEP }
-  for (;;) {
-    const found = await journal.list(next)
-    const last = found.at(-1)
-    if (last !== undefined) yield found
-    if (last === undefined || found.length < STEP) return
-    next = { ...next, before_id: last.id }
-    await nextTurn()
-  }
-}
-
-async function* renderCsv(journal: Journal, filter: EventFilter): AsyncGenerator<string> {
-  yield EVENT_HEAD
-  for await (const found of walk(journal, filter)) yield found.map(renderEventRow).join('')
-}
-
-async function* renderJson(journal: Journal, filter: EventFilter): AsyncGenerator<string> {
-  let separator = '[\n'
-  for await (const found of walk(journal, filter)) {
-    yield separator + found.map((event) => JSON.stringify(event)).join(',\n')
-    separator = ',\n'
-  }
-  yield separator === '[\n' ? '[]\n' : '\n]\n'
 }

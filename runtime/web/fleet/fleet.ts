@@ -5,12 +5,12 @@ import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
-import { compareFields, type Changes } from '../../core/state/event-changes.ts'
+import { compareFields } from '../../core/state/event-changes.ts'
 import type { FindConflict } from './line.ts'
 import type { ServerServices } from './server-services.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Transition } from './transition.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { Note, NoteAll } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
 
@@ -69,29 +69,30 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
   'line' | 'machines' | 'runs' | 'feed' | 'now' | 'onFlashSlot'
 > {
   readonly metrics: Metrics
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
 
-export function createFleet<M extends MachineBase>(given: FleetDependencies<M>): Fleet<M> {
-  const site = { ...given, changes: createChanges() }
+export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): Fleet<M> {
+  const { line, machines } = site
+  const changes = createChanges()
   const outcomes = new EventEmitter().setMaxListeners(0)
-  const update: Fleet<M>['update'] = (mac, by, decide) => updateMachine(site, mac, by, decide)
-  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
+  const update = createUpdate(site, changes)
+  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, changes, mac, by)
   return {
     update,
     remove,
     upsert: (mac, body, by, isExpected = () => true) =>
-      upsertMachine(site, mac, by, (before) => {
+      upsertMachine(site, changes, mac, by, (before) => {
         if (!isExpected(before)) return refuse({ why: 'stale' })
-        const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
+        const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
         return parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
       }),
     async act(mac, { action, parameters, isDryRun = false, findConflict }, by) {
       if (action === 'delete') {
-        const isThere = isDryRun ? site.machines.peek(mac) !== null : await remove(mac, by)
+        const isThere = isDryRun ? machines.peek(mac) !== null : await remove(mac, by)
         return isThere ? { result: 'done', machine: null } : { result: 'missing' }
       }
-      const rule = site.line.actions[action]
+      const rule = line.actions[action]
       if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
       let reason: string | null = null
       const made = await update(mac, by, (machine) => {
@@ -125,64 +126,52 @@ const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }
  * The record in memory decides, and nothing is stored where nothing changes. What follows in memory
  * follows at once: the next machine, which may share the commit with this one, must find it.
  */
-function updateMachine<M extends MachineBase, T extends Transition<M>>(
-  site: FleetDependencies<M> & Changing,
-  mac: Mac,
-  by: By,
-  decide: (before: M | null) => T | null,
-): Eventual<T | null> {
-  function settled(before: M | null): T | null {
-    const made = decide(before)
-    if (made?.slot !== undefined) site.onFlashSlot?.(made.machine, made.slot)
-    return made
+function createUpdate<M extends MachineBase>(
+  { machines, feed, noteAll, onFlashSlot }: FleetDependencies<M>,
+  changes: Changes,
+): Fleet<M>['update'] {
+  const note = (mac: Mac, { actor, ip }: By, made: Transition<M> | null): Eventual<void> =>
+    made === null || made.notes.length === 0
+      ? undefined
+      : noteAll(made.notes, { subject_id: mac, actor, ip })
+
+  async function store<T extends Transition<M>>(
+    mac: Mac,
+    by: By,
+    before: M | null,
+    first: T,
+    settled: (before: M | null) => T | null,
+  ): Promise<T | null> {
+    let decided: T | null = first
+    const isAlone = !changes.has(mac)
+    const stored = changes.track(mac, () =>
+      machines.update(mac, (found) => {
+        if (found !== before) decided = settled(found)
+        return decided === null || decided.machine === found ? null : decided.machine
+      }),
+    )
+    // The place that was assigned for a record that could not be stored is free again.
+    stored.catch(() => onFlashSlot?.(first.machine, 'released'))
+    // Side by side record and events share one wait for the disk. Behind another change of the machine
+    // it may be decided anew, so the events wait until it is.
+    await Promise.all([stored, isAlone ? note(mac, by, decided) : null])
+    feed.announce({ topic: 'machine', mac })
+    if (!isAlone) await note(mac, by, decided)
+    return decided
   }
-  const before = site.machines.peek(mac)
-  const decided = settled(before)
-  return decided === null || decided.machine === before
-    ? after(noteTransition(site, mac, by, decided), () => decided)
-    : storeTransition(site, mac, by, { before, decided, settled })
-}
 
-function noteTransition<M extends MachineBase>(
-  { noteAll }: FleetDependencies<M>,
-  mac: Mac,
-  { actor, ip }: By,
-  made: Transition<M> | null,
-): Eventual<void> {
-  if (made === null || made.notes.length === 0) return undefined
-  return noteAll(made.notes, { subject_id: mac, actor, ip })
-}
-
-interface Settling<M, T> {
-  readonly before: M | null
-  readonly decided: T
-  settled(before: M | null): T | null
-}
-
-async function storeTransition<M extends MachineBase, T extends Transition<M>>(
-  site: FleetDependencies<M> & Changing,
-  mac: Mac,
-  by: By,
-  { before, settled, ...first }: Settling<M, T>,
-): Promise<T | null> {
-  const { machines, feed, onFlashSlot, changes } = site
-  let decided: T | null = first.decided
-  const isAlone = !changes.has(mac)
-  const stored = changes.track(mac, () =>
-    machines.update(mac, (found) => {
-      if (found !== before) decided = settled(found)
-      return decided === null || decided.machine === found ? null : decided.machine
-    }),
-  )
-  const { machine } = first.decided
-  // The place that was assigned for a record that could not be stored is free again.
-  stored.catch(() => onFlashSlot?.(machine, 'released'))
-  // Side by side record and events share one wait for the disk. Behind another change of the machine
-  // it may be decided anew, so the events wait until it is.
-  await Promise.all([stored, isAlone ? noteTransition(site, mac, by, decided) : null])
-  feed.announce({ topic: 'machine', mac })
-  if (!isAlone) await noteTransition(site, mac, by, decided)
-  return decided
+  return (mac, by, decide) => {
+    const settled: typeof decide = (before) => {
+      const made = decide(before)
+      if (made?.slot !== undefined) onFlashSlot?.(made.machine, made.slot)
+      return made
+    }
+    const before = machines.peek(mac)
+    const decided = settled(before)
+    return decided === null || decided.machine === before
+      ? after(note(mac, by, decided), () => decided)
+      : store(mac, by, before, decided, settled)
+  }
 }
 
 /** Machines whose records are being changed. */
@@ -203,12 +192,11 @@ function createChanges() {
   }
 }
 
-interface Changing {
-  readonly changes: ReturnType<typeof createChanges>
-}
+type Changes = ReturnType<typeof createChanges>
 
 async function upsertMachine<M extends MachineBase>(
-  { machines, line, feed, noteAll, changes }: FleetDependencies<M> & Changing,
+  { machines, line, feed, noteAll }: FleetDependencies<M>,
+  changes: Changes,
   mac: Mac,
   by: By,
   replace: (before: M | null) => Result<M, UpsertRefusal>,
@@ -230,17 +218,17 @@ async function upsertMachine<M extends MachineBase>(
   const { details } = line.describe(answer.value)
   const changed = before === null ? {} : compareFields(line.describe(before).details, details)
   const kind = before === null ? 'machine.created' : 'machine.upserted'
-  const summary = `${mac} ${before === null ? 'was created' : verbOf(changed)}`
+  const isSame = Object.keys(changed).length === 0
+  const verb = isSame ? 'was saved without a change' : 'was changed'
+  const summary = `${mac} ${before === null ? 'was created' : verb}`
   const recorded = before === null ? details : { ...details, changes: changed }
   await noteAll([{ kind, summary, details: recorded }], { subject_id: mac, ...by })
   return answer
 }
 
-const verbOf = (changed: Changes): string =>
-  Object.keys(changed).length === 0 ? 'was saved without a change' : 'was changed'
-
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, feed, metrics, noteAll, changes }: FleetDependencies<M> & Changing,
+  { machines, line, runs, feed, metrics, noteAll }: FleetDependencies<M>,
+  changes: Changes,
   mac: Mac,
   by: By,
 ): Promise<boolean> {

@@ -31,8 +31,8 @@ export interface Action<M> {
   conflicts?(): FindConflict<M>
 }
 
-/** Null: it can. */
-export type FindConflict<M> = (after: M) => string | null
+/** Null: it can. Typed as a method: routes, which pass machines on, need not know their line's type. */
+export type FindConflict<M> = { find(after: M): string | null }['find']
 
 interface MachineDescription {
   /** For metrics: the intent, from a short closed list. */

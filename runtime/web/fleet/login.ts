@@ -1,8 +1,7 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
-import { HTTPResponse, type H3Event } from 'h3'
-import type { Eventual } from '../../core/foundation/eventual.ts'
+import type { H3Event } from 'h3'
 import { page, seeOther } from '../http/answers.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { NoteAll } from '../http/event-note.ts'
 import { callerOf, peerOf } from '../http/caller.ts'
 import type { LoginView } from './views.ts'
 import { localPath } from '../http/local-path.ts'
@@ -19,7 +18,7 @@ interface LoginDependencies {
   readonly sessions: Sessions
   readonly views: { renderLogin(view: LoginView): string }
   readonly check: CheckPassword
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }
@@ -30,11 +29,6 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
   const show = (view: LoginView, status: number, headers = {}) =>
     page(views.renderLogin(view), status, headers)
 
-  function slow(seconds: number, next: string) {
-    const error = fill(t.wait, { seconds })
-    return show({ error, next }, 429, { 'retry-after': String(seconds) })
-  }
-
   async function logIn(event: H3Event, form: URLSearchParams): Promise<unknown> {
     const { ip, isSecure } = peerOf(event)
     const next = nextOf(form.get('next'))
@@ -43,7 +37,10 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     // Made before the check: a password that is changed meanwhile ends it with all others.
     const cookie = sessions.issue(isSecure)
     const checked = await site.check(given, ip)
-    if (checked.kind === 'wait') return slow(checked.seconds, next)
+    if (checked.kind === 'wait') {
+      const error = fill(t.wait, checked)
+      return show({ error, next }, 429, { 'retry-after': String(checked.seconds) })
+    }
     if (checked.kind === 'right') {
       await note(event, 'auth.login.succeeded', 'An operator logged in')
       return seeOther(next, { 'set-cookie': cookie })
@@ -59,22 +56,12 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       await site.onLogout?.(sessions.renderCookie(caller.id))
     }
     await note(event, 'auth.logout', 'An operator logged out')
-    return new HTTPResponse('', {
-      status: 303,
-      headers: {
-        location: '/ui/login',
-        'set-cookie': sessions.clear(peerOf(event).isSecure),
-      },
-    })
+    return seeOther('/ui/login', { 'set-cookie': sessions.clear(peerOf(event).isSecure) })
   }
 
   async function note(event: H3Event, kind: string, summary: string): Promise<void> {
-    const { ip } = peerOf(event)
-    await site.noteAll([{ kind, subject_kind: 'auth', summary, details: null }], {
-      subject_id: null,
-      actor: 'operator',
-      ip,
-    })
+    const on = { subject_id: null, actor: 'operator', ip: peerOf(event).ip } as const
+    await site.noteAll([{ kind, subject_kind: 'auth', summary, details: null }], on)
   }
 
   return [

@@ -9,13 +9,13 @@ import type { Site } from './site.ts'
 import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
-export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
-  const { line, machines, views } = site
-  const { find, show, replace, remove } = createRecordHandlers(site)
+export function machineRoutes(site: Site): readonly Route[] {
+  const { line, machines, views, findMachine } = site
+  const { show, replace, remove } = createRecordHandlers(site)
 
   async function showHardware(event: H3Event): Promise<unknown> {
     const mac = readMac(event)
-    find(mac)
+    findMachine(mac)
     const hardware = await machines.findHardware(mac)
     if (hardware === null) throw refuse(404, `no lshw hardware inventory for ${mac}`)
     return attach(hardware.json, `${renderHyphens(mac)}-lshw.json`)
@@ -23,7 +23,7 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
 
   function showDisks(event: H3Event): unknown {
     const mac = readMac(event)
-    const { disks } = line.describe(find(mac))
+    const { disks } = line.describe(findMachine(mac))
     if (disks === null) throw refuse(404, `no disk inventory for ${mac}`)
     return attach(JSON.stringify(disks), `${renderHyphens(mac)}-disks.json`)
   }
@@ -49,7 +49,7 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
       path: '/machines/:mac',
       access: 'read',
       doc: { summary: 'One machine', answers: { 200: 'Machine' } },
-      handle: (event) => show(find(readMac(event))),
+      handle: (event) => show(findMachine(readMac(event))),
     },
     {
       method: 'PUT',
@@ -90,23 +90,17 @@ export function machineRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
 }
 
 /** One record: read, replaced and removed, each by its entity tag. */
-function createRecordHandlers<M extends MachineBase>({ line, machines, fleet, by }: Site<M>) {
+function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
   /** Changes with whatever an operator can change, not with each contact. */
-  const tagOf = (machine: M): string => {
+  const tagOf = (machine: MachineBase): string => {
     const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
     const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
     return `"${digest.slice(0, 22)}"`
   }
-  const show = (machine: M) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
-
-  function find(mac: Mac): M {
-    const machine = machines.peek(mac)
-    if (machine === null) throw missing(mac)
-    return machine
-  }
+  const show = (machine: MachineBase) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
 
   /** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
-  const expects = (event: H3Event) => (machine: M | null) => {
+  const expects = (event: H3Event) => (machine: MachineBase | null) => {
     const wanted = event.req.headers.get('if-match')
     if (wanted === null) return true
     if (machine === null) return false
@@ -114,7 +108,6 @@ function createRecordHandlers<M extends MachineBase>({ line, machines, fleet, by
   }
 
   return {
-    find,
     show,
     async replace(event: H3Event, body: unknown): Promise<unknown> {
       const mac = readMac(event)
@@ -124,14 +117,13 @@ function createRecordHandlers<M extends MachineBase>({ line, machines, fleet, by
     },
     async remove(event: H3Event): Promise<unknown> {
       const mac = readMac(event)
-      if (!expects(event)(find(mac))) throw stale(mac)
-      if (!(await fleet.remove(mac, by(event)))) throw missing(mac)
+      if (!expects(event)(findMachine(mac))) throw stale(mac)
+      if (!(await fleet.remove(mac, by(event)))) throw refuse(404, `no machine record for ${mac}`)
       return nothing()
     },
   }
 }
 
-const missing = (mac: Mac) => refuse(404, `no machine record for ${mac}`)
 const stale = (mac: Mac) => refuse(412, `the record of ${mac} has changed meanwhile`)
 
 /** Saved, not shown: every text in it is the machine's own. */

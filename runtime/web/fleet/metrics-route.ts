@@ -1,15 +1,11 @@
 /** GET /metrics, and the values that are looked up for each request of it. */
 import process from 'node:process'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { text } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../http/route.ts'
 import { gaugeRuns } from './run-events.ts'
 
-export function metricsRoutes<M extends MachineBase>(
-  site: Site<M>,
-  countListeners: () => number,
-): readonly Route[] {
+export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {
   const { line, machines, catalog, journal, metrics, now } = site
 
   metrics.gauge('flasher_machines', async () => {
@@ -17,18 +13,16 @@ export function metricsRoutes<M extends MachineBase>(
     return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
   })
   gaugeRuns(metrics, site.runs)
-  metrics.gauge('flasher_sse_clients', async () => [{ labels: {}, value: countListeners() }])
-  metrics.gauge('flasher_unacknowledged_events', async () => [
-    { labels: {}, value: await journal.countAlarms() },
-  ])
+  const gauge = (name: string, read: () => number | Promise<number>) =>
+    metrics.gauge(name, async () => [{ labels: {}, value: await read() }])
+  gauge('flasher_sse_clients', countListeners)
+  gauge('flasher_unacknowledged_events', journal.countAlarms)
   metrics.gauge('flasher_catalog_age_seconds', async () => {
     const { fetchedAt } = catalog.snapshot()
     if (fetchedAt === null) return []
     return [{ labels: {}, value: (now().getTime() - Date.parse(fetchedAt)) / 1000 }]
   })
-  metrics.gauge('process_resident_memory_bytes', async () => [
-    { labels: {}, value: process.memoryUsage.rss() },
-  ])
+  gauge('process_resident_memory_bytes', () => process.memoryUsage.rss())
 
   return [
     {

@@ -1,7 +1,6 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import * as z from 'zod'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { renderDocument } from '../ui/api-page.ts'
 import { page } from '../http/answers.ts'
 import { renderSchema } from '../http/checked.ts'
@@ -29,8 +28,8 @@ const ERROR = z.object({
 })
 
 /** Only routes with a `doc` are in it: pages are for people. */
-function renderOpenApi<M extends MachineBase>(
-  site: Pick<Site<M>, 'settings' | 'version'>,
+function renderOpenApi(
+  site: Pick<Site, 'settings' | 'version'>,
   schemas: Readonly<Record<string, Json>>,
   routes: readonly Route[],
 ): Json {
@@ -63,8 +62,8 @@ function renderOpenApi<M extends MachineBase>(
   }
 }
 
-export function documentRoutes<M extends MachineBase>(
-  site: Site<M>,
+export function documentRoutes(
+  site: Site,
   schemas: Readonly<Record<string, Json>>,
   routes: () => readonly Route[],
 ): readonly Route[] {
@@ -100,13 +99,14 @@ export function documentRoutes<M extends MachineBase>(
 
 function renderRoute(route: Route, doc: RouteDoc): Json {
   const access: Access = typeof route.access === 'function' ? route.access() : route.access
-  const isOpen = access === 'open'
   return {
     summary: doc.summary,
     operationId: operationIdOf(route),
-    ...(isOpen ? { security: [] } : { security: [{ session: [] }, { token: [access] }] }),
+    security: access === 'open' ? [] : [{ session: [] }, { token: [access] }],
     parameters: [...pathParameters(route.path), ...queryParameters(doc)],
-    ...(doc.body === undefined ? {} : { requestBody: renderBody(doc.body) }),
+    ...(doc.body === undefined
+      ? {}
+      : { requestBody: { required: true, content: contentOf(doc.body) } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(doc.answers ?? {}).map(([status, schema]) => [
@@ -127,7 +127,7 @@ function renderRoute(route: Route, doc: RouteDoc): Json {
 
 function renderAnswer(status: string, schema: SchemaRef | null): Json {
   if (schema === null) return { description: status === '204' ? 'Done' : 'OK' }
-  return { description: 'OK', content: { [mediaTypeOf(schema)]: { schema: refer(schema) } } }
+  return { description: 'OK', content: contentOf(schema) }
 }
 
 /** Below /ui a page says it, whoever asks. */
@@ -138,9 +138,8 @@ const renderRefusal = ({ path }: Route, description: string): Json => ({
     : { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 })
 
-const renderBody = (schema: SchemaRef): Json => ({
-  required: true,
-  content: { [mediaTypeOf(schema)]: { schema: refer(schema) } },
+const contentOf = (schema: SchemaRef): Json => ({
+  [mediaTypeOf(schema)]: { schema: refer(schema) },
 })
 
 function mediaTypeOf(schema: SchemaRef): string {

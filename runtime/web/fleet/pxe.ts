@@ -18,12 +18,12 @@ import { leaveStalled } from './run-ends.ts'
 /** Where GRUB looks on the server that firmware loaded it from. */
 const GRUB_CONFIG = '/grub/grub.cfg'
 
-function createHandlers<M extends MachineBase>(site: Site<M>) {
+function createHandlers(site: Site) {
   const { line, metrics } = site
   const recordContact = createContactRecorder(site)
 
   function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
-    const decide = (machine: M) => line.decideBoot(machine, contact)
+    const decide = (machine: MachineBase) => line.decideBoot(machine, contact)
     return after(recordContact(mac, contact, decide), (decided) =>
       after(leaveStalled(site, mac, contact), () => {
         // Who is not let in boots its own disk.
@@ -52,7 +52,7 @@ function createHandlers<M extends MachineBase>(site: Site<M>) {
   function answerPlan(event: H3Event): Eventual<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    const decide = (machine: M) => line.decidePlan(machine, contact)
+    const decide = (machine: MachineBase) => line.decidePlan(machine, contact)
     const recorded = after(site.admitMachine(mac, 'plan', contact), () =>
       recordContact(mac, contact, decide),
     )
@@ -66,7 +66,7 @@ function createHandlers<M extends MachineBase>(site: Site<M>) {
   return { answerScript, answerPlan }
 }
 
-export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function pxeRoutes(site: Site): readonly Route[] {
   const { answerScript, answerPlan } = createHandlers(site)
   return [
     {
@@ -135,7 +135,7 @@ export function pxeRoutes<M extends MachineBase>(site: Site<M>): readonly Route[
   ]
 }
 
-function readGrubContact<M extends MachineBase>(site: Site<M>, event: H3Event) {
+function readGrubContact(site: Site, event: H3Event) {
   const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
   const baseUrl = site.settings().publicUrl ?? `http://${loader}`
   return { ...site.contact(event), baseUrl, loader }
@@ -144,11 +144,7 @@ function readGrubContact<M extends MachineBase>(site: Site<M>, event: H3Event) {
 const exitOf = ({ loader = null }: Contact) => renderExit(loader)
 
 /** For its headers: the decision is made, and nothing follows from it. */
-function previewScript<M extends MachineBase>(
-  { line, machines }: Site<M>,
-  mac: Mac,
-  contact: Contact,
-): string {
+function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): string {
   const known = machines.peek(mac)
   if (known === null && !isStation(mac)) return exitOf(contact)
   return line.decideBoot(known ?? line.discover(mac, contact.now), contact).script

@@ -1,7 +1,6 @@
 /** Ends runs that have no final post of their own: by `done`, by `status`, or by a new boot. */
 import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Site } from './site.ts'
@@ -9,8 +8,8 @@ import type { Contact } from './transition.ts'
 import { countRun, renderLost } from './run-events.ts'
 
 /** Also of a client that reports nothing but its end. Null: nothing is known of a run. */
-export async function endRun<M extends MachineBase>(
-  { line, machines, runs, metrics }: Site<M>,
+export async function endRun(
+  { line, machines, runs, metrics }: Site,
   mac: Mac,
   { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
   contact: Contact,
@@ -25,15 +24,11 @@ export async function endRun<M extends MachineBase>(
 }
 
 /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
-export const leaveStalled = <M extends MachineBase>(
-  site: Site<M>,
-  mac: Mac,
-  contact: Contact,
-): Eventual<void> =>
+export const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
   site.runs.findLive(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
-async function giveUp<M extends MachineBase>(
-  { runs, feed, metrics, noteAll }: Site<M>,
+async function giveUp(
+  { runs, feed, metrics, noteAll }: Site,
   mac: Mac,
   { ip }: Contact,
 ): Promise<void> {

@@ -9,13 +9,13 @@ import type { Metrics } from '../http/metrics.ts'
 
 /** Of a post: what began, and what ended without `done` or `status`. */
 export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly Note[] {
-  const notes: Note[] = []
-  if (lost !== null) notes.push(renderLost(lost))
-  if (isNew) notes.push(renderStarted(run))
   // How a capture ends is noted with its order.
-  if (hasEnded && run.result === 'cancelled' && run.mode !== 'capture')
-    notes.push(renderCancelled(run))
-  return notes
+  const isCancelled = hasEnded && run.result === 'cancelled' && run.mode !== 'capture'
+  return [
+    ...(lost === null ? [] : [renderLost(lost)]),
+    ...(isNew ? [renderStarted(run)] : []),
+    ...(isCancelled ? [renderCancelled(run)] : []),
+  ]
 }
 
 const renderStarted = (run: Run): Note => ({

@@ -13,25 +13,22 @@ import {
 } from '../../core/machine/run.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import { nothing } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 import { countRun, listNotes, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30
 
-export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function runPostRoutes(site: Site): readonly Route[] {
   const { machines, runs } = site
 
-  async function find(mac: Mac, contact: Contact): Promise<M> {
+  async function find(mac: Mac, contact: Contact): Promise<MachineBase> {
     await site.admitMachine(mac, 'report', contact)
-    const machine = machines.peek(mac)
-    if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-    return machine
+    return site.findMachine(mac)
   }
 
   async function report(event: H3Event, body: unknown): Promise<unknown> {
@@ -96,8 +93,8 @@ export function runPostRoutes<M extends MachineBase>(site: Site<M>): readonly Ro
 }
 
 /** What a post means for the machine, the metrics and the record. */
-async function settle<M extends MachineBase>(
-  { line, fleet, feed, metrics, noteAll }: Site<M>,
+async function settle(
+  { line, fleet, feed, metrics, noteAll }: Site,
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {

@@ -1,20 +1,18 @@
 /** The runs API: the history as a list, as exports, and one by one. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { printableText } from '../../core/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../core/machine/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
 import { RUN_RESULTS, type Run } from '../../core/machine/run.ts'
 import type { RunFilter, Runs } from '../../services/state/runs.ts'
 import type { NumberedRun } from '../../services/state/run-rows.ts'
-import { download, json, text } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { json, text } from '../http/answers.ts'
+import { checked, QueryTimeSchema, readMac, renderSchema } from '../http/checked.ts'
+import { exportRoutes, STEP } from '../http/exports.ts'
 import { refuse } from '../http/faults.ts'
 import type { Site } from './site.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 
 const word = z.string().max(300).optional()
@@ -32,8 +30,8 @@ const QUERY = z.object({
   state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
   image: word,
   serial: word,
-  since: z.iso.datetime({ offset: true }).optional(),
-  until: z.iso.datetime({ offset: true }).optional(),
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
   q: word,
   before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(50),
@@ -59,24 +57,15 @@ const PAGING = {
   before: 'The next of a page, to get the following one',
   limit: '1 to 500; default 50',
 }
-const CSV = { type: 'string', contentMediaType: 'text/csv' }
 const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 
 /** Of a query string, as pages and programs write it; empty values ask for nothing. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
-  const { state, q, since, until, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
-  const given = Object.entries(asked).filter(([, value]) => value !== undefined)
-  const isOpen = state === 'running' || state === 'stalled'
-  return {
-    ...Object.fromEntries(given),
-    limit: asked.limit,
-    ...(state === undefined || isOpen ? {} : { result: state }),
-    ...(isOpen ? { open: true, stalled: state === 'stalled' } : {}),
-    ...(q === undefined ? {} : { text: q }),
-    ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
-  }
+  const { state, q, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
+  return state === 'running' || state === 'stalled'
+    ? { ...asked, text: q, open: true, stalled: state === 'stalled' }
+    : { ...asked, text: q, result: state }
 }
 
 /** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
@@ -91,7 +80,7 @@ export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilte
   }
 }
 
-export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): readonly Route[] {
+export function runRoutes({ machines, runs }: Site): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -105,31 +94,18 @@ export function runRoutes<M extends MachineBase>({ machines, runs }: Site<M>): r
       },
       handle: (event) => showPage(runs, filterOf(event)),
     },
-    {
-      method: 'GET',
-      path: '/runs.csv',
-      access: 'read',
-      doc: {
-        summary: 'All runs that the filters find, as CSV',
-        query: { mac: 'Of this machine', ...FILTERS },
-        answers: { 200: CSV },
-        refuses: [422],
+    ...exportRoutes<NumberedRun>({
+      path: '/runs',
+      query: { mac: 'Of this machine', ...FILTERS },
+      schema: renderSchema(z.array(WireRunSchema), 'output'),
+      open(event) {
+        const filter = { ...filterOf(event), limit: STEP }
+        return (last) => runs.list({ ...filter, before: last?.n ?? filter.before })
       },
-      handle: (event) => download(renderCsv(runs, filterOf(event)), 'text/csv', 'runs.csv'),
-    },
-    {
-      method: 'GET',
-      path: '/runs.json',
-      access: 'read',
-      doc: {
-        summary: 'All runs that the filters find, as one JSON array',
-        query: { mac: 'Of this machine', ...FILTERS },
-        answers: { 200: renderSchema(z.array(WireRunSchema), 'output') },
-        refuses: [422],
-      },
-      handle: (event) =>
-        download(renderJson(runs, filterOf(event)), 'application/json', 'runs.json'),
-    },
+      csvHead: CSV_HEAD,
+      renderCsvRow: ({ run }) => renderRunRow(run),
+      toWire: ({ run }) => toWireRun(run),
+    }),
     {
       method: 'GET',
       path: '/machines/:mac/runs',
@@ -182,38 +158,4 @@ function findRun(runs: Runs, event: H3Event): Run {
   const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
   if (run === null) throw refuse(404, `${mac} has no such run`)
   return run
-}
-
-const STEP = 500
-
-/** Row by row, so that a long history is in nobody's memory. */
-async function* walk(
-  runs: Pick<Runs, 'list'>,
-  filter: RunFilter,
-): AsyncGenerator<readonly NumberedRun[]> {
-  let next: RunFilter = { ...filter, limit: STEP }
-  for (;;) {
-    const found = runs.list(next)
-    const last = found.at(-1)
-    if (last !== undefined) yield found
-    if (last === undefined || found.length < STEP) return
-    next = { ...next, before: last.n }
-    await nextTurn()
-  }
-}
-
-async function* renderCsv(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
-  yield CSV_HEAD
-  for await (const found of walk(runs, filter)) {
-    yield found.map(({ run }) => renderRunRow(run)).join('')
-  }
-}
-
-async function* renderJson(runs: Runs, filter: RunFilter): AsyncGenerator<string> {
-  let separator = '[\n'
-  for await (const found of walk(runs, filter)) {
-    yield separator + found.map(({ run }) => JSON.stringify(toWireRun(run))).join(',\n')
-    separator = ',\n'
-  }
-  yield separator === '[\n' ? '[]\n' : '\n]\n'
 }

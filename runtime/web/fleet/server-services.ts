@@ -14,7 +14,7 @@ import type { ServerLine } from './line.ts'
 import type { ServerViews } from './views.ts'
 
 /** What the program assembles: real services in production, the same ones in tests. */
-export interface ServerServices<M extends MachineBase> {
+export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly line: ServerLine<M>
   readonly views: ServerViews<M>
   readonly machines: Machines<M>

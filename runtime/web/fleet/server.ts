@@ -1,5 +1,4 @@
 /** The machine server: every URL in one table, with the rules of a release line. */
-import type { H3 } from 'h3'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { createAdmission } from './admission.ts'
 import { createPasswordCheck } from '../access/password-check.ts'
@@ -9,6 +8,7 @@ import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../live/channel.ts'
 import { createClock, readContact } from './contacts.ts'
 import { createApp } from '../http/dispatch.ts'
+import { refuse } from '../http/faults.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet } from './fleet.ts'
 import { createGuard, renderBy, type Guard } from '../http/guard.ts'
@@ -42,18 +42,7 @@ export interface ServerOptions<M extends MachineBase> extends ServerServices<M> 
   readonly plugins: readonly ServerPlugin<M>[]
 }
 
-interface Server<M extends MachineBase> {
-  /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
-  readonly app: H3
-  readonly site: Site<M>
-  readonly routes: readonly Route[]
-  /** Open live channels. */
-  listeners(): number
-  /** Ends the live channels, so that connections can be closed. */
-  close(): void
-}
-
-export function createServer<M extends MachineBase>(options: ServerOptions<M>): Server<M> {
+export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const { views, runs, log, now } = options
   const sessions = createSessions(options)
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
@@ -100,7 +89,16 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>): 
     failures: { log, renderError: views.renderError },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
-  return { app, site, routes, listeners: channel.count, close: channel.close }
+  return {
+    /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
+    app,
+    site,
+    routes,
+    /** Open live channels. */
+    listeners: channel.count,
+    /** Ends the live channels, so that connections can be closed. */
+    close: channel.close,
+  }
 }
 
 function createSite<M extends MachineBase>(
@@ -114,6 +112,11 @@ function createSite<M extends MachineBase>(
     ...base,
     notices: createNotices(options.now),
     fleet: createFleet(base),
+    findMachine(mac) {
+      const machine = options.machines.peek(mac)
+      if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+      return machine
+    },
     caller: callerOf,
     peer: peerOf,
     isLive: guard.isLive,

@@ -5,12 +5,11 @@ import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
 import { nothing } from '../http/answers.ts'
-import { checked, renderSchema } from '../http/checked.ts'
+import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Transition } from './transition.ts'
-import { readMac } from '../http/checked.ts'
 import type { Route } from '../http/route.ts'
 import { endRun } from './run-ends.ts'
 import { isOnRecord, nameRun } from './run-events.ts'
@@ -20,7 +19,7 @@ const STATUS_BODY = z.strictObject({
   reason: z.string().max(500).overwrite(plainWords).nullish(),
 })
 
-export function signalRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function signalRoutes(site: Site): readonly Route[] {
   const { line, machines, fleet } = site
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
@@ -101,21 +100,19 @@ export function signalRoutes<M extends MachineBase>(site: Site<M>): readonly Rou
 }
 
 /** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
-async function report<M extends MachineBase>(
-  { machines, fleet, noteAll }: Site<M>,
+async function report(
+  { machines, fleet, noteAll }: Site,
   mac: Mac,
   contact: Contact,
   signal: string,
-  decide: (machine: M) => Transition<M>,
+  decide: (machine: MachineBase) => Transition<MachineBase>,
 ): Promise<void> {
   const by = { actor: 'pxe-client', ip: contact.ip } as const
   const decided = await fleet.update(mac, by, (before) => before && decide(before))
   if (decided === null) {
     const summary = `${mac} reported ${signal}, and there is no such machine`
-    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], {
-      subject_id: mac,
-      ...by,
-    })
+    const on = { subject_id: mac, ...by }
+    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
     throw refuse(404, `no machine record for ${mac}`)
   }
   machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })

@@ -2,7 +2,7 @@
 import type { ServerServices } from './server-services.ts'
 import type { H3Event } from 'h3'
 import type { Contact, MachineRequest } from './transition.ts'
-import type { Note, NoteSubject } from '../http/event-note.ts'
+import type { NoteAll } from '../http/event-note.ts'
 import type { By, Caller, Peer, Scope } from '../http/caller.ts'
 import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -21,10 +21,12 @@ export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
 }
 
 /** What routes and pages get: the services, and what the server made of them. */
-export interface Site<M extends MachineBase> extends ServerServices<M> {
+export interface Site<M extends MachineBase = MachineBase> extends ServerServices<M> {
   readonly fleet: Fleet<M>
   readonly metrics: Metrics
   readonly notices: Notices
+  /** From memory. Throws a 404 for a machine that nobody knows. */
+  findMachine(mac: Mac): M
   /** Who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
   /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
@@ -37,6 +39,5 @@ export interface Site<M extends MachineBase> extends ServerServices<M> {
   admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Eventual<void>
   peer(event: H3Event): Peer
   readonly changePassword: ChangePassword
-  /** Puts on record; a journal that fails is logged, and stops nobody. */
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }

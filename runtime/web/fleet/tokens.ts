@@ -2,7 +2,6 @@
 import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../../core/foundation/field-error.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse as no, type Result } from '../../core/foundation/result.ts'
 import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../../services/access/tokens.ts'
 import { json, nothing } from '../http/answers.ts'
@@ -35,7 +34,7 @@ export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
 
-type TokenSite = Pick<Site<MachineBase>, 'tokens' | 'noteAll' | 'by' | 'now'>
+type TokenSite = Pick<Site, 'tokens' | 'noteAll' | 'by' | 'now'>
 
 /** By the one rule for programs and pages; the token's text is in the answer and nowhere else. */
 export async function createToken(
@@ -51,7 +50,7 @@ export async function createToken(
   }
   const made = await site.tokens.create(parsed.data, MAX_TOKENS)
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
-  await note(site, event, 'made', made.value.record)
+  await note(site, event, 'created', made.value.record)
   return made
 }
 
@@ -63,25 +62,20 @@ export async function revokeToken(site: TokenSite, event: H3Event, id: string): 
   return true
 }
 
-const KINDS = { made: 'auth.token.created', revoked: 'auth.token.revoked' } as const
-
 async function note(
   site: TokenSite,
   event: H3Event,
-  verb: keyof typeof KINDS,
+  done: 'created' | 'revoked',
   { id, name, scopes, expires_at }: TokenRecord,
 ): Promise<void> {
-  const summary = `The token ${name} was ${verb === 'made' ? 'created' : 'revoked'}`
-  await site.noteAll(
-    [{ kind: KINDS[verb], subject_kind: 'auth', summary, details: { name, scopes, expires_at } }],
-    {
-      subject_id: id,
-      ...site.by(event),
-    },
-  )
+  const kind = `auth.token.${done}`
+  const summary = `The token ${name} was ${done}`
+  const details = { name, scopes, expires_at }
+  const on = { subject_id: id, ...site.by(event) }
+  await site.noteAll([{ kind, subject_kind: 'auth', summary, details }], on)
 }
 
-export function tokenRoutes<M extends MachineBase>(site: Site<M>): readonly Route[] {
+export function tokenRoutes(site: Site): readonly Route[] {
   const { tokens } = site
 
   async function create(event: H3Event, body: unknown): Promise<unknown> {

@@ -23,15 +23,22 @@ export async function* streamBody(
   most: number,
   seconds: number,
 ): AsyncGenerator<Uint8Array> {
+  let length = 0
+  for await (const piece of readPieces(event, () => seconds)) {
+    length += piece.byteLength
+    if (length > most) throw new Fault('too-large', `more than ${most} bytes were sent`)
+    yield piece
+  }
+}
+
+/** `patience`: for the next piece, in seconds. */
+async function* readPieces(event: H3Event, patience: () => number): AsyncGenerator<Uint8Array> {
   const reader = event.req.body?.getReader()
   if (reader === undefined) return
-  let length = 0
   try {
     for (;;) {
-      const { done, value } = await within(reader.read(), seconds)
+      const { done, value } = await within(reader.read(), patience())
       if (done) return
-      length += value.byteLength
-      if (length > most) throw new Fault('too-large', `more than ${most} bytes were sent`)
       yield value
     }
   } finally {
@@ -57,21 +64,17 @@ export function createBodyReader() {
     const deadline = Date.now() + seconds * 1000
     const chunks: Uint8Array[] = []
     let length = 0
-    const reader = event.req.body?.getReader()
-    if (reader === undefined) return Buffer.alloc(0)
     try {
-      for (;;) {
-        const { done, value } = await within(reader.read(), (deadline - Date.now()) / 1000)
-        if (done) return Buffer.concat(chunks, length)
-        length += value.byteLength
+      for await (const piece of readPieces(event, () => (deadline - Date.now()) / 1000)) {
+        length += piece.byteLength
         if (length > most) throw tooLong(most)
-        if (!accepts(value)) throw refuse(422, 'the JSON nests too deep', { headers: CLOSE })
-        if (!budget.take(value.byteLength)) throw tooMuch()
-        chunks.push(value)
+        if (!accepts(piece)) throw refuse(422, 'the JSON nests too deep', { headers: CLOSE })
+        if (!budget.take(piece.byteLength)) throw tooMuch()
+        chunks.push(piece)
       }
+      return Buffer.concat(chunks, length)
     } finally {
       budget.give(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0))
-      reader.cancel().catch(() => {})
     }
   }
 

@@ -17,6 +17,11 @@ export function checked<Value>(
   return parsed.data
 }
 
+/** A time in a query string, as the database spells it. */
+export const QueryTimeSchema = z.iso
+  .datetime({ offset: true })
+  .transform((time) => new Date(time).toISOString())
+
 /** `input` for what is sent (a default makes a field optional), `output` for what is answered. */
 export function renderSchema(
   schema: z.ZodType,

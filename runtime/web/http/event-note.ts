@@ -1,4 +1,5 @@
 /** An event to record, with its actor and its subject. */
+import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { By } from './caller.ts'
 import type { EventNote } from '../../services/state/journal.ts'
 
@@ -10,3 +11,6 @@ export type Note = Pick<EventNote, 'kind' | 'summary' | 'details'> & {
 
 /** What a note is about, and who did it. */
 export type NoteSubject = { readonly subject_id: string | null } & By
+
+/** Puts on record; a journal that fails is logged, and stops nobody. */
+export type NoteAll = (notes: readonly Note[], on: NoteSubject) => Eventual<void>

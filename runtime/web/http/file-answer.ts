@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import { decideFileAnswer } from '../../core/net/byte-range.ts'
 import type { ServedFile } from '../../services/host/served-files.ts'
-import { answer, type Answer, type Parts } from './answers.ts'
+import { answer, type Parts } from './answers.ts'
 import { CONTENT_LENGTH } from './headers.ts'
 
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
@@ -10,21 +10,12 @@ const READ_BYTES = 256 * 1024
 /** Up to here a stream costs more than the bytes. */
 const MAX_PIECE = 64 * 1024
 
-interface FileAnswer {
-  readonly answer: Answer
-  /** That are sent; null: nobody knows yet. */
-  readonly bytes: number | null
-}
-
 /**
  * HEAD, ranges and conditions as in RFC 9110. Takes the file, and closes it. What goes wrong on the way
- * ends the connection, so that nobody takes a part for the whole.
+ * ends the connection, so that nobody takes a part for the whole. `bytes`: how many are sent; null:
+ * nobody knows yet.
  */
-export async function answerFile(
-  event: H3Event,
-  name: string,
-  file: ServedFile,
-): Promise<FileAnswer> {
+export async function answerFile(event: H3Event, name: string, file: ServedFile) {
   const { status, headers, from, end } = planPart(event, name, file)
   const length = end === null ? null : end - from
   if (length === 0 || event.req.method === 'HEAD') {

@@ -53,20 +53,15 @@ export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => P
   }
 }
 
-interface Rules {
-  readonly publicUrl: string | null
-  readonly own: URL | null
-  readonly allowed: readonly string[]
-  isTrusted(ip: string): boolean
-}
+type Rules = ReturnType<typeof createRules>
 
-function createRules({ publicUrl, allowedHosts, trustedProxies }: PeerSettings): Rules {
+function createRules({ publicUrl, allowedHosts, trustedProxies }: PeerSettings) {
   const list = listOf(trustedProxies)
   return {
     publicUrl,
     own: publicUrl === null ? null : new URL(publicUrl),
     allowed: allowedHosts.map((name) => name.toLowerCase()),
-    isTrusted: (ip) =>
+    isTrusted: (ip: string): boolean =>
       trustedProxies.length > 0 &&
       isIP(ip) !== 0 &&
       list.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4'),

@@ -1,7 +1,5 @@
 /** Derives the 4xx responses of a route from the route itself, for the API document. */
-import type { Access, Method, Route } from './route.ts'
-
-const SAFE: ReadonlySet<Method> = new Set(['GET'])
+import type { Access, Route } from './route.ts'
 
 /** In words, for who reads the document. */
 const MEANINGS: Readonly<Record<number, string>> = {
@@ -39,7 +37,7 @@ export function listRefusals(route: Route, access: Access): readonly number[] {
     // 429: several wrong tokens came from the same address.
     ...(access === 'open' ? [] : [401, 403, 429]),
     // The guard against forms of other sites, and the limit of bodies.
-    ...(SAFE.has(method) ? [] : [403, 413]),
+    ...(method === 'GET' ? [] : [403, 413]),
     ...(canBeMissing ? [404] : []),
     ...BY_BODY[takes],
     ...(doc?.refuses ?? []),

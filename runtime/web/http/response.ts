@@ -5,11 +5,7 @@ import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type Parts } from 
 import { addHeaders, commonHeaders, CONTENT_LENGTH, NOSNIFF } from './headers.ts'
 
 /** A response as the entrance sends it itself, in one write or part by part. */
-interface WholeResponse {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Answer['body']
-}
+type WholeResponse = Pick<Answer, 'status' | 'headers' | 'body'>
 
 const WHOLE = Symbol('whole')
 
@@ -49,12 +45,8 @@ function respond({ status, headers: own, body }: Answer, event: H3Event, isHead:
   // Also for HEAD: boot loaders ask for it.
   if (typeof body === 'string' || body instanceof Uint8Array)
     headers[CONTENT_LENGTH] ??= String(Buffer.byteLength(body))
-  return respondWhole({ status, headers, body: isHead ? null : body })
-}
-
-function respondWhole(whole: WholeResponse): Response {
-  const { body } = whole
-  const web = typeof body === 'function' ? streamOf(copyParts(body)) : body
+  const whole: WholeResponse = { status, headers, body: isHead ? null : body }
+  const web = typeof whole.body === 'function' ? streamOf(copyParts(whole.body)) : whole.body
   return Object.assign(new FastResponse(web, whole), { [WHOLE]: whole })
 }
 

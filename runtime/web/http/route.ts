@@ -73,3 +73,10 @@ interface BytesRoute extends RouteBase, BodyLimits {
 
 /** What `handle` returns is answered as h3 does: text, JSON, a Response. */
 export type Route = PlainRoute | JsonRoute | FormRoute | BytesRoute
+
+/** Of a route whose answer is an object that no schema describes. */
+export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
+  summary,
+  answers: { 200: { type: 'object' } },
+  refuses,
+})

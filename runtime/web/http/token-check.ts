@@ -1,9 +1,8 @@
 /** Checks bearer tokens; wrong ones are recorded, and slow down further attempts. */
-import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { TokenRecord } from '../../services/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from './faults.ts'
-import type { Note, NoteSubject } from './event-note.ts'
+import type { Note, NoteAll } from './event-note.ts'
 import type { Peer } from './caller.ts'
 
 interface TokenSource {
@@ -18,7 +17,7 @@ export type TokenCheck = ReturnType<typeof createTokenCheck>
 interface TokenCheckDependencies {
   readonly tokens: TokenSource
   readonly attempts: Attempts
-  noteAll(notes: readonly Note[], on: NoteSubject): Eventual<void>
+  readonly noteAll: NoteAll
 }
 
 export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {

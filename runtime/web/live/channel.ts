@@ -39,15 +39,15 @@ interface View {
   bars: string
 }
 
-interface SenderDependencies<M extends MachineBase> {
-  readonly views: ChannelViews<M>
-  readonly machines: Pick<Machines<M>, 'list'>
+interface SenderDependencies {
+  readonly views: ChannelViews<MachineBase>
+  readonly machines: Pick<Machines<MachineBase>, 'list'>
   readonly runs: Pick<Runs, 'findLive' | 'listLive'>
   readonly log: Pick<Log, 'error'>
   now(): Date
 }
 
-interface ChannelDependencies<M extends MachineBase> extends SenderDependencies<M> {
+interface ChannelDependencies extends SenderDependencies {
   readonly feed: Feed
   /** False once the caller's session was ended or is over. */
   isLive(caller: Caller): boolean
@@ -65,7 +65,7 @@ export interface ChannelViews<M> {
   renderBar(run: Run): string
 }
 
-export function createChannel<M extends MachineBase>(parts: ChannelDependencies<M>) {
+export function createChannel(parts: ChannelDependencies) {
   const views = new Map<string, View>()
   const sender = createSender(parts, views)
   let keptAt = parts.now().getTime()
@@ -130,8 +130,8 @@ export function createChannel<M extends MachineBase>(parts: ChannelDependencies<
 }
 
 /** Makes the frames of all views, each once a round, and hands them to who looks at them. */
-function createSender<M extends MachineBase>(
-  { views: looks, machines, runs, log, now }: SenderDependencies<M>,
+function createSender(
+  { views: looks, machines, runs, log, now }: SenderDependencies,
   views: ReadonlyMap<string, View>,
 ) {
   const rows = createRowCaches(looks.renderRow, runs.findLive)
@@ -208,9 +208,5 @@ function createSender<M extends MachineBase>(
 /** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
 function createBarRenderer(render: (run: Run) => string) {
   const bars = new WeakMap<Run, string>()
-  return (run: Run): string => {
-    const lines = bars.get(run) ?? renderData(render(run))
-    bars.set(run, lines)
-    return lines
-  }
+  return (run: Run): string => bars.getOrInsertComputed(run, () => renderData(render(run)))
 }

@@ -6,8 +6,8 @@ import type { Run } from '../../core/machine/run.ts'
 /** Rows of deleted machines that may stay. */
 const SPARE = 100
 
-interface Entry<M> {
-  readonly machine: M
+interface Entry {
+  readonly machine: MachineBase
   readonly run: Run | null
   readonly lines: string
 }
@@ -16,18 +16,18 @@ interface Entry<M> {
 const MAX_CHOICES = 8
 
 /** A cache for each choice of columns. */
-export function createRowCaches<M extends MachineBase>(
-  renderRow: (machine: M, columns: string) => string,
+export function createRowCaches(
+  renderRow: (machine: MachineBase, columns: string) => string,
   /** What a row says beside its machine: how far it is being flashed. */
   findRun: (mac: string) => Run | null,
 ) {
-  const caches = new Map<string, ReturnType<typeof createRowCache<M>>>()
+  const caches = new Map<string, ReturnType<typeof createRowCache>>()
   return {
     of(columns: string) {
       const known = caches.get(columns)
       if (known !== undefined) return known
       if (caches.size >= MAX_CHOICES) caches.clear()
-      const cache = createRowCache((machine: M) => renderRow(machine, columns), findRun)
+      const cache = createRowCache((machine: MachineBase) => renderRow(machine, columns), findRun)
       caches.set(columns, cache)
       return cache
     },
@@ -39,13 +39,13 @@ export function createRowCaches<M extends MachineBase>(
   }
 }
 
-function createRowCache<M extends MachineBase>(
-  renderRow: (machine: M) => string,
+function createRowCache(
+  renderRow: (machine: MachineBase) => string,
   findRun: (mac: string) => Run | null,
 ) {
-  const entries = new Map<string, Entry<M>>()
+  const entries = new Map<string, Entry>()
 
-  function linesOf(machine: M): string {
+  function linesOf(machine: MachineBase): string {
     const known = entries.get(machine.mac)
     const run = findRun(machine.mac)
     const isKnown = known !== undefined && known.run === run && isSame(known.machine, machine)
@@ -56,7 +56,7 @@ function createRowCache<M extends MachineBase>(
   }
   return {
     /** The `data:` lines of these rows. */
-    render: (machines: readonly M[]) =>
+    render: (machines: readonly MachineBase[]) =>
       machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n'),
     trim(machines: number): void {
       if (entries.size > 2 * machines + SPARE) entries.clear()

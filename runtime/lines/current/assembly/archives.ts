@@ -49,7 +49,8 @@ export async function openBackups(
   version: string,
 ): Promise<Backups> {
   const { driver, driver_options: options } = config.current().backup
-  const store = await openBackupStore({ driver, options, folder: decideFolders(config).backups })
+  const folders = decideFolders(config)
+  const store = await openBackupStore({ driver, options, folder: folders.backups })
   const { database, journal, feed } = state
   const bundles = openBundles(state, version)
   return createBackups({
@@ -61,11 +62,7 @@ export async function openBackups(
     settings: () => config.current().backup,
     // What a command finds beside a running server are that server's jobs.
     records: database.isOwner
-      ? await openJobRecords(
-          createRecords(decideFolders(config).backupJobs),
-          parseBackupJob,
-          new Date(),
-        )
+      ? await openJobRecords(createRecords(folders.backupJobs), parseBackupJob, new Date())
       : undefined,
   })
 }

@@ -1,8 +1,9 @@
 /** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '../../../core/boot/boot-set.ts'
 import { decideDhcpTarget } from '../../../core/boot/dhcp-target.ts'
-import { listReadiness } from '../../../core/boot/readiness.ts'
 import { openFetchParts } from '../../../program/release-fetches.ts'
+import { listReadiness, type ReadinessRow } from '../../../core/boot/readiness.ts'
+import type { TftpState } from '../../../core/boot/tftp.ts'
 import { createBootFiles } from '../../../services/boot/boot-files.ts'
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
@@ -47,8 +48,8 @@ export async function openNetboot(parts: NetbootDependencies) {
     bootFiles,
     releases,
     /** From memory: what the daemon answered last. */
-    tftp: () => probe.state(),
-    async readiness() {
+    tftp: (): TftpState => probe.state(),
+    async readiness(): Promise<readonly ReadinessRow[]> {
       const active = bootFiles.active()
       const { entries, error } = parts.catalog.snapshot()
       return listReadiness({
@@ -60,7 +61,7 @@ export async function openNetboot(parts: NetbootDependencies) {
       })
     },
     /** The address that machines can use for a server that is reached at `baseUrl`. */
-    reachedAt: (baseUrl: string) =>
+    reachedAt: (baseUrl: string): string =>
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()

@@ -9,12 +9,11 @@ export interface State extends FleetState<Machine> {
   readonly templates: Templates
 }
 
-interface StateOptions {
+interface StateOptions extends Pick<
+  Parameters<typeof openFleetState>[0],
+  'release' | 'visit' | 'log'
+> {
   readonly config: LineConfig
-  readonly release: string
-  /** A command beside the server, which may be running. */
-  readonly visit: boolean
-  readonly log: { warn(message: string): void }
 }
 
 /** Makes the state directory and the database where they are missing. */

@@ -4,7 +4,6 @@ import { Fault } from '../../../core/foundation/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup/restore.ts'
 import { openFileBackup } from '../../../services/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
-import { openVoice } from '../../../terminal/text/voice.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
@@ -21,7 +20,7 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
   if (job?.status !== 'completed') {
     throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was interrupted'}`)
   }
-  openVoice(environment.stdout, environment.env).success(`Backup ${id}`)
+  visit.success(`Backup ${id}`)
   return SUCCESS
 }
 
@@ -37,8 +36,7 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
   const archive =
     restored.archive === null ? '' : `; the previous state is kept as ${restored.archive}`
   const from = what ?? restored.backup_id
-  const { success } = openVoice(environment.stdout, environment.env)
-  success(`Restored ${restored.machines} machines from ${from}${archive}`)
+  visit.success(`Restored ${restored.machines} machines from ${from}${archive}`)
   return SUCCESS
 }
 

@@ -11,40 +11,29 @@ import { tableRoomOf } from '../../../terminal/text/terminal-style.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
+import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
-import type { Arguments } from '../../../core/command/arguments.ts'
 
 /** Every setting with its value and where it comes from; secrets as set or unset. */
-export async function showConfig(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const showConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
   for (const problem of config.problems()) environment.stderr.write(`${renderProblem(problem)}\n`)
-  const settings = config.list()
+  const [settings, files] = [config.list(), config.paths()]
+  const { stdout, env } = environment
   if (given.switches.has('json')) {
-    const document = {
-      state_dir: config.stateDir,
-      files: config.paths(),
-      settings: settings.map(toJson),
-    }
-    environment.stdout.write(`${JSON.stringify(document, null, 2)}\n`)
+    const document = { state_dir: config.stateDir, files, settings: settings.map(toJson) }
+    stdout.write(`${JSON.stringify(document, null, 2)}\n`)
     return SUCCESS
   }
-  const files = config.paths()
-  environment.stdout.write(`State directory: ${config.stateDir}\n`)
-  environment.stdout.write(`Files: ${files.length === 0 ? 'none' : files.join(', ')}\n\n`)
-  const { stdout, env } = environment
+  stdout.write(`State directory: ${config.stateDir}\n`)
+  stdout.write(`Files: ${files.join(', ') || 'none'}\n\n`)
   stdout.write(renderTable(settings.map(toRow), COLUMNS, tableRoomOf(stdout, env)))
   return SUCCESS
 }
 
 /** Warnings alone are fine; errors have ended the reading with exit code 2. */
-export async function checkConfig(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const checkConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   const problems = config.problems()
   for (const problem of problems) environment.stderr.write(`${renderProblem(problem)}\n`)

@@ -1,7 +1,7 @@
 /** `flasher-web import --from earlier`: takes over the machines of a server of the earlier line. */
 import { SUCCESS } from '../../../core/command/server-exit.ts'
-import type { Arguments } from '../../../core/command/arguments.ts'
 import { printable } from '../../../core/foundation/printable.ts'
+import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import { readEarlierState } from '../../../services/backup/earlier-state.ts'
 import { createCatalog } from '../../../services/catalog/catalogs.ts'
@@ -21,10 +21,7 @@ import {
 import type { Machine } from '../rules/machine.ts'
 import { visitState, type Visit } from './visit.ts'
 
-export async function importEarlier(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const importEarlier: Run<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   const isDry = given.switches.has('dry-run')
   const earlier = await readEarlierState(folder)
@@ -37,7 +34,7 @@ export async function importEarlier(
 
   const { machines: fleet } = visit.state
   const planned = machines.map((machine) => plan(machine, fleet.peek(machine.mac)))
-  const added = planned.filter(({ action }) => action === 'added').length
+  const report = renderReport(folder, isDry, earlier, planned, catalog.error)
   if (!isDry) {
     await fleet.updateMany(
       machines.map((machine) => ({
@@ -47,23 +44,7 @@ export async function importEarlier(
         hardware: null,
       })),
     )
-    if (added > 0) await record(visit, folder, added)
-  }
-  const report: Report = {
-    from: folder,
-    dry_run: isDry,
-    added,
-    kept: planned.length - added,
-    unreadable: earlier.records.length - machines.length,
-    catalog_error: catalog.error,
-    machines: planned.map(({ action, machine: { mac, name, bty_image_ref }, left }) => ({
-      mac,
-      name,
-      bty_image_ref,
-      action,
-      left,
-    })),
-    set_aside: listSetAside(earlier.entries, earlier.bootFiles),
+    if (report.added > 0) await record(visit, folder, report.added)
   }
   if (given.switches.has('json')) {
     const document = { schema_version: '1', command: 'import', ...report }
@@ -72,22 +53,33 @@ export async function importEarlier(
   return SUCCESS
 }
 
-interface Report {
-  readonly from: string
-  readonly dry_run: boolean
-  readonly added: number
-  readonly kept: number
-  readonly unreadable: number
-  /** Why images may not have been matched; null: the catalog was fetched. */
-  readonly catalog_error: string | null
-  readonly machines: readonly {
-    readonly mac: string
-    readonly name: string | null
-    readonly bty_image_ref: string | null
-    readonly action: 'added' | 'kept'
-    readonly left: readonly string[]
-  }[]
-  readonly set_aside: ReturnType<typeof listSetAside>
+type Report = ReturnType<typeof renderReport>
+
+/** `catalogError`: why images may not have been matched; null: the catalog was fetched. */
+function renderReport(
+  folder: string,
+  isDry: boolean,
+  { records, entries, bootFiles }: Awaited<ReturnType<typeof readEarlierState>>,
+  planned: readonly ReturnType<typeof planImport>[],
+  catalogError: string | null,
+) {
+  const added = planned.filter(({ action }) => action === 'added').length
+  return {
+    from: folder,
+    dry_run: isDry,
+    added,
+    kept: planned.length - added,
+    unreadable: records.length - planned.length,
+    catalog_error: catalogError,
+    machines: planned.map(({ action, machine: { mac, name, bty_image_ref }, left }) => ({
+      mac,
+      name,
+      bty_image_ref,
+      action,
+      left,
+    })),
+    set_aside: listSetAside(entries, bootFiles),
+  }
 }
 
 function tell({ stdout, env }: ProcessEnvironment, report: Report): void {

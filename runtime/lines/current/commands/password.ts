@@ -22,13 +22,10 @@ import {
   type LineConfig,
 } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
+import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
-import type { Arguments } from '../../../core/command/arguments.ts'
 
-export async function changePassword(
-  environment: ProcessEnvironment,
-  given: Arguments,
-): Promise<number> {
+export const changePassword: Run<ProcessEnvironment> = async (environment, given) => {
   const { stdout } = environment
   const isGenerated = given.switches.has('generate')
   if (given.switches.has('print')) {

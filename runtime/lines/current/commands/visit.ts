@@ -3,24 +3,21 @@ import { renderProblem } from '../../../core/config/settings-parser.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
-import { readConfiguration, type LineConfig } from '../assembly/configuration.ts'
+import { openVoice } from '../../../terminal/text/voice.ts'
+import { readConfiguration } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
-import { openState, type State } from '../assembly/state.ts'
+import { openState } from '../assembly/state.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
 import type { Arguments } from '../../../core/command/arguments.ts'
 
-export interface Visit extends AsyncDisposable {
-  readonly config: LineConfig
-  readonly state: State
-  readonly release: string
-}
+export type Visit = Awaited<ReturnType<typeof visitState>>
 
 /** `alone`: the server must not be running. */
 export async function visitState(
   environment: ProcessEnvironment,
   given: Arguments,
   { alone = false }: { readonly alone?: boolean } = {},
-): Promise<Visit> {
+) {
   const { env, stderr } = environment
   const look = decideTerminalStyle(env, stderr.isTTY === true)
   const { note } = createLog({ program: COMMAND_LINE.program, stderr, look })
@@ -28,5 +25,12 @@ export async function visitState(
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()
   const state = await openState({ config, release, visit: !alone, log: { warn: note } })
-  return { config, state, release, [Symbol.asyncDispose]: () => state[Symbol.asyncDispose]() }
+  return {
+    config,
+    state,
+    release,
+    /** Says on standard output what was done. */
+    success: openVoice(environment.stdout, env).success,
+    [Symbol.asyncDispose]: () => state[Symbol.asyncDispose](),
+  }
 }

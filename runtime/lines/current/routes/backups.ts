@@ -8,10 +8,9 @@ import { isOver } from '../../../services/host/jobs.ts'
 import { json, streamOf } from '../../../web/http/answers.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
-import type { Route } from '../../../web/http/route.ts'
+import { documentObject, type Route } from '../../../web/http/route.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
-import { BackupRequestSchema } from '../rules/backup-request.ts'
-import type { Machine } from '../rules/machine.ts'
+import { BackupRequestSchema } from '../rules/job-request.ts'
 
 /** `place`: what the answer says of where backups go; no path of this host. */
 interface BackupRouteDependencies {
@@ -19,27 +18,18 @@ interface BackupRouteDependencies {
   place(): string
 }
 
-const doc = (summary: string, ...refuses: readonly number[]) => ({
-  summary,
-  answers: { 200: { type: 'object' } },
-  refuses,
-})
+export const backupRoutes = (site: Site, parts: BackupRouteDependencies): readonly Route[] => [
+  ...jobRoutes(site, parts),
+  ...storedRoutes(site, parts),
+]
 
-export const backupRoutes = (
-  site: Pick<Site<Machine>, 'by'>,
-  parts: BackupRouteDependencies,
-): readonly Route[] => [...jobRoutes(site, parts), ...storedRoutes(site, parts)]
-
-function jobRoutes(
-  { by }: Pick<Site<Machine>, 'by'>,
-  { backups, place }: BackupRouteDependencies,
-): readonly Route[] {
+function jobRoutes({ by }: Site, { backups, place }: BackupRouteDependencies): readonly Route[] {
   return [
     {
       method: 'GET',
       path: '/workers/backups',
       access: 'read',
-      doc: doc('Backups of this process, and all that can be restored'),
+      doc: documentObject('Backups of this process, and all that can be restored'),
       handle: async () => ({
         backups_root: place(),
         max_parallel: 1,
@@ -67,7 +57,7 @@ function jobRoutes(
       method: 'DELETE',
       path: '/workers/backups',
       access: 'admin',
-      doc: doc('Cancels every backup that is queued or running'),
+      doc: documentObject('Cancels every backup that is queued or running'),
       async handle(event) {
         const active = backups.jobs().filter((job) => !isOver(job))
         const cancel = (job: BackupJob) => backups.cancel(job.backup_id, by(event))
@@ -78,7 +68,7 @@ function jobRoutes(
       method: 'DELETE',
       path: '/workers/backups/:id',
       access: 'admin',
-      doc: doc('Cancels a backup that is queued or running'),
+      doc: documentObject('Cancels a backup that is queued or running'),
       async handle(event) {
         const id = readId(event)
         const job = await backups.cancel(id, by(event))
@@ -89,16 +79,13 @@ function jobRoutes(
   ]
 }
 
-function storedRoutes(
-  { by }: Pick<Site<Machine>, 'by'>,
-  { backups }: BackupRouteDependencies,
-): readonly Route[] {
+function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): readonly Route[] {
   return [
     {
       method: 'POST',
       path: '/workers/backups/:id/restore',
       access: 'admin',
-      doc: doc('Restores a stored backup', 409),
+      doc: documentObject('Restores a stored backup', 409),
       handle: (event) => backups.restore(readId(event), by(event)),
     },
     {
@@ -122,7 +109,7 @@ function storedRoutes(
       method: 'DELETE',
       path: '/ui/backups/:id',
       access: 'admin',
-      doc: doc('Removes a stored backup'),
+      doc: documentObject('Removes a stored backup'),
       async handle(event) {
         const id = readId(event)
         const removed = await backups.remove(id, by(event))

@@ -1,37 +1,28 @@
 /** `POST /admin/cache/refresh`: fetches the catalog now. */
 import type { H3Event } from 'h3'
 import type { Site } from '../../../web/fleet/site.ts'
+import { nothing, seeOther } from '../../../web/http/answers.ts'
 import type { Route } from '../../../web/http/route.ts'
-import type { Machine } from '../rules/machine.ts'
 
 /** The answer waits for the fetch, so that the page it leads to shows what was found. */
-export function cacheRoutes(
-  site: Pick<Site<Machine>, 'catalog' | 'journal' | 'by'>,
-): readonly Route[] {
-  return [
-    {
-      method: 'POST',
-      path: '/admin/cache/refresh',
-      access: 'admin',
-      doc: {
-        summary: 'Fetch the catalog of the cache service now',
-        answers: { 204: null, 303: null },
-      },
-      async handle(event: H3Event) {
-        await refresh(site, event)
-        const isForJson = event.req.headers.get('accept')?.includes('application/json') === true
-        return isForJson
-          ? new Response(null, { status: 204 })
-          : new Response(null, { status: 303, headers: { location: '/ui/machines' } })
-      },
+export const cacheRoutes = (site: Site): readonly Route[] => [
+  {
+    method: 'POST',
+    path: '/admin/cache/refresh',
+    access: 'admin',
+    doc: {
+      summary: 'Fetch the catalog of the cache service now',
+      answers: { 204: null, 303: null },
     },
-  ]
-}
+    async handle(event) {
+      await refresh(site, event)
+      const isForJson = event.req.headers.get('accept')?.includes('application/json') === true
+      return isForJson ? nothing() : seeOther('/ui/machines')
+    },
+  },
+]
 
-async function refresh(
-  { catalog, journal, by }: Parameters<typeof cacheRoutes>[0],
-  event: H3Event,
-) {
+async function refresh({ catalog, journal, by }: Site, event: H3Event) {
   const { entries, skipped, error } = await catalog.refresh()
   const { actor, ip } = by(event)
   await journal.record({

@@ -1,22 +1,12 @@
 /** `/machines/{mac}/capture`: orders an image of a disk of the machine, or cancels the order. */
-import type { H3Event } from 'h3'
+import { act } from '../../../web/fleet/bulk.ts'
 import type { Site } from '../../../web/fleet/site.ts'
-import { checked, readMac, renderSchema } from '../../../web/http/checked.ts'
-import { refuse } from '../../../web/http/faults.ts'
+import { checked, renderSchema } from '../../../web/http/checked.ts'
 import type { Route } from '../../../web/http/route.ts'
 import { CaptureFieldsSchema } from '../rules/action.ts'
 import type { Machine } from '../rules/machine.ts'
 
-export function captureRoutes({ fleet, line, machines, by }: Site<Machine>): readonly Route[] {
-  async function act(event: H3Event, action: string, parameters: object): Promise<unknown> {
-    const mac = readMac(event)
-    const acted = await fleet.act(mac, { action, parameters }, by(event))
-    if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
-    if (acted.result === 'refused') throw refuse(409, acted.reason)
-    const machine = machines.peek(mac) ?? acted.machine
-    return machine && line.toWire(machine)
-  }
-
+export function captureRoutes(site: Site<Machine>): readonly Route[] {
   const answers = { 200: 'Machine' }
   return [
     {
@@ -30,14 +20,14 @@ export function captureRoutes({ fleet, line, machines, by }: Site<Machine>): rea
         answers,
         refuses: [409],
       },
-      handle: (event, body) => act(event, 'capture', checked(CaptureFieldsSchema, body)),
+      handle: (event, body) => act(site, event, 'capture', checked(CaptureFieldsSchema, body)),
     },
     {
       method: 'DELETE',
       path: '/machines/:mac/capture',
       access: 'flash',
       doc: { summary: 'Cancels an ordered capture', answers, refuses: [409] },
-      handle: (event) => act(event, 'cancel-capture', {}),
+      handle: (event) => act(site, event, 'cancel-capture', {}),
     },
   ]
 }

@@ -27,18 +27,12 @@ import { refuse } from '../../../web/http/faults.ts'
 import type { Route } from '../../../web/http/route.ts'
 import type { Machine } from '../rules/machine.ts'
 
-type TemplateSite = Pick<Site<Machine>, 'machines' | 'by' | 'noteAll'>
+export const templateRoutes = (site: Site<Machine>, templates: Templates): readonly Route[] => [
+  ...readingRoutes(site, templates),
+  ...changingRoutes(site, templates),
+]
 
-interface TemplateDependencies {
-  readonly templates: Templates
-}
-
-export const templateRoutes = (
-  site: Site<Machine>,
-  given: TemplateDependencies,
-): readonly Route[] => [...readingRoutes(site, given), ...changingRoutes(site, given)]
-
-function readingRoutes(site: Site<Machine>, { templates }: TemplateDependencies): readonly Route[] {
+function readingRoutes(site: Site<Machine>, templates: Templates): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -70,7 +64,7 @@ function readingRoutes(site: Site<Machine>, { templates }: TemplateDependencies)
         refuses: [409],
       },
       async handle(event) {
-        const machine = findMachine(site, readMac(event))
+        const machine = site.findMachine(readMac(event))
         const rendered = await previewFirstBoot(site, templates, machine)
         if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
         if (!rendered.ok) throw refuse(409, rendered.refusal)
@@ -80,7 +74,7 @@ function readingRoutes(site: Site<Machine>, { templates }: TemplateDependencies)
   ]
 }
 
-function changingRoutes(site: TemplateSite, { templates }: TemplateDependencies): readonly Route[] {
+function changingRoutes(site: Site<Machine>, templates: Templates): readonly Route[] {
   return [
     {
       method: 'PUT',
@@ -132,56 +126,49 @@ function findTemplate(templates: Templates, name: string): NamedTemplate {
   return found
 }
 
-export function findMachine({ machines }: Pick<Site<Machine>, 'machines'>, mac: Mac): Machine {
-  const machine = machines.peek(mac)
-  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
-  return machine
-}
+export const countMachines = ({ machines }: Site<Machine>, name: string): number =>
+  machines.peekAll().filter(({ first_boot }) => first_boot === name).length
 
-export const countMachines = (
-  { machines }: Pick<Site<Machine>, 'machines'>,
-  name: string,
-): number => machines.peekAll().filter(({ first_boot }) => first_boot === name).length
-
-const toWire = (site: Pick<Site<Machine>, 'machines'>, kept: NamedTemplate) => ({
+const toWire = (site: Site<Machine>, kept: NamedTemplate) => ({
   name: kept.name,
   ...hideSecrets(kept.template),
   updated_at: kept.updated_at,
   machines: countMachines(site, kept.name),
 })
 
-/** Puts the change on record, without what the template says. Null: there are too many. */
+/** Null: there are too many. */
 export async function saveTemplate(
-  { noteAll, by }: TemplateSite,
+  site: Site<Machine>,
   templates: Templates,
   event: H3Event,
   { name, template }: { readonly name: string; readonly template: Template },
 ): Promise<NamedTemplate | null> {
   const saved = await templates.save(name, (before) => keepSecrets(template, before))
   if (!saved.ok) return null
-  const kind = 'settings.first_boot.saved'
-  const summary = `The first-boot template ${name} was saved`
-  const on = { subject_id: name, ...by(event) }
-  await noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
+  await note(site, event, name, 'saved')
   return saved.value
 }
 
 export async function removeTemplate(
-  { noteAll, by }: TemplateSite,
+  site: Site<Machine>,
   templates: Templates,
   event: H3Event,
   name: string,
 ): Promise<void> {
-  if (!(await templates.remove(name))) return
-  const kind = 'settings.first_boot.removed'
-  const summary = `The first-boot template ${name} was removed`
+  if (await templates.remove(name)) await note(site, event, name, 'removed')
+}
+
+/** Puts the change on record, without what the template says. */
+function note({ noteAll, by }: Site<Machine>, event: H3Event, name: string, done: string) {
+  const kind = `settings.first_boot.${done}`
+  const summary = `The first-boot template ${name} was ${done}`
   const on = { subject_id: name, ...by(event) }
-  await noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
+  return noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
 }
 
 /** As operators see it, with dots for secrets. Null: it has no template. */
 export async function previewFirstBoot(
-  site: Pick<Site<Machine>, 'machines'>,
+  site: Site<Machine>,
   templates: Templates,
   machine: Machine,
 ): Promise<Result<FirstBoot, string> | null> {
@@ -191,10 +178,7 @@ export async function previewFirstBoot(
   return renderFirstBoot(kept.template, subject, { instance: 'flasher-…', secrets: 'hidden' })
 }
 
-export async function readSerial(
-  { machines }: Pick<Site<Machine>, 'machines'>,
-  mac: Mac,
-): Promise<string | null> {
+export async function readSerial({ machines }: Site<Machine>, mac: Mac): Promise<string | null> {
   const hardware = await machines.findHardware(mac)
   return hardware === null ? null : (parseHardware(hardware.json)?.serial ?? null)
 }

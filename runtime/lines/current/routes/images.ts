@@ -7,14 +7,13 @@ import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
 import { taggedJson, text, type TaggedText } from '../../../web/http/answers.ts'
 import { renderSchema } from '../../../web/http/checked.ts'
 import { peerOf } from '../../../web/http/caller.ts'
-import type { Machine } from '../rules/machine.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import type { Route } from '../../../web/http/route.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
 
 /** Open: a network-booted wizard has no session. */
-export function imageRoutes(site: Pick<Site<Machine>, 'catalog'>): readonly Route[] {
+export function imageRoutes(site: Site): readonly Route[] {
   const { catalog } = site
   function reachableFrom(baseUrl: string): readonly CatalogEntry[] {
     const { hostname } = new URL(baseUrl)

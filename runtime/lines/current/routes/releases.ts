@@ -9,12 +9,11 @@ import type { Releases } from '../../../services/boot/releases.ts'
 import { json } from '../../../web/http/answers.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
-import type { Route } from '../../../web/http/route.ts'
+import { documentObject, type Route } from '../../../web/http/route.ts'
 import { goBack, goTo } from '../pages/frame/form-answer.ts'
-import type { Machine } from '../rules/machine.ts'
 import { checked, renderSchema } from '../../../web/http/checked.ts'
+import { ReleaseRequestSchema } from '../rules/job-request.ts'
 import type { saveSettings } from '../assembly/saved-settings.ts'
-import { ReleaseRequestSchema } from '../rules/release-request.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases
@@ -28,27 +27,18 @@ const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
-const doc = (summary: string, ...refuses: readonly number[]) => ({
-  summary,
-  answers: { 200: { type: 'object' } },
-  refuses,
-})
+export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): readonly Route[] => [
+  ...fetchRoutes(site, parts),
+  ...formRoutes(site, parts),
+]
 
-export const releaseRoutes = (
-  site: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
-  parts: ReleaseRouteDependencies,
-): readonly Route[] => [...fetchRoutes(site, parts), ...formRoutes(site, parts)]
-
-function fetchRoutes(
-  { by }: Pick<Site<Machine>, 'by'>,
-  { releases, tag }: ReleaseRouteDependencies,
-): readonly Route[] {
+function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies): readonly Route[] {
   return [
     {
       method: 'GET',
       path: '/boot/releases',
       access: 'read',
-      doc: doc('Fetches of releases by this process'),
+      doc: documentObject('Fetches of releases by this process'),
       handle: () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
     {
@@ -79,7 +69,7 @@ function fetchRoutes(
       method: 'DELETE',
       path: '/boot/releases',
       access: 'admin',
-      doc: doc('Cancels every fetch that is queued or running'),
+      doc: documentObject('Cancels every fetch that is queued or running'),
       async handle(event) {
         const active = releases.jobs().filter((job) => !isOver(job))
         return {
@@ -91,7 +81,7 @@ function fetchRoutes(
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
-      doc: doc('Cancels a fetch that is queued or running', 422),
+      doc: documentObject('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
         checked(ReleaseRequestSchema, { tag: given })
@@ -104,7 +94,7 @@ function fetchRoutes(
 }
 
 function formRoutes(
-  { by, notices, noteAll }: Pick<Site<Machine>, 'by' | 'notices' | 'noteAll'>,
+  { by, notices, noteAll }: Site,
   { releases, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
   /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
@@ -175,12 +165,7 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** For the form, which shows it again. */
 const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    ['site', 'repository', 'tag'].flatMap((name) => {
-      const text = form.get(name)
-      return text === null ? [] : [[name, text]]
-    }),
-  )
+  Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))
 
 /** Null: the field is absent or empty. */
 function readTag(form: URLSearchParams): string | null {

@@ -9,11 +9,8 @@ import type { Note } from '../../../web/http/event-note.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import type { Site } from '../../../web/fleet/site.ts'
 import type { Route } from '../../../web/http/route.ts'
-import type { Machine } from '../rules/machine.ts'
 
-type RunSite = Pick<Site<Machine>, 'runs' | 'noteAll' | 'by'>
-
-export const runRemovalRoutes = (site: RunSite): readonly Route[] => [
+export const runRemovalRoutes = (site: Site): readonly Route[] => [
   {
     method: 'DELETE',
     path: '/machines/:mac/runs/:id',
@@ -36,7 +33,7 @@ export const runRemovalRoutes = (site: RunSite): readonly Route[] => [
 
 /** For programs and pages; the event keeps who removed what. */
 export async function removeRun(
-  site: RunSite,
+  site: Site,
   event: H3Event,
   mac: string,
   id: string,

@@ -25,7 +25,7 @@ import type { Route } from '../../../web/http/route.ts'
 import { noteFirstBootFetched } from '../rules/machine-events.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { TokenPolicy } from '../rules/token.ts'
-import { findMachine, readSerial, templateRoutes } from './first-boot.ts'
+import { readSerial, templateRoutes } from './first-boot.ts'
 
 interface SeedDependencies {
   readonly templates: Templates
@@ -39,7 +39,7 @@ const NO_STORE = { 'cache-control': 'no-store' }
 const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
 
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
-  ...templateRoutes(site, given),
+  ...templateRoutes(site, given.templates),
   {
     method: 'GET',
     path: '/pxe/:mac/first-boot',
@@ -75,7 +75,7 @@ async function offer(
   const mac = readMac(event)
   const contact = site.contact(event)
   await site.admitMachine(mac, 'plan', contact)
-  const machine = findMachine(site, mac)
+  const machine = site.findMachine(mac)
   const { first_boot: template, first_boot_taken_at: takenAt } = machine
   if (template === null) throw refuse(404, `${mac} has no first-boot template`)
   if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NOT_LIVE)
@@ -101,7 +101,7 @@ async function fetchOnce(
   const mac = readMac(event)
   const contact = site.contact(event)
   await site.admitMachine(mac, 'plan', contact)
-  const machine = findMachine(site, mac)
+  const machine = site.findMachine(mac)
   const { token } = checked(TicketSchema, body)
   const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
   if (kept === null) throw refuse(409, `${mac} has no first-boot template`)

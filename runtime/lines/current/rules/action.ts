@@ -18,6 +18,7 @@ import {
   flashAgain,
   orderCapture,
   refreshInventory,
+  type Adjustment,
 } from './operator-edits.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { BOOT_MODES, type Machine } from './machine.ts'
@@ -101,36 +102,20 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
-  'first-boot': action({
-    past: 'got another first-boot template',
-    scope: 'machines',
-    schema: z.strictObject({ first_boot: asked.first_boot.unwrap() }),
-    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
-  }),
-  lock: action({
-    past: 'was locked',
-    scope: 'machines',
-    schema: nothing,
-    apply: (machine, _, now) => accept(adjust(machine, { locked: true }, now)),
-  }),
-  unlock: action({
-    past: 'was unlocked',
-    scope: 'machines',
-    schema: nothing,
-    apply: (machine, _, now) => accept(adjust(machine, { locked: false }, now)),
-  }),
-  console: action({
-    past: 'got another serial console',
-    scope: 'machines',
-    schema: z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
-    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
-  }),
-  grow: action({
-    past: 'is grown or left as it is when it is flashed',
-    scope: 'machines',
-    schema: z.strictObject({ grow: z.boolean() }),
-    apply: (machine, fields, now) => accept(adjust(machine, fields, now)),
-  }),
+  'first-boot': adjusting(
+    'got another first-boot template',
+    z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+  ),
+  lock: adjusting('was locked', nothing, { locked: true }),
+  unlock: adjusting('was unlocked', nothing, { locked: false }),
+  console: adjusting(
+    'got another serial console',
+    z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
+  ),
+  grow: adjusting(
+    'is grown or left as it is when it is flashed',
+    z.strictObject({ grow: z.boolean() }),
+  ),
   capture: action({
     past: 'is to be captured',
     scope: 'flash',
@@ -188,6 +173,20 @@ function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction
         : refuse('The parameters are not as they must be.')
     },
   }
+}
+
+/** Sets fields that start no cycle: those that are given, or always the same ones. */
+function adjusting(
+  past: string,
+  schema: z.ZodType<Adjustment | null | undefined>,
+  fixed: Adjustment = {},
+): MachineAction {
+  return action({
+    past,
+    scope: 'machines',
+    schema,
+    apply: (machine, fields, now) => accept(adjust(machine, { ...fields, ...fixed }, now)),
+  })
 }
 
 /** Through the rules of a PUT, so that locks and cycles are the same. */

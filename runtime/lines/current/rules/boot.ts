@@ -58,8 +58,10 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   const sets = pickSets(surroundings.sets, machine.arch)
   const isLive = GOES_LIVE.has(rule)
   const ruling = {
+    rule,
     place: null,
     reason: REASONS[rule],
+    counts: false,
     restarts: rule === 'disks-stale',
     alarms:
       (rule === 'loop-to-disk' || rule === 'loop-to-person') &&
@@ -67,25 +69,17 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     givesUpCapture: capture === 'looping',
   }
   const escape = chooseEscape(machine, surroundings)
-  if (!isLive) return { ...ruling, rule, counts: false, decision: toDisk(machine) }
-  if (sets === null) return { ...ruling, ...withoutLive(machine), counts: false, decision: escape }
+  if (!isLive) return { ...ruling, decision: toDisk(machine) }
+  if (sets === null) return { ...ruling, ...withoutLive(machine), decision: escape }
   const { base } = surroundings
   const place = FLASHING.has(rule) ? surroundings.placeOf(machine) : null
   if (place !== null) {
     const saying = renderQueuePosition(place)
     const decision = { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying } as const
-    return {
-      ...ruling,
-      rule: 'queued',
-      reason: REASONS.queued,
-      place,
-      counts: false,
-      decision,
-    }
+    return { ...ruling, rule: 'queued', reason: REASONS.queued, place, decision }
   }
   return {
     ...ruling,
-    rule,
     counts: rule !== 'wizard' && rule !== 'capture',
     decision: {
       kind: 'to-live',

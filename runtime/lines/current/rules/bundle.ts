@@ -12,7 +12,7 @@ import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { parseJson } from '../../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
-import { InventoryDiskSchema, MAX_DISKS, toDisk } from '../../../core/machine/inventory.ts'
+import { InventoryDiskSchema, MAX_DISKS } from '../../../core/machine/inventory.ts'
 import { createMachine, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 
@@ -175,8 +175,7 @@ function checkMachines(parsed: z.infer<typeof BundleSchema>): Result<Bundle, str
     const mac = parseMac(machine.mac)
     if (!mac.ok) return refuse(`machines.${at}.mac: ${shown(machine.mac)} is no MAC address`)
     if (machines.has(mac.value)) return refuse(`machines.${at}.mac: ${mac.value} comes twice`)
-    const known_disks = machine.known_disks?.map(toDisk) ?? null
-    machines.set(mac.value, { ...machine, mac: mac.value, known_disks })
+    machines.set(mac.value, { ...machine, mac: mac.value })
   }
   return accept({ ...parsed, machines: [...machines.values()] })
 }

@@ -165,13 +165,8 @@ export function noteDisks(
   secureBoot: boolean | null = null,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
-  const known = {
-    ...machine,
-    known_disks: disks,
-    known_disks_at: now,
-    updated_at: now,
-    secure_boot,
-  }
+  const listed = { known_disks: disks, known_disks_at: now, secure_boot }
+  const known = { ...machine, ...listed, updated_at: now }
   const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
@@ -202,6 +197,9 @@ function noteFormerDone(machine: Machine, now: string): Machine {
   return changeCycle(flashed, now, { carried: false, before: { ...before, finished_at: now } })
 }
 
+const endCarried = (machine: Machine, now: string): Machine =>
+  changeCycle(machine, now, { carried: false, failure: null })
+
 const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
   'ipxe-exit': endCarried,
   'flasher-tui': endCarried,
@@ -225,10 +223,6 @@ const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => 
  * back since: what it finished is the flash of before, not this one.
  */
 const isLate = ({ carried, planned, offers }: Cycle) => carried && !planned && offers === 0
-
-function endCarried(machine: Machine, now: string): Machine {
-  return changeCycle(machine, now, { carried: false, failure: null })
-}
 
 function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {
   return holds(machine, fields) ? machine : { ...machine, ...fields, updated_at: now }

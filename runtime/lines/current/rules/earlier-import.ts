@@ -97,11 +97,7 @@ function findImages(name: string | null, images: readonly KnownImage[]): readonl
 }
 
 function baseNameOf(src: string): string {
-  const last =
-    src
-      .replace(/[?#].*$/, '')
-      .split('/')
-      .at(-1) ?? ''
+  const last = /[^/]*$/.exec(src.replace(/[?#].*$/, ''))?.[0] ?? ''
   try {
     return decodeURIComponent(last)
   } catch {

@@ -81,16 +81,11 @@ export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote 
 })
 
 /** Only when the bit changes. */
-export const noteArmed = (before: Machine, after: Machine, name: string): readonly MachineNote[] =>
-  before.saw_flasher_boot === after.saw_flasher_boot
-    ? []
-    : [
-        {
-          kind: 'netboot.flasher.armed',
-          summary: `${after.mac} is fetching the live system`,
-          details: { name },
-        },
-      ]
+export function noteArmed(before: Machine, after: Machine, name: string): readonly MachineNote[] {
+  if (before.saw_flasher_boot === after.saw_flasher_boot) return []
+  const summary = `${after.mac} is fetching the live system`
+  return [{ kind: 'netboot.flasher.armed', summary, details: { name } }]
+}
 
 export const noteInventory = (
   machine: Machine,

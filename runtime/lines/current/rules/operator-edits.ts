@@ -167,7 +167,7 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
     : refuse('No capture is ordered.')
 
 /** What operators set beside the specified fields; an absent one stays. */
-interface Adjustment {
+export interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole
   readonly grow?: boolean

@@ -77,11 +77,7 @@ type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatu
 const DECIDE: Readonly<Record<BootMode, Decide>> = {
   'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
   'flasher-tui': () => interactive('wizard', null),
-  'flasher-inventory': () => ({
-    rule: 'list-disks',
-    plan: { mode: 'inventory' },
-    mismatch: null,
-  }),
+  'flasher-inventory': () => rule('list-disks', { mode: 'inventory' }),
   'flasher-flash-always': planFlash,
   'flasher-flash-once': planFlash,
 }
@@ -98,11 +94,8 @@ function planCapture(
   if (cacheUrl === null) return interactive('capture', NO_CACHE)
   const { disk_serial: serial, name, generalize } = capture
   const mismatch = findDiskMismatch(known_disks, serial, null)
-  if (mismatch !== null) {
-    return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
-  }
-  const plan: Plan = { mode: 'capture', serial, name, generalize, cacheUrl }
-  return { rule: 'capture', plan, mismatch: null }
+  if (mismatch !== null) return doubt(mismatch, serial)
+  return rule('capture', { mode: 'capture', serial, name, generalize, cacheUrl })
 }
 
 const OLD_CAPTURE_CLIENT =
@@ -130,8 +123,7 @@ function planFlash(
   }
   const { image, serial } = readiness
   const mismatch = findDiskMismatch(known_disks, serial, image)
-  if (mismatch !== null)
-    return { ...interactive(mismatch.why, renderDiskMismatch(mismatch, serial)), mismatch }
+  if (mismatch !== null) return doubt(mismatch, serial)
   const obstacle = findTemplateObstacle(machine, {
     findTemplate: surroundings.findTemplate,
     tokens: surroundings.settings.tokens,
@@ -144,7 +136,7 @@ function planFlash(
   const delta = askDelta(surroundings)
   const { grow } = machine
   const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot, ...delta }
-  return { rule: 'flash', plan, mismatch: null }
+  return rule('flash', plan)
 }
 
 const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
@@ -164,17 +156,9 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
-/** An address, and the token that is good for one use of it. */
-interface PlanTicket {
-  readonly url: string
-  readonly token: string
-}
-
-/** What a plan brings that is good for one use. */
-interface PlanTickets {
-  readonly first_boot?: PlanTicket
-  /** Where a captured image is uploaded. */
-  readonly upload?: PlanTicket
+/** Addresses, of the first-boot configuration or of a capture's upload, each with a token for one use. */
+type PlanTickets = {
+  readonly [Use in 'first_boot' | 'upload']?: { readonly url: string; readonly token: string }
 }
 
 /** The flat object of the deployed clients, which also holds itself under `plan`. */
@@ -263,14 +247,20 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   }
 }
 
-const exit = (rule: PlanRule, reason: string): PlanRuling => ({
-  rule,
-  plan: { mode: 'exit', reason },
-  mismatch: null,
+const rule = (name: PlanRule, plan: Plan, mismatch: DiskMismatch | null = null): PlanRuling => ({
+  rule: name,
+  plan,
+  mismatch,
 })
 
-const interactive = (rule: PlanRule, reason: string | null): PlanRuling => ({
-  rule,
-  plan: { mode: 'interactive', reason },
-  mismatch: null,
-})
+const exit = (name: PlanRule, reason: string) => rule(name, { mode: 'exit', reason })
+
+const interactive = (name: PlanRule, reason: string | null) =>
+  rule(name, { mode: 'interactive', reason })
+
+const doubt = (mismatch: DiskMismatch, serial: string) =>
+  rule(
+    mismatch.why,
+    { mode: 'interactive', reason: renderDiskMismatch(mismatch, serial) },
+    mismatch,
+  )

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { CaptureOrderSchema } from '../../../core/capture/order.ts'
 import { parseMac } from '../../../core/machine/mac.ts'
-import { InventoryDiskSchema, toDisk } from '../../../core/machine/inventory.ts'
-import { BOOT_MODES, createCycle, createMachine, type Machine } from './machine.ts'
+import { InventoryDiskSchema } from '../../../core/machine/inventory.ts'
+import { BOOT_MODES, createCycle, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
@@ -71,12 +71,10 @@ export function parseRecord(stored: unknown): Machine | null {
   if (!parsed.success) return null
   const mac = parseMac(parsed.data.mac)
   if (!mac.ok) return null
-  const { cycle, known_disks, ...fields } = parsed.data
+  const { cycle, ...fields } = parsed.data
   return {
-    ...createMachine(mac.value, fields.boot_mode, fields.created_at),
     ...fields,
     mac: mac.value,
-    known_disks: known_disks?.map(toDisk) ?? null,
     cycle: cycle ?? { ...createCycle(fields.updated_at), carried: true },
   }
 }

@@ -15,13 +15,8 @@ export function originOf(
   const { mac, boot_mode, bty_image_ref: ref, armed_by, capture, target_disk_serial } = machine
   if (isPending(capture)) {
     const image = { ...GONE, name: plainWords(capture.name), ref: null, format: 'img.zst' }
-    return {
-      mac,
-      mode: 'capture',
-      image,
-      disk: describeDisk(machine, capture.disk_serial),
-      armed_by,
-    }
+    const disk = describeDisk(machine, capture.disk_serial)
+    return { mac, mode: 'capture', image, disk, armed_by }
   }
   if (!isFlashMode(boot_mode)) {
     return { mac, mode: 'interactive', image: null, disk: null, armed_by }

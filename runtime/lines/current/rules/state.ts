@@ -33,7 +33,7 @@ export interface RunView {
  */
 export function decideState(
   machine: Machine,
-  rulings: { readonly boot: BootRuling; readonly plan: PlanRuling },
+  rulings: Rulings,
   run: RunView | null = null,
 ): StateView {
   // Since a stalled one, the machine asked for its script; its screen says the same.
@@ -42,13 +42,12 @@ export function decideState(
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
 }
 
-const viewRun = ({ mode, stalled }: RunView): StateView =>
-  mode === 'capture' ? (stalled ? STALLED_CAPTURE : CAPTURING) : stalled ? STALLED : FLASHING
-
-const FLASHING: StateView = { state: 'running', ...t.flashing }
-const CAPTURING: StateView = { state: 'running', ...t.capturing }
-const STALLED_CAPTURE: StateView = { state: 'needs-you', ...t.stalledCapture }
-const STALLED: StateView = { state: 'needs-you', ...t.stalled }
+function viewRun({ mode, stalled }: RunView): StateView {
+  const isCapture = mode === 'capture'
+  return stalled
+    ? { state: 'needs-you', ...(isCapture ? t.stalledCapture : t.stalled) }
+    : { state: 'running', ...(isCapture ? t.capturing : t.flashing) }
+}
 
 interface Rulings {
   readonly boot: BootRuling
