@@ -1,5 +1,4 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
-import type { H3Event } from 'h3'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import { card, copyBlock } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
@@ -13,11 +12,11 @@ const t = PAGES.netboot.install
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; the address of the card opens it. */
-export function renderInstall(context: PageContext, event: H3Event): Html {
+export function renderInstall(context: PageContext): Html {
   const ways = html`<div class="ways">
     <section>
       <h3>${t.fetch.title}</h3>
-      ${renderFetch(context, event)}
+      ${renderFetch(context)}
     </section>
     <section>
       <h3>${t.upload.title}</h3>
@@ -29,7 +28,7 @@ export function renderInstall(context: PageContext, event: H3Event): Html {
     </section>
   </div>`
   const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
-  const isRefused = context.site.notices.read(event) !== null
+  const isRefused = context.notice() !== null
   return isInstalled && !isRefused
     ? html`<details class="card">
         <summary>${t.another}</summary>
@@ -39,9 +38,9 @@ export function renderInstall(context: PageContext, event: H3Event): Html {
 }
 
 /** One button saves where releases are and fetches one. */
-function renderFetch({ services, site }: PageContext, event: H3Event): Html {
+function renderFetch({ services, notice }: PageContext): Html {
   const rows = services.config.list()
-  const typed = site.notices.read(event)?.typed ?? {}
+  const typed = notice()?.typed ?? {}
   return html`<form method="post" action="${PATH}/fetch-release">
     ${sourceField(find(rows, 'releases', 'base_url'), {
       name: 'site',

@@ -1,5 +1,5 @@
 /** /ui/machines/{mac}/runs/{id}: one run with its steps, its facts and the log that the machine sent. */
-import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { getRouterParam, type HTTPResponse } from 'h3'
 import { printable, printableLines } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import type { Run, RunDisk, RunMode, RunPhase } from '../../../../core/machine/run.ts'
@@ -19,10 +19,9 @@ import { refuse } from '../../../../web/http/faults.ts'
 import { address, DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { readMac } from '../../../../web/http/checked.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../view/run-bar.ts'
@@ -37,20 +36,19 @@ import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.runs.run
 
-export const runPage = (context: PageContext): Route =>
-  pageRoute('/ui/machines/:mac/runs/:id', (event) => show(context, event))
+export const RUN_PAGE = pageAt('/ui/machines/:mac/runs/:id', show)
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { site } = context
-  const mac = readMac(event)
-  const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
+  const mac = readMac(context.event)
+  const run = site.runs.find(mac, getRouterParam(context.event, 'id') ?? '')
   if (run === null) {
     throw refuse(404, fill(t.missing, { mac }), { hint: t.missingHint })
   }
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
   const name = machine === null ? mac : nameOf(machine)
-  return await context.show(event, {
+  return await context.show({
     title: fill(t.title, { machine: name }),
     heading: fillHtml(t.title, {
       machine: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,

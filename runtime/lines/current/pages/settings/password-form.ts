@@ -1,5 +1,5 @@
 /** The card of /ui/account that changes the administrator password, or says where it is set. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../../../core/access/new-password.ts'
 import type { Origin } from '../../../../core/config/settings-parser.ts'
 import type { PasswordRefusal } from '../../../../web/access/password-change.ts'
@@ -8,7 +8,6 @@ import { card } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { findPasswordOrigin } from '../../assembly/configuration.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -21,12 +20,12 @@ const PATH = '/ui/account'
 const FIELDS = ['current', 'password', 'repeated'] as const
 type Field = (typeof FIELDS)[number]
 
-export function renderPassword(context: PageContext, event: H3Event): Html {
+export function renderPassword(context: PageContext): Html {
   const origin = findPasswordOrigin(context.services.config)
   return card({
     title: t.title,
     id: 'change-password',
-    body: origin === null ? renderForm(context, event) : renderOrigin(origin),
+    body: origin === null ? renderForm(context) : renderOrigin(origin),
   })
 }
 
@@ -44,8 +43,8 @@ function describeOrigin(origin: Origin): Content {
   return t.origin.other
 }
 
-function renderForm({ site }: PageContext, event: H3Event): Html {
-  const notice = site.notices.read(event)
+function renderForm(context: PageContext): Html {
+  const notice = context.notice()
   const errorAt = (field: Field) => (notice?.typed['at'] === field ? notice.error : null)
   return html`<form method="post" action="${PATH}/password" class="narrow">
     <input name="username" value="administrator" autocomplete="username" hidden />
@@ -82,19 +81,18 @@ function renderForm({ site }: PageContext, event: H3Event): Html {
 }
 
 export async function changePassword(
-  { site, services }: PageContext,
-  event: H3Event,
+  context: PageContext,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
-  if (findPasswordOrigin(services.config) !== null) {
+  if (findPasswordOrigin(context.services.config) !== null) {
     throw refuse(409, 'the configuration sets the password: change it there')
   }
   const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')
-  const changed = await site.changePassword(event, { current, password, repeated })
-  if (changed.ok) return goTo(event, `${PATH}?changed=password`)
+  const changed = await context.site.changePassword(context.event, { current, password, repeated })
+  if (changed.ok) return context.goTo(`${PATH}?changed=password`)
   const { at, error } = describeRefusal(changed.refusal)
   // What was typed is not kept: browsers keep pages.
-  return goBack(site, event, PATH, { error, typed: { at }, anchor: 'change-password' })
+  return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
 interface Described {
