@@ -61,33 +61,23 @@ export const pickColumn = (label: string): Column => ({
 export const ACTIONS: Column = { title: html`<span class="spoken">${t.actions}</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
-function renderHead({ path = '', query = {}, columns }: Table): Html {
-  return html`<thead>
+const renderHead = (table: Table): Html =>
+  html`<thead>
     <tr data-label="${t.sortBy}">
-      ${columns.map((column) => {
-        const { key, title, className }: Column =
-          typeof column === 'string' ? { title: column } : column
-        return key === undefined
-          ? html`<th scope="col" ${attributes({ class: className })}>${title}</th>`
-          : renderSortable({ key, title, className, path, query })
-      })}
+      ${table.columns.map((column) => renderTitle(typeof column === 'string' ? { title: column } : column, table))}
     </tr>
   </thead>`
-}
 
-function renderSortable({
-  key,
-  title,
-  className,
-  path,
-  query,
-}: {
-  readonly key: string
-  readonly title: Content
-  readonly className: string | undefined
-  readonly path: string
-  readonly query: ListQuery
-}): Html {
+const renderTitle = (column: Column, table: Table): Html =>
+  column.key === undefined
+    ? html`<th scope="col" ${attributes({ class: column.className })}>${column.title}</th>`
+    : renderSortable(column.key, column, table)
+
+function renderSortable(
+  key: string,
+  { title, className }: Column,
+  { path = '', query = {} }: Table,
+): Html {
   const name = key.replace(/^-/, '')
   const sort = query['sort'] ?? ''
   const [isUp, isDown] = [sort === name, sort === `-${name}`]

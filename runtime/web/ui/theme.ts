@@ -1,5 +1,5 @@
 /** The colour scheme, light, dark or the system's, in a cookie that the page's scripts can read. */
-import type { H3Event } from 'h3'
+import { getCookie, type H3Event } from 'h3'
 import { seeOther } from '../http/answers.ts'
 import { icon } from './elements.ts'
 import { attributes, html, type Html } from './html.ts'
@@ -22,11 +22,7 @@ const CHOICES: Readonly<Record<Theme, { readonly icon: IconName; readonly title:
   dark: { icon: 'moon', title: t.dark },
 }
 
-export function readTheme(event: H3Event): Theme {
-  const header = event.req.headers.get('cookie') ?? ''
-  const value = new RegExp(`(?:^|; *)${COOKIE}=(\\w+)`).exec(header)?.[1]
-  return parseTheme(value)
-}
+export const readTheme = (event: H3Event): Theme => parseTheme(getCookie(event, COOKIE))
 
 const parseTheme = (text: string | null | undefined): Theme =>
   THEMES.find((theme) => theme === text) ?? 'system'

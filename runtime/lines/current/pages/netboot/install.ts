@@ -1,6 +1,6 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { card, copyBlock } from '../../../../web/ui/elements.ts'
+import { card, copyBlock, renderWays } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
 import { renderUploadForm } from '../../../../web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
@@ -13,20 +13,11 @@ const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; the address of the card opens it. */
 export function renderInstall(context: PageContext): Html {
-  const ways = html`<div class="ways">
-    <section>
-      <h3>${t.fetch.title}</h3>
-      ${renderFetch(context)}
-    </section>
-    <section>
-      <h3>${t.upload.title}</h3>
-      ${renderUpload()}
-    </section>
-    <section>
-      <h3>${t.build.title}</h3>
-      ${renderBuild(context)}
-    </section>
-  </div>`
+  const ways = renderWays([
+    [t.fetch.title, renderFetch(context)],
+    [t.upload.title, renderUpload()],
+    [t.build.title, renderBuild(context)],
+  ])
   const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
   const isRefused = context.notice() !== null
   return isInstalled && !isRefused
