@@ -21,7 +21,9 @@ import { TEMPLATE_PAGES } from './first-boot/templates.ts'
 import { EVENT_PAGES } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderErrorPage } from '../../../web/ui/error-page.ts'
-import { renderLogin } from './frame/login.ts'
+import { renderLoginPage } from '../../../web/ui/login-page.ts'
+import { fillHtml, html } from '../../../web/ui/html.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
 import { MACHINE_PAGES } from './machines/machine.ts'
 import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { viewMachine } from './view/machine-view.ts'
@@ -94,7 +96,15 @@ export function createPages(parts: PagesDependencies): Pages {
         renderMachineRow(view(machine), { now: now(), zone: parts.zone() }, parseColumns(columns)),
       ),
     renderBar: (run) => String(renderBar(run)),
-    renderLogin: (given) => renderLogin(frame, given),
+    renderLogin: (given) =>
+      renderLoginPage(frame, {
+        ...given,
+        heading: 'flasher',
+        label: PAGES.frame.login.label,
+        help: fillHtml(PAGES.frame.login.help, {
+          command: html`<code>flasher-web password</code>`,
+        }),
+      }),
     renderError: (given) => renderErrorPage(frame, given),
     // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),

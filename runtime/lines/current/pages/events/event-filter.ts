@@ -11,7 +11,12 @@ import {
   type Content,
   type Html,
 } from '../../../../web/ui/html.ts'
-import { readListQuery, type ListQuery, renderCount } from '../../../../web/ui/search.ts'
+import {
+  readListQuery,
+  renderCount,
+  searchField,
+  type ListQuery,
+} from '../../../../web/ui/search.ts'
 import { startOfDay } from '../../../../web/ui/times.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 
@@ -73,16 +78,7 @@ function describeProblem(
 export function renderFilters({ query, problem }: EventView, alarms: number): Html {
   return html`<div class="tools">
       <form class="search filters" role="search" action="${PATH}">
-        <input
-          type="search"
-          id="q"
-          name="text"
-          value="${query['text'] ?? ''}"
-          aria-label="${t.label}"
-          placeholder="${t.placeholder}"
-          autocomplete="off"
-          spellcheck="false"
-        />
+        ${searchField({ name: 'text', value: query['text'], label: t.label, placeholder: t.placeholder })}
         ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', t.from, query, problem)}
         ${renderDay('to', t.to, query, problem)}
         ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}

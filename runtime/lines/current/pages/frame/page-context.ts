@@ -5,6 +5,7 @@ import type { Backups } from '../../../../services/backup/backups.ts'
 import type { Config } from '../../../../services/config/config.ts'
 import type { Templates } from '../../../../services/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../services/state/settings-store.ts'
+import type { Mac } from '../../../../core/machine/mac.ts'
 import { page } from '../../../../web/http/answers.ts'
 import type { By } from '../../../../web/http/caller.ts'
 import { messageOf, type Notice } from '../../../../web/ui/form-notices.ts'
@@ -17,7 +18,7 @@ import type { Machine } from '../../rules/machine.ts'
 import type { SETTINGS } from '../../rules/settings.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
-import { viewMachine, type MachineView } from '../view/machine-view.ts'
+import { nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
 import { goBack, goTo, type Refused } from './form-answer.ts'
 
 interface Queue {
@@ -58,6 +59,8 @@ export interface PageContext extends PageDependencies {
   images(): readonly CatalogEntry[]
   by(): By
   contact(): Contact
+  /** The name of a machine by its MAC, which a deleted one has instead. */
+  nameOf(mac: Mac): string
   /** As a network boot at this moment would find it. */
   view(machine: Machine): MachineView
   /** The same of a machine as an action would leave it. */
@@ -86,6 +89,10 @@ export function createPageContext(
     images: () => site.catalog.snapshot().entries,
     by: () => site.by(event),
     contact,
+    nameOf(mac) {
+      const machine = site.machines.peek(mac)
+      return machine === null ? mac : nameOf(machine)
+    },
     view: (machine) =>
       viewMachine(machine, parts.gather(contact()), site.runs.findLive(machine.mac)),
     foresee: (machine) => viewMachine(machine, parts.gather(contact()), null),

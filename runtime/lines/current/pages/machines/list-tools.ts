@@ -12,7 +12,7 @@ import {
   type Html,
 } from '../../../../web/ui/html.ts'
 import { renderSearch, type ListQuery } from '../../../../web/ui/search.ts'
-import { COLUMN_NAMES, FLEET_COLUMNS, type ColumnName } from '../view/fleet-columns.ts'
+import { COLUMN_NAMES, COLUMN_TITLES, type ColumnName } from '../view/fleet-columns.ts'
 import { FILTER_NAMES, listSearchMistakes } from './fleet-query.ts'
 import { addressOf, COLUMNS_PATH, SEARCHES_PATH } from './list-choices.ts'
 import { MAX_NAME, MAX_QUERY, type SavedSearch } from './saved-searches.ts'
@@ -148,7 +148,7 @@ const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html 
           checkField({
             name: 'columns',
             value: name,
-            label: FLEET_COLUMNS[name].title,
+            label: COLUMN_TITLES[name],
             checked: columns.includes(name),
           }),
         )}

@@ -26,7 +26,7 @@ import { opensQuestion } from '../frame/question.ts'
 import { keysDialog } from './keys-dialog.ts'
 import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
-import { FLEET_COLUMNS, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
+import { COLUMN_TITLES, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import { machinePath, renderMachineRow, renderTile } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
 
@@ -39,16 +39,13 @@ const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
 /** Columns that a window of 1280 pixels holds. */
 const MAX_BESIDE = 7
 
-const columnOf = (name: ColumnName): Column => {
-  const { title, sort } = FLEET_COLUMNS[name]
-  return { key: sort, title, className: CLASSES[name] ?? name }
-}
+const TIMES: readonly ColumnName[] = ['flashed', 'discovered', 'seen']
 
-const CLASSES: Partial<Readonly<Record<ColumnName, string>>> = {
-  next: 'will',
-  flashed: 'time',
-  discovered: 'time',
-  seen: 'time',
+/** The first click on a time sorts from the newest. */
+const columnOf = (name: ColumnName): Column => {
+  const isTime = TIMES.includes(name)
+  const className = isTime ? 'time' : name === 'next' ? 'will' : name
+  return { key: isTime ? `-${name}` : name, title: COLUMN_TITLES[name], className }
 }
 
 export const MACHINES_PAGES = [pageAt(PATH, show), formAt(PATH, add), ...LIST_CHOICES]

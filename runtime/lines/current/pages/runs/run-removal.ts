@@ -13,7 +13,6 @@ import { removeRun } from '../../routes/runs.ts'
 import { removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
-import { nameOf } from '../view/machine-view.ts'
 import { renderRunState } from '../view/run-table.ts'
 
 const t = PAGES.runs.removal
@@ -100,17 +99,13 @@ async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPRes
   )
 }
 
-function renderList({ site, clock }: PageContext, runs: readonly Run[]): Html {
-  const nameIt = ({ mac }: Run) => {
-    const machine = site.machines.peek(mac)
-    return machine === null ? mac : nameOf(machine)
-  }
-  return html`<ul class="rows">
+const renderList = ({ nameOf, clock }: PageContext, runs: readonly Run[]): Html =>
+  html`<ul class="rows">
     ${runs.slice(0, MAX_SHOWN).map(
       (run) =>
         html`<li>
           <span class="grow"
-            >${renderRunState(run)} <bdi>${nameIt(run)}</bdi>
+            >${renderRunState(run)} <bdi>${nameOf(run.mac)}</bdi>
             <span class="small dim"
               ><bdi>${run.image?.name ?? PAGES.view.run.unknownImage}</bdi></span
             ></span
@@ -119,7 +114,6 @@ function renderList({ site, clock }: PageContext, runs: readonly Run[]): Html {
     )}
     ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
   </ul>`
-}
 
 async function remove(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const runs = listSelected(context, form)

@@ -21,7 +21,6 @@ import type { Run } from '../../../../core/machine/run.ts'
 import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
 import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { nameOf } from '../view/machine-view.ts'
 import { opensQuestion } from '../frame/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
 import { RUN_PAGE } from './run.ts'
@@ -83,7 +82,7 @@ function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Sho
         clock: context.clock(),
         path: PATH,
         query,
-        nameOf: (mac) => nameOfMac(context, mac),
+        nameOf: context.nameOf,
         valueOf: renderRunValue,
       })}
       ${pager}
@@ -95,11 +94,6 @@ function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Sho
       <button type="reset">${t.clear}</button>
     </div>
   </form>`
-}
-
-function nameOfMac({ site }: PageContext, mac: Run['mac']): string {
-  const machine = site.machines.peek(mac)
-  return machine === null ? mac : nameOf(machine)
 }
 
 interface Shown {
@@ -115,7 +109,7 @@ function readShown(context: PageContext, query: ListQuery): Shown {
   const column = parseRunColumn(query['sort'])
   if (column === null) return readNewest(runs, filter, query)
   const surroundings = {
-    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, nameOfMac(context, mac)),
+    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, context.nameOf(mac)),
     isStalled: (mac: Run['mac']) => runs.findLive(mac)?.stalled === true,
   }
   const rows = runs

@@ -95,25 +95,20 @@ export async function changePassword(
   return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
-interface Described {
-  readonly at: Field
-  readonly error: string
-}
-
-function describeRefusal(refusal: PasswordRefusal): Described {
+/** The field that is wrong, and why. */
+function describeRefusal(refusal: PasswordRefusal): { readonly at: Field; readonly error: string } {
   switch (refusal.why) {
     case 'wait':
       return { at: 'current', error: fill(t.errors.wait, { seconds: refusal.seconds }) }
     case 'wrong':
-      return { at: 'current', error: t.errors.wrong }
     case 'elsewhere':
-      return { at: 'current', error: t.errors.elsewhere }
-    case 'unchanged':
-      return { at: 'password', error: t.errors.unchanged }
+      return { at: 'current', error: t.errors[refusal.why] }
     case 'too-short':
       return { at: 'password', error: fill(t.errors.tooShort, { count: MIN_PASSWORD_LENGTH }) }
     case 'too-long':
       return { at: 'password', error: fill(t.errors.tooLong, { count: MAX_PASSWORD_LENGTH }) }
+    case 'unchanged':
+      return { at: 'password', error: t.errors.unchanged }
     case 'control-characters':
       return { at: 'password', error: t.errors.controlCharacters }
     case 'differs':

@@ -1,19 +1,15 @@
 /** Handles the posts of the settings page: saves settings in the database, or lines of configuration files. */
 import type { HTTPResponse } from 'h3'
-import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
-import { findSetting } from '../../../../core/config/setting.ts'
 import { compareFields } from '../../../../core/state/event-changes.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
-import { SETTINGS } from '../../rules/settings.ts'
+import { parseSaved } from '../../assembly/saved-settings.ts'
 import { formAt } from '../frame/context-routes.ts'
 import type { Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { nameOf } from './settings-rows.ts'
-import { PAGES } from '../../../../core/texts/pages/texts.ts'
-import { fill } from '../../../../core/texts/text.ts'
 
 const PATH = '/ui/settings'
 
@@ -37,25 +33,6 @@ interface Refusal {
   readonly at: string
   readonly value: string
   readonly error: string
-}
-
-/** Checked by the setting's own rule; an empty text removes what was saved. */
-function parseSaved(
-  context: PageContext,
-  name: string,
-  text: string,
-): Result<string | null, Refusal> {
-  const [section = '', key = ''] = name.split('.')
-  const fail = (error: string) => no({ at: name, value: text, error })
-  const origin = context.services.config.originOf(section, key)
-  if (origin?.by === 'environment') {
-    return fail(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
-  }
-  if (text.trim() === '') return accept(null)
-  const row = findSetting(SETTINGS, section, key)
-  const parsed = row?.parse(row.fromText(text.trim()))
-  if (parsed?.ok === false) return fail(parsed.refusal)
-  return accept(text.trim())
 }
 
 /** A misspelt field would be ignored silently, so it is refused. */
@@ -121,8 +98,8 @@ async function saveAll(
   const { store, config } = context.services
   const changes: Record<string, string | null> = {}
   for (const { name, text } of given) {
-    const parsed = parseSaved(context, name, text)
-    if (!parsed.ok) return parsed.refusal
+    const parsed = parseSaved(config, name, text.trim())
+    if (!parsed.ok) return { at: name, value: text, error: parsed.refusal }
     changes[name] = parsed.value
   }
   const names = Object.keys(changes)

@@ -13,6 +13,7 @@ import {
 } from '../../../../web/ui/elements.ts'
 import { hidden, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
+import { searchField } from '../../../../web/ui/search.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -87,17 +88,7 @@ function createSearch(given: string) {
 const renderSearch = (text: string): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${PATH}">
-      <input
-        type="search"
-        id="q"
-        name="q"
-        value="${text}"
-        aria-label="${t.search.label}"
-        placeholder="${t.search.placeholder}"
-        autocomplete="off"
-        spellcheck="false"
-        data-filter="#settings"
-      />
+      ${searchField({ name: 'q', value: text, label: t.search.label, placeholder: t.search.placeholder, filter: '#settings' })}
       <button>${icon('search')}${t.search.button}</button>
     </form>
   </div>`
