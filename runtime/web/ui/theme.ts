@@ -16,11 +16,7 @@ export type Theme = (typeof THEMES)[number]
 const COOKIE = 'flasher-theme'
 const YEAR_SECONDS = 365 * 24 * 3600
 
-const CHOICES: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
-  system: { icon: 'system', title: t.system },
-  light: { icon: 'sun', title: t.light },
-  dark: { icon: 'moon', title: t.dark },
-}
+const ICONS: Readonly<Record<Theme, IconName>> = { system: 'system', light: 'sun', dark: 'moon' }
 
 export const readTheme = (event: H3Event): Theme => parseTheme(getCookie(event, COOKIE))
 
@@ -37,10 +33,10 @@ export const themeSwitch = (selected: Theme, here: string): Html =>
           html`<button${attributes({
             name: 'theme',
             value: theme,
-            title: CHOICES[theme].title,
-            'aria-label': CHOICES[theme].title,
+            title: t[theme],
+            'aria-label': t[theme],
             'aria-pressed': theme === selected ? 'true' : 'false',
-          })}>${icon(CHOICES[theme].icon)}</button>`,
+          })}>${icon(ICONS[theme])}</button>`,
       )}
     </div>
   </form>`

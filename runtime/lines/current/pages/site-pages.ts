@@ -7,7 +7,6 @@ import { createFrame } from '../../../web/ui/frame.ts'
 import { SECTIONS } from '../../../web/ui/sections.ts'
 import { themeRoute } from '../../../web/ui/theme.ts'
 import type { Assets } from '../../../services/host/assets.ts'
-import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import type { Runs } from '../../../services/state/runs.ts'
 import type { Machine } from '../rules/machine.ts'
 import { ACCOUNT_PAGES } from './settings/account.ts'
@@ -57,8 +56,6 @@ interface Pages {
 interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
-  /** The catalog's entries; a new array when they changed. */
-  images(): readonly CatalogEntry[]
   readonly runs: Pick<Runs, 'findLive' | 'marks'>
   now(): Date
 }

@@ -16,7 +16,6 @@ const action = (menu: string, before: string, after = before) => ({
 
 export const MACHINES = {
   list: {
-    title: 'Machines',
     caption: 'Machines',
     selectPage: 'Select all on this page',
     countFound: '{found} of {all}',

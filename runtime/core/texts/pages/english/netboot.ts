@@ -1,6 +1,5 @@
 /** The page of the live system, and of its installation. */
 export const NETBOOT = {
-  title: 'Netboot',
   tabs: {
     systems: 'Live systems',
     install: 'Install',

@@ -1,6 +1,5 @@
 /** The settings page, and what pages call each setting. */
 export const SETTINGS = {
-  title: 'Settings',
   tabs: {
     cache: 'Cache service',
     release: 'Netboot release',

@@ -53,7 +53,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const isBusy = active.length > 0 || restoring !== null
   const start = postButton({ action: PATH, label: t.start, tone: 'primary' })
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.backups,
     section: PATH,
     count: stored.length,
     actions: start,
@@ -75,14 +75,8 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-interface Found {
-  readonly stored: readonly StoredBackup[]
-  /** Why they could not be listed. */
-  readonly problem: string | null
-}
-
 /** The page shows why when they cannot be listed. */
-async function list({ services }: PageContext): Promise<Found> {
+async function list({ services }: PageContext) {
   try {
     return { stored: await services.backups.list(), problem: null }
   } catch (thrown) {
@@ -148,17 +142,18 @@ function renderSchedule({ services }: PageContext): Html {
 }
 
 async function ask(context: PageContext, error: string | null): Promise<HTTPResponse> {
-  const { backup_id: id, manifest, bytes } = await find(context)
+  const stored = await find(context)
+  const { backup_id: id } = stored
   const present = await context.site.machines.count()
   return await context.show({
     title: fill(t.restore.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: html`<section class="card stack">
       <div class="facing">
         <div>
           <strong>${id}</strong><br /><span class="small dim"
-            >${renderContent(manifest, bytes)}</span
+            >${renderContent(t.restore, stored)}</span
           >
         </div>
         <span aria-label="${t.restore.replaces}">→</span>
@@ -168,7 +163,7 @@ async function ask(context: PageContext, error: string | null): Promise<HTTPResp
           >
         </div>
       </div>
-      ${manifest === null ? banner('needs-you', t.restore.warning) : null}
+      ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
       <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
         ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
@@ -181,11 +176,15 @@ async function ask(context: PageContext, error: string | null): Promise<HTTPResp
   })
 }
 
-function renderContent(manifest: StoredBackup['manifest'], bytes: number | null): Html {
+/** What a backup holds, in the words of a question. */
+function renderContent(
+  texts: typeof t.restore | typeof t.removal,
+  { manifest, bytes }: StoredBackup,
+): Html {
   const size = renderBytes(bytes)
-  if (manifest === null) return fillHtml(t.restore.hardware, { size })
+  if (manifest === null) return fillHtml(texts.hardware, { size })
   const { machines: count, release } = manifest
-  return fillHtml(pluralOf(t.restore.content, count), { count, release, size })
+  return fillHtml(pluralOf(texts.content, count), { count, release, size })
 }
 
 async function find(context: PageContext): Promise<StoredBackup> {
@@ -198,26 +197,20 @@ async function find(context: PageContext): Promise<StoredBackup> {
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
 async function askRemoval(context: PageContext): Promise<HTTPResponse> {
-  const { backup_id: id, manifest, bytes } = await find(context)
+  const stored = await find(context)
+  const { backup_id: id } = stored
   return await context.show({
     title: fill(t.removal.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: renderRemoval({
       title: fillHtml(t.removal.question, { id: html`<code>${id}</code>` }),
-      body: html`<p>${renderLoss(manifest, bytes)}</p>`,
+      body: html`<p>${renderContent(t.removal, stored)}</p>`,
       action: context.event.url.pathname,
       cancel: PATH,
       button: t.removal.button,
     }),
   })
-}
-
-function renderLoss(manifest: StoredBackup['manifest'], bytes: number | null): Html {
-  const size = renderBytes(bytes)
-  if (manifest === null) return fillHtml(t.removal.hardware, { size })
-  const { machines: count } = manifest
-  return fillHtml(pluralOf(t.removal.content, count), { count, size })
 }
 
 async function remove(context: PageContext): Promise<HTTPResponse> {

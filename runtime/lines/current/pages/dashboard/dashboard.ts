@@ -47,7 +47,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.dashboard,
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: context.message(),

@@ -121,18 +121,15 @@ const renderDay = (
 
 /** Keeps the other filters. */
 function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
-  const { failed: _, unacknowledged: __, ...others } = query
-  const href = address(PATH, { ...others, ...view })
-  const isHere = href === address(PATH, { ...others, ...pickView(query) })
-  return html`<a href="${href}" ${attributes({ 'aria-current': isHere ? 'true' : null })}
+  const { failed = '', unacknowledged = '', ...others } = query
+  const isHere =
+    failed === (view['failed'] ?? '') && unacknowledged === (view['unacknowledged'] ?? '')
+  return html`<a
+    href="${address(PATH, { ...others, ...view })}"
+    ${attributes({ 'aria-current': isHere ? 'true' : null })}
     >${title}${renderCount(count)}</a
   >`
 }
-
-const pickView = ({ failed = '', unacknowledged = '' }: ListQuery): ListQuery => ({
-  failed,
-  unacknowledged,
-})
 
 /** Filters that no field shows, each with a way to remove it. */
 function renderChips(query: ListQuery): Content {

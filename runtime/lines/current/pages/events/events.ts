@@ -28,7 +28,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const next = events.length === ROWS ? events.at(-1) : undefined
   const alarms = await context.site.journal.countAlarms()
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.events,
     section: PATH,
     actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
       ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,

@@ -36,6 +36,8 @@ export interface PageDependencies {
     readonly netboot: Netboot
     readonly templates: Templates
   }
+  /** The catalog's entries; a new array when they changed. */
+  images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** The address of the cache service that is set, or that runs beside the server; null: none. */
@@ -56,7 +58,6 @@ export interface PageContext extends PageDependencies {
   /** The parameters of the address. */
   readonly query: URLSearchParams
   clock(): Clock
-  images(): readonly CatalogEntry[]
   by(): By
   contact(): Contact
   /** The name of a machine by its MAC, which a deleted one has instead. */
@@ -86,7 +87,6 @@ export function createPageContext(
     event,
     query: event.url.searchParams,
     clock: () => ({ now: site.now(), zone: parts.zone() }),
-    images: () => site.catalog.snapshot().entries,
     by: () => site.by(event),
     contact,
     nameOf(mac) {

@@ -64,7 +64,7 @@ async function askDeletion(context: PageContext): Promise<HTTPResponse> {
   return await context.show({
     title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${t.page.trail}</a>`,
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
     body: renderRemoval({
       title: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
       body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,

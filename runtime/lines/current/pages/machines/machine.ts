@@ -59,7 +59,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   return await context.show({
     title: nameOf(machine),
     section: '/ui/machines',
-    trail: html`<a href="${back}">${t.trail}</a>`,
+    trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
     heading: renderHeading(machine),
     live: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderLock(machine),

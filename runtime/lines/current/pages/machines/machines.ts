@@ -71,7 +71,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const view = await readView(context)
   const { query, columns, all, found, isWall } = view
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.machines,
     section: PATH,
     count: html`<span
       hx-select-oob="#views:morph,#queue:morph"

@@ -53,7 +53,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   ])
   const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.netboot,
     section: PATH,
     actions: html`<a class="button" href="#install">${t.install.title}</a>`,
     messages: html`${context.message()}${renderUploaded(context)}`,
@@ -117,7 +117,7 @@ function renderArtifacts(
     return html`<p>${t.systems.none}</p>`
   }
   const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
-  return html`${sets.length === 0 ? INCOMPLETE : null}
+  return html`${sets.length === 0 ? html`<p>${t.systems.incomplete}</p>` : null}
     <ul class="rows">
       ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
       ${bootFiles.setAside().map(renderAside)}
@@ -138,26 +138,28 @@ function renderArtifacts(
     })}`
 }
 
-const INCOMPLETE = html`<p>${t.systems.incomplete}</p>`
-
-const renderIncomplete = ({ arch, version, missing }: IncompleteSet): Html =>
+/** `why`: it is not what machines boot. */
+const renderUnused = (
+  { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
+  why: string,
+  word: string,
+): Html =>
   html`<li>
     <span class="grow"
       ><strong>${version}</strong> <span class="tag">${arch}</span
-      ><span class="small dim missing"
-        >${fill(t.systems.missing, { names: missing.join(', ') })}</span
-      ></span
-    >${badge('needs-you', t.systems.isIncomplete)}
+      ><span class="small dim missing">${why}</span></span
+    >${badge('needs-you', word)}
   </li>`
+
+const renderIncomplete = (set: IncompleteSet): Html =>
+  renderUnused(
+    set,
+    fill(t.systems.missing, { names: set.missing.join(', ') }),
+    t.systems.isIncomplete,
+  )
 
 /** Files of another system under the same names, such as the deployed one. */
-const renderAside = ({ arch, version, reason }: SetAside): Html =>
-  html`<li>
-    <span class="grow"
-      ><strong>${version}</strong> <span class="tag">${arch}</span
-      ><span class="small dim missing">${reason}</span></span
-    >${badge('needs-you', t.systems.notUsed)}
-  </li>`
+const renderAside = (set: SetAside): Html => renderUnused(set, set.reason, t.systems.notUsed)
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>

@@ -65,7 +65,7 @@ async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPRes
     context.show({
       title,
       section: LIST,
-      trail: html`<a href="${cancel}">${PAGES.runs.list.title}</a>`,
+      trail: html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`,
       body,
     })
   if (ended.length === 0) {

@@ -54,7 +54,8 @@ async function show(context: PageContext): Promise<HTTPResponse> {
       machine: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     }),
     section: '/ui/runs',
-    trail: html`<a href="/ui/runs">${t.trail}</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/runs">${PAGES.frame.titles.runs}</a> /
+      <a href="${machinePath(mac)}">${mac}</a>`,
     actions: run.result === null ? null : renderRemovalButton(run),
     live: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
@@ -140,8 +141,8 @@ function listWritten(run: Run): Facts {
   const counted: Facts = [
     [t.data.read, renderBytes(run.bytes_read)],
     [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
-    ...(run.delta === null ? [] : [[t.data.delta, t.data.deltaStates[run.delta]] as const]),
-    ...(run.bytes_kept === null ? [] : [[t.data.kept, renderBytes(run.bytes_kept)] as const]),
+    [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
+    [t.data.kept, run.bytes_kept === null ? null : renderBytes(run.bytes_kept)],
     [t.data.rate, renderRateOf(run)],
   ]
   return [
@@ -157,13 +158,6 @@ function listWritten(run: Run): Facts {
 
 function listPlace(run: Run, clock: Clock): Facts {
   const { id, mode, disk, armed_by: armer } = run
-  const armed: Facts =
-    armer === null
-      ? []
-      : [
-          [t.target.armedBy, renderBy(run)],
-          [t.target.armed, renderTime(armer.at, clock)],
-        ]
   return [
     [t.target.disk, disk?.model],
     [t.target.serial, copied(disk?.serial)],
@@ -171,7 +165,8 @@ function listPlace(run: Run, clock: Clock): Facts {
     [t.target.path, copied(disk?.path)],
     [t.target.connection, disk?.tran],
     [t.target.mode, MODES[mode]],
-    ...armed,
+    [t.target.armedBy, armer === null ? null : renderBy(run)],
+    [t.target.armed, armer === null ? null : renderTime(armer.at, clock)],
     [t.target.run, copied(id)],
   ]
 }

@@ -32,15 +32,6 @@ const t = PAGES.runs.list
 const PATH = '/ui/runs'
 const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
 
-const VIEWS = [
-  [t.filters.all, ''],
-  [t.filters.running, 'running'],
-  [t.filters.stalled, 'stalled'],
-  [t.filters.done, 'done'],
-  [t.filters.failed, 'failed'],
-  [t.filters.lost, 'lost'],
-] as const
-
 export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 
 async function show(context: PageContext): Promise<HTTPResponse> {
@@ -48,7 +39,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const query = readListQuery(context.query, KEPT, 300)
   const found = readShown(context, query)
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.runs,
     section: PATH,
     count: String(found.total),
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
@@ -61,7 +52,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
       name: 'q',
       label: t.search,
       placeholder: t.placeholder,
-      views: VIEWS.map(([title, state]) => [
+      views: Object.entries(t.filters).map(([state, title]) => [
         title,
         { ...query, state },
         countRuns(site.runs, { ...query, state }),

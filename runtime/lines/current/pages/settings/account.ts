@@ -41,7 +41,7 @@ async function show(context: PageContext, fresh: string | null): Promise<HTTPRes
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.account,
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: t.logOut }),
     messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(fresh)}`,
@@ -149,7 +149,7 @@ async function askRevocation(context: PageContext): Promise<HTTPResponse> {
   return await context.show({
     title: fill(t.tokens.revocation.title, { name: token.name }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.account}</a>`,
     body: renderRemoval({
       title: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
       body: html`<p>

@@ -45,36 +45,25 @@ function describeOrigin(origin: Origin): Content {
 
 function renderForm(context: PageContext): Html {
   const notice = context.notice()
-  const errorAt = (field: Field) => (notice?.typed['at'] === field ? notice.error : null)
-  return html`<form method="post" action="${PATH}/password" class="narrow">
-    <input name="username" value="administrator" autocomplete="username" hidden />
-    ${textField({
-      name: 'current',
-      label: t.current,
-      type: 'password',
-      autocomplete: 'current-password',
-      required: true,
-      error: errorAt('current'),
-    })}
-    ${textField({
-      name: 'password',
-      label: t.next,
+  const field = (name: Field, label: string, more: Partial<Parameters<typeof textField>[0]> = {}) =>
+    textField({
+      name,
+      label,
       type: 'password',
       autocomplete: 'new-password',
       required: true,
+      error: notice?.typed['at'] === name ? notice.error : null,
+      ...more,
+    })
+  return html`<form method="post" action="${PATH}/password" class="narrow">
+    <input name="username" value="administrator" autocomplete="username" hidden />
+    ${field('current', t.current, { autocomplete: 'current-password' })}
+    ${field('password', t.next, {
       minLength: MIN_PASSWORD_LENGTH,
       maxLength: MAX_PASSWORD_LENGTH,
       hint: fill(t.hint, { count: MIN_PASSWORD_LENGTH }),
-      error: errorAt('password'),
     })}
-    ${textField({
-      name: 'repeated',
-      label: t.repeated,
-      type: 'password',
-      autocomplete: 'new-password',
-      required: true,
-      error: errorAt('repeated'),
-    })}
+    ${field('repeated', t.repeated)}
     <button class="primary">${t.button}</button>
     <p class="hint">${t.note}</p>
   </form>`

@@ -44,7 +44,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const refused = readRefused(context)
   const search = createSearch(context.query.get('q') ?? '')
   return await context.show({
-    title: t.title,
+    title: PAGES.frame.titles.settings,
     section: PATH,
     messages: html`${renderOutcome(context, refused)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)} ${renderTabs(TABS)}
