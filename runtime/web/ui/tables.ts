@@ -1,6 +1,6 @@
 /** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import type { Page } from './paging.ts'
+import { PAGE_ROWS, type Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import { fill } from '../../core/texts/text.ts'
@@ -96,12 +96,12 @@ export function renderPager<Row>(
   path: string,
   query: ListQuery,
   { page, pages, rows, total }: Page<Row>,
-  first: number,
 ): Html {
   const link = (to: number, text: string, rel: string) =>
     to < 1 || to > pages || to === page
       ? html`<span class="dim">${text}</span>`
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
+  const first = (page - 1) * PAGE_ROWS + 1
   const range = rows.length === 0 ? '0' : `${first}–${first + rows.length - 1}`
   return html`<nav class="pager" aria-label="${t.pages}">
     <span>${fill(t.range, { range, total })}</span>${

@@ -48,11 +48,6 @@ const ROUTES: readonly ContextRoute[] = [
   ...ACCOUNT_PAGES,
 ]
 
-interface Pages {
-  readonly views: ServerViews<Machine>
-  readonly plugin: ServerPlugin<Machine>
-}
-
 interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
@@ -76,7 +71,7 @@ function createContext({ images, gather, runs, now }: PagesDependencies): () => 
 /** Rows of the live channel belong to no request; the state of a machine does not depend on it. */
 const NO_BASE = 'http://localhost'
 
-export function createPages(parts: PagesDependencies): Pages {
+export function createPages(parts: PagesDependencies) {
   const { version, assets, gather, runs, now } = parts
   const frame = createFrame({ version, assetUrl: assets.url, nav: SECTIONS })
   const view = (machine: Machine) =>

@@ -19,7 +19,6 @@ export const MACHINES = {
     caption: 'Machines',
     selectPage: 'Select all on this page',
     countFound: '{found} of {all}',
-    shortcuts: 'Keyboard shortcuts',
     /** A script counts. */
     arrived: { one: '{count} new machine', other: '{count} new machines' },
     table: 'Table',

@@ -23,19 +23,17 @@ import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.machines.bulk
 
-export interface Verdict {
+export interface Done {
   readonly machine: Machine
   /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
+}
+
+export interface Verdict extends Done {
   /** As the machine would be; null when it is deleted or refused. */
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean
-}
-
-export interface Done {
-  readonly machine: Machine
-  readonly refusal: string | null
 }
 
 /** Decided by the same rules that carry the action out. */

@@ -129,18 +129,19 @@ function judgeConflicts(
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
-  { site, by }: PageContext,
+  context: PageContext,
   action: BulkAction,
   parameters: object,
   verdicts: readonly Verdict[],
 ): Promise<readonly Done[]> {
+  const by = context.by()
   const done: Done[] = []
   for (const [at, { machine, refusal }] of verdicts.entries()) {
     if (refusal !== null) {
       done.push({ machine, refusal })
       continue
     }
-    const acted = await site.fleet.act(machine.mac, { action, parameters }, by())
+    const acted = await context.site.fleet.act(machine.mac, { action, parameters }, by)
     done.push({ machine, refusal: refusalIn(acted) })
     if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
   }

@@ -56,31 +56,21 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
 
 /** Terms that are not understood; they were searched for as text. */
 function renderMistakes(query: ListQuery): Content {
-  return listSearchMistakes(query['q'] ?? '').map(({ term, what, suggestion, corrected }) => {
-    const given = html`<code>${term}</code>`
-    const meant =
-      suggestion === null
-        ? null
-        : html`<a href="${address(PATH, { ...query, q: corrected })}"
-            ><code>${suggestion}</code></a
-          >`
-    return banner('needs-you', MISTAKES[what](given, meant))
+  return listSearchMistakes(query['q'] ?? '').map(({ term: text, what, suggestion, corrected }) => {
+    const term = html`<code>${text}</code>`
+    if (what === 'time') {
+      return banner('needs-you', fillHtml(t.mistakes.time, { term, examples: TIMES }))
+    }
+    if (suggestion === null) {
+      return banner('needs-you', fillHtml(t.mistakes[what], { term, filters: FILTER_NAMES }))
+    }
+    const href = address(PATH, { ...query, q: corrected })
+    const meant = html`<a href="${href}"><code>${suggestion}</code></a>`
+    return banner('needs-you', fillHtml(t.mistakes[`${what}Meant`], { term, suggestion: meant }))
   })
 }
 
 const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
-
-const MISTAKES = {
-  filter: (term: Html, suggestion: Html | null): Html =>
-    suggestion === null
-      ? fillHtml(t.mistakes.filter, { term, filters: FILTER_NAMES })
-      : fillHtml(t.mistakes.filterMeant, { term, suggestion }),
-  value: (term: Html, suggestion: Html | null): Html =>
-    suggestion === null
-      ? fillHtml(t.mistakes.value, { term })
-      : fillHtml(t.mistakes.valueMeant, { term, suggestion }),
-  time: (term: Html): Html => fillHtml(t.mistakes.time, { term, examples: TIMES }),
-} as const
 
 function renderSaved(saved: readonly SavedSearch[], query: ListQuery, back: string): Content {
   const { q = '', sort } = query

@@ -15,7 +15,7 @@ import {
   type Content,
   type Html,
 } from '../../../../web/ui/html.ts'
-import { cutPage, PAGE_ROWS, type Page } from '../../../../web/ui/paging.ts'
+import { cutPage, type Page } from '../../../../web/ui/paging.ts'
 import { readListQuery } from '../../../../web/ui/search.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { pickColumn, renderPager, renderTable, type Column } from '../../../../web/ui/tables.ts'
@@ -87,7 +87,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
       <button type="button" class="scripted-only wide-only" data-open="#keys">
-        ${t.shortcuts}
+        ${PAGES.machines.keys.title}
       </button>
       <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
@@ -159,7 +159,7 @@ function renderFleet(context: PageContext, { query, page, columns }: FleetView):
       })}
       ${renderBulkBar(page.total, query)}
     </form>
-    ${page.total === 0 ? null : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
+    ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }
 
 function renderWall(context: PageContext, page: Page<Machine>): Html {

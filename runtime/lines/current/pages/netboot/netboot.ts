@@ -35,10 +35,10 @@ const t = PAGES.netboot
 const PATH = '/ui/netboot'
 
 const TABS = [
-  [t.tabs.systems, '#artifacts'],
+  [t.systems.title, '#artifacts'],
   [t.tabs.install, '#install'],
-  [t.tabs.tftp, '#tftp'],
-  [t.tabs.activity, '#activity'],
+  [t.tftp.title, '#tftp'],
+  [t.activity.title, '#activity'],
 ] as const
 
 /** `routes/releases.ts` has its posts. */
@@ -138,7 +138,7 @@ function renderArtifacts(
     })}`
 }
 
-/** `why`: it is not what machines boot. */
+/** `why`: what keeps machines from booting it. */
 const renderUnused = (
   { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
   why: string,

@@ -113,7 +113,7 @@ function readShown(context: PageContext, query: ListQuery): Shown {
   return {
     runs: runs.read(page.rows.map(({ n }) => n)).map(({ run }) => run),
     total: page.total,
-    pager: renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1),
+    pager: renderPager(PATH, query, page),
   }
 }
 

@@ -5,11 +5,7 @@ import { checkField, postButton, selectField, textField } from '../../../../web/
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { createToken, revokeToken, type TokenRefusal } from '../../../../web/fleet/tokens.ts'
-import {
-  TOKEN_SCOPES,
-  type TokenRecord,
-  type TokenScope,
-} from '../../../../services/access/tokens.ts'
+import { TOKEN_SCOPES, type TokenRecord } from '../../../../services/access/tokens.ts'
 import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { questionButton, renderRemoval } from '../frame/question.ts'
@@ -22,7 +18,6 @@ const t = PAGES.account
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
-const SCOPES: Readonly<Record<TokenScope, string>> = t.tokens.permits
 /** By number of days. */
 const LIFETIMES = t.tokens.lifetimes
 
@@ -107,7 +102,7 @@ const renderForm = (name: string): Html =>
     ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
     <fieldset>
       <legend>${t.tokens.scopes}</legend>
-      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
+      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
     </fieldset>
     ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
     <button class="primary">${t.tokens.button}</button>

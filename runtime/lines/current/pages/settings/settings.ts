@@ -29,9 +29,9 @@ const t = PAGES.settings
 const PATH = '/ui/settings'
 
 const TABS = [
-  [t.tabs.cache, '#ramboot'],
-  [t.tabs.release, '#netboot-release'],
-  [t.tabs.backups, '#backup-schedule'],
+  [t.cache.title, '#ramboot'],
+  [t.release.title, '#netboot-release'],
+  [t.backup.title, '#backup-schedule'],
   ...SETTING_GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
   [t.tabs.dhcp, '#dhcp-pxe'],
 ] as const
@@ -56,7 +56,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
           </div>
           <div>${search.wrap(t.keywords.backup, renderBackup(context))}</div>
         </div>
-        ${SETTING_GROUPS.map((group) => renderGroup(group, rows, { search, refused }))}
+        ${SETTING_GROUPS.map((group) => renderGroup(group, rows, search, refused))}
         ${search.wrap(t.keywords.dhcp, await renderDhcp(context))}
       </div>
       <div class="nothing" role="status">
@@ -93,15 +93,11 @@ const renderSearch = (text: string): Html =>
     </form>
   </div>`
 
-interface Listing {
-  readonly search: Search
-  readonly refused: Refused | null
-}
-
 const renderGroup = (
   { title, id, topics }: (typeof SETTING_GROUPS)[number],
   rows: readonly ShownSetting[],
-  { search, refused }: Listing,
+  search: Search,
+  refused: Refused | null,
 ): Html =>
   card({
     title,
