@@ -1,6 +1,6 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
 import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
-import { card, copyBlock } from '../../web/ui/elements.ts'
+import { card, copyBlock, renderWays } from '../../web/ui/elements.ts'
 import { textField } from '../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Html } from '../../web/ui/html.ts'
 import { renderUploadForm } from '../../web/ui/upload-form.ts'
@@ -21,26 +21,22 @@ export const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): 
   card({
     title: isFirst ? t.first : t.title,
     id: 'add',
-    body: html`${isFirst ? INTRODUCTION : null}
-      <div class="ways">
-        <section>
-          <h3>${t.address.title}</h3>
-          ${renderAddressForm(form)}
-        </section>
-        <section>
-          <h3>${t.upload.title}</h3>
-          ${renderUpload()}
-        </section>
-        <section>
-          <h3>${t.copy.title}</h3>
-          <p>${t.copy.text}</p>
-          ${copyBlock(`cp debian-13.img.zst ${quote(folder)}/\n`, t.copy.label)}
-          <p class="hint">${fillHtml(t.copy.hint, { sums: html`<code>.sha256</code>` })}</p>
-        </section>
-      </div>`,
+    body: html`${isFirst ? html`<p>${t.introduction}</p>` : null}
+    ${renderWays([
+      [t.address.title, renderAddressForm(form)],
+      [t.upload.title, renderUpload()],
+      [t.copy.title, renderCopy(folder)],
+    ])}`,
   })
 
-const INTRODUCTION = html`<p>${t.introduction}</p>`
+const renderCopy = (folder: string): Html =>
+  html`<p>${t.copy.text}</p>
+    ${copyBlock(
+      `cp debian-13.img.zst ${quote(folder)}/
+`,
+      t.copy.label,
+    )}
+    <p class="hint">${fillHtml(t.copy.hint, { sums: html`<code>.sha256</code>` })}</p>`
 
 const renderAddressForm = (form: AddForm): Html =>
   html`<form method="post" action="/ui/add">

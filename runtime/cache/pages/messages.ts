@@ -35,30 +35,18 @@ export function messagesOf(
 }
 
 function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
-  const [added, uploaded, accepted, listed] = ['added', 'uploaded', 'accepted', 'listed'].map(
-    (name) => query.get(name)?.slice(0, MAX_LENGTH),
-  )
   const next = renderNext(serverLink)
-  if (added) {
-    const words = fillHtml(t.added, { name: html`<strong>${added}</strong>` })
-    return banner('done', html`${words} ${next}`)
+  for (const what of ['added', 'uploaded', 'accepted', 'removed', 'rejected'] as const) {
+    const name = query.get(what)?.slice(0, MAX_LENGTH)
+    if (!name) continue
+    const words = fillHtml(t[what], { name: html`<strong>${name}</strong>` })
+    const isGone = what === 'removed' || what === 'rejected'
+    return banner('done', isGone ? words : html`${words} ${next}`)
   }
-  if (uploaded)
-    return banner(
-      'done',
-      html`${fillHtml(t.uploaded, { name: html`<strong>${uploaded}</strong>` })} ${next}`,
-    )
-  if (accepted)
-    return banner(
-      'done',
-      html`${fillHtml(t.accepted, { name: html`<strong>${accepted}</strong>` })} ${next}`,
-    )
-  for (const gone of ['removed', 'rejected'] as const) {
-    const name = query.get(gone)?.slice(0, MAX_LENGTH)
-    if (name) return banner('done', fillHtml(t[gone], { name: html`<strong>${name}</strong>` }))
-  }
-  if (listed === undefined) return null
-  return banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
+  const listed = query.get('listed')
+  return listed === null
+    ? null
+    : banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
 }
 
 /** What comes after the first image. */

@@ -137,6 +137,18 @@ export function middle(text: string, full = text): Content {
   >`
 }
 
+/** Several ways to do one thing, side by side. */
+export const renderWays = (ways: readonly (readonly [title: string, body: Content])[]): Html =>
+  html`<div class="ways">
+    ${ways.map(
+      ([title, body]) =>
+        html`<section>
+          <h3>${title}</h3>
+          ${body}
+        </section>`,
+    )}
+  </div>`
+
 /** Links to the cards of a page. */
 export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
   html`<nav class="tabs" aria-label="${t.tabs}">

@@ -18,7 +18,7 @@ export const renderErrorPage = (frame: Frame, view: ErrorView): string =>
           view.loggedIn
             ? html`<a href="/ui/dashboard">${t.titles.dashboard}</a> ·
                 <a href="/ui/machines">${t.titles.machines}</a>`
-            : html`<a href="/ui/login">${t.error.login}</a>`
+            : html`<a href="/ui/login">${t.login.title}</a>`
         }
       </p>
     </section>`,

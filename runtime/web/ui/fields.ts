@@ -23,8 +23,10 @@ interface TextField extends FieldBase {
   readonly max?: number
 }
 
-const describedBy = ({ name, hint, error }: FieldBase) =>
-  [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`].filter(Boolean).join(' ')
+const describedBy = ({ name, hint, error }: FieldBase): string | null =>
+  [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`]
+    .filter(Boolean)
+    .join(' ') || null
 
 const wrap = (field: FieldBase, control: Content): Html =>
   html`<div class="field">
@@ -53,7 +55,7 @@ export const textField = (field: TextField): Html =>
       class: field.mono === true ? 'mono' : null,
       spellcheck: field.mono === true ? 'false' : null,
       'aria-invalid': field.error ? 'true' : null,
-      'aria-describedby': describedBy(field) || null,
+      'aria-describedby': describedBy(field),
     })} />`,
   )
 
@@ -74,7 +76,7 @@ export const areaField = (field: AreaField): Html =>
       class: 'mono',
       spellcheck: 'false',
       autocomplete: 'off',
-      'aria-describedby': describedBy(field) || null,
+      'aria-describedby': describedBy(field),
     })}>
 ${field.value}</textarea>`,
   )
@@ -92,19 +94,16 @@ export const selectField = (
     html`<select${attributes({
       id: field.name,
       name: field.name,
-      'aria-describedby': describedBy(field) || null,
+      'aria-describedby': describedBy(field),
     })}>${field.options.map(
       ({ value, text }) =>
         html`<option${attributes({ value, selected: value === field.value })}>${text}</option>`,
     )}</select>`,
   )
 
-interface CheckField {
-  readonly name: string
-  readonly label: Content
+interface CheckField extends Omit<FieldBase, 'error'> {
   readonly value?: string
   readonly checked: boolean
-  readonly hint?: Content
 }
 
 export const checkField = ({ name, label, value = '1', checked, hint }: CheckField): Html =>
@@ -125,8 +124,7 @@ export interface RadioCard {
   readonly className?: string
 }
 
-/** Radio buttons as cards; the arrow keys move between them as usual. */
-export const radioCards = (group: {
+interface RadioGroup {
   /** The options get ids as well, so that they stay themselves when the list is refreshed. */
   readonly id?: string
   readonly name: string
@@ -137,19 +135,15 @@ export const radioCards = (group: {
   readonly cards: readonly RadioCard[]
   readonly before?: Content
   readonly className?: string
-}): Html =>
+}
+
+/** Radio buttons as cards; the arrow keys move between them as usual. */
+export const radioCards = (group: RadioGroup): Html =>
   html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}" ${attributes({ id: group.id })}>
     <legend>${group.legend}</legend>
     ${group.before}
     <div class="options">${group.cards.map((each) => radioCard(group, each))}</div>
   </fieldset>`
-
-interface RadioGroup {
-  readonly id?: string
-  readonly name: string
-  readonly value: string | null
-  readonly stored?: string
-}
 
 const radioCard = ({ id, name, value, stored }: RadioGroup, each: RadioCard): Html =>
   html`<label

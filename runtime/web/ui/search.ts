@@ -22,13 +22,32 @@ export const readListQuery = (
     }),
   )
 
-interface Search {
-  readonly path: string
-  readonly query: ListQuery
+interface SearchField {
   /** The parameter that the field fills. */
   readonly name: string
+  readonly value: string | undefined
   readonly label: string
   readonly placeholder: string
+  /** What a script filters while somebody types: a selector. */
+  readonly filter?: string
+}
+
+export const searchField = ({ name, value = '', label, placeholder, filter }: SearchField): Html =>
+  html`<input${attributes({
+    type: 'search',
+    id: 'q',
+    name,
+    value,
+    'aria-label': label,
+    placeholder,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    'data-filter': filter,
+  })} />`
+
+interface Search extends Omit<SearchField, 'value'> {
+  readonly path: string
+  readonly query: ListQuery
   /** Queries that people come back to; `count`: how many rows each finds. */
   readonly views: readonly View[]
   /** Beside the search. */
@@ -37,28 +56,11 @@ interface Search {
 
 type View = readonly [title: string, query: ListQuery, count?: number]
 
-export const renderSearch = ({
-  path,
-  query,
-  name,
-  label,
-  placeholder,
-  views,
-  aside,
-}: Search): Html =>
+export const renderSearch = ({ path, query, views, aside, ...field }: Search): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${path}">
-      <input
-        type="search"
-        id="q"
-        name="${name}"
-        value="${query[name] ?? ''}"
-        aria-label="${label}"
-        placeholder="${placeholder}"
-        autocomplete="off"
-        spellcheck="false"
-      />
-      ${hidden({ ...query, [name]: null })}
+      ${searchField({ ...field, value: query[field.name] })}
+      ${hidden({ ...query, [field.name]: null })}
       <button>${icon('search')}${t.button}</button>
     </form>
     ${aside}

@@ -1,6 +1,6 @@
 /** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import type { Page } from './paging.ts'
+import { PAGE_ROWS, type Page } from './paging.ts'
 import type { ListQuery } from './search.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
 import { fill } from '../../core/texts/text.ts'
@@ -61,33 +61,23 @@ export const pickColumn = (label: string): Column => ({
 export const ACTIONS: Column = { title: html`<span class="spoken">${t.actions}</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
-function renderHead({ path = '', query = {}, columns }: Table): Html {
-  return html`<thead>
+const renderHead = (table: Table): Html =>
+  html`<thead>
     <tr data-label="${t.sortBy}">
-      ${columns.map((column) => {
-        const { key, title, className }: Column =
-          typeof column === 'string' ? { title: column } : column
-        return key === undefined
-          ? html`<th scope="col" ${attributes({ class: className })}>${title}</th>`
-          : renderSortable({ key, title, className, path, query })
-      })}
+      ${table.columns.map((column) => renderTitle(typeof column === 'string' ? { title: column } : column, table))}
     </tr>
   </thead>`
-}
 
-function renderSortable({
-  key,
-  title,
-  className,
-  path,
-  query,
-}: {
-  readonly key: string
-  readonly title: Content
-  readonly className: string | undefined
-  readonly path: string
-  readonly query: ListQuery
-}): Html {
+const renderTitle = (column: Column, table: Table): Html =>
+  column.key === undefined
+    ? html`<th scope="col" ${attributes({ class: column.className })}>${column.title}</th>`
+    : renderSortable(column.key, column, table)
+
+function renderSortable(
+  key: string,
+  { title, className }: Column,
+  { path = '', query = {} }: Table,
+): Html {
   const name = key.replace(/^-/, '')
   const sort = query['sort'] ?? ''
   const [isUp, isDown] = [sort === name, sort === `-${name}`]
@@ -106,12 +96,12 @@ export function renderPager<Row>(
   path: string,
   query: ListQuery,
   { page, pages, rows, total }: Page<Row>,
-  first: number,
 ): Html {
   const link = (to: number, text: string, rel: string) =>
     to < 1 || to > pages || to === page
       ? html`<span class="dim">${text}</span>`
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
+  const first = (page - 1) * PAGE_ROWS + 1
   const range = rows.length === 0 ? '0' : `${first}–${first + rows.length - 1}`
   return html`<nav class="pager" aria-label="${t.pages}">
     <span>${fill(t.range, { range, total })}</span>${

@@ -1,5 +1,5 @@
 /** The colour scheme, light, dark or the system's, in a cookie that the page's scripts can read. */
-import type { H3Event } from 'h3'
+import { getCookie, type H3Event } from 'h3'
 import { seeOther } from '../http/answers.ts'
 import { icon } from './elements.ts'
 import { attributes, html, type Html } from './html.ts'
@@ -16,17 +16,9 @@ export type Theme = (typeof THEMES)[number]
 const COOKIE = 'flasher-theme'
 const YEAR_SECONDS = 365 * 24 * 3600
 
-const CHOICES: Readonly<Record<Theme, { readonly icon: IconName; readonly title: string }>> = {
-  system: { icon: 'system', title: t.system },
-  light: { icon: 'sun', title: t.light },
-  dark: { icon: 'moon', title: t.dark },
-}
+const ICONS: Readonly<Record<Theme, IconName>> = { system: 'system', light: 'sun', dark: 'moon' }
 
-export function readTheme(event: H3Event): Theme {
-  const header = event.req.headers.get('cookie') ?? ''
-  const value = new RegExp(`(?:^|; *)${COOKIE}=(\\w+)`).exec(header)?.[1]
-  return parseTheme(value)
-}
+export const readTheme = (event: H3Event): Theme => parseTheme(getCookie(event, COOKIE))
 
 const parseTheme = (text: string | null | undefined): Theme =>
   THEMES.find((theme) => theme === text) ?? 'system'
@@ -41,10 +33,10 @@ export const themeSwitch = (selected: Theme, here: string): Html =>
           html`<button${attributes({
             name: 'theme',
             value: theme,
-            title: CHOICES[theme].title,
-            'aria-label': CHOICES[theme].title,
+            title: t[theme],
+            'aria-label': t[theme],
             'aria-pressed': theme === selected ? 'true' : 'false',
-          })}>${icon(CHOICES[theme].icon)}</button>`,
+          })}>${icon(ICONS[theme])}</button>`,
       )}
     </div>
   </form>`

@@ -39,17 +39,12 @@ export function startOfDay(day: string, zone: string, later = 0): string | null 
 
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
-function formatter(zone: string): Intl.DateTimeFormat {
-  const known = formatters.get(zone)
-  if (known !== undefined) return known
-  const created = new Intl.DateTimeFormat('sv-SE', {
-    timeZone: zone,
-    dateStyle: 'short',
-    timeStyle: 'medium',
-  })
-  formatters.set(zone, created)
-  return created
-}
+const formatter = (zone: string): Intl.DateTimeFormat =>
+  formatters.getOrInsertComputed(
+    zone,
+    () =>
+      new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }),
+  )
 
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 

@@ -1,6 +1,8 @@
 /** Current line: checks settings that a page saves in the database, and saves all of them or none. */
 import { findSetting } from '../../../core/config/setting.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { fill } from '../../../core/texts/text.ts'
 import type { SettingsStore } from '../../../services/state/settings-store.ts'
 import { SETTINGS } from '../rules/settings.ts'
 import type { LineConfig } from './configuration.ts'
@@ -40,12 +42,16 @@ export async function saveSettings(
   return accept(changes)
 }
 
-/** Checked by the setting's own rule. */
-function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
+/** Checked by the setting's own rule; null: an empty text, which removes what was saved. */
+export function parseSaved(
+  config: LineConfig,
+  name: string,
+  text: string,
+): Result<string | null, string> {
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)
   if (origin?.by === 'environment') {
-    return refuse(`it is set by the environment variable ${origin.variable}`)
+    return refuse(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
   }
   if (text === '') return accept(null)
   const row = findSetting(SETTINGS, section, key)

@@ -1,4 +1,5 @@
 /** The pages of this line, and the views that the server renders with. */
+import type { H3Event } from 'h3'
 import type { ServerPlugin } from '../../../web/fleet/site.ts'
 import type { ServerViews } from '../../../web/fleet/views.ts'
 import { assetRoute } from '../../../web/ui/assets.ts'
@@ -6,40 +7,50 @@ import { createFrame } from '../../../web/ui/frame.ts'
 import { SECTIONS } from '../../../web/ui/sections.ts'
 import { themeRoute } from '../../../web/ui/theme.ts'
 import type { Assets } from '../../../services/host/assets.ts'
-import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import type { Runs } from '../../../services/state/runs.ts'
 import type { Machine } from '../rules/machine.ts'
-import { accountPages } from './settings/account.ts'
-import { backupPages } from './backups/backups.ts'
-import { bulkPages } from './machines/bulk.ts'
-import { dashboardPage } from './dashboard/dashboard.ts'
-import { cachePages } from './images/cache-link.ts'
+import { ACCOUNT_PAGES } from './settings/account.ts'
+import { BACKUP_PAGES } from './backups/backups.ts'
+import { BULK_PAGES } from './machines/bulk.ts'
+import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
+import { CACHE_PAGES } from './images/cache-link.ts'
+import type { ContextRoute } from './frame/context-routes.ts'
 import { createPageContext, type PageDependencies } from './frame/page-context.ts'
-import { templatePages } from './first-boot/templates.ts'
-import { eventPages } from './events/events.ts'
+import { TEMPLATE_PAGES } from './first-boot/templates.ts'
+import { EVENT_PAGES } from './events/events.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { renderErrorPage } from '../../../web/ui/error-page.ts'
-import { renderLogin } from './frame/login.ts'
-import { machinePages } from './machines/machine.ts'
+import { renderLoginPage } from '../../../web/ui/login-page.ts'
+import { fillHtml, html } from '../../../web/ui/html.ts'
+import { PAGES } from '../../../core/texts/pages/texts.ts'
+import { MACHINE_PAGES } from './machines/machine.ts'
 import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { viewMachine } from './view/machine-view.ts'
-import { machinesPage } from './machines/machines.ts'
-import { netbootPages } from './netboot/netboot.ts'
+import { MACHINES_PAGES } from './machines/machines.ts'
+import { NETBOOT_PAGES } from './netboot/netboot.ts'
 import { renderMachineRow } from './view/machine-row.ts'
 import { renderBar } from './view/run-bar.ts'
-import { runPages } from './runs/runs.ts'
-import { settingsPages } from './settings/settings.ts'
+import { RUN_PAGES } from './runs/runs.ts'
+import { SETTINGS_PAGES } from './settings/settings.ts'
 
-interface Pages {
-  readonly views: ServerViews<Machine>
-  readonly plugin: ServerPlugin<Machine>
-}
+const ROUTES: readonly ContextRoute[] = [
+  ...DASHBOARD_PAGES,
+  ...MACHINES_PAGES,
+  ...BULK_PAGES,
+  ...MACHINE_PAGES,
+  ...TEMPLATE_PAGES,
+  ...RUN_PAGES,
+  ...CACHE_PAGES,
+  ...NETBOOT_PAGES,
+  ...BACKUP_PAGES,
+  ...EVENT_PAGES,
+  ...SETTINGS_PAGES,
+  ...ACCOUNT_PAGES,
+]
 
 interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
-  /** The catalog's entries; a new array when they changed. */
-  images(): readonly CatalogEntry[]
   readonly runs: Pick<Runs, 'findLive' | 'marks'>
   now(): Date
 }
@@ -60,7 +71,7 @@ function createContext({ images, gather, runs, now }: PagesDependencies): () => 
 /** Rows of the live channel belong to no request; the state of a machine does not depend on it. */
 const NO_BASE = 'http://localhost'
 
-export function createPages(parts: PagesDependencies): Pages {
+export function createPages(parts: PagesDependencies) {
   const { version, assets, gather, runs, now } = parts
   const frame = createFrame({ version, assetUrl: assets.url, nav: SECTIONS })
   const view = (machine: Machine) =>
@@ -77,30 +88,22 @@ export function createPages(parts: PagesDependencies): Pages {
         renderMachineRow(view(machine), { now: now(), zone: parts.zone() }, parseColumns(columns)),
       ),
     renderBar: (run) => String(renderBar(run)),
-    renderLogin: (given) => renderLogin(frame, given),
+    renderLogin: (given) =>
+      renderLoginPage(frame, {
+        ...given,
+        heading: 'flasher',
+        label: PAGES.frame.login.label,
+        help: fillHtml(PAGES.frame.login.help, {
+          command: html`<code>flasher-web password</code>`,
+        }),
+      }),
     renderError: (given) => renderErrorPage(frame, given),
     // Readers of the API document may not be logged in, so they see no count of failures.
     renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
   }
   const plugin: ServerPlugin<Machine> = (site) => {
-    const context = createPageContext(site, { ...parts, frame })
-    const routes = [
-      assetRoute(assets),
-      themeRoute,
-      ...dashboardPage(context),
-      ...machinesPage(context),
-      ...bulkPages(context),
-      ...machinePages(context),
-      ...templatePages(context),
-      ...runPages(context),
-      ...cachePages(context),
-      ...netbootPages(context),
-      ...backupPages(context),
-      ...eventPages(context),
-      ...settingsPages(context),
-      ...accountPages(context),
-    ]
-    return { routes }
+    const contextOf = (event: H3Event) => createPageContext(site, { ...parts, frame }, event)
+    return { routes: [assetRoute(assets), themeRoute, ...ROUTES.map((route) => route(contextOf))] }
   }
   return { views, plugin }
 }

@@ -4,7 +4,7 @@ import { parseMac } from '../../../core/machine/mac.ts'
 import { seeOther } from '../../../web/http/answers.ts'
 import { banner, card, emptyState, factList } from '../../../web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../web/ui/html.ts'
-import { cutPage, PAGE_ROWS } from '../../../web/ui/paging.ts'
+import { cutPage } from '../../../web/ui/paging.ts'
 import { refreshOnNews } from '../../../web/ui/refresh.ts'
 import { readListQuery, renderSearch, type ListQuery } from '../../../web/ui/search.ts'
 import { renderPager, renderTable } from '../../../web/ui/tables.ts'
@@ -82,8 +82,7 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
           ),
         })}
       </form>
-      ${all.length === 0 ? teach(context, event) : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}
-      ${addForm}`,
+      ${all.length === 0 ? teach(context, event) : renderPager(PATH, query, page)} ${addForm}`,
   })
 }
 

@@ -22,7 +22,7 @@ test('no text is empty, has superfluous blanks, or a brace that is no placeholde
 
 test('a table of another language is a translation', () => {
   const { dashboard } = ENGLISH
-  const german: Translation = { ...ENGLISH, dashboard: { ...dashboard, title: 'Übersicht' } }
+  const german: Translation = { ...ENGLISH, dashboard: { ...dashboard, running: 'Läuft gerade' } }
   assert.equal(shapeOf(german), shapeOf(ENGLISH))
 })
 

@@ -1,6 +1,5 @@
 /** The account page: password, session, tokens. */
 export const ACCOUNT = {
-  title: 'Account',
   logOut: 'Log out',
   session: {
     title: 'Administrator',

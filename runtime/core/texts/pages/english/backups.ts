@@ -1,6 +1,5 @@
 /** The backups page. */
 export const BACKUPS = {
-  title: 'Backups',
   start: 'Back up now',
   running: 'Running',
   activity: 'Activity',

@@ -1,6 +1,5 @@
 /** The dashboard. */
 export const DASHBOARD = {
-  title: 'Dashboard',
   numbers: {
     machines: 'Machines',
     running: 'Running',

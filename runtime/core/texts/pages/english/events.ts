@@ -1,6 +1,5 @@
 /** The events page and its filter. */
 export const EVENTS = {
-  title: 'Events',
   csv: 'Download CSV',
   json: 'Download JSON',
   list: 'Events, newest first',

@@ -87,7 +87,6 @@ export const FRAME = {
     forgotten: 'Forgot password?',
     help: 'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',
   },
-  error: { login: 'Log in' },
   api: {
     title: 'API',
     introduction:

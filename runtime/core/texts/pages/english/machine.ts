@@ -1,7 +1,6 @@
 /** One machine: its page, its form, the questions before a disk is erased or booted. */
 export const MACHINE = {
   page: {
-    trail: 'Machines',
     missing: 'no machine record for {mac}',
     missingHint: 'It appears when it boots from the network.',
     locked: 'locked',

@@ -1,22 +1,24 @@
 /** The machines: list, search, shortcuts, actions on many at once. */
 
-/** A heading before and after it was done. */
-const SET_NETWORK_BOOT = {
-  one: 'Set the network boot of {count} machine',
-  other: 'Set the network boot of {count} machines',
-} as const
-const SET_TEMPLATE = {
-  one: 'Set the first-boot template of {count} machine',
-  other: 'Set the first-boot template of {count} machines',
-} as const
+/** `{count}` machines, behind what is done to them. */
+const machines = (what: string) => ({
+  one: `${what} {count} machine`,
+  other: `${what} {count} machines`,
+})
+
+/** `menu` and `title` name an action, `before` is its preview, `after` its result. */
+const action = (menu: string, before: string, after = before) => ({
+  menu,
+  title: menu.replace('…', ''),
+  before: machines(before),
+  after: machines(after),
+})
 
 export const MACHINES = {
   list: {
-    title: 'Machines',
     caption: 'Machines',
     selectPage: 'Select all on this page',
     countFound: '{found} of {all}',
-    shortcuts: 'Keyboard shortcuts',
     /** A script counts. */
     arrived: { one: '{count} new machine', other: '{count} new machines' },
     table: 'Table',
@@ -108,83 +110,21 @@ export const MACHINES = {
     preview: 'Preview',
     clear: 'Clear',
     unknownAction: 'no such action',
-    /** `menu` and `title` name an action, `before` is its preview, `after` its result. */
     actions: {
-      flash: {
-        menu: 'Flash again',
-        title: 'Flash again',
-        before: { one: 'Arm {count} machine', other: 'Arm {count} machines' },
-        after: { one: 'Armed {count} machine', other: 'Armed {count} machines' },
-      },
-      image: {
-        menu: 'Assign image…',
-        title: 'Assign image',
-        before: {
-          one: 'Assign the image to {count} machine',
-          other: 'Assign the image to {count} machines',
-        },
-        after: {
-          one: 'Assigned the image to {count} machine',
-          other: 'Assigned the image to {count} machines',
-        },
-      },
-      mode: {
-        menu: 'Set network boot…',
-        title: 'Set network boot',
-        before: SET_NETWORK_BOOT,
-        after: SET_NETWORK_BOOT,
-      },
-      'first-boot': {
-        menu: 'Set first-boot template…',
-        title: 'Set first-boot template',
-        before: SET_TEMPLATE,
-        after: SET_TEMPLATE,
-      },
-      label: {
-        menu: 'Label…',
-        title: 'Label',
-        before: { one: 'Label {count} machine', other: 'Label {count} machines' },
-        after: { one: 'Labelled {count} machine', other: 'Labelled {count} machines' },
-      },
-      capture: {
-        menu: 'Capture…',
-        title: 'Capture',
-        before: { one: 'Capture {count} machine', other: 'Capture {count} machines' },
-        after: {
-          one: 'Ordered the capture of {count} machine',
-          other: 'Ordered the capture of {count} machines',
-        },
-      },
-      refresh: {
-        menu: 'Refresh inventory',
-        title: 'Refresh inventory',
-        before: {
-          one: 'Refresh the inventory of {count} machine',
-          other: 'Refresh the inventory of {count} machines',
-        },
-        after: {
-          one: 'Requested the inventory of {count} machine',
-          other: 'Requested the inventory of {count} machines',
-        },
-      },
-      lock: {
-        menu: 'Lock',
-        title: 'Lock',
-        before: { one: 'Lock {count} machine', other: 'Lock {count} machines' },
-        after: { one: 'Locked {count} machine', other: 'Locked {count} machines' },
-      },
-      unlock: {
-        menu: 'Unlock',
-        title: 'Unlock',
-        before: { one: 'Unlock {count} machine', other: 'Unlock {count} machines' },
-        after: { one: 'Unlocked {count} machine', other: 'Unlocked {count} machines' },
-      },
-      delete: {
-        menu: 'Delete',
-        title: 'Delete',
-        before: { one: 'Delete {count} machine', other: 'Delete {count} machines' },
-        after: { one: 'Deleted {count} machine', other: 'Deleted {count} machines' },
-      },
+      flash: action('Flash again', 'Arm', 'Armed'),
+      image: action('Assign image…', 'Assign the image to', 'Assigned the image to'),
+      mode: action('Set network boot…', 'Set the network boot of'),
+      'first-boot': action('Set first-boot template…', 'Set the first-boot template of'),
+      label: action('Label…', 'Label', 'Labelled'),
+      capture: action('Capture…', 'Capture', 'Ordered the capture of'),
+      refresh: action(
+        'Refresh inventory',
+        'Refresh the inventory of',
+        'Requested the inventory of',
+      ),
+      lock: action('Lock', 'Lock', 'Locked'),
+      unlock: action('Unlock', 'Unlock', 'Unlocked'),
+      delete: action('Delete', 'Delete', 'Deleted'),
     },
     withSkipped: '{summary} ({count} skipped: {reasons})',
     resultSentence: '{summary}.',

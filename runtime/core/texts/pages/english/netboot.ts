@@ -1,12 +1,6 @@
 /** The page of the live system, and of its installation. */
 export const NETBOOT = {
-  title: 'Netboot',
-  tabs: {
-    systems: 'Live systems',
-    install: 'Install',
-    tftp: 'TFTP daemon',
-    activity: 'Activity',
-  },
+  tabs: { install: 'Install' },
   activity: { title: 'Activity', all: 'All netboot events' },
   uploaded: { one: 'The file was uploaded.', other: '{count} files were uploaded.' },
   downloads: {

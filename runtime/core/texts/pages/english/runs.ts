@@ -1,13 +1,13 @@
 /** The runs: list and page. */
 export const RUNS = {
   list: {
-    title: 'Runs',
     csv: 'Download CSV',
     json: 'Download JSON',
     search: 'Search runs',
     placeholder: 'MAC, image, model, serial number, who armed it',
+    /** By the state of a run. */
     filters: {
-      all: 'All',
+      '': 'All',
       running: 'Running',
       stalled: 'Stalled',
       done: 'Done',
@@ -60,7 +60,6 @@ export const RUNS = {
   },
   run: {
     title: 'Run of {machine}',
-    trail: 'Runs',
     missing: '{mac} has no such run',
     missingHint: 'It was removed, or it was older than the history that is kept.',
     captureSentences: {

@@ -1,12 +1,6 @@
 /** The settings page, and what pages call each setting. */
 export const SETTINGS = {
-  title: 'Settings',
-  tabs: {
-    cache: 'Cache service',
-    release: 'Netboot release',
-    backups: 'Backup schedule',
-    dhcp: 'DHCP',
-  },
+  tabs: { dhcp: 'DHCP' },
   search: {
     label: 'Search settings',
     placeholder: 'Port, time zone, backups…',

@@ -1,4 +1,8 @@
 /** What several pages show: machines, disks, runs, events and the next boot. */
+
+const IT_REPORTS = 'Nothing to do: it reports when it is done.'
+const TRIES_AGAIN = 'Check its screen and network cable; a network boot tries again.'
+
 export const VIEW = {
   columns: {
     state: 'State',
@@ -28,16 +32,10 @@ export const VIEW = {
   },
   /** What is true of a machine, and what happens next or what to do. */
   machineState: {
-    flashing: { is: 'Being flashed.', next: 'Nothing to do: it reports when it is done.' },
-    capturing: { is: 'Being captured.', next: 'Nothing to do: it reports when it is done.' },
-    stalledCapture: {
-      is: 'Stopped responding during a capture.',
-      next: 'Check its screen and network cable; a network boot tries again.',
-    },
-    stalled: {
-      is: 'Stopped responding during a flash.',
-      next: 'Check its screen and network cable; a network boot tries again.',
-    },
+    flashing: { is: 'Being flashed.', next: IT_REPORTS },
+    capturing: { is: 'Being captured.', next: IT_REPORTS },
+    stalledCapture: { is: 'Stopped responding during a capture.', next: TRIES_AGAIN },
+    stalled: { is: 'Stopped responding during a flash.', next: TRIES_AGAIN },
     failed: {
       is: 'The flash failed.',
       isWithReason: 'The flash failed: {reason}',
@@ -58,18 +56,9 @@ export const VIEW = {
     },
     /** Once the machine has fetched the live system; by the rule that chose its script. */
     running: {
-      capture: {
-        is: 'Started the live system.',
-        next: 'Nothing to do: it reports when it is done.',
-      },
-      'disks-wanted': {
-        is: 'Listing its disks.',
-        next: 'Nothing to do: it reports when it is done.',
-      },
-      flash: {
-        is: 'Started the live system.',
-        next: 'Nothing to do: it reports when it is done.',
-      },
+      capture: { is: 'Started the live system.', next: IT_REPORTS },
+      'disks-wanted': { is: 'Listing its disks.', next: IT_REPORTS },
+      flash: { is: 'Started the live system.', next: IT_REPORTS },
       'flash-retry': {
         is: 'Started to flash and has not reported the end.',
         next: 'If it boots from the network again, it is flashed again.',

@@ -1,4 +1,5 @@
 /** The table of backups that can be restored, with the actions on each. */
+import { readBackupTime } from '../../../../core/state/backup.ts'
 import { badge, renderBytes } from '../../../../web/ui/elements.ts'
 import { html, type Html } from '../../../../web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../../../web/ui/tables.ts'
@@ -28,7 +29,7 @@ export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Htm
           <th scope="row">
             <code>${id}</code> ${manifest === null ? badge('ready', t.hardware) : null}
           </th>
-          <td class="nowrap" data-label="${t.created}">${renderTime(timeOf(id), clock)}</td>
+          <td class="nowrap" data-label="${t.created}">${renderTime(readBackupTime(id), clock)}</td>
           <td class="number" data-label="${t.machines}">${manifest?.machines ?? '–'}</td>
           <td class="number" data-label="${t.size}">${renderBytes(bytes)}</td>
           <td data-label="${t.release}">${manifest?.release ?? '–'}</td>
@@ -42,9 +43,3 @@ export const renderStored = (stored: readonly StoredBackup[], clock: Clock): Htm
         </tr>`,
     ),
   })
-
-/** `2026-11-21T06-55-53Z` as a time. */
-const timeOf = (id: string): string | null => {
-  const parts = /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)Z/.exec(id)
-  return parts === null ? null : `${parts[1]}T${parts[2]}:${parts[3]}:${parts[4]}Z`
-}

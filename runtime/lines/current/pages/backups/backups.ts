@@ -1,5 +1,5 @@
 /** /ui/backups: create backups, list them, restore one. */
-import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { getRouterParam, type HTTPResponse } from 'h3'
 import { readBackupTime } from '../../../../core/state/backup.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { banner, card, emptyState, progress, renderBytes } from '../../../../web/ui/elements.ts'
@@ -7,16 +7,13 @@ import { postButton, textField } from '../../../../web/ui/fields.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'
 import type { BackupJob } from '../../../../services/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
 import { renderStored } from './backup-table.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { buttonRoute, formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
-import { isAsked, renderRemoval } from '../frame/question.ts'
+import { renderRemoval } from '../frame/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount, pluralOf } from '../../../../core/texts/text.ts'
@@ -25,31 +22,26 @@ const t = PAGES.backups
 
 const PATH = '/ui/backups'
 
-export const backupPages = (context: PageContext): readonly Route[] => {
-  const { backups } = context.services
-  return [
-    pageRoute(PATH, (event) => show(context, event)),
-    buttonRoute(PATH, async (event) => {
-      await backups.start('manual', context.site.by(event))
-      return goTo(event, PATH)
-    }),
-    buttonRoute(`${PATH}/:id/cancel`, async (event) => {
-      const job = await backups.cancel(idOf(event), context.site.by(event))
-      return job === null
-        ? goBack(context.site, event, PATH, { error: t.errors.notRunning })
-        : goTo(event, PATH)
-    }),
-    formRoute(`${PATH}/:id/delete`, (event, form) =>
-      isAsked(form) ? askRemoval(context, event) : remove(context, event),
-    ),
-    pageRoute(`${PATH}/:id/restore`, (event) => ask(context, event, idOf(event), null)),
-    formRoute(`${PATH}/:id/restore`, (event, form) => restore(context, event, idOf(event), form)),
-  ]
+export const BACKUP_PAGES = [
+  pageAt(PATH, show),
+  buttonAt(PATH, async (context) => {
+    await context.services.backups.start('manual', context.by())
+    return context.goTo(PATH)
+  }),
+  buttonAt(`${PATH}/:id/cancel`, async (context) => {
+    const job = await context.services.backups.cancel(idOf(context), context.by())
+    return job === null ? context.goBack(PATH, { error: t.errors.notRunning }) : context.goTo(PATH)
+  }),
+  removalAt(`${PATH}/:id/delete`, askRemoval, remove),
+  pageAt(`${PATH}/:id/restore`, (context) => ask(context, null)),
+  formAt(`${PATH}/:id/restore`, restore),
+]
+
+function idOf({ event }: PageContext): string {
+  return getRouterParam(event, 'id', { decode: true }) ?? ''
 }
 
-const idOf = (event: H3Event) => getRouterParam(event, 'id', { decode: true }) ?? ''
-
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { backups } = context.services
   const clock = context.clock()
   const [{ stored, problem }, events] = await Promise.all([
@@ -60,12 +52,12 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   const restoring = backups.restoring()
   const isBusy = active.length > 0 || restoring !== null
   const start = postButton({ action: PATH, label: t.start, tone: 'primary' })
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.backups,
     section: PATH,
     count: stored.length,
     actions: start,
-    messages: html`${messageOf(context, event)}${problem === null ? done(event.url.searchParams) : banner('failed', problem)}`,
+    messages: html`${context.message()}${problem === null ? done(context.query) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
       ${isBusy ? card({ title: t.running, body: renderActive(active, restoring) }) : null}
       ${
@@ -83,14 +75,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-interface Found {
-  readonly stored: readonly StoredBackup[]
-  /** Why they could not be listed. */
-  readonly problem: string | null
-}
-
 /** The page shows why when they cannot be listed. */
-async function list({ services }: PageContext): Promise<Found> {
+async function list({ services }: PageContext) {
   try {
     return { stored: await services.backups.list(), problem: null }
   } catch (thrown) {
@@ -155,23 +141,19 @@ function renderSchedule({ services }: PageContext): Html {
     <p><a class="button" href="/ui/settings#backup-schedule">${t.schedule.change}</a></p>`
 }
 
-async function ask(
-  context: PageContext,
-  event: H3Event,
-  id: string,
-  error: string | null,
-): Promise<HTTPResponse> {
-  const { manifest, bytes } = await find(context, id)
+async function ask(context: PageContext, error: string | null): Promise<HTTPResponse> {
+  const stored = await find(context)
+  const { backup_id: id } = stored
   const present = await context.site.machines.count()
-  return await context.show(event, {
+  return await context.show({
     title: fill(t.restore.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: html`<section class="card stack">
       <div class="facing">
         <div>
           <strong>${id}</strong><br /><span class="small dim"
-            >${renderContent(manifest, bytes)}</span
+            >${renderContent(t.restore, stored)}</span
           >
         </div>
         <span aria-label="${t.restore.replaces}">→</span>
@@ -181,7 +163,7 @@ async function ask(
           >
         </div>
       </div>
-      ${manifest === null ? banner('needs-you', t.restore.warning) : null}
+      ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
       <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
         ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
@@ -194,73 +176,68 @@ async function ask(
   })
 }
 
-function renderContent(manifest: StoredBackup['manifest'], bytes: number | null): Html {
+/** What a backup holds, in the words of a question. */
+function renderContent(
+  texts: typeof t.restore | typeof t.removal,
+  { manifest, bytes }: StoredBackup,
+): Html {
   const size = renderBytes(bytes)
-  if (manifest === null) return fillHtml(t.restore.hardware, { size })
+  if (manifest === null) return fillHtml(texts.hardware, { size })
   const { machines: count, release } = manifest
-  return fillHtml(pluralOf(t.restore.content, count), { count, release, size })
+  return fillHtml(pluralOf(texts.content, count), { count, release, size })
 }
 
-async function find({ services }: PageContext, id: string): Promise<StoredBackup> {
-  const stored = await services.backups.find(id)
+async function find(context: PageContext): Promise<StoredBackup> {
+  const id = idOf(context)
+  const stored = await context.services.backups.find(id)
   if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
   return stored
 }
 
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
-async function askRemoval(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const { backup_id: id, manifest, bytes } = await find(context, idOf(event))
-  return await context.show(event, {
+async function askRemoval(context: PageContext): Promise<HTTPResponse> {
+  const stored = await find(context)
+  const { backup_id: id } = stored
+  return await context.show({
     title: fill(t.removal.title, { id }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: renderRemoval({
       title: fillHtml(t.removal.question, { id: html`<code>${id}</code>` }),
-      body: html`<p>${renderLoss(manifest, bytes)}</p>`,
-      action: event.url.pathname,
+      body: html`<p>${renderContent(t.removal, stored)}</p>`,
+      action: context.event.url.pathname,
       cancel: PATH,
       button: t.removal.button,
     }),
   })
 }
 
-function renderLoss(manifest: StoredBackup['manifest'], bytes: number | null): Html {
-  const size = renderBytes(bytes)
-  if (manifest === null) return fillHtml(t.removal.hardware, { size })
-  const { machines: count } = manifest
-  return fillHtml(pluralOf(t.removal.content, count), { count, size })
-}
-
-async function remove(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function remove(context: PageContext): Promise<HTTPResponse> {
   try {
-    const gone = await context.services.backups.remove(idOf(event), context.site.by(event))
+    const gone = await context.services.backups.remove(idOf(context), context.by())
     return gone === null
-      ? goBack(context.site, event, PATH, { error: t.errors.unknown })
-      : goTo(event, address(PATH, { deleted: gone.backup_id }))
+      ? context.goBack(PATH, { error: t.errors.unknown })
+      : context.goTo(address(PATH, { deleted: gone.backup_id }))
   } catch (error) {
-    return refuseFault(context, event, error)
+    return refuseFault(context, error)
   }
 }
 
-function refuseFault(context: PageContext, event: H3Event, error: unknown): HTTPResponse {
+function refuseFault(context: PageContext, error: unknown): HTTPResponse {
   if (!(error instanceof Fault)) throw error
-  return goBack(context.site, event, PATH, { error: renderFault(error) })
+  return context.goBack(PATH, { error: renderFault(error) })
 }
 
-async function restore(
-  context: PageContext,
-  event: H3Event,
-  id: string,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function restore(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const id = idOf(context)
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
-    return await ask(context, event, id, fill(t.errors.confirm, { time: timeOfDay(id) }))
+    return await ask(context, fill(t.errors.confirm, { time: timeOfDay(id) }))
   }
   try {
-    await context.services.backups.restore(id, context.site.by(event))
+    await context.services.backups.restore(id, context.by())
   } catch (error) {
-    return refuseFault(context, event, error)
+    return refuseFault(context, error)
   }
-  return goTo(event, address(PATH, { restored: id }))
+  return context.goTo(address(PATH, { restored: id }))
 }

@@ -1,14 +1,12 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { badge, card, emptyState, progress } from '../../../../web/ui/elements.ts'
 import { address, html, type Html } from '../../../../web/ui/html.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { isUnassigned } from '../../rules/machine.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -28,17 +26,15 @@ const NEWEST_FLASHES = 500
 const DAY_MS = 86_400_000
 const NEEDS_ATTENTION = 'state:needs-you,failed'
 
-export const dashboardPage = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-]
+export const DASHBOARD_PAGES = [pageAt(PATH, show)]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { site, services } = context
   const machines = await site.machines.list()
   const find = (q: string) =>
     site.views
       .match(machines, new URLSearchParams({ q, sort: '-seen' }))
-      .map((machine) => context.view(machine, event))
+      .map((machine) => context.view(machine))
   const [waiting, running] = [find(NEEDS_ATTENTION), find('state:running')]
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MAX_ROWS }),
@@ -50,11 +46,11 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   // The first image is shown soon after it was added.
   if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.dashboard,
     section: PATH,
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    messages: messageOf(context, event),
+    messages: context.message(),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
       ${renderNumbers([
         [t.numbers.machines, machines.length, '/ui/machines'],

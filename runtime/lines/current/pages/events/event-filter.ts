@@ -11,7 +11,12 @@ import {
   type Content,
   type Html,
 } from '../../../../web/ui/html.ts'
-import { readListQuery, type ListQuery, renderCount } from '../../../../web/ui/search.ts'
+import {
+  readListQuery,
+  renderCount,
+  searchField,
+  type ListQuery,
+} from '../../../../web/ui/search.ts'
 import { startOfDay } from '../../../../web/ui/times.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 
@@ -73,16 +78,7 @@ function describeProblem(
 export function renderFilters({ query, problem }: EventView, alarms: number): Html {
   return html`<div class="tools">
       <form class="search filters" role="search" action="${PATH}">
-        <input
-          type="search"
-          id="q"
-          name="text"
-          value="${query['text'] ?? ''}"
-          aria-label="${t.label}"
-          placeholder="${t.placeholder}"
-          autocomplete="off"
-          spellcheck="false"
-        />
+        ${searchField({ name: 'text', value: query['text'], label: t.label, placeholder: t.placeholder })}
         ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', t.from, query, problem)}
         ${renderDay('to', t.to, query, problem)}
         ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
@@ -125,18 +121,15 @@ const renderDay = (
 
 /** Keeps the other filters. */
 function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
-  const { failed: _, unacknowledged: __, ...others } = query
-  const href = address(PATH, { ...others, ...view })
-  const isHere = href === address(PATH, { ...others, ...pickView(query) })
-  return html`<a href="${href}" ${attributes({ 'aria-current': isHere ? 'true' : null })}
+  const { failed = '', unacknowledged = '', ...others } = query
+  const isHere =
+    failed === (view['failed'] ?? '') && unacknowledged === (view['unacknowledged'] ?? '')
+  return html`<a
+    href="${address(PATH, { ...others, ...view })}"
+    ${attributes({ 'aria-current': isHere ? 'true' : null })}
     >${title}${renderCount(count)}</a
   >`
 }
-
-const pickView = ({ failed = '', unacknowledged = '' }: ListQuery): ListQuery => ({
-  failed,
-  unacknowledged,
-})
 
 /** Filters that no field shows, each with a way to remove it. */
 function renderChips(query: ListQuery): Content {

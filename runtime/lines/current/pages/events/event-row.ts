@@ -61,17 +61,15 @@ function renderBox(event: JournalEvent): Content {
   />`
 }
 
-const ACTORS: Readonly<Record<string, string>> = t.actors
+const ACTORS: ReadonlyMap<string, string> = new Map(Object.entries(t.actors))
 
 const actorOf = ({ actor }: JournalEvent): string =>
   actor.startsWith('token:')
     ? fill(t.token, { name: actor.slice(6) })
-    : Object.hasOwn(ACTORS, actor)
-      ? (ACTORS[actor] ?? actor)
-      : actor
+    : (ACTORS.get(actor) ?? actor)
 
 /** Of a machine's record. */
-const FIELDS: Readonly<Record<string, string>> = t.fields
+const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))
 
 const MAX_CHANGES = 4
 const MAX_CHARACTERS = 60
@@ -95,7 +93,7 @@ function renderChanges({ details }: JournalEvent, context: EventContext): Conten
 }
 
 const titleOf = (name: string, { findSetting }: EventContext): string =>
-  Object.hasOwn(FIELDS, name) ? (FIELDS[name] ?? name) : (findSetting(name) ?? name)
+  FIELDS.get(name) ?? findSetting(name) ?? name
 
 function valueOf(name: string, value: unknown, { findImage }: EventContext): string {
   if (name !== 'bty_image_ref' || typeof value !== 'string')

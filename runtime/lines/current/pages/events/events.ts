@@ -1,19 +1,16 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { SETTING_TITLES } from '../settings/setting-titles.ts'
 import type { JournalEvent } from '../../../../services/state/journal.ts'
 import { isAlarm } from '../../../../services/state/event-rows.ts'
 import { json } from '../../../../web/http/answers.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { banner, card, emptyState } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderOlder, type ListQuery } from '../../../../web/ui/search.ts'
-import { goTo } from '../frame/form-answer.ts'
+import { formAt, pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -21,24 +18,21 @@ import { fill, fillCount } from '../../../../core/texts/text.ts'
 
 const t = PAGES.events
 
-export const eventPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  formRoute('/ui/events/acknowledge', (event, form) => acknowledge(context, event, form)),
-]
+export const EVENT_PAGES = [pageAt(PATH, show), formAt('/ui/events/acknowledge', acknowledge)]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const given = event.url.searchParams
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const given = context.query
   const view = readEventView(given, context.zone())
   const { query } = view
   const events = await context.site.journal.list(view.filter)
   const next = events.length === ROWS ? events.at(-1) : undefined
   const alarms = await context.site.journal.countAlarms()
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.events,
     section: PATH,
     actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
       ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,
-    messages: html`${messageOf(context, event)}${renderUpdated(given)}`,
+    messages: html`${context.message()}${renderUpdated(given)}`,
     body: html`${renderFilters(view, alarms)}
     ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
     ${renderOlder({
@@ -102,7 +96,7 @@ function renderEvents(
 }
 
 /** Answers JSON like the deployed server; the form of our page returns to it. */
-async function acknowledge(context: PageContext, event: H3Event, form: URLSearchParams) {
+async function acknowledge(context: PageContext, form: URLSearchParams) {
   const { site } = context
   const ids = form
     .getAll('ids')
@@ -115,5 +109,5 @@ async function acknowledge(context: PageContext, event: H3Event, form: URLSearch
   if (back === null) return json({ updated, acknowledged })
   const url = new URL(localPath(back, PATH), 'http://localhost')
   url.searchParams.set('updated', String(updated))
-  return goTo(event, `${url.pathname}${url.search}`)
+  return context.goTo(`${url.pathname}${url.search}`)
 }

@@ -10,6 +10,7 @@ import type { Result } from '../../../../core/foundation/result.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { areaField, textField } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
+import { mapNames } from '../frame/form-values.ts'
 
 const t = PAGES.firstBoot.form
 
@@ -27,15 +28,7 @@ export type TemplateTexts = Readonly<Record<(typeof FIELDS)[number], string>>
 /** Together they are no longer than what a form may be. */
 const MAX_LENGTH = 60_000
 
-export const EMPTY_TEXTS: TemplateTexts = {
-  hostname: '',
-  users: '',
-  packages: '',
-  commands: '',
-  network: '',
-  user_data: '',
-  secrets: '',
-}
+export const EMPTY_TEXTS = mapNames(FIELDS, () => '')
 
 /** Secrets are dots. */
 export function textsOf(template: Template): TemplateTexts {
@@ -57,17 +50,10 @@ export function textsOf(template: Template): TemplateTexts {
 
 /** What was typed, else what is kept. */
 export function readTexts(given: URLSearchParams, kept: TemplateTexts): TemplateTexts {
-  const read = (name: keyof TemplateTexts) =>
-    given.get(name)?.slice(0, MAX_LENGTH).replaceAll('\r\n', '\n') ?? kept[name]
-  return {
-    hostname: read('hostname'),
-    users: read('users'),
-    packages: read('packages'),
-    commands: read('commands'),
-    network: read('network'),
-    user_data: read('user_data'),
-    secrets: read('secrets'),
-  }
+  return mapNames(
+    FIELDS,
+    (name) => given.get(name)?.slice(0, MAX_LENGTH).replaceAll('\r\n', '\n') ?? kept[name],
+  )
 }
 
 /** What may be kept for the form to come back with: a secret that was typed is not. */

@@ -1,5 +1,5 @@
 /** /ui/first-boot: the first-boot templates, and the page of each with its form. */
-import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { getRouterParam, type HTTPResponse } from 'h3'
 import {
   MAX_TEMPLATES,
   TemplateNameSchema,
@@ -10,17 +10,14 @@ import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { banner, card, emptyState } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { countMachines, removeTemplate, saveTemplate } from '../../routes/first-boot.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
+import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
+import { questionButton, renderRemoval } from '../frame/question.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
 import {
   EMPTY_TEXTS,
@@ -34,25 +31,23 @@ import {
 
 const t = PAGES.firstBoot
 
-export const templatePages = (context: PageContext): readonly Route[] => [
-  pageRoute(TEMPLATES_PATH, (event) => showAll(context, event)),
-  formRoute(TEMPLATES_PATH, (event, form) => create(context, event, form)),
-  pageRoute(`${TEMPLATES_PATH}/:name`, (event) => show(context, event)),
-  formRoute(`${TEMPLATES_PATH}/:name`, (event, form) => save(context, event, form)),
-  formRoute(`${TEMPLATES_PATH}/:name/delete`, (event, form) =>
-    isAsked(form) ? askRemoval(context, event) : remove(context, event),
-  ),
+export const TEMPLATE_PAGES = [
+  pageAt(TEMPLATES_PATH, showAll),
+  formAt(TEMPLATES_PATH, create),
+  pageAt(`${TEMPLATES_PATH}/:name`, show),
+  formAt(`${TEMPLATES_PATH}/:name`, save),
+  removalAt(`${TEMPLATES_PATH}/:name/delete`, askRemoval, remove),
 ]
 
-async function showAll(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function showAll(context: PageContext): Promise<HTTPResponse> {
   const { templates } = context.services
   const listed = templates.list()
-  const typed = typedIn(context, event)
-  return await context.show(event, {
+  const typed = typedIn(context)
+  return await context.show({
     title: t.title,
     section: '/ui/machines',
     trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
-    messages: messageOf(context, event),
+    messages: context.message(),
     body: html`${card({
       title: t.list,
       id: 'templates',
@@ -119,29 +114,22 @@ function renderTokens({ services }: PageContext): Html {
 }
 
 /** What was typed and refused. */
-const typedIn = ({ site }: PageContext, event: H3Event): URLSearchParams =>
-  new URLSearchParams(site.notices.read(event)?.typed)
+const typedIn = ({ notice }: PageContext): URLSearchParams => new URLSearchParams(notice()?.typed)
 
-async function create(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
-  const { site, services } = context
+async function create(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const name = (form.get('name') ?? '').trim()
   const texts = readTexts(form, EMPTY_TEXTS)
   const fail = (error: string) =>
-    goBack(site, event, TEMPLATES_PATH, { error, typed: { name, ...hideTyped(texts) } })
+    context.goBack(TEMPLATES_PATH, { error, typed: { name, ...hideTyped(texts) } })
   if (!TemplateNameSchema.safeParse(name).success) return fail(t.errors.name)
-  if (services.templates.find(name) !== null) return fail(fill(t.errors.taken, { name }))
-  const refusal = await store(context, event, name, texts)
-  return refusal === null ? goTo(event, templatePath(name)) : fail(refusal)
+  if (context.services.templates.find(name) !== null) return fail(fill(t.errors.taken, { name }))
+  const refusal = await store(context, name, texts)
+  return refusal === null ? context.goTo(templatePath(name)) : fail(refusal)
 }
 
 /** Null: it is kept. */
 async function store(
-  { site, services }: PageContext,
-  event: H3Event,
+  { site, services, event }: PageContext,
   name: string,
   texts: TemplateTexts,
 ): Promise<string | null> {
@@ -152,29 +140,29 @@ async function store(
   return saved === null ? fill(t.errors.tooMany, { count: MAX_TEMPLATES }) : null
 }
 
-function find({ services }: PageContext, event: H3Event): NamedTemplate {
+function find({ services, event }: PageContext): NamedTemplate {
   const found = services.templates.find(getRouterParam(event, 'name', { decode: true }) ?? '')
   if (found === null) throw refuse(404, t.errors.missing)
   return found
 }
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const { name, template } = find(context, event)
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { name, template } = find(context)
   const count = countMachines(context.site, name)
   const path = templatePath(name)
-  const isSaved = event.url.searchParams.has('saved')
-  return await context.show(event, {
+  const isSaved = context.query.has('saved')
+  return await context.show({
     title: fill(t.one, { name }),
     section: '/ui/machines',
     trail: html`<a href="${TEMPLATES_PATH}">${t.title}</a>`,
     heading: html`<bdi>${name}</bdi>`,
-    messages: html`${messageOf(context, event)}${isSaved ? banner('done', t.isSaved) : null}`,
+    messages: html`${context.message()}${isSaved ? banner('done', t.isSaved) : null}`,
     body: html`${card({
       title: fillCount(t.machines, count),
       id: 'template',
       body: html`<p class="hint">${introduction()}</p>
         <form method="post" action="${path}">
-          ${renderFields(readTexts(typedIn(context, event), textsOf(template)))}
+          ${renderFields(readTexts(typedIn(context), textsOf(template)))}
           <button class="primary">${t.saveButton}</button>
         </form>`,
     })}
@@ -190,42 +178,38 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-async function save(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
-  const { name, template } = find(context, event)
+async function save(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const { name, template } = find(context)
   const texts = readTexts(form, textsOf(template))
-  const refusal = await store(context, event, name, texts)
+  const refusal = await store(context, name, texts)
   return refusal === null
-    ? goTo(event, `${templatePath(name)}?saved=1`)
-    : goBack(context.site, event, templatePath(name), { error: refusal, typed: hideTyped(texts) })
+    ? context.goTo(`${templatePath(name)}?saved=1`)
+    : context.goBack(templatePath(name), { error: refusal, typed: hideTyped(texts) })
 }
 
-async function askRemoval(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const { name } = find(context, event)
-  return await context.show(event, {
+async function askRemoval(context: PageContext): Promise<HTTPResponse> {
+  const { name } = find(context)
+  return await context.show({
     title: t.removal.title,
     section: '/ui/machines',
     trail: html`<a href="${TEMPLATES_PATH}">${t.title}</a>`,
     body: renderRemoval({
       title: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
       body: html`<p>${t.removal.consequence}</p>`,
-      action: event.url.pathname,
+      action: context.event.url.pathname,
       cancel: templatePath(name),
       button: t.removal.button,
     }),
   })
 }
 
-async function remove(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const { name } = find(context, event)
-  const { site, services } = context
+async function remove(context: PageContext): Promise<HTTPResponse> {
+  const { name } = find(context)
+  const { site, services, event } = context
   const count = countMachines(site, name)
   if (count > 0) {
-    return goBack(site, event, templatePath(name), { error: fillCount(t.removal.inUse, count) })
+    return context.goBack(templatePath(name), { error: fillCount(t.removal.inUse, count) })
   }
   await removeTemplate(site, services.templates, event, name)
-  return goTo(event, TEMPLATES_PATH)
+  return context.goTo(TEMPLATES_PATH)
 }

@@ -1,19 +1,25 @@
-/** The context of every page of this line: the site, the surroundings of the rules, and the frame. */
+/** The context of every page of this line: the request, the site, the surroundings of the rules, and the frame. */
 import type { H3Event, HTTPResponse } from 'h3'
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import type { Backups } from '../../../../services/backup/backups.ts'
 import type { Config } from '../../../../services/config/config.ts'
 import type { Templates } from '../../../../services/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../services/state/settings-store.ts'
+import type { Mac } from '../../../../core/machine/mac.ts'
 import { page } from '../../../../web/http/answers.ts'
+import type { By } from '../../../../web/http/caller.ts'
+import { messageOf, type Notice } from '../../../../web/ui/form-notices.ts'
 import { readPlace, type Frame, type PageView } from '../../../../web/ui/frame.ts'
+import type { Content } from '../../../../web/ui/html.ts'
 import type { Site } from '../../../../web/fleet/site.ts'
+import type { Contact } from '../../../../web/fleet/transition.ts'
 import type { Clock } from '../../../../web/ui/times.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { SETTINGS } from '../../rules/settings.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
-import { viewMachine, type MachineView } from '../view/machine-view.ts'
+import { nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
+import { goBack, goTo, type Refused } from './form-answer.ts'
 
 interface Queue {
   readonly most: number
@@ -30,6 +36,8 @@ export interface PageDependencies {
     readonly netboot: Netboot
     readonly templates: Templates
   }
+  /** The catalog's entries; a new array when they changed. */
+  images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
   /** The address of the cache service that is set, or that runs beside the server; null: none. */
@@ -43,28 +51,59 @@ export interface PageDependencies {
 /** Without what the context itself adds. */
 type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
+/** Of one request. */
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
+  readonly event: H3Event
+  /** The parameters of the address. */
+  readonly query: URLSearchParams
   clock(): Clock
-  images(): readonly CatalogEntry[]
+  by(): By
+  contact(): Contact
+  /** The name of a machine by its MAC, which a deleted one has instead. */
+  nameOf(mac: Mac): string
   /** As a network boot at this moment would find it. */
-  view(machine: Machine, event: H3Event): MachineView
-  show(event: H3Event, view: Page, status?: number): Promise<HTTPResponse>
+  view(machine: Machine): MachineView
+  /** The same of a machine as an action would leave it. */
+  foresee(machine: Machine): MachineView
+  /** Why the form that led here was refused, and what was typed; null: none was. */
+  notice(): Notice | null
+  /** The same as a banner. */
+  message(): Content
+  show(view: Page): Promise<HTTPResponse>
+  goTo(location: string): HTTPResponse
+  goBack(path: string, refused: Refused): HTTPResponse
 }
 
-export function createPageContext(site: Site<Machine>, parts: PageDependencies): PageContext {
-  const clock = () => ({ now: site.now(), zone: parts.zone() })
+export function createPageContext(
+  site: Site<Machine>,
+  parts: PageDependencies,
+  event: H3Event,
+): PageContext {
+  const contact = () => site.contact(event)
   return {
     ...parts,
     site,
-    clock,
-    images: () => site.catalog.snapshot().entries,
-    view: (machine, event) =>
-      viewMachine(machine, parts.gather(site.contact(event)), site.runs.findLive(machine.mac)),
-    async show(event, view, status = 200) {
+    event,
+    query: event.url.searchParams,
+    clock: () => ({ now: site.now(), zone: parts.zone() }),
+    by: () => site.by(event),
+    contact,
+    nameOf(mac) {
+      const machine = site.machines.peek(mac)
+      return machine === null ? mac : nameOf(machine)
+    },
+    view: (machine) =>
+      viewMachine(machine, parts.gather(contact()), site.runs.findLive(machine.mac)),
+    foresee: (machine) => viewMachine(machine, parts.gather(contact()), null),
+    notice: () => site.notices.read(event),
+    message: () => messageOf({ site }, event),
+    async show(view) {
       const alarms = await site.journal.countAlarms()
       const text = parts.frame.page({ ...view, ...readPlace(event), alarms })
-      return page(text, status, { vary: 'cookie' })
+      return page(text, 200, { vary: 'cookie' })
     },
+    goTo: (location) => goTo(event, location),
+    goBack: (path, refused) => goBack(site, event, path, refused),
   }
 }

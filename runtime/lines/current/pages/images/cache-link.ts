@@ -1,20 +1,17 @@
 /** /ui/cache: leads to the images page of the cache service and back, or says why it cannot. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { renderCacheBase, replaceLoopback } from '../../../../core/catalog/blob-address.ts'
 import { settle } from '../../../../services/host/watch.ts'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { peerOf } from '../../../../web/http/caller.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { banner, card, copyBlock } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { IMAGES } from '../../../../web/ui/sections.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
+import { formAt, pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 
 const t = PAGES.images.connection
@@ -23,52 +20,47 @@ const t = PAGES.images.connection
 const MAX_WAIT_MS = 3000
 const SETTING = 'withcache.url'
 
-export const cachePages = (context: PageContext): readonly Route[] => [
-  pageRoute(IMAGES, (event) => lead(context, event)),
-  pageRoute(`${IMAGES}/back`, (event) => leadBack(context, event)),
-  formRoute(IMAGES, (event, form) => connect(context, event, form)),
+export const CACHE_PAGES = [
+  pageAt(IMAGES, lead),
+  pageAt(`${IMAGES}/back`, leadBack),
+  formAt(IMAGES, connect),
 ]
 
 /** The cache has pages of its own; they get the address of this server for their links. */
-async function lead(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function lead(context: PageContext): Promise<HTTPResponse> {
   await refresh(context)
-  const page = pageOf(context, event)
+  const page = pageOf(context)
   const { error } = context.site.catalog.snapshot()
-  const isConnected = event.url.searchParams.has('connected')
+  const isConnected = context.query.has('connected')
   if (page !== null && error === null && !isConnected) return seeOther(page)
-  return await context.show(event, {
+  return await context.show({
     title: PAGES.images.title,
     section: IMAGES,
-    messages: messageOf(context, event),
-    body: renderState(context, event, page, error),
+    messages: context.message(),
+    body: renderState(context, page, error),
   })
 }
 
 /** With the catalog as it is now, so that a new image can be picked at once. */
-async function leadBack(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function leadBack(context: PageContext): Promise<HTTPResponse> {
   await refresh(context)
-  return seeOther(localPath(event.url.searchParams.get('to')))
+  return seeOther(localPath(context.query.get('to')))
 }
 
 const refresh = ({ site }: PageContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
 
 /** As the operator's browser reaches it: a cache beside the server is known by a loopback address. */
-function pageOf(context: PageContext, event: H3Event): string | null {
+function pageOf(context: PageContext): string | null {
   const base = renderCacheBase(context.cacheUrl() ?? '')
   if (base === '') return null
-  const { baseUrl } = peerOf(event)
+  const { baseUrl } = peerOf(context.event)
   const page = address(`${base}/ui/dashboard`, { server: baseUrl })
   return replaceLoopback(page, new URL(baseUrl).hostname)
 }
 
-function renderState(
-  context: PageContext,
-  event: H3Event,
-  page: string | null,
-  error: string | null,
-): Content {
-  if (page === null) return renderUnset(context, event)
-  return error === null ? renderConnected(page) : renderSilent(context, event, page, error)
+function renderState(context: PageContext, page: string | null, error: string | null): Content {
+  if (page === null) return renderUnset(context)
+  return error === null ? renderConnected(page) : renderSilent(context, page, error)
 }
 
 /** Browsers let no form lead to another site, so a link does. */
@@ -79,19 +71,14 @@ const renderConnected = (page: string): Html =>
       <p><a class="button primary" href="${page}">${t.connected.open}</a></p>`,
   })
 
-const renderUnset = (context: PageContext, event: H3Event): Html =>
+const renderUnset = (context: PageContext): Html =>
   card({
     title: t.unset.title,
     body: html`<p>${fillHtml(t.unset.text, { program: html`<code>flasher-cache</code>` })}</p>
-      ${copyBlock('flasher-cache', t.command)} ${renderForm(context, event)}`,
+      ${copyBlock('flasher-cache', t.command)} ${renderForm(context)}`,
   })
 
-const renderSilent = (
-  context: PageContext,
-  event: H3Event,
-  page: string,
-  error: string | null,
-): Content => [
+const renderSilent = (context: PageContext, page: string, error: string | null): Content => [
   banner('failed', fillHtml(t.silent.error, { error })),
   card({
     title: t.silent.title,
@@ -101,24 +88,25 @@ const renderSilent = (
         <a class="button primary" href="${IMAGES}">${t.silent.again}</a>
         <a class="button" href="${page}">${t.silent.open}</a>
       </div>
-      ${renderForm(context, event)}`,
+      ${renderForm(context)}`,
   }),
 ]
 
 /** What the environment sets cannot be changed here. */
-function renderForm({ services, site }: PageContext, event: H3Event): Content {
-  const origin = services.config.originOf('withcache', 'url')
+function renderForm(context: PageContext): Content {
+  const { config } = context.services
+  const origin = config.originOf('withcache', 'url')
   if (origin?.by === 'environment') {
     return html`<p class="dim">
       ${fillHtml(t.fixed, { variable: html`<code>${origin.variable}</code>` })}
     </p>`
   }
-  const notice = site.notices.read(event)
+  const notice = context.notice()
   return html`<form method="post" action="${IMAGES}">
     ${textField({
       name: 'url',
       label: t.label,
-      value: notice?.typed['url'] ?? services.config.current().withcache.url,
+      value: notice?.typed['url'] ?? config.current().withcache.url,
       placeholder: 'http://192.0.2.10:8081',
       error: notice?.error ?? null,
       mono: true,
@@ -127,21 +115,17 @@ function renderForm({ services, site }: PageContext, event: H3Event): Content {
   </form>`
 }
 
-async function connect(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function connect(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const { services, site } = context
   const url = form.get('url') ?? ''
   const saved = await saveSettings(services, { [SETTING]: url })
-  if (!saved.ok) return goBack(site, event, IMAGES, { error: saved.refusal.error, typed: { url } })
+  if (!saved.ok) return context.goBack(IMAGES, { error: saved.refusal.error, typed: { url } })
   const note = {
     kind: 'settings.upstream.updated',
     subject_kind: 'settings',
     summary: 'The address of the cache service was changed',
     details: saved.value,
   } as const
-  await site.noteAll([note], { subject_id: null, ...site.by(event) })
-  return goTo(event, `${IMAGES}?connected`)
+  await site.noteAll([note], { subject_id: null, ...context.by() })
+  return context.goTo(`${IMAGES}?connected`)
 }

@@ -10,7 +10,8 @@ import { renderQuestion } from '../frame/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { backOf, BULK_PATH, keptOf } from './bulk-question.ts'
-import { MODE_ORDER, MODES } from './mode-cards.ts'
+import { keywordsOf } from './image-cards.ts'
+import { MODE_CARDS } from './mode-cards.ts'
 
 const t = PAGES.machines.bulk
 const { form: fields, images: cards } = PAGES.machine
@@ -113,7 +114,7 @@ function renderFields(
       legend: fields.mode,
       value: null,
       className: 'modes',
-      cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
+      cards: MODE_CARDS,
     })
   }
   return html`${textField({ name: 'add', label: t.parameters.addLabels, hint: t.parameters.addLabelsHint })}
@@ -169,6 +170,3 @@ function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): H
     ],
   })
 }
-
-const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
-  `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`

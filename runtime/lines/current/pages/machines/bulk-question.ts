@@ -1,5 +1,4 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
-import type { H3Event } from 'h3'
 import { isPending } from '../../../../core/capture/order.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -18,43 +17,42 @@ import type { Machine } from '../../rules/machine.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '../frame/question.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { isArmed, nameOf, viewMachine, type MachineView } from '../view/machine-view.ts'
+import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
 import { aboutDisk, modelOf } from '../view/disk-text.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.machines.bulk
 
-export interface Verdict {
+export interface Done {
   readonly machine: Machine
   /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
+}
+
+export interface Verdict extends Done {
   /** As the machine would be; null when it is deleted or refused. */
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean
 }
 
-export interface Done {
-  readonly machine: Machine
-  readonly refusal: string | null
-}
-
 /** Decided by the same rules that carry the action out. */
 export function judge(
-  context: PageContext,
-  event: H3Event,
+  { site, by, contact, foresee }: PageContext,
   machine: Machine,
   action: BulkAction,
   parameters: object,
 ): Verdict {
-  const rule = context.site.line.actions[action]
-  const contact = context.site.contact(event)
-  if (rule === undefined) return { machine, refusal: null, after: null, arms: false }
-  const applied = rule.apply(machine, parameters, { ...context.site.by(event), at: contact.now })
-  if (!applied.ok) return { machine, refusal: applied.refusal, after: null, arms: false }
-  const after = viewMachine(applied.value.machine, context.gather(contact), null)
-  const isNew = applied.value.machine.cycle !== machine.cycle
-  const arms = isNew && isArmed(applied.value.machine)
+  const skip = (refusal: string | null) => ({ machine, refusal, after: null, arms: false })
+  const applied = site.line.actions[action]?.apply(machine, parameters, {
+    ...by(),
+    at: contact().now,
+  })
+  if (applied === undefined) return skip(null)
+  if (!applied.ok) return skip(applied.refusal)
+  const edited = applied.value.machine
+  const after = foresee(edited)
+  const arms = edited.cycle !== machine.cycle && isArmed(edited)
   const refusal = action === 'flash' && !arms ? after.view.is : null
   return { machine, refusal, after, arms }
 }

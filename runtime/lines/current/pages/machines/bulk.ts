@@ -1,5 +1,5 @@
 /** Actions on many machines at once: a preview for each, then the action, machine by machine. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { renderFieldErrors } from '../../../../core/foundation/field-error.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -7,7 +7,6 @@ import { fill } from '../../../../core/texts/text.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { LIMITS } from '../../../../web/http/limits.ts'
 import type { Html } from '../../../../web/ui/html.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { readParameters, renderParameterForm } from './bulk-fields.ts'
@@ -21,8 +20,8 @@ import {
   type Verdict,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
+import { formAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../../../../web/ui/page-routes.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../view/machine-row.ts'
 
@@ -31,31 +30,25 @@ const t = PAGES.machines.bulk
 /** Machines between two pauses, in which other requests are answered. */
 const BATCH = 50
 
-export const bulkPages = (context: PageContext): readonly Route[] => [
-  formRoute(BULK_PATH, (event, form) => handle(context, event, form)),
-]
+export const BULK_PAGES = [formAt(BULK_PATH, handle)]
 
-async function handle(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function handle(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const action = readAction(form)
   const machines = await listSelected(context, form)
   const parameters = readParameters(action, form)
   const show = (body: Html) =>
-    context.show(event, { title: titleOf(action), section: '/ui/machines', body })
+    context.show({ title: titleOf(action), section: '/ui/machines', body })
   if (machines.length === 0) return await show(renderResult(action, [], form))
   const error = parameters === null ? null : findError(context, action, parameters, machines.length)
   if (parameters === null || error !== null) {
     const choices = { images: context.images(), templates: listOptions(context, null), error }
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
-  const judged = machines.map((machine) => judge(context, event, machine, action, parameters))
+  const judged = machines.map((machine) => judge(context, machine, action, parameters))
   const verdicts = judgeConflicts(context, action, judged)
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
-  const done = await execute(context, event, { action, parameters, verdicts })
+  const done = await execute(context, action, parameters, verdicts)
   return await show(renderResult(action, done, form))
 }
 
@@ -136,26 +129,19 @@ function judgeConflicts(
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
-  { site }: PageContext,
-  event: H3Event,
-  {
-    action,
-    parameters,
-    verdicts,
-  }: {
-    readonly action: BulkAction
-    readonly parameters: object
-    readonly verdicts: readonly Verdict[]
-  },
+  context: PageContext,
+  action: BulkAction,
+  parameters: object,
+  verdicts: readonly Verdict[],
 ): Promise<readonly Done[]> {
-  const by = site.by(event)
+  const by = context.by()
   const done: Done[] = []
   for (const [at, { machine, refusal }] of verdicts.entries()) {
     if (refusal !== null) {
       done.push({ machine, refusal })
       continue
     }
-    const acted = await site.fleet.act(machine.mac, { action, parameters }, by)
+    const acted = await context.site.fleet.act(machine.mac, { action, parameters }, by)
     done.push({ machine, refusal: refusalIn(acted) })
     if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
   }

@@ -5,19 +5,15 @@ import { banner } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
+import type { FlashQuestion } from './flash-question.ts'
 import { renderQuestion } from '../frame/question.ts'
 import { isFlashMode } from '../../rules/machine.ts'
-import { nameOf, type MachineView } from '../view/machine-view.ts'
+import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.machine.diskQuestion
 
-interface DiskQuestion {
-  readonly view: MachineView
-  readonly action: string
-  /** The fields of the form that led here. */
-  readonly values: Readonly<Record<string, string>>
-  readonly error: string | null
+interface DiskQuestion extends FlashQuestion {
   /** Whether anybody on the network can fetch a plan. */
   readonly isOpen: boolean
 }

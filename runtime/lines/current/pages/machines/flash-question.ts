@@ -14,8 +14,8 @@ import { aboutImage } from '../view/next-boot.ts'
 
 const t = PAGES.machine.flashQuestion
 
-interface FlashQuestion {
-  /** As the machine would be. */
+export interface FlashQuestion {
+  /** The machine; before a flash, as it would be. */
   readonly view: MachineView
   readonly action: string
   /** The fields of the form that led here. */

@@ -70,11 +70,15 @@ const FILTERS: Readonly<Record<string, string>> = {
 
 function describe(view: MachineView): Description {
   const { machine } = view
-  const { seen, flashed, discovered } = timesOf(machine)
+  const times = {
+    seen: millis(machine.last_seen_at),
+    flashed: millis(machine.last_flashed_at),
+    discovered: millis(machine.discovered_at),
+  }
   return {
     text: textOf(view),
     fields: fieldsOf(view),
-    times: { seen, flashed, discovered },
+    times,
     order: {
       state: URGENCY[view.view.state],
       name: nameKeyOf(machine.mac, nameOf(machine)),
@@ -85,9 +89,7 @@ function describe(view: MachineView): Description {
       labels: naturalOrNull(machine.labels.join(' ')),
       ip: naturalOrNull(machine.last_seen_ip),
       arch: machine.arch,
-      discovered,
-      seen,
-      flashed,
+      ...times,
     },
   }
 }
@@ -124,12 +126,6 @@ function fieldsOf(view: MachineView): Description['fields'] {
     is: listQualities(machine),
   }
 }
-
-const timesOf = (machine: Machine) => ({
-  seen: millis(machine.last_seen_at),
-  flashed: millis(machine.last_flashed_at),
-  discovered: millis(machine.discovered_at),
-})
 
 const listQualities = (machine: Machine): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',

@@ -88,7 +88,11 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
     ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
     ${canFlash ? null : html`<span class="warning">${t.notFlashable}</span>`}
     ${isOtherArch(machine.arch, arch) ? html`<span class="warning">${fill(t.otherArch, { arch: machine.arch ?? '' })}</span>` : null}`,
-    keywords: `${name} ${format} ${arch ?? ''} ${image.sha256?.slice(0, 12) ?? ''}`,
+    keywords: keywordsOf(image),
     disabled: !canFlash && ref !== machine.bty_image_ref,
   }
 }
+
+/** What finds it in a search. */
+export const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
+  `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`

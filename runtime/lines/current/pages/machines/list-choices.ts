@@ -1,17 +1,21 @@
 /** What a browser remembers of the machines list, in cookies: its columns and its saved searches. */
-import type { H3Event, HTTPResponse } from 'h3'
+import { getCookie, type HTTPResponse } from 'h3'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { seeOther } from '../../../../web/http/answers.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { address } from '../../../../web/ui/html.ts'
-import { goBack } from '../frame/form-answer.ts'
+import { formAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../../../../web/ui/page-routes.ts'
 import { parseColumns, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
-import { addSaved, MAX_NAME, MAX_QUERY, parseSaved, renderSaved } from './saved-searches.ts'
-import type { SavedSearch } from './saved-searches.ts'
+import {
+  addSaved,
+  MAX_NAME,
+  MAX_QUERY,
+  parseSaved,
+  renderSaved,
+  type SavedSearch,
+} from './saved-searches.ts'
 
 const t = PAGES.machines.search.refusals
 
@@ -23,27 +27,22 @@ const COLUMNS_COOKIE = 'flasher-columns'
 const SEARCHES_COOKIE = 'flasher-searches'
 
 /** `columns` of the address, which can be shared, before those of the browser. */
-export const readColumns = (event: H3Event): readonly ColumnName[] =>
-  parseColumns(event.url.searchParams.get('columns') ?? readCookie(event, COLUMNS_COOKIE))
+export const readColumns = ({ event, query }: PageContext): readonly ColumnName[] =>
+  parseColumns(query.get('columns') ?? getCookie(event, COLUMNS_COOKIE) ?? null)
 
-export const readSaved = (event: H3Event): readonly SavedSearch[] =>
-  parseSaved(readCookie(event, SEARCHES_COOKIE))
+export const readSaved = ({ event }: PageContext): readonly SavedSearch[] =>
+  parseSaved(getCookie(event, SEARCHES_COOKIE) ?? null)
 
-export const listChoiceRoutes = (context: PageContext): readonly Route[] => [
-  formRoute(COLUMNS_PATH, (_event, form) => chooseColumns(form)),
-  formRoute(SEARCHES_PATH, (event, form) => changeSaved(context, event, form)),
+export const LIST_CHOICES = [
+  formAt(COLUMNS_PATH, chooseColumns),
+  formAt(SEARCHES_PATH, changeSaved),
 ]
 
 /** Sent to the list alone, so that no other request carries it. */
 const remember = (name: string, value: string): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${value === '' ? 0 : YEAR_SECONDS}; HttpOnly; SameSite=Lax`
 
-function readCookie(event: H3Event, name: string): string | null {
-  const header = event.req.headers.get('cookie') ?? ''
-  return new RegExp(`(?:^|; *)${name}=([\\w.-]+)`).exec(header)?.[1] ?? null
-}
-
-function chooseColumns(form: URLSearchParams): HTTPResponse {
+function chooseColumns(_context: PageContext, form: URLSearchParams): HTTPResponse {
   const isReset = form.get('usual') !== null
   const columns = isReset ? '' : renderColumns(parseColumns(`.${form.getAll('columns').join('.')}`))
   const back = new URL(backOf(form), 'http://localhost')
@@ -63,14 +62,14 @@ const REFUSALS = {
   'too-many': t.tooMany,
 } as const
 
-function changeSaved({ site }: PageContext, event: H3Event, form: URLSearchParams): HTTPResponse {
-  const saved = readSaved(event)
+function changeSaved(context: PageContext, form: URLSearchParams): HTTPResponse {
+  const saved = readSaved(context)
   const removed = form.get('remove')
   const [q, sort] = [form.get('q') ?? '', form.get('sort') ?? '']
   if (removed !== null) return answer(saved.filter(({ name }) => name !== removed))
   const added = addSaved(saved, { name: form.get('name') ?? '', q, sort })
   if (added.ok) return answer(added.value)
-  return goBack(site, event, PATH, { error: REFUSALS[added.refusal], query: { q, sort } })
+  return context.goBack(PATH, { error: REFUSALS[added.refusal], query: { q, sort } })
 
   function answer(searches: readonly SavedSearch[]): HTTPResponse {
     const value = searches.length === 0 ? '' : renderSaved(searches)

@@ -12,7 +12,7 @@ import {
   type Html,
 } from '../../../../web/ui/html.ts'
 import { renderSearch, type ListQuery } from '../../../../web/ui/search.ts'
-import { COLUMN_NAMES, FLEET_COLUMNS, type ColumnName } from '../view/fleet-columns.ts'
+import { COLUMN_NAMES, COLUMN_TITLES, type ColumnName } from '../view/fleet-columns.ts'
 import { FILTER_NAMES, listSearchMistakes } from './fleet-query.ts'
 import { addressOf, COLUMNS_PATH, SEARCHES_PATH } from './list-choices.ts'
 import { MAX_NAME, MAX_QUERY, type SavedSearch } from './saved-searches.ts'
@@ -56,31 +56,21 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
 
 /** Terms that are not understood; they were searched for as text. */
 function renderMistakes(query: ListQuery): Content {
-  return listSearchMistakes(query['q'] ?? '').map(({ term, what, suggestion, corrected }) => {
-    const given = html`<code>${term}</code>`
-    const meant =
-      suggestion === null
-        ? null
-        : html`<a href="${address(PATH, { ...query, q: corrected })}"
-            ><code>${suggestion}</code></a
-          >`
-    return banner('needs-you', MISTAKES[what](given, meant))
+  return listSearchMistakes(query['q'] ?? '').map(({ term: text, what, suggestion, corrected }) => {
+    const term = html`<code>${text}</code>`
+    if (what === 'time') {
+      return banner('needs-you', fillHtml(t.mistakes.time, { term, examples: TIMES }))
+    }
+    if (suggestion === null) {
+      return banner('needs-you', fillHtml(t.mistakes[what], { term, filters: FILTER_NAMES }))
+    }
+    const href = address(PATH, { ...query, q: corrected })
+    const meant = html`<a href="${href}"><code>${suggestion}</code></a>`
+    return banner('needs-you', fillHtml(t.mistakes[`${what}Meant`], { term, suggestion: meant }))
   })
 }
 
 const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
-
-const MISTAKES = {
-  filter: (term: Html, suggestion: Html | null): Html =>
-    suggestion === null
-      ? fillHtml(t.mistakes.filter, { term, filters: FILTER_NAMES })
-      : fillHtml(t.mistakes.filterMeant, { term, suggestion }),
-  value: (term: Html, suggestion: Html | null): Html =>
-    suggestion === null
-      ? fillHtml(t.mistakes.value, { term })
-      : fillHtml(t.mistakes.valueMeant, { term, suggestion }),
-  time: (term: Html): Html => fillHtml(t.mistakes.time, { term, examples: TIMES }),
-} as const
 
 function renderSaved(saved: readonly SavedSearch[], query: ListQuery, back: string): Content {
   const { q = '', sort } = query
@@ -148,7 +138,7 @@ const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html 
           checkField({
             name: 'columns',
             value: name,
-            label: FLEET_COLUMNS[name].title,
+            label: COLUMN_TITLES[name],
             checked: columns.includes(name),
           }),
         )}

@@ -8,6 +8,7 @@ import { fill } from '../../../../core/texts/text.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
+import { mapNames } from '../frame/form-values.ts'
 
 const t = PAGES.machine.form
 
@@ -41,31 +42,11 @@ export const valuesOf = (machine: Machine): FormValues => ({
 })
 
 /** What was typed, else what is stored: a refused form comes back as it was posted. */
-export function readValues(given: URLSearchParams, stored: FormValues): FormValues {
-  const read = (name: keyof FormValues) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name]
-  return {
-    name: read('name'),
-    bty_image_ref: read('bty_image_ref'),
-    labels: read('labels'),
-    boot_mode: read('boot_mode'),
-    sanboot_drive: read('sanboot_drive'),
-    target_disk_serial: read('target_disk_serial'),
-    serial_console: read('serial_console'),
-    grow: read('grow'),
-  }
-}
+export const readValues = (given: URLSearchParams, stored: FormValues): FormValues =>
+  mapNames(FIELDS, (name) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name])
 
 /** A post without a field means its default, as a PUT does; one without a name keeps it. */
-export const EMPTY: FormValues = {
-  name: '',
-  bty_image_ref: '',
-  labels: '',
-  boot_mode: 'ipxe-exit',
-  sanboot_drive: '',
-  target_disk_serial: '',
-  serial_console: '',
-  grow: '',
-}
+export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: 'ipxe-exit' }
 
 /** Why a form was refused. */
 export interface FormRefusal {

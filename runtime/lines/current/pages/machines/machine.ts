@@ -1,5 +1,5 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { card, icon } from '../../../../web/ui/elements.ts'
@@ -8,17 +8,15 @@ import { refuse } from '../../../../web/http/faults.ts'
 import { address, html, type Html } from '../../../../web/ui/html.ts'
 import { readMac } from '../../../../web/http/checked.ts'
 import type { Notice } from '../../../../web/ui/form-notices.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import type { Machine } from '../../rules/machine.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
 import { renderCaptureCard } from './capture-card.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
-import { machinePosts } from './machine-posts.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
+import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
@@ -30,45 +28,42 @@ const t = PAGES.machine.page
 /** Runs that the page lists. */
 const MAX_RUNS = 8
 
-export const machinePages = (context: PageContext): readonly Route[] => [
-  pageRoute('/ui/machines/:mac', (event) => show(context, event)),
-  ...machinePosts(context),
-]
+export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { site } = context
-  const mac = readMac(event)
-  const notice = site.notices.read(event)
+  const mac = readMac(context.event)
+  const notice = context.notice()
   const machine = await site.machines.find(mac)
   if (machine === null) {
     const hint = notice?.error ?? t.missingHint
     throw refuse(404, fill(t.missing, { mac }), { hint })
   }
-  const view = context.view(machine, event)
+  const view = context.view(machine)
   const [posted, events] = await Promise.all([
     site.machines.findHardware(mac),
     site.journal.list({ subject_id: mac, limit: 20 }),
   ])
   const runs = site.runs.list({ mac, limit: MAX_RUNS }).map(({ run }) => run)
   const { entries, error } = site.catalog.snapshot()
-  const back = backOf(event)
+  const back = backOf(context)
   const form = renderConfigurationForm({
     machine,
     images: entries,
     catalogError: error,
-    values: shownValues(event, machine, notice),
+    values: shownValues(context, machine, notice),
     back,
     isTyped: FIELDS.some((name) => notice?.typed[name] !== undefined),
     refused: refusedIn(notice),
   })
-  return await context.show(event, {
+  return await context.show({
     title: nameOf(machine),
     section: '/ui/machines',
-    trail: html`<a href="${back}">${t.trail}</a>`,
+    trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
     heading: renderHeading(machine),
     live: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderLock(machine),
-    messages: html`${messageOf(context, event)}${renderDone(event.url.searchParams, view)}`,
+    messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
     ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
@@ -82,10 +77,13 @@ const isFlash = ({ mode }: Run) => mode !== 'capture'
  * A refused form comes back as it was typed. A page that refreshes itself while its form is edited
  * (`configuration.js`) says which image and disk are selected; an address that somebody made up does not.
  */
-function shownValues(event: H3Event, machine: Machine, notice: Notice | null): FormValues {
+function shownValues(
+  { event, query }: PageContext,
+  machine: Machine,
+  notice: Notice | null,
+): FormValues {
   const typed = readValues(new URLSearchParams(notice?.typed), valuesOf(machine))
   if (!event.req.headers.has('hx-request')) return typed
-  const { searchParams: query } = event.url
   return {
     ...typed,
     bty_image_ref: query.get('bty_image_ref') ?? typed.bty_image_ref,
@@ -99,8 +97,8 @@ function refusedIn(notice: Notice | null) {
 }
 
 /** The table with its search, from where this page was opened; forms pass it on. */
-function backOf(event: H3Event): string {
-  const given = event.url.searchParams.get('back')
+function backOf({ event, query }: PageContext): string {
+  const given = query.get('back')
   if (given !== null) return localPath(given, '/ui/machines')
   const from = URL.parse(event.req.headers.get('referer') ?? '')
   return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'

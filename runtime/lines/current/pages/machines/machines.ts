@@ -1,5 +1,5 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { TEMPLATES_PATH } from '../first-boot/template-path.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
@@ -15,21 +15,18 @@ import {
   type Content,
   type Html,
 } from '../../../../web/ui/html.ts'
-import { cutPage, PAGE_ROWS, type Page } from '../../../../web/ui/paging.ts'
-import type { Route } from '../../../../web/http/route.ts'
-import { readListQuery, type ListQuery } from '../../../../web/ui/search.ts'
+import { cutPage, type Page } from '../../../../web/ui/paging.ts'
+import { readListQuery } from '../../../../web/ui/search.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { pickColumn, renderPager, renderTable, type Column } from '../../../../web/ui/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
-import { goBack } from '../frame/form-answer.ts'
+import { formAt, pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
 import { opensQuestion } from '../frame/question.ts'
 import { keysDialog } from './keys-dialog.ts'
-import { listChoiceRoutes, readColumns, readSaved } from './list-choices.ts'
+import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
-import { FLEET_COLUMNS, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
+import { COLUMN_TITLES, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import { machinePath, renderMachineRow, renderTile } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
 
@@ -42,54 +39,39 @@ const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
 /** Columns that a window of 1280 pixels holds. */
 const MAX_BESIDE = 7
 
+const TIMES: readonly ColumnName[] = ['flashed', 'discovered', 'seen']
+
+/** The first click on a time sorts from the newest. */
 const columnOf = (name: ColumnName): Column => {
-  const { title, sort } = FLEET_COLUMNS[name]
-  return { key: sort, title, className: CLASSES[name] ?? name }
+  const isTime = TIMES.includes(name)
+  const className = isTime ? 'time' : name === 'next' ? 'will' : name
+  return { key: isTime ? `-${name}` : name, title: COLUMN_TITLES[name], className }
 }
 
-const CLASSES: Partial<Readonly<Record<ColumnName, string>>> = {
-  next: 'will',
-  flashed: 'time',
-  discovered: 'time',
-  seen: 'time',
-}
-
-export const machinesPage = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  formRoute(PATH, (event, form) => add(context, event, form)),
-  ...listChoiceRoutes(context),
-]
+export const MACHINES_PAGES = [pageAt(PATH, show), formAt(PATH, add), ...LIST_CHOICES]
 
 /** What the list shows, of a request. */
-interface FleetView {
-  readonly query: ListQuery
-  readonly columns: readonly ColumnName[]
-  readonly all: readonly Machine[]
-  readonly found: readonly Machine[]
-  readonly page: Page<Machine>
-  readonly isWall: boolean
-}
+type FleetView = Awaited<ReturnType<typeof readView>>
 
-async function readView({ site }: PageContext, event: H3Event): Promise<FleetView> {
-  const { searchParams } = event.url
-  const query = readListQuery(searchParams, KEPT, 1000)
-  const all = await site.machines.list()
-  const found = site.views.match(all, searchParams)
+async function readView(context: PageContext) {
+  const query = readListQuery(context.query, KEPT, 1000)
+  const all = await context.site.machines.list()
+  const found = context.site.views.match(all, context.query)
   return {
     query,
-    columns: readColumns(event),
+    columns: readColumns(context),
     all,
     found,
-    page: cutPage(found, searchParams),
+    page: cutPage(found, context.query),
     isWall: query['view'] === 'wall',
   }
 }
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const view = await readView(context, event)
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const view = await readView(context)
   const { query, columns, all, found, isWall } = view
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.machines,
     section: PATH,
     count: html`<span
       hx-select-oob="#views:morph,#queue:morph"
@@ -105,7 +87,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
       <button type="button" class="scripted-only wide-only" data-open="#keys">
-        ${t.shortcuts}
+        ${PAGES.machines.keys.title}
       </button>
       <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
@@ -113,27 +95,27 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"
         >${isWall ? t.table : t.wall}</a
       >`,
-    messages: html`${messageOf(context, event)}${done(event.url.searchParams)}`,
-    body: all.length === 0 ? renderFirst(context, event, view) : renderList(context, event, view),
+    messages: html`${context.message()}${done(context.query)}`,
+    body: all.length === 0 ? renderFirst(context, view) : renderList(context, view),
   })
 }
 
 const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
 /** Before there is a machine; the table is there for the first one to appear in. */
-const renderFirst = (context: PageContext, event: H3Event, view: FleetView): Html =>
-  html`${renderFleet(context, event, view)} ${teach(context, event)} ${addForm()} ${keysDialog}`
+const renderFirst = (context: PageContext, view: FleetView): Html =>
+  html`${renderFleet(context, view)} ${teach(context)} ${addForm()} ${keysDialog}`
 
-const renderList = (context: PageContext, event: H3Event, view: FleetView): Html =>
+const renderList = (context: PageContext, view: FleetView): Html =>
   html`${renderTools({
       query: view.query,
       columns: view.columns,
-      saved: readSaved(event),
+      saved: readSaved(context),
       // The server keeps these answers until a machine changes: 7 filters of 10,000 take 15 ms.
       count: (q) => context.site.views.match(view.all, new URLSearchParams({ q })).length,
     })}
     ${renderQueue(context)}
-    ${view.isWall ? renderWall(context, event, view.page) : renderFleet(context, event, view)}
+    ${view.isWall ? renderWall(context, view.page) : renderFleet(context, view)}
     ${view.found.length === 0 ? nothingFound() : null}
     <details>
       <summary>${t.addSummary}</summary>
@@ -163,11 +145,7 @@ function renderQueue(context: PageContext): Content {
   return html`<p class="dim" id="queue">${text}</p>`
 }
 
-function renderFleet(
-  context: PageContext,
-  event: H3Event,
-  { query, page, columns }: FleetView,
-): Html {
+function renderFleet(context: PageContext, { query, page, columns }: FleetView): Html {
   const clock = context.clock()
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
       ${renderTable({
@@ -177,20 +155,18 @@ function renderFleet(
         query,
         columns: [pickColumn(t.selectPage), ...columns.map(columnOf)],
         body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
-        rows: page.rows.map((machine) =>
-          renderMachineRow(context.view(machine, event), clock, columns),
-        ),
+        rows: page.rows.map((machine) => renderMachineRow(context.view(machine), clock, columns)),
       })}
       ${renderBulkBar(page.total, query)}
     </form>
-    ${page.total === 0 ? null : renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1)}`
+    ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }
 
-function renderWall(context: PageContext, event: H3Event, page: Page<Machine>): Html {
+function renderWall(context: PageContext, page: Page<Machine>): Html {
   const clock = context.clock()
-  const here = `${event.url.pathname}${event.url.search}`
-  return html`<div class="tiles" ${refreshOnNews('wall', here, 1000)}>
-    ${page.rows.map((machine) => renderTile(context.view(machine, event), clock))}
+  const { pathname, search } = context.event.url
+  return html`<div class="tiles" ${refreshOnNews('wall', `${pathname}${search}`, 1000)}>
+    ${page.rows.map((machine) => renderTile(context.view(machine), clock))}
   </div>`
 }
 
@@ -199,8 +175,8 @@ const nothingFound = (): Html =>
     ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`)}
   </div>`
 
-function teach(context: PageContext, event: H3Event): Html {
-  const { baseUrl } = context.site.contact(event)
+function teach(context: PageContext): Html {
+  const { baseUrl } = context.contact()
   return html`<div class="if-empty">
     ${emptyState(
       t.none.title,
@@ -227,23 +203,18 @@ const addForm = (): Html =>
   </form>`
 
 /** Adds a machine that has not booted yet; it boots its own disk until it is configured. */
-async function add(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+async function add(context: PageContext, form: URLSearchParams): Promise<unknown> {
   const { site } = context
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {
     const error = fill(t.notMac, { text: given.slice(0, 40) })
-    return goBack(site, event, PATH, { error })
+    return context.goBack(PATH, { error })
   }
   if ((await site.machines.find(mac.value)) === null) {
-    const added = await site.fleet.upsert(
-      mac.value,
-      {},
-      site.by(event),
-      (before) => before === null,
-    )
+    const added = await site.fleet.upsert(mac.value, {}, context.by(), (before) => before === null)
     if (!added.ok && added.refusal.why === 'fields') {
-      return goBack(site, event, PATH, { error: t.notAdded })
+      return context.goBack(PATH, { error: t.notAdded })
     }
   }
   return seeOther(machinePath(mac.value))

@@ -11,13 +11,15 @@ export const MODES: Readonly<Record<BootMode, { readonly title: string; readonly
   PAGES.machine.modes
 
 /** Those that flash first, then those that leave the disk alone, then the wizard. */
-export const MODE_ORDER = [
+const ORDER: readonly BootMode[] = [
   'flasher-flash-once',
   'flasher-flash-always',
   'ipxe-exit',
   'flasher-inventory',
   'flasher-tui',
-] as const satisfies readonly BootMode[]
+]
+
+export const MODE_CARDS = ORDER.map((value) => ({ value, ...MODES[value] }))
 
 /** `stored`: the mode of the machine; `value`: the one that is shown as selected. */
 export const renderModes = (value: string, stored: BootMode): Html =>
@@ -30,5 +32,5 @@ export const renderModes = (value: string, stored: BootMode): Html =>
     before: html`<p class="hint unscripted-only">
       ${fill(t.modeHint, { mode: MODES['flasher-flash-once'].title })}
     </p>`,
-    cards: MODE_ORDER.map((mode) => ({ value: mode, ...MODES[mode] })),
+    cards: MODE_CARDS,
   })

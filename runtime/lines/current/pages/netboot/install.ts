@@ -1,7 +1,6 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
-import type { H3Event } from 'h3'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
-import { card, copyBlock } from '../../../../web/ui/elements.ts'
+import { card, copyBlock, renderWays } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
 import { renderUploadForm } from '../../../../web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
@@ -13,23 +12,14 @@ const t = PAGES.netboot.install
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; the address of the card opens it. */
-export function renderInstall(context: PageContext, event: H3Event): Html {
-  const ways = html`<div class="ways">
-    <section>
-      <h3>${t.fetch.title}</h3>
-      ${renderFetch(context, event)}
-    </section>
-    <section>
-      <h3>${t.upload.title}</h3>
-      ${renderUpload()}
-    </section>
-    <section>
-      <h3>${t.build.title}</h3>
-      ${renderBuild(context)}
-    </section>
-  </div>`
+export function renderInstall(context: PageContext): Html {
+  const ways = renderWays([
+    [t.fetch.title, renderFetch(context)],
+    [t.upload.title, renderUpload()],
+    [t.build.title, renderBuild(context)],
+  ])
   const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
-  const isRefused = context.site.notices.read(event) !== null
+  const isRefused = context.notice() !== null
   return isInstalled && !isRefused
     ? html`<details class="card">
         <summary>${t.another}</summary>
@@ -39,9 +29,9 @@ export function renderInstall(context: PageContext, event: H3Event): Html {
 }
 
 /** One button saves where releases are and fetches one. */
-function renderFetch({ services, site }: PageContext, event: H3Event): Html {
+function renderFetch({ services, notice }: PageContext): Html {
   const rows = services.config.list()
-  const typed = site.notices.read(event)?.typed ?? {}
+  const typed = notice()?.typed ?? {}
   return html`<form method="post" action="${PATH}/fetch-release">
     ${sourceField(find(rows, 'releases', 'base_url'), {
       name: 'site',

@@ -1,5 +1,5 @@
 /** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import {
   badge,
   banner,
@@ -13,7 +13,6 @@ import { postButton } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshEvery } from '../../../../web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../../web/ui/tables.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import {
   listIncomplete,
@@ -25,9 +24,8 @@ import type { BootFile, BootFolder, KnownSet } from '../../../../services/boot/b
 import type { FetchJob } from '../../../../services/boot/release-job.ts'
 import { isOver } from '../../../../services/host/jobs.ts'
 import { renderInstall } from './install.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
@@ -37,18 +35,16 @@ const t = PAGES.netboot
 const PATH = '/ui/netboot'
 
 const TABS = [
-  [t.tabs.systems, '#artifacts'],
+  [t.systems.title, '#artifacts'],
   [t.tabs.install, '#install'],
-  [t.tabs.tftp, '#tftp'],
-  [t.tabs.activity, '#activity'],
+  [t.tftp.title, '#tftp'],
+  [t.activity.title, '#activity'],
 ] as const
 
 /** `routes/releases.ts` has its posts. */
-export const netbootPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-]
+export const NETBOOT_PAGES = [pageAt(PATH, show)]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { releases, bootFiles } = context.services.netboot
   const clock = context.clock()
   const [files, events] = await Promise.all([
@@ -56,16 +52,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
   const isBusy = releases.jobs().some((job) => !isOver(job))
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.netboot,
     section: PATH,
     actions: html`<a class="button" href="#install">${t.install.title}</a>`,
-    messages: html`${messageOf(context, event)}${renderUploaded(event)}`,
+    messages: html`${context.message()}${renderUploaded(context)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderInstall(context, event)} ${renderTftp(context, event)}
+        ${renderInstall(context)} ${renderTftp(context)}
         ${card({
           title: t.activity.title,
           id: 'activity',
@@ -121,7 +117,7 @@ function renderArtifacts(
     return html`<p>${t.systems.none}</p>`
   }
   const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
-  return html`${sets.length === 0 ? INCOMPLETE : null}
+  return html`${sets.length === 0 ? html`<p>${t.systems.incomplete}</p>` : null}
     <ul class="rows">
       ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
       ${bootFiles.setAside().map(renderAside)}
@@ -142,26 +138,28 @@ function renderArtifacts(
     })}`
 }
 
-const INCOMPLETE = html`<p>${t.systems.incomplete}</p>`
-
-const renderIncomplete = ({ arch, version, missing }: IncompleteSet): Html =>
+/** `why`: what keeps machines from booting it. */
+const renderUnused = (
+  { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
+  why: string,
+  word: string,
+): Html =>
   html`<li>
     <span class="grow"
       ><strong>${version}</strong> <span class="tag">${arch}</span
-      ><span class="small dim missing"
-        >${fill(t.systems.missing, { names: missing.join(', ') })}</span
-      ></span
-    >${badge('needs-you', t.systems.isIncomplete)}
+      ><span class="small dim missing">${why}</span></span
+    >${badge('needs-you', word)}
   </li>`
+
+const renderIncomplete = (set: IncompleteSet): Html =>
+  renderUnused(
+    set,
+    fill(t.systems.missing, { names: set.missing.join(', ') }),
+    t.systems.isIncomplete,
+  )
 
 /** Files of another system under the same names, such as the deployed one. */
-const renderAside = ({ arch, version, reason }: SetAside): Html =>
-  html`<li>
-    <span class="grow"
-      ><strong>${version}</strong> <span class="tag">${arch}</span
-      ><span class="small dim missing">${reason}</span></span
-    >${badge('needs-you', t.systems.notUsed)}
-  </li>`
+const renderAside = (set: SetAside): Html => renderUnused(set, set.reason, t.systems.notUsed)
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>
@@ -178,13 +176,13 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   </li>`
 
 /** What the script that uploads says in the address. */
-function renderUploaded(event: H3Event): Content {
-  const count = Number(event.url.searchParams.get('uploaded') ?? 0)
+function renderUploaded({ query }: PageContext): Content {
+  const count = Number(query.get('uploaded') ?? 0)
   if (!Number.isInteger(count) || count < 1) return null
   return banner('done', fillCount(t.uploaded, count))
 }
 
-function renderTftp({ services, site }: PageContext, event: H3Event): Html {
+function renderTftp({ services, contact }: PageContext): Html {
   const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
   const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
   const word = isActive ? t.tftp.active : isChecked ? t.tftp.inactive : t.tftp.unchecked
@@ -193,7 +191,7 @@ function renderTftp({ services, site }: PageContext, event: H3Event): Html {
     id: 'tftp',
     aside: badge(tone, word),
     body: html`<p>${text} ${hint}</p>
-      ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(site.contact(event).baseUrl))}
+      ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(contact().baseUrl))}
       <p class="dim small">
         ${fillHtml(t.tftp.note, {
           setting: html`<a href="/ui/settings#netboot.tftp_probe_host"

@@ -1,21 +1,18 @@
 /** POST /ui/runs/remove: asks which runs are removed, then removes them. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount, pluralOf } from '../../../../core/texts/text.ts'
 import { localPath } from '../../../../web/http/local-path.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { banner } from '../../../../web/ui/elements.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
 import { removeRun } from '../../routes/runs.ts'
-import { goTo } from '../frame/form-answer.ts'
+import { removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../../../../web/ui/page-routes.ts'
-import { isAsked, opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
-import { nameOf } from '../view/machine-view.ts'
+import { opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
 import { renderRunState } from '../view/run-table.ts'
 
 const t = PAGES.runs.removal
@@ -29,10 +26,7 @@ const MAX_SHOWN = 12
 /** The value of a selected run. */
 export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => `${mac}/${id}`
 
-export const runRemovalPage = (context: PageContext): Route =>
-  formRoute(RUN_REMOVAL_PATH, (event, form) =>
-    isAsked(form) ? ask(context, event, form) : remove(context, event, form),
-  )
+export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, ask, remove)
 
 /** On the page of a run. */
 export const renderRemovalButton = (run: Run): Html =>
@@ -63,19 +57,15 @@ function listSelected({ site }: PageContext, form: URLSearchParams): readonly Ru
 
 const backOf = (form: URLSearchParams): string => localPath(form.get('back'), LIST)
 
-async function ask(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const selected = listSelected(context, form)
   const ended = selected.filter(({ result }) => result !== null)
   const cancel = backOf(form)
   const show = (title: string, body: Html) =>
-    context.show(event, {
+    context.show({
       title,
       section: LIST,
-      trail: html`<a href="${cancel}">${PAGES.runs.list.title}</a>`,
+      trail: html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`,
       body,
     })
   if (ended.length === 0) {
@@ -109,17 +99,13 @@ async function ask(
   )
 }
 
-function renderList({ site, clock }: PageContext, runs: readonly Run[]): Html {
-  const nameIt = ({ mac }: Run) => {
-    const machine = site.machines.peek(mac)
-    return machine === null ? mac : nameOf(machine)
-  }
-  return html`<ul class="rows">
+const renderList = ({ nameOf, clock }: PageContext, runs: readonly Run[]): Html =>
+  html`<ul class="rows">
     ${runs.slice(0, MAX_SHOWN).map(
       (run) =>
         html`<li>
           <span class="grow"
-            >${renderRunState(run)} <bdi>${nameIt(run)}</bdi>
+            >${renderRunState(run)} <bdi>${nameOf(run.mac)}</bdi>
             <span class="small dim"
               ><bdi>${run.image?.name ?? PAGES.view.run.unknownImage}</bdi></span
             ></span
@@ -128,23 +114,17 @@ function renderList({ site, clock }: PageContext, runs: readonly Run[]): Html {
     )}
     ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
   </ul>`
-}
 
-async function remove(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function remove(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const runs = listSelected(context, form)
   let removed = 0
   for (const { mac, id } of runs) {
-    if ((await removeRun(context.site, event, mac, id)).ok) removed += 1
+    if ((await removeRun(context.site, context.event, mac, id)).ok) removed += 1
   }
   const back = new URL(backOf(form), 'http://localhost')
   const query = Object.fromEntries(back.searchParams)
   const skipped = runs.length - removed
-  return goTo(
-    event,
+  return context.goTo(
     address(back.pathname, { ...query, removed, skipped: skipped === 0 ? null : skipped }),
   )
 }

@@ -1,5 +1,5 @@
 /** /ui/machines/{mac}/runs/{id}: one run with its steps, its facts and the log that the machine sent. */
-import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { getRouterParam, type HTTPResponse } from 'h3'
 import { printable, printableLines } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import type { Run, RunDisk, RunMode, RunPhase } from '../../../../core/machine/run.ts'
@@ -19,10 +19,9 @@ import { refuse } from '../../../../web/http/faults.ts'
 import { address, DIM, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { refreshOnNews } from '../../../../web/ui/refresh.ts'
 import { readMac } from '../../../../web/http/checked.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { renderExact, renderTime, type Clock } from '../../../../web/ui/times.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../view/run-bar.ts'
@@ -37,26 +36,26 @@ import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.runs.run
 
-export const runPage = (context: PageContext): Route =>
-  pageRoute('/ui/machines/:mac/runs/:id', (event) => show(context, event))
+export const RUN_PAGE = pageAt('/ui/machines/:mac/runs/:id', show)
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { site } = context
-  const mac = readMac(event)
-  const run = site.runs.find(mac, getRouterParam(event, 'id') ?? '')
+  const mac = readMac(context.event)
+  const run = site.runs.find(mac, getRouterParam(context.event, 'id') ?? '')
   if (run === null) {
     throw refuse(404, fill(t.missing, { mac }), { hint: t.missingHint })
   }
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
   const name = machine === null ? mac : nameOf(machine)
-  return await context.show(event, {
+  return await context.show({
     title: fill(t.title, { machine: name }),
     heading: fillHtml(t.title, {
       machine: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     }),
     section: '/ui/runs',
-    trail: html`<a href="/ui/runs">${t.trail}</a> / <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/runs">${PAGES.frame.titles.runs}</a> /
+      <a href="${machinePath(mac)}">${mac}</a>`,
     actions: run.result === null ? null : renderRemovalButton(run),
     live: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
@@ -142,8 +141,8 @@ function listWritten(run: Run): Facts {
   const counted: Facts = [
     [t.data.read, renderBytes(run.bytes_read)],
     [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
-    ...(run.delta === null ? [] : [[t.data.delta, t.data.deltaStates[run.delta]] as const]),
-    ...(run.bytes_kept === null ? [] : [[t.data.kept, renderBytes(run.bytes_kept)] as const]),
+    [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
+    [t.data.kept, run.bytes_kept === null ? null : renderBytes(run.bytes_kept)],
     [t.data.rate, renderRateOf(run)],
   ]
   return [
@@ -159,13 +158,6 @@ function listWritten(run: Run): Facts {
 
 function listPlace(run: Run, clock: Clock): Facts {
   const { id, mode, disk, armed_by: armer } = run
-  const armed: Facts =
-    armer === null
-      ? []
-      : [
-          [t.target.armedBy, renderBy(run)],
-          [t.target.armed, renderTime(armer.at, clock)],
-        ]
   return [
     [t.target.disk, disk?.model],
     [t.target.serial, copied(disk?.serial)],
@@ -173,7 +165,8 @@ function listPlace(run: Run, clock: Clock): Facts {
     [t.target.path, copied(disk?.path)],
     [t.target.connection, disk?.tran],
     [t.target.mode, MODES[mode]],
-    ...armed,
+    [t.target.armedBy, armer === null ? null : renderBy(run)],
+    [t.target.armed, armer === null ? null : renderTime(armer.at, clock)],
     [t.target.run, copied(id)],
   ]
 }

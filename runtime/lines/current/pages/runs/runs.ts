@@ -1,5 +1,5 @@
 /** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { parseRunColumn, RUN_KEYS } from '../../../../core/machine/run-order.ts'
@@ -18,15 +18,13 @@ import {
   type ListQuery,
 } from '../../../../web/ui/search.ts'
 import type { Run } from '../../../../core/machine/run.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { parseRunFilter, readRunPage } from '../../../../web/fleet/runs.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
-import { nameOf } from '../view/machine-view.ts'
 import { opensQuestion } from '../frame/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
-import { runPage } from './run.ts'
-import { renderRemoved, renderRunValue, RUN_REMOVAL_PATH, runRemovalPage } from './run-removal.ts'
+import { RUN_PAGE } from './run.ts'
+import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'
 import { renderRunTable } from '../view/run-table.ts'
 
 const t = PAGES.runs.list
@@ -34,32 +32,18 @@ const t = PAGES.runs.list
 const PATH = '/ui/runs'
 const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
 
-const VIEWS = [
-  [t.filters.all, ''],
-  [t.filters.running, 'running'],
-  [t.filters.stalled, 'stalled'],
-  [t.filters.done, 'done'],
-  [t.filters.failed, 'failed'],
-  [t.filters.lost, 'lost'],
-] as const
+export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 
-export const runPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  runPage(context),
-  runRemovalPage(context),
-]
-
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { site } = context
-  const { searchParams } = event.url
-  const query = readListQuery(searchParams, KEPT, 300)
-  const found = readShown(context, searchParams, query)
-  return await context.show(event, {
-    title: t.title,
+  const query = readListQuery(context.query, KEPT, 300)
+  const found = readShown(context, query)
+  return await context.show({
+    title: PAGES.frame.titles.runs,
     section: PATH,
     count: String(found.total),
     live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    messages: renderRemoved(searchParams),
+    messages: renderRemoved(context.query),
     actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
       ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
     body: html`${renderSearch({
@@ -68,27 +52,20 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       name: 'q',
       label: t.search,
       placeholder: t.placeholder,
-      views: VIEWS.map(([title, state]) => [
+      views: Object.entries(t.filters).map(([state, title]) => [
         title,
         { ...query, state },
         countRuns(site.runs, { ...query, state }),
       ]),
     })}
-    ${found.runs.length === 0 ? renderNothing(query) : renderRuns(context, event, query, found)}`,
+    ${found.runs.length === 0 ? renderNothing(query) : renderRuns(context, query, found)}`,
   })
 }
 
-function renderRuns(
-  context: PageContext,
-  { url: { pathname, searchParams, search } }: H3Event,
-  query: ListQuery,
-  { runs, pager }: Shown,
-): Html {
-  const here = address(PATH, {
-    ...query,
-    page: searchParams.get('page'),
-    before: searchParams.get('before'),
-  })
+function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Shown): Html {
+  const { pathname, search, searchParams } = context.event.url
+  const [page, before] = [searchParams.get('page'), searchParams.get('before')]
+  const here = address(PATH, { ...query, page, before })
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion(RUN_REMOVAL_PATH)}>
     <div ${refreshOnNews('runs', here, 2000)}>
       ${renderRunTable({
@@ -96,7 +73,7 @@ function renderRuns(
         clock: context.clock(),
         path: PATH,
         query,
-        nameOf: (mac) => nameOfMac(context, mac),
+        nameOf: context.nameOf,
         valueOf: renderRunValue,
       })}
       ${pager}
@@ -110,11 +87,6 @@ function renderRuns(
   </form>`
 }
 
-function nameOfMac({ site }: PageContext, mac: Run['mac']): string {
-  const machine = site.machines.peek(mac)
-  return machine === null ? mac : nameOf(machine)
-}
-
 interface Shown {
   readonly runs: readonly Run[]
   readonly total: number
@@ -122,27 +94,26 @@ interface Shown {
 }
 
 /** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
-function readShown(context: PageContext, params: URLSearchParams, query: ListQuery): Shown {
+function readShown(context: PageContext, query: ListQuery): Shown {
   const { runs } = context.site
-  const filter = { ...parseRunFilter(params), limit: PAGE_ROWS }
+  const filter = { ...parseRunFilter(context.query), limit: PAGE_ROWS }
   const column = parseRunColumn(query['sort'])
   if (column === null) return readNewest(runs, filter, query)
-  const { limit: _limit, before: _before, ...condition } = filter
   const surroundings = {
-    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, nameOfMac(context, mac)),
+    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, context.nameOf(mac)),
     isStalled: (mac: Run['mac']) => runs.findLive(mac)?.stalled === true,
   }
   const rows = runs
-    .listSortRows(condition, column)
+    .listSortRows(conditionOf(filter), column)
     .map((row) => ({ n: row.n, key: RUN_KEYS[column](row, surroundings) }))
   const page = cutPage(
     sortRows(rows, query['sort'] ?? '', ({ key }) => key),
-    params,
+    context.query,
   )
   return {
     runs: runs.read(page.rows.map(({ n }) => n)).map(({ run }) => run),
     total: page.total,
-    pager: renderPager(PATH, query, page, (page.page - 1) * PAGE_ROWS + 1),
+    pager: renderPager(PATH, query, page),
   }
 }
 
@@ -162,14 +133,10 @@ function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): Shown {
 }
 
 /** An index of the database counts them; of a search, it reads the history, which is limited. */
-function countRuns(runs: PageContext['site']['runs'], query: ListQuery): number {
-  const {
-    limit: _limit,
-    before: _before,
-    ...condition
-  } = parseRunFilter(new URLSearchParams(query))
-  return runs.count(condition)
-}
+const countRuns = (runs: Runs, query: ListQuery): number =>
+  runs.count(conditionOf(parseRunFilter(new URLSearchParams(query))))
+
+const conditionOf = ({ limit: _limit, before: _before, ...condition }: RunFilter) => condition
 
 const renderNothing = (query: ListQuery): Html =>
   Object.keys(query).every((name) => name === 'sort')

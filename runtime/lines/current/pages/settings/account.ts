@@ -1,21 +1,14 @@
 /** /ui/account: the session, how to change the password, and API tokens. */
-import { getRouterParam, type H3Event, type HTTPResponse } from 'h3'
+import { getRouterParam, type HTTPResponse } from 'h3'
 import { banner, card, copyable, factList, tag } from '../../../../web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { renderTime, type Clock } from '../../../../web/ui/times.ts'
 import { createToken, revokeToken, type TokenRefusal } from '../../../../web/fleet/tokens.ts'
-import {
-  TOKEN_SCOPES,
-  type TokenRecord,
-  type TokenScope,
-} from '../../../../services/access/tokens.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
+import { TOKEN_SCOPES, type TokenRecord } from '../../../../services/access/tokens.ts'
+import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { formRoute, pageRoute } from '../../../../web/ui/page-routes.ts'
-import { isAsked, questionButton, renderRemoval } from '../frame/question.ts'
+import { questionButton, renderRemoval } from '../frame/question.ts'
 import { changePassword, renderPassword } from './password-form.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -25,45 +18,38 @@ const t = PAGES.account
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
-const SCOPES: Readonly<Record<TokenScope, string>> = t.tokens.permits
 /** By number of days. */
 const LIFETIMES = t.tokens.lifetimes
 
-export const accountPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event, null)),
-  formRoute(`${PATH}/password`, (event, form) => changePassword(context, event, form)),
-  formRoute(`${PATH}/tokens`, (event, form) => create(context, event, form)),
-  formRoute(`${PATH}/tokens/:id/revoke`, (event, form) =>
-    isAsked(form) ? askRevocation(context, event) : revoke(context, event),
-  ),
+export const ACCOUNT_PAGES = [
+  pageAt(PATH, (context) => show(context, null)),
+  formAt(`${PATH}/password`, changePassword),
+  formAt(`${PATH}/tokens`, create),
+  removalAt(`${PATH}/tokens/:id/revoke`, askRevocation, revoke),
 ]
 
-async function show(
-  context: PageContext,
-  event: H3Event,
-  fresh: string | null,
-): Promise<HTTPResponse> {
+async function show(context: PageContext, fresh: string | null): Promise<HTTPResponse> {
   const { site } = context
-  const caller = site.caller(event)
+  const caller = site.caller(context.event)
   const clock = context.clock()
   const tokens = await site.tokens.list()
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
-  return await context.show(event, {
-    title: t.title,
+  return await context.show({
+    title: PAGES.frame.titles.account,
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: t.logOut }),
-    messages: html`${messageOf(context, event)}${renderChanged(event)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(fresh)}`,
     body: html`<div class="columns even">
       <div>
         ${card({
           title: t.session.title,
           body: factList([
-            [t.session.address, site.peer(event).ip],
+            [t.session.address, site.peer(context.event).ip],
             [t.session.end, fillHtml(t.session.extended, { time: until })],
           ]),
         })}
-        ${renderPassword(context, event)}
+        ${renderPassword(context)}
       </div>
       <div>
         ${card({
@@ -73,7 +59,7 @@ async function show(
           body: html`${renderTokens(tokens, clock)}
             <details ${attributes({ open: tokens.length === 0 })}>
               <summary>${t.tokens.create}</summary>
-              ${renderForm(site.notices.read(event)?.typed['name'] ?? '')}
+              ${renderForm(context.notice()?.typed['name'] ?? '')}
             </details>`,
         })}
       </div>
@@ -81,8 +67,8 @@ async function show(
   })
 }
 
-const renderChanged = ({ url }: H3Event): Content =>
-  url.searchParams.get('changed') === 'password' ? banner('done', t.password.changed) : null
+const renderChanged = ({ query }: PageContext): Content =>
+  query.get('changed') === 'password' ? banner('done', t.password.changed) : null
 
 const renderFresh = (token: string): Html =>
   banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))
@@ -116,29 +102,25 @@ const renderForm = (name: string): Html =>
     ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
     <fieldset>
       <legend>${t.tokens.scopes}</legend>
-      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${SCOPES[scope]}`, checked: scope === 'read' }))}
+      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
     </fieldset>
     ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
     <button class="primary">${t.tokens.button}</button>
   </form>`
 
-async function create(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function create(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   const { site } = context
   const name = (form.get('name') ?? '').trim()
-  const fail = (error: string) => goBack(site, event, PATH, { error, typed: { name } })
+  const fail = (error: string) => context.goBack(PATH, { error, typed: { name } })
   const days = form.get('days') ?? 'none'
   // An unknown value must not become a token that never expires.
   if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
   const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
-  const created = await createToken(site, event, { name, scopes, expires_at })
+  const created = await createToken(site, context.event, { name, scopes, expires_at })
   return created.ok
-    ? await show(context, event, created.value.token)
+    ? await show(context, created.value.token)
     : fail(describeRefusal(created.refusal))
 }
 
@@ -155,14 +137,14 @@ function describeRefusal(refusal: TokenRefusal): string {
   }
 }
 
-async function askRevocation(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const id = getRouterParam(event, 'id') ?? ''
+async function askRevocation(context: PageContext): Promise<HTTPResponse> {
+  const id = getRouterParam(context.event, 'id') ?? ''
   const token = (await context.site.tokens.list()).find((each) => each.id === id)
-  if (token === undefined) return tokenGone(context, event)
-  return await context.show(event, {
+  if (token === undefined) return tokenGone(context)
+  return await context.show({
     title: fill(t.tokens.revocation.title, { name: token.name }),
     section: PATH,
-    trail: html`<a href="${PATH}">${t.title}</a>`,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.account}</a>`,
     body: renderRemoval({
       title: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
       body: html`<p>
@@ -170,17 +152,21 @@ async function askRevocation(context: PageContext, event: H3Event): Promise<HTTP
           time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
         })}
       </p>`,
-      action: event.url.pathname,
+      action: context.event.url.pathname,
       cancel: `${PATH}#tokens`,
       button: t.tokens.revocation.button,
     }),
   })
 }
 
-const tokenGone = ({ site }: PageContext, event: H3Event): HTTPResponse =>
-  goBack(site, event, PATH, { error: t.tokens.errors.unknown })
+const tokenGone = (context: PageContext): HTTPResponse =>
+  context.goBack(PATH, { error: t.tokens.errors.unknown })
 
-async function revoke(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const isGone = await revokeToken(context.site, event, getRouterParam(event, 'id') ?? '')
-  return isGone ? goTo(event, `${PATH}#tokens`) : tokenGone(context, event)
+async function revoke(context: PageContext): Promise<HTTPResponse> {
+  const isGone = await revokeToken(
+    context.site,
+    context.event,
+    getRouterParam(context.event, 'id') ?? '',
+  )
+  return isGone ? context.goTo(`${PATH}#tokens`) : tokenGone(context)
 }

@@ -1,5 +1,4 @@
 /** The DHCP options that make machines boot from this server, and recipes for DHCP servers. */
-import type { H3Event } from 'h3'
 import {
   FIRMWARE_LOADERS,
   renderDhcpRecipes,
@@ -17,9 +16,9 @@ import { fill } from '../../../../core/texts/text.ts'
 
 const t = PAGES.settings.dhcp
 
-export async function renderDhcp(context: PageContext, event: H3Event): Promise<Html> {
-  const { baseUrl } = context.site.contact(event)
-  const said = event.url.searchParams.get('loader')
+export async function renderDhcp(context: PageContext): Promise<Html> {
+  const { baseUrl } = context.contact()
+  const said = context.query.get('loader')
   const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'
   const files = UEFI_FILES[loader]
   const target = decideDhcpTarget(baseUrl, listLanAddresses(), loader)

@@ -1,5 +1,5 @@
 /** The card of /ui/account that changes the administrator password, or says where it is set. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../../../core/access/new-password.ts'
 import type { Origin } from '../../../../core/config/settings-parser.ts'
 import type { PasswordRefusal } from '../../../../web/access/password-change.ts'
@@ -8,7 +8,6 @@ import { card } from '../../../../web/ui/elements.ts'
 import { textField } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { findPasswordOrigin } from '../../assembly/configuration.ts'
-import { goBack, goTo } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -21,12 +20,12 @@ const PATH = '/ui/account'
 const FIELDS = ['current', 'password', 'repeated'] as const
 type Field = (typeof FIELDS)[number]
 
-export function renderPassword(context: PageContext, event: H3Event): Html {
+export function renderPassword(context: PageContext): Html {
   const origin = findPasswordOrigin(context.services.config)
   return card({
     title: t.title,
     id: 'change-password',
-    body: origin === null ? renderForm(context, event) : renderOrigin(origin),
+    body: origin === null ? renderForm(context) : renderOrigin(origin),
   })
 }
 
@@ -44,78 +43,61 @@ function describeOrigin(origin: Origin): Content {
   return t.origin.other
 }
 
-function renderForm({ site }: PageContext, event: H3Event): Html {
-  const notice = site.notices.read(event)
-  const errorAt = (field: Field) => (notice?.typed['at'] === field ? notice.error : null)
-  return html`<form method="post" action="${PATH}/password" class="narrow">
-    <input name="username" value="administrator" autocomplete="username" hidden />
-    ${textField({
-      name: 'current',
-      label: t.current,
-      type: 'password',
-      autocomplete: 'current-password',
-      required: true,
-      error: errorAt('current'),
-    })}
-    ${textField({
-      name: 'password',
-      label: t.next,
+function renderForm(context: PageContext): Html {
+  const notice = context.notice()
+  const field = (name: Field, label: string, more: Partial<Parameters<typeof textField>[0]> = {}) =>
+    textField({
+      name,
+      label,
       type: 'password',
       autocomplete: 'new-password',
       required: true,
+      error: notice?.typed['at'] === name ? notice.error : null,
+      ...more,
+    })
+  return html`<form method="post" action="${PATH}/password" class="narrow">
+    <input name="username" value="administrator" autocomplete="username" hidden />
+    ${field('current', t.current, { autocomplete: 'current-password' })}
+    ${field('password', t.next, {
       minLength: MIN_PASSWORD_LENGTH,
       maxLength: MAX_PASSWORD_LENGTH,
       hint: fill(t.hint, { count: MIN_PASSWORD_LENGTH }),
-      error: errorAt('password'),
     })}
-    ${textField({
-      name: 'repeated',
-      label: t.repeated,
-      type: 'password',
-      autocomplete: 'new-password',
-      required: true,
-      error: errorAt('repeated'),
-    })}
+    ${field('repeated', t.repeated)}
     <button class="primary">${t.button}</button>
     <p class="hint">${t.note}</p>
   </form>`
 }
 
 export async function changePassword(
-  { site, services }: PageContext,
-  event: H3Event,
+  context: PageContext,
   form: URLSearchParams,
 ): Promise<HTTPResponse> {
-  if (findPasswordOrigin(services.config) !== null) {
+  if (findPasswordOrigin(context.services.config) !== null) {
     throw refuse(409, 'the configuration sets the password: change it there')
   }
   const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')
-  const changed = await site.changePassword(event, { current, password, repeated })
-  if (changed.ok) return goTo(event, `${PATH}?changed=password`)
+  const changed = await context.site.changePassword(context.event, { current, password, repeated })
+  if (changed.ok) return context.goTo(`${PATH}?changed=password`)
   const { at, error } = describeRefusal(changed.refusal)
   // What was typed is not kept: browsers keep pages.
-  return goBack(site, event, PATH, { error, typed: { at }, anchor: 'change-password' })
+  return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
-interface Described {
-  readonly at: Field
-  readonly error: string
-}
-
-function describeRefusal(refusal: PasswordRefusal): Described {
+/** The field that is wrong, and why. */
+function describeRefusal(refusal: PasswordRefusal): { readonly at: Field; readonly error: string } {
   switch (refusal.why) {
     case 'wait':
       return { at: 'current', error: fill(t.errors.wait, { seconds: refusal.seconds }) }
     case 'wrong':
-      return { at: 'current', error: t.errors.wrong }
     case 'elsewhere':
-      return { at: 'current', error: t.errors.elsewhere }
-    case 'unchanged':
-      return { at: 'password', error: t.errors.unchanged }
+      return { at: 'current', error: t.errors[refusal.why] }
     case 'too-short':
       return { at: 'password', error: fill(t.errors.tooShort, { count: MIN_PASSWORD_LENGTH }) }
     case 'too-long':
       return { at: 'password', error: fill(t.errors.tooLong, { count: MAX_PASSWORD_LENGTH }) }
+    case 'unchanged':
+      return { at: 'password', error: t.errors.unchanged }
     case 'control-characters':
       return { at: 'password', error: t.errors.controlCharacters }
     case 'differs':

@@ -1,20 +1,15 @@
 /** Handles the posts of the settings page: saves settings in the database, or lines of configuration files. */
-import type { H3Event, HTTPResponse } from 'h3'
-import { accept, refuse as no, type Result } from '../../../../core/foundation/result.ts'
-import { findSetting } from '../../../../core/config/setting.ts'
+import type { HTTPResponse } from 'h3'
 import { compareFields } from '../../../../core/state/event-changes.ts'
 import { Fault } from '../../../../core/foundation/fault.ts'
 import { refuse } from '../../../../web/http/faults.ts'
-import type { Route } from '../../../../web/http/route.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
-import { SETTINGS } from '../../rules/settings.ts'
-import { goBack, goTo, type Refused } from '../frame/form-answer.ts'
+import { parseSaved } from '../../assembly/saved-settings.ts'
+import { formAt } from '../frame/context-routes.ts'
+import type { Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { formRoute } from '../../../../web/ui/page-routes.ts'
 import { nameOf } from './settings-rows.ts'
-import { PAGES } from '../../../../core/texts/pages/texts.ts'
-import { fill } from '../../../../core/texts/text.ts'
 
 const PATH = '/ui/settings'
 
@@ -28,35 +23,16 @@ const UPSTREAM = {
 /** The fields of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
 
-export const settingsPosts = (context: PageContext): readonly Route[] => [
-  formRoute(`${PATH}/upstream`, (event, form) => saveUpstream(context, event, form)),
-  formRoute(`${PATH}/backup`, (event, form) => saveBackup(context, event, form)),
-  formRoute(`${PATH}/config/edit`, (event, form) => editConfig(context, event, form)),
+export const SETTINGS_POSTS = [
+  formAt(`${PATH}/upstream`, saveUpstream),
+  formAt(`${PATH}/backup`, saveBackup),
+  formAt(`${PATH}/config/edit`, editConfig),
 ]
 
 interface Refusal {
   readonly at: string
   readonly value: string
   readonly error: string
-}
-
-/** Checked by the setting's own rule; an empty text removes what was saved. */
-function parseSaved(
-  context: PageContext,
-  name: string,
-  text: string,
-): Result<string | null, Refusal> {
-  const [section = '', key = ''] = name.split('.')
-  const fail = (error: string) => no({ at: name, value: text, error })
-  const origin = context.services.config.originOf(section, key)
-  if (origin?.by === 'environment') {
-    return fail(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
-  }
-  if (text.trim() === '') return accept(null)
-  const row = findSetting(SETTINGS, section, key)
-  const parsed = row?.parse(row.fromText(text.trim()))
-  if (parsed?.ok === false) return fail(parsed.refusal)
-  return accept(text.trim())
 }
 
 /** A misspelt field would be ignored silently, so it is refused. */
@@ -66,38 +42,30 @@ function checkFields(form: URLSearchParams, known: readonly string[]): void {
   if (form.size === 0) throw refuse(422, 'the form holds nothing to save')
 }
 
-async function saveUpstream(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function saveUpstream(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   checkFields(form, Object.keys(UPSTREAM))
   const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
     const text = form.get(field)
     return text === null ? [] : [{ name, text }]
   })
-  const refusal = await saveAll(context, event, 'upstream', given)
+  const refusal = await saveAll(context, 'upstream', given)
   return refusal === null
-    ? goTo(event, `${PATH}?saved=upstream`)
-    : goBack(context.site, event, PATH, asRefused(refusal, refusal.at))
+    ? context.goTo(`${PATH}?saved=upstream`)
+    : context.goBack(PATH, asRefused(refusal, refusal.at))
 }
 
 /** An invalid schedule is a 422 for programs, and the form again for people. */
-async function saveBackup(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function saveBackup(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
-  const refusal = await saveAll(context, event, 'backup', [
+  const refusal = await saveAll(context, 'backup', [
     { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
     { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
     { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
   ])
-  if (refusal === null) return goTo(event, `${PATH}?saved=backup#backup-schedule`)
-  const isPerson = event.req.headers.get('accept')?.includes('text/html') === true
+  if (refusal === null) return context.goTo(`${PATH}?saved=backup#backup-schedule`)
+  const isPerson = context.event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
-  return goBack(context.site, event, PATH, asRefused(refusal, 'backup-schedule'))
+  return context.goBack(PATH, asRefused(refusal, 'backup-schedule'))
 }
 
 /** The page shows what was typed in its field again. */
@@ -124,33 +92,28 @@ const readShown = ({ services }: PageContext, names: readonly string[]) =>
 /** Saves all of them or none. */
 async function saveAll(
   context: PageContext,
-  event: H3Event,
   what: 'upstream' | 'backup',
   given: readonly { readonly name: string; readonly text: string }[],
 ): Promise<Refusal | null> {
   const { store, config } = context.services
   const changes: Record<string, string | null> = {}
   for (const { name, text } of given) {
-    const parsed = parseSaved(context, name, text)
-    if (!parsed.ok) return parsed.refusal
+    const parsed = parseSaved(config, name, text.trim())
+    if (!parsed.ok) return { at: name, value: text, error: parsed.refusal }
     changes[name] = parsed.value
   }
   const names = Object.keys(changes)
   const before = readShown(context, names)
   await store.save(changes)
   config.readSaved()
-  await note(context, event, `settings.${what}.updated`, SUMMARIES[what], {
+  await note(context, `settings.${what}.updated`, SUMMARIES[what], {
     ...changes,
     changes: compareFields(before, readShown(context, names)),
   })
   return null
 }
 
-async function editConfig(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function editConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   checkFields(form, EDITED)
   const [section, key, text] = [form.get('section'), form.get('key'), form.get('value')]
   if (section === null || key === null || text === null) {
@@ -158,11 +121,11 @@ async function editConfig(
   }
   const at = `${section}.${key}`
   const fail = async (error: string, value: string) => {
-    await note(context, event, 'settings.config.failed', `${at} was not changed: ${error}`, {
+    await note(context, 'settings.config.failed', `${at} was not changed: ${error}`, {
       section,
       key,
     })
-    return goBack(context.site, event, PATH, asRefused({ at, value, error }, at))
+    return context.goBack(PATH, asRefused({ at, value, error }, at))
   }
   try {
     const before = readShown(context, [at])
@@ -175,7 +138,7 @@ async function editConfig(
     const { path, line, pending } = edited.value
     const title = SETTING_TITLES.get(at) ?? at
     const summary = `${title} (${at}) was changed in ${path}`
-    await note(context, event, 'settings.config.updated', summary, {
+    await note(context, 'settings.config.updated', summary, {
       section,
       key,
       path,
@@ -183,7 +146,7 @@ async function editConfig(
       changes: compareFields(before, readShown(context, [at])),
     })
     context.site.feed.announce({ topic: 'settings' })
-    return goTo(event, `${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
+    return context.goTo(`${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return await fail(error.message, text)
@@ -191,14 +154,13 @@ async function editConfig(
 }
 
 async function note(
-  { site }: PageContext,
-  event: H3Event,
+  context: PageContext,
   kind: string,
   summary: string,
   details: Readonly<Record<string, unknown>>,
 ) {
-  await site.noteAll([{ kind, subject_kind: 'settings', summary, details }], {
+  await context.site.noteAll([{ kind, subject_kind: 'settings', summary, details }], {
     subject_id: null,
-    ...site.by(event),
+    ...context.by(),
   })
 }

@@ -1,5 +1,5 @@
 /** /ui/settings: every setting with its source and a search, the forms that change them, and the DHCP options. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { HTTPResponse } from 'h3'
 import type { SkippedEntry } from '../../../../core/catalog/catalog.ts'
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
 import {
@@ -13,15 +13,14 @@ import {
 } from '../../../../web/ui/elements.ts'
 import { hidden, postButton, selectField, textField } from '../../../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
-import type { Route } from '../../../../web/http/route.ts'
+import { searchField } from '../../../../web/ui/search.ts'
 import { renderTime } from '../../../../web/ui/times.ts'
+import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { messageOf } from '../../../../web/ui/form-notices.ts'
-import { pageRoute } from '../../../../web/ui/page-routes.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { SETTING_GROUPS } from './setting-titles.ts'
 import { keywordsOf, nameOf, renderSetting, titleOf, type Refused } from './settings-rows.ts'
-import { settingsPosts } from './settings-posts.ts'
+import { SETTINGS_POSTS } from './settings-posts.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 
@@ -30,27 +29,24 @@ const t = PAGES.settings
 const PATH = '/ui/settings'
 
 const TABS = [
-  [t.tabs.cache, '#ramboot'],
-  [t.tabs.release, '#netboot-release'],
-  [t.tabs.backups, '#backup-schedule'],
+  [t.cache.title, '#ramboot'],
+  [t.release.title, '#netboot-release'],
+  [t.backup.title, '#backup-schedule'],
   ...SETTING_GROUPS.map(({ title, id }) => [title, `#${id}`] as const),
   [t.tabs.dhcp, '#dhcp-pxe'],
 ] as const
 
-export const settingsPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  ...settingsPosts(context),
-]
+export const SETTINGS_PAGES = [pageAt(PATH, show), ...SETTINGS_POSTS]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: PageContext): Promise<HTTPResponse> {
   const { config } = context.services
   const rows = config.list()
-  const refused = readRefused(context, event)
-  const search = createSearch(event.url.searchParams.get('q') ?? '')
-  return await context.show(event, {
-    title: t.title,
+  const refused = readRefused(context)
+  const search = createSearch(context.query.get('q') ?? '')
+  return await context.show({
+    title: PAGES.frame.titles.settings,
     section: PATH,
-    messages: html`${renderOutcome(context, event, refused)}${renderProblems(context)}`,
+    messages: html`${renderOutcome(context, refused)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)} ${renderTabs(TABS)}
       <div id="settings">
         <div class="columns">
@@ -60,8 +56,8 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           </div>
           <div>${search.wrap(t.keywords.backup, renderBackup(context))}</div>
         </div>
-        ${SETTING_GROUPS.map((group) => renderGroup(group, rows, { search, refused }))}
-        ${search.wrap(t.keywords.dhcp, await renderDhcp(context, event))}
+        ${SETTING_GROUPS.map((group) => renderGroup(group, rows, search, refused))}
+        ${search.wrap(t.keywords.dhcp, await renderDhcp(context))}
       </div>
       <div class="nothing" role="status">
         ${emptyState(t.empty.title, t.empty.text, html`<a class="button" href="${PATH}">${t.empty.all}</a>`)}
@@ -92,30 +88,16 @@ function createSearch(given: string) {
 const renderSearch = (text: string): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${PATH}">
-      <input
-        type="search"
-        id="q"
-        name="q"
-        value="${text}"
-        aria-label="${t.search.label}"
-        placeholder="${t.search.placeholder}"
-        autocomplete="off"
-        spellcheck="false"
-        data-filter="#settings"
-      />
+      ${searchField({ name: 'q', value: text, label: t.search.label, placeholder: t.search.placeholder, filter: '#settings' })}
       <button>${icon('search')}${t.search.button}</button>
     </form>
   </div>`
 
-interface Listing {
-  readonly search: Search
-  readonly refused: Refused | null
-}
-
 const renderGroup = (
   { title, id, topics }: (typeof SETTING_GROUPS)[number],
   rows: readonly ShownSetting[],
-  { search, refused }: Listing,
+  search: Search,
+  refused: Refused | null,
 ): Html =>
   card({
     title,
@@ -137,8 +119,8 @@ const renderGroup = (
   })
 
 /** After a refusal: which setting, what was typed, and why it was refused. */
-function readRefused({ site }: PageContext, event: H3Event): Refused | null {
-  const notice = site.notices.read(event)
+function readRefused(context: PageContext): Refused | null {
+  const notice = context.notice()
   const name = notice?.typed['at']
   if (notice === null || name === undefined) return null
   return { name, error: notice.error, text: notice.typed['value'] ?? '' }
@@ -146,10 +128,10 @@ function readRefused({ site }: PageContext, event: H3Event): Refused | null {
 
 const SAVED: Readonly<Record<string, string>> = t.saved
 
-function renderOutcome(context: PageContext, event: H3Event, refused: Refused | null): Content {
-  const saved = event.url.searchParams.get('saved') ?? ''
+function renderOutcome(context: PageContext, refused: Refused | null): Content {
+  const saved = context.query.get('saved') ?? ''
   if (Object.hasOwn(SAVED, saved)) return banner('done', SAVED[saved])
-  if (refused === null) return messageOf(context, event)
+  if (refused === null) return context.message()
   return banner(
     'failed',
     fillHtml(t.refused, {

@@ -55,18 +55,14 @@ const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Ht
   arch: ({ machine }) =>
     html`<td class="arch" data-label="${titles.arch}">${machine.arch ?? DASH}</td>`,
   flashed: ({ machine }, clock) =>
-    html`<td class="time" data-label="${titles.flashed}">
-      ${renderTime(machine.last_flashed_at, clock, t.never)}
-    </td>`,
+    timeCell('flashed', renderTime(machine.last_flashed_at, clock, t.never)),
   discovered: ({ machine }, clock) =>
-    html`<td class="time" data-label="${titles.discovered}">
-      ${renderTime(machine.discovered_at, clock)}
-    </td>`,
-  seen: ({ machine }, clock) =>
-    html`<td class="time" data-label="${titles.seen}">
-      ${renderTime(machine.last_seen_at, clock, t.never)}
-    </td>`,
+    timeCell('discovered', renderTime(machine.discovered_at, clock)),
+  seen: ({ machine }, clock) => timeCell('seen', renderTime(machine.last_seen_at, clock, t.never)),
 }
+
+const timeCell = (name: ColumnName, time: Html): Html =>
+  html`<td class="time" data-label="${titles[name]}">${time}</td>`
 
 const DASH = html`<span class="dim">–</span>`
 
