@@ -3,7 +3,7 @@ import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderSuccess } from '../../../core/flash/progress-text.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { askPlain } from '../../../terminal/prompt/ask-plain.ts'
-import { renderRows, renderPrompt } from '../../../terminal/prompt/menu-lines.ts'
+import { renderMenu } from '../../../terminal/prompt/menu-lines.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { Menu, MenuKey } from '../../../terminal/prompt/menu.ts'
 import type { Asked, Question } from '../../../terminal/prompt/question.ts'
@@ -111,13 +111,8 @@ async function askMenu(
     menu,
     help: () => [{ lines: [HELP, ''], cursor: null }],
     pageRows: () => menu.rows.length,
-    frame(state, { columns, rows }) {
-      const room = { columns, rows, unicode: style.unicode, live: style.live }
-      const above = [...intro.map(printable), ...renderRows(menu, state, room, ink), '']
-      const prompt = renderPrompt(menu, state, room, ink)
-      const cursor = { row: above.length + prompt.row, column: prompt.column }
-      return { lines: [...above, ...prompt.lines], cursor }
-    },
+    frame: (state, size) =>
+      renderMenu(intro.map(printable), menu, state, { ...style, ...size, ink }),
   }
   const subject = { now: () => question, onChange: () => () => {}, settled: Promise.resolve() }
   return await askPlain(subject, { stdin, stdout, look: style, painter }, signal)

@@ -3,10 +3,12 @@ import { displayWidth, printable } from '../../../../core/foundation/printable.t
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip, pad } from '../../../../terminal/text/clip.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
+import type { TerminalStyle } from '../../../../terminal/text/terminal-style.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import { renderPlace } from '../flow/capture-choice.ts'
-import { STEP_OF, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
+import { SCREENS, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
 import type { Identity } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
@@ -22,10 +24,10 @@ export interface Setting {
   readonly reboots: boolean
 }
 
-interface HeaderRoom {
-  readonly columns: number
-  readonly rows: number
-  readonly unicode: boolean
+/** How this terminal draws. */
+export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
+  readonly setting: Setting
+  readonly ink: Ink
 }
 
 /** On fewer rows the step is what there is room for. */
@@ -36,10 +38,10 @@ const NOTICE_LINES = 3
 
 export function renderHeader(
   state: State,
-  { version, identity, imageRoot, reboots }: Setting,
-  { columns, rows, unicode }: HeaderRoom,
-  ink: Ink,
+  { setting, ink, unicode }: Drawing,
+  { columns, rows }: Size,
 ): readonly string[] {
+  const { version, identity, imageRoot, reboots } = setting
   const width = columns - 1
   const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
   const { mac, server, address } = identity
@@ -47,7 +49,7 @@ export function renderHeader(
   const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
   const all = stepsOf(state.screen)
   const steps = reboots ? all : all.slice(0, -1)
-  const step = steps.indexOf(STEP_OF[state.screen])
+  const step = steps.indexOf(SCREENS[state.screen].step)
   const titles = steps.map((name) => TEXTS.steps[name])
   const title = titles.at(step) ?? ''
   const at = step === -1 ? steps.length : step + 1
@@ -99,8 +101,7 @@ function between(left: string, right: string, width: number, unicode: boolean): 
 
 /** Broken at blanks into lines of at most `width` columns. */
 export function renderNotice(notice: string, width: number): readonly string[] {
-  const lines = wrap(printable(notice), width)
-  return lines
+  return wrap(printable(notice), width)
     .slice(0, NOTICE_LINES)
     .map((line) => clip(line, width, { cut: 'end', unicode: false }))
 }

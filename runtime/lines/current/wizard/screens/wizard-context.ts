@@ -10,7 +10,7 @@ import type { Flasher } from '../../../../services/flash/flasher.ts'
 import type { Environment } from '../../../../services/host/shell.ts'
 import type { ManyFlasher } from '../../../../services/many/many-flasher.ts'
 import type { RemoteDependencies } from '../driven/remote-hooks.ts'
-import type { Drawing } from './screen-frame.ts'
+import type { Drawing } from './header.ts'
 import type { Hooks } from '../flow/start.ts'
 
 export interface WizardContext {
