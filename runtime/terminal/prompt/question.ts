@@ -32,6 +32,12 @@ export interface Subject {
   readonly settled: Promise<void>
 }
 
+export const stillSubject = (question: Question): Subject => ({
+  now: () => question,
+  onChange: () => () => {},
+  settled: Promise.resolve(),
+})
+
 /** Ctrl-C, the end of the input, or the program's own end. */
 export type Asked = MenuAnswer | { readonly kind: 'quit' }
 

@@ -6,7 +6,7 @@ import { askPlain } from '../../../terminal/prompt/ask-plain.ts'
 import { renderMenu } from '../../../terminal/prompt/menu-lines.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { Menu, MenuKey } from '../../../terminal/prompt/menu.ts'
-import type { Asked, Question } from '../../../terminal/prompt/question.ts'
+import { stillSubject, type Asked, type Question } from '../../../terminal/prompt/question.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
 import { createProgress } from '../../../terminal/text/progress.ts'
 import type { Output, TerminalStyle } from '../../../terminal/text/terminal-style.ts'
@@ -114,8 +114,7 @@ async function askMenu(
     frame: (state, size) =>
       renderMenu(intro.map(printable), menu, state, { ...style, ...size, ink }),
   }
-  const subject = { now: () => question, onChange: () => () => {}, settled: Promise.resolve() }
-  return await askPlain(subject, { stdin, stdout, look: style, painter }, signal)
+  return await askPlain(stillSubject(question), { stdin, stdout, look: style, painter }, signal)
 }
 
 const HELP = 'Type the number of a row, or one of the letters, then press Enter.'

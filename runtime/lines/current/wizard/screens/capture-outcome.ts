@@ -11,7 +11,7 @@ import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import { renderPlace, type CaptureEnd, type CapturePlace } from '../flow/capture-choice.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
-import { askNext, choiceOf, QUIT, REBOOT } from './outcome.ts'
+import { askNext, choiceOf, listNext, QUIT } from './outcome.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
@@ -21,10 +21,9 @@ const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
 
 export async function showCaptureFailure(state: State, context: WizardContext): Promise<Step> {
   const { end, place } = endOf(state)
-  const key = await askNext(state, context, [RETRY, QUIT], (voice) => {
+  return await askNext(state, context, [RETRY, QUIT], (voice) => {
     if (end !== null && end.kind !== 'done') explain(end, place, voice)
   })
-  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 const endOf = ({ capture }: State): Pick<NonNullable<State['capture']>, 'end' | 'place'> =>
@@ -47,8 +46,7 @@ function explain(
 
 export async function showCaptured(state: State, context: WizardContext): Promise<Step> {
   const { end, place } = endOf(state)
-  const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
-  const key = await askNext(state, context, choices, (voice) => {
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     if (end?.kind !== 'done' || place === null) return
     const disk = state.disks[0]?.path ?? ''
     voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
@@ -61,8 +59,6 @@ export async function showCaptured(state: State, context: WizardContext): Promis
     if (place.kind === 'upload') voice.info(TEXTS.waiting)
     warn(end.identity, voice)
   })
-  if (key === 'r') return { step: 'reboot' }
-  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 const ROOMY_ROWS = 16

@@ -15,7 +15,7 @@ const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS
 
 /** What does not change while the wizard runs. */
-export interface Setting {
+interface Setting {
   readonly version: string
   readonly identity: Identity
   /** Where images of this machine are looked for. */

@@ -61,7 +61,7 @@ export interface NextChoice {
 /** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
 const CHOICE_ROWS = 5
 
-interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
+export interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
   /** Before the typed text on terminals that cannot redraw. */
   readonly prompt: string
   readonly choices: readonly NextChoice[]
