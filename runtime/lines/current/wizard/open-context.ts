@@ -1,6 +1,4 @@
 /** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
-import type { SurveyedDisk } from '../../../core/disk/disk.ts'
-import { isOffered, parseLoops } from '../../../core/disk/offered-loops.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
@@ -47,19 +45,10 @@ export async function openWizardContext(
   const identity = { ...card, server: null }
   const reboots = env['FLASHER_LIVE'] === '1'
   const setting = { version: await readVersion(), identity, imageRoot, reboots }
-  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
-  const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
+  const remoteEnvironment = { ...environment, now: () => now() * 1000 }
   const loadDisks = once(async () => {
-    const [{ createDisks }, { fillContents }, { createShell }] = await Promise.all([
-      import('../../../services/disk/disks.ts'),
-      import('../../../services/disk/disk-contents.ts'),
-      import('../../../services/host/shell.ts'),
-    ])
-    const shell = createShell({ env })
-    return {
-      disks: createDisks({ shell }),
-      fill: (disk: SurveyedDisk) => fillContents(shell, disk),
-    }
+    const { openOfferedDisks } = await import('../../../services/disk/offered-disks.ts')
+    return openOfferedDisks(env)
   })
   return {
     stdin,
@@ -94,11 +83,7 @@ export async function openWizardContext(
       const { createRemoteDependencies } = await import('./driven/remote-services.ts')
       return createRemoteDependencies(remoteEnvironment)
     },
-    async surveyDisks() {
-      const { disks } = await loadDisks()
-      const found = await disks.survey({ loops: loops !== 'none' })
-      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
-    },
+    surveyDisks: async () => (await loadDisks()).survey(),
     fillContents: async (disk) => (await loadDisks()).fill(disk),
     loadFlasher: once(async () => {
       const { createFlasher } = await import('../../../services/flash/flasher.ts')

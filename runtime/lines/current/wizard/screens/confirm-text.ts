@@ -1,21 +1,19 @@
 /** The text of the confirm screen: framed if there is room, otherwise disks and loss first. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
-import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
-import { renderLosses } from '../../../../core/flash/disk-offer.ts'
-import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
-import { renderSafeUrl } from '../../../../core/net/image-location.ts'
+import type { FlashPlan } from '../../../../core/flash/flash.ts'
+import { renderSource } from '../../../../core/flash/flash-text.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
-import { layOut } from '../../../../terminal/text/columns.ts'
+import { layOutLosses } from '../../../../terminal/text/loss-table.ts'
 import { boxWidth, innerWidth } from '../../../../terminal/text/box.ts'
 import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
 import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import type { State } from '../flow/flow.ts'
 import { headlineOf, listForms } from './confirm-disks.ts'
 import type { Drawing } from './header.ts'
-import type { ImageChoice, TemplateOffer } from '../flow/start.ts'
+import type { TemplateOffer } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
@@ -85,7 +83,8 @@ function renderState({ reasons }: Known, style: Style): readonly string[] | null
 }
 
 function renderImageBox({ image }: State, { plan }: Known, style: Style): readonly string[] {
-  const source = image === null ? [] : describe(image, plan).map(printable)
+  const found = plan === null ? null : { image: plan.image, options: plan }
+  const source = image === null ? [] : renderSource(image, found).map(printable)
   return renderVoice(style, ({ box }) => box({ title: TEXTS.image, message: source.join('\n') }))
 }
 
@@ -99,15 +98,6 @@ function renderBoxes(state: State, known: Known, style: Style): readonly string[
     voice.box({ title: TEXTS.disk, message: target.join('\n') })
   })
   return [...renderImageBox(state, known, style), ...below]
-}
-
-function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
-  // An address may hold a password.
-  const address = location.includes('://') ? renderSafeUrl(location) : null
-  const from = address === null ? [] : [fill(TEXTS.from, { address })]
-  if (plan === null) return [name, ...from]
-  const { image } = plan
-  return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
 }
 
 /** The image in one line, then everything that identifies the disk. */
@@ -138,7 +128,7 @@ function renderOutcome({ disks: [disk] }: State, known: Known, style: Style): Ou
   const whole = printable(fill(TEXTS.allLostOn, { disk: disk?.path ?? '' }))
   const isShort = whole.length + MARK_WIDTH < columns
   const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
-  const losses = layLosses(known.found[0] ?? null, style)
+  const losses = layOutLosses(known.found[0]?.parts ?? [], columns - 3, style.unicode)
   const template = renderTemplate(known, style)
   return {
     least: template.length + Math.min(MIN_ROWS, 1 + losses.length),
@@ -155,18 +145,6 @@ function renderTemplate({ template, isTemplateWritten }: Known, style: Style): r
   const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
   const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason
   return renderVoice(style, ({ info }) => info(printable(said)))
-}
-
-function layLosses(found: Known['found'][number], { unicode, columns }: Style): readonly string[] {
-  const parts = found?.parts ?? []
-  if (parts.length === 0) return [TEXTS.nothingFound]
-  const columnsOfLosses = [
-    { title: '' },
-    { title: '', side: 'right' as const },
-    { title: '' },
-    { title: '', least: 8 },
-  ]
-  return layOut(columnsOfLosses, renderLosses(parts), columns - 3, unicode).lines
 }
 
 /** The last row says how many there is no room for. */

@@ -1,6 +1,6 @@
 /** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
 import {
-  renderPhase,
+  nextProgress,
   renderReadSoFar,
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
@@ -92,7 +92,8 @@ export async function runFlash(
   const log = context.look.live ? null : createLines(shown, context)
   const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
     shown.storedBytes = image.sizeBytes
-    take(event, shown.disks.get(target.path))
+    const known = shown.disks.get(target.path)
+    if (known !== undefined) Object.assign(known, nextProgress(event, known))
     log?.show(event, target.path)
   }
   const onEnd = (end: FlashOutcome, disk: string) => {
@@ -111,23 +112,6 @@ export async function runFlash(
 }
 
 const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
-
-const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: TEXTS.preparing,
-  provisioning: TEXTS.firstBoot,
-  synced: TEXTS.partitions,
-  partprobed: TEXTS.done,
-}
-
-function take(event: FlashEvent, shown: DiskShown | undefined) {
-  if (shown === undefined) return
-  if (event.event === 'writing') {
-    if (event.phase !== shown.progress?.phase) shown.phase = renderPhase(event, shown.progress)
-    shown.progress = event
-  } else {
-    shown.phase = PHASES[event.event] ?? shown.phase
-  }
-}
 
 /** One line at a time, for terminals that cannot redraw. */
 function createLines(shown: Shown, { stdout, look, now }: WizardContext) {
