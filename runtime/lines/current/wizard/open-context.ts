@@ -4,6 +4,7 @@ import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
 import { listImages } from '../../../services/image/image-folder.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
+import type { TerminalEnvironment } from '../../../terminal/command/program.ts'
 import { ask } from '../../../terminal/prompt/ask.ts'
 import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
@@ -13,22 +14,10 @@ import type { WizardContext } from './screens/wizard-context.ts'
 import type { RemoteDependencies } from './driven/remote-hooks.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 
-/** What a process hands to the wizard, and nothing else of the environment outside. */
-export interface ProcessEnvironment {
-  /** Without the program's own name. */
-  readonly argv: readonly string[]
-  /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
-  readonly env: Environment
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: NodeJS.WriteStream
-  readonly stderr: NodeJS.WriteStream
-  readonly isRoot: boolean
+/** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
+export interface ProcessEnvironment extends TerminalEnvironment {
   /** As Node names it: `x64`, `arm64`. */
   readonly arch: string
-  /** Aborted when the process is asked to end. */
-  readonly signal: AbortSignal
-  /** Seconds on a steady clock. */
-  readonly now: () => number
 }
 
 /** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */

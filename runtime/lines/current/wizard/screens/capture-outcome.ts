@@ -11,13 +11,14 @@ import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import { renderPlace, type CaptureEnd, type CapturePlace } from '../flow/capture-choice.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
-import { askNext, choiceOf, listNext, QUIT } from './outcome.ts'
+import { askNext, listNext, QUIT } from './outcome.ts'
+import { nextChoice } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 
-const RETRY = choiceOf('b', TEXTS.choices.retry, 'back', 'again')
-const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
+const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 
 export async function showCaptureFailure(state: State, context: WizardContext): Promise<Step> {
   const { end, place } = endOf(state)

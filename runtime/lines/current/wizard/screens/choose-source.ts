@@ -5,7 +5,7 @@ import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { pad } from '../../../../terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { fitted, type NextChoice, type View } from './screen-frame.ts'
+import { fitted, nextChoice, type NextChoice, type View } from './screen-frame.ts'
 import { askChoice, askStill } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source
@@ -33,35 +33,23 @@ export async function chooseCatalog(state: State, context: WizardContext): Promi
 }
 
 const listChoices = (fallback: string | null, imageRoot: string): readonly NextChoice[] => [
-  {
-    key: 'd',
-    words: ['default'],
-    // A letter that does nothing is not offered.
-    cells:
-      fallback === null
-        ? [`    ${CHOICES.default}`, '']
-        : [`[d] ${CHOICES.default}`, printable(fallback)],
-    refusal: fallback === null ? TEXTS.noDefault : null,
-  },
-  {
-    key: 'c',
-    words: ['custom'],
-    cells: [`[c] ${CHOICES.custom}`, TEXTS.customFrom],
-    refusal: null,
-  },
-  {
-    key: 'l',
-    words: ['local', 'local only'],
-    cells: [`[l] ${CHOICES.local}`, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
-    refusal: null,
-  },
-  {
-    key: 'm',
-    words: ['make', CAPTURE.choice, CAPTURE.key],
-    cells: [`[m] ${CAPTURE.choice}`, CAPTURE.choiceFrom],
-    refusal: null,
-  },
-  { key: 'q', words: ['quit', 'exit'], cells: [`[q] ${CHOICES.quit}`, ''], refusal: null },
+  fallback === null
+    ? {
+        key: 'd',
+        words: ['default'],
+        // A letter that does nothing is not offered.
+        cells: [`    ${CHOICES.default}`, ''],
+        refusal: TEXTS.noDefault,
+      }
+    : nextChoice('d', ['default'], [CHOICES.default, printable(fallback)]),
+  nextChoice('c', ['custom'], [CHOICES.custom, TEXTS.customFrom]),
+  nextChoice(
+    'l',
+    ['local', 'local only'],
+    [CHOICES.local, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
+  ),
+  nextChoice('m', ['make', CAPTURE.choice, CAPTURE.key], [CAPTURE.choice, CAPTURE.choiceFrom]),
+  nextChoice('q', ['quit', 'exit'], [CHOICES.quit, '']),
 ]
 
 const EXAMPLES = {

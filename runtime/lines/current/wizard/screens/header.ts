@@ -2,7 +2,7 @@
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
-import { clip, pad } from '../../../../terminal/text/clip.ts'
+import { clip, pad, spread } from '../../../../terminal/text/clip.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
 import type { TerminalStyle } from '../../../../terminal/text/terminal-style.ts'
@@ -56,8 +56,8 @@ export function renderHeader(
   const count = ` ${fill(TEXTS.step, { at, count: steps.length })}`
   const trail = titles.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
   const where = [
-    ink.strong(between(fit(left), printable(right), width, unicode)),
-    ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
+    ink.strong(spread(fit(left), printable(right), width, unicode)),
+    ink.here(title) + ink.faint(spread(count, trail, width - title.length, unicode)),
   ]
   const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
   if (rows < MIN_ROWS) return [...where, ...notice]
@@ -90,13 +90,6 @@ function disksInWords(disks: readonly DiskChoice[]): string {
   if (more.length === 0) return first.words === '' ? first.path : `${first.path}, ${first.words}`
   const paths = disks.map(({ path }) => path).join(', ')
   return fill(TEXTS.disks, { count: disks.length, disks: paths })
-}
-
-/** One text at each side; where there is no room for both, the left one stays. */
-function between(left: string, right: string, width: number, unicode: boolean): string {
-  const room = width - displayWidth(right) - 2
-  if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
-  return `${pad(left, room)}  ${right}`
 }
 
 /** Broken at blanks into lines of at most `width` columns. */

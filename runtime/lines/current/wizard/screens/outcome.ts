@@ -6,23 +6,16 @@ import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import type { NextChoice } from './screen-frame.ts'
+import { nextChoice, type NextChoice } from './screen-frame.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
 import { askChoice } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.outcome
 
-export const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
-  key,
-  words,
-  cells: [`[${key}] ${does}`],
-  refusal: null,
-})
-
-const REBOOT = choiceOf('r', TEXTS.choices.reboot, 'reboot', 'y', 'yes')
-const BACK = choiceOf('b', TEXTS.choices.disks, 'back', 'disk')
-const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
-export const QUIT: NextChoice = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
+const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], [TEXTS.choices.reboot])
+const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
+export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
   return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))

@@ -58,6 +58,13 @@ export interface NextChoice {
   readonly refusal: string | null
 }
 
+/** One that can be chosen; `does`: what its letter does, before what else is said of it. */
+export const nextChoice = (
+  key: string,
+  words: readonly string[],
+  [does = '', ...more]: readonly string[],
+): NextChoice => ({ key, words, cells: [`[${key}] ${does}`, ...more], refusal: null })
+
 /** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
 const CHOICE_ROWS = 5
 

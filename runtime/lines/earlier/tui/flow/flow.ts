@@ -5,11 +5,9 @@ import { nextProgress } from '../../../../core/flash/progress-text.ts'
 import { pressInDialog, signalDone } from './dialog-keys.ts'
 import { takeDisks, takeImages } from './marks.ts'
 import { pressInPanes } from './pane-keys.ts'
-import type { Input, Next, State } from './state.ts'
+import { stay, type Input, type Next, type State } from './state.ts'
 
 type Arrival = Input & { readonly from: State }
-
-const stay = (state: State): Next => ({ state, effects: [] })
 
 const NEXT: Cases<'input', Arrival, Next> = {
   key: ({ from, key, pageRows }) =>
