@@ -10,6 +10,7 @@ import { stillSubject, type Asked, type Question } from '../../../terminal/promp
 import { createInk } from '../../../terminal/text/ink.ts'
 import { createProgress } from '../../../terminal/text/progress.ts'
 import type { Output, TerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { EXIT, SUCCESS } from '../rules/exit-codes.ts'
 import { ROOT } from './flow/pane-keys.ts'
 import { mark, takeDisks, takeImages } from './flow/marks.ts'
 import { decideChoice, listRows } from './flow/rows.ts'
@@ -28,9 +29,6 @@ interface PlainTerminal {
   readonly now: () => number
 }
 
-const SUCCESS = 0
-const CANCELLED = 130
-
 /** Returns the exit code. */
 export async function runPlain(
   opening: State,
@@ -47,11 +45,15 @@ export async function runPlain(
   while (!signal.aborted) {
     state = await lookAround(state, services)
     const chosen = await choose(state, terminal)
-    if (chosen === 'leave') return signal.aborted ? CANCELLED : SUCCESS
-    if (chosen !== 'again') await begin(chosen, services, terminal, say)
-    if (chosen !== 'again') state = chosen
+    if (chosen === 'leave') return signal.aborted ? EXIT.cancelled : SUCCESS
+    if (chosen === 'again') continue
+    state = chosen
+    const choice = decideChoice(state)
+    if (typeof choice === 'string') say(choice)
+    else if (!isRoot) say(ROOT)
+    else await flashOnce(choice, services, terminal, say)
   }
-  return CANCELLED
+  return EXIT.cancelled
 }
 
 type Chosen = State | 'again' | 'leave'
@@ -59,18 +61,6 @@ type Chosen = State | 'again' | 'leave'
 async function choose(state: State, terminal: PlainTerminal): Promise<Chosen> {
   const marked = await askPane(state, 'images', terminal)
   return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
-}
-
-async function begin(
-  state: State,
-  services: TuiServices,
-  terminal: PlainTerminal,
-  say: (text: string) => void,
-): Promise<void> {
-  const choice = decideChoice(state)
-  if (typeof choice === 'string') say(choice)
-  else if (!state.setting.isRoot) say(ROOT)
-  else await flashOnce(choice, services, terminal, say)
 }
 
 async function lookAround(state: State, services: TuiServices): Promise<State> {

@@ -14,6 +14,7 @@ import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { EXIT, FAILED, SUCCESS } from '../rules/exit-codes.ts'
 import { openState, type Setting, type State } from './flow/state.ts'
 import { createTuiServices } from './services.ts'
 import { runPanes } from './session.ts'
@@ -24,11 +25,6 @@ export interface TuiEnvironment extends TerminalEnvironment {
   /** Why the server was not notified of a flash that was done before; it can be notified from here. */
   readonly unsent?: string
 }
-
-const SUCCESS = 0
-const FAILED = 1
-/** As a shell reports a program that SIGINT ended. */
-const CANCELLED = 130
 
 /** Returns the exit code. */
 export async function tui(
@@ -115,7 +111,7 @@ function report(
   if (signal.kind === 'failed') log.fail(`the server was not notified: ${signal.reason}`)
   if (dialog?.kind === 'ended' && dialog.outcome.kind !== 'done') {
     log.fail(dialog.outcome.reason, dialog.outcome.leaves)
-    return ending.aborted ? CANCELLED : FAILED
+    return ending.aborted ? EXIT.cancelled : FAILED
   }
-  return ending.aborted ? CANCELLED : SUCCESS
+  return ending.aborted ? EXIT.cancelled : SUCCESS
 }
