@@ -103,6 +103,17 @@ export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean):
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
 
+/** What an upload says of the disk, and what should be known of its image. */
+export function describeOrigin(
+  { disk, parts }: { readonly disk: TargetDevice; readonly parts: readonly LookedAt[] },
+  generalize: boolean,
+) {
+  const { node: path, model, identity } = disk
+  const { serial, sizeBytes: size_bytes } = identity
+  const source = { disk: { path, model, serial, size_bytes }, generalized: generalize }
+  return { source, warnings: [warnOfIdentity(parts, generalize) ?? []].flat() }
+}
+
 interface UploadPlace {
   readonly base: string
   readonly name: string

@@ -73,6 +73,10 @@ export type ShellName = (typeof SHELLS)[number]
 /** Hyphenated, as JSON documents name it: `list-disks`. */
 export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
 
+/** The help of a flag, with its default where it has one. */
+export const helpOf = ({ value, help }: Flag): string =>
+  value?.default === undefined ? help : `${help} (default: ${value.default})`
+
 const startsWith = (words: readonly string[], first: readonly string[]) =>
   first.every((word, index) => words[index] === word)
 

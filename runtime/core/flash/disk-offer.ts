@@ -7,7 +7,7 @@ import {
   type SurveyedDisk,
 } from '../disk/disk.ts'
 import { printable } from '../foundation/printable.ts'
-import { renderSize } from '../foundation/size.ts'
+import { renderDiskSize, renderSize } from '../foundation/size.ts'
 import type { ImageFacts } from '../image/image.ts'
 import { fill, fillCount, pluralOf } from '../texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/wizard/texts.ts'
@@ -69,6 +69,21 @@ export function summariseParts(parts: readonly DiskPart[]): string {
   if (names.length <= 3) return names.join(', ')
   const [first = '', ...more] = names
   return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
+}
+
+/** Path, size, model, serial number, bus, and what is on it or why it cannot be chosen; printable. */
+export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
+  const { path, device, parts } = disk
+  const { vendor, model, tran, type, identity } = device
+  const maker = [vendor, model].filter(Boolean).join(' ')
+  return [
+    path,
+    identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
+    maker === '' && type !== 'disk' ? fill(TEXTS.device, { type }) : maker,
+    identity.serial ?? '',
+    tran ?? '',
+    refusal === null ? summariseParts(parts) : `(${refusal})`,
+  ].map(printable)
 }
 
 /** What would be lost, as rows of device, size, type and name. */

@@ -1,6 +1,9 @@
 /** Describes an image, a disk and the checks between them, each in one line. */
 import type { TargetDevice } from '../disk/disk.ts'
-import type { FlashOptions } from './flash.ts'
+import { decideNotes, type FlashOptions } from './flash.ts'
+import { renderSafeUrl } from '../net/image-location.ts'
+import { fill } from '../texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/wizard/texts.ts'
 import type { ImageFacts, VirtualSize } from '../image/image.ts'
 import { renderDiskSize, renderSize } from '../foundation/size.ts'
 
@@ -13,6 +16,25 @@ export function renderImage(image: ImageFacts): string {
     ...renderUnpacked(virtual, sizeBytes),
   ]
   return `${renderImageName(image)}: ${facts.join(', ')}`
+}
+
+/**
+ * An image that was chosen, in lines: what it is, where it comes from, how it is checked, and what
+ * should be known of it; all of it is still to be made printable. `found`: null until it is opened.
+ */
+export function renderSource(
+  { name, location }: { readonly name: string; readonly location: string },
+  found: {
+    readonly image: ImageFacts
+    readonly options: Pick<FlashOptions, 'sha256' | 'verify'>
+  } | null,
+): readonly string[] {
+  // An address may hold a password.
+  const address = location.includes('://') ? renderSafeUrl(location) : null
+  const from = address === null ? [] : [fill(WIZARD_TEXTS.confirm.from, { address })]
+  if (found === null) return [name, ...from]
+  const { image, options } = found
+  return [renderImage({ ...image, name }), ...from, renderChecks(options), ...decideNotes(image)]
 }
 
 export const renderImageName = ({ name }: Pick<ImageFacts, 'name'>): string =>

@@ -3,13 +3,33 @@ import { renderDuration } from '../foundation/rate.ts'
 import { renderExactSize, renderPartOf, renderSize } from '../foundation/size.ts'
 import { fill } from '../texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/wizard/texts.ts'
-import { GROWING, type WriteProgress } from './flash.ts'
+import { GROWING, type FlashEvent, type WriteProgress } from './flash.ts'
 import type { FlashOutcome } from './outcome.ts'
 
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 
+/** What is under way, in words, and how far it is. */
+interface FlashProgress {
+  readonly phase: string
+  readonly progress: WriteProgress | null
+}
+
+const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
+  started: TEXTS.preparing,
+  provisioning: TEXTS.firstBoot,
+  synced: TEXTS.partitions,
+  partprobed: TEXTS.done,
+}
+
+/** What an event makes of it. */
+export function nextProgress(event: FlashEvent, { phase, progress }: FlashProgress): FlashProgress {
+  if (event.event !== 'writing') return { phase: PHASES[event.event] ?? phase, progress }
+  const isNew = event.phase !== progress?.phase
+  return { phase: isNew ? renderPhase(event, progress) : phase, progress: event }
+}
+
 /** What begins with this event; `before`: where the phase before it ended. */
-export function renderPhase(
+function renderPhase(
   { phase, note, total_bytes, delta }: WriteProgress,
   before: WriteProgress | null,
 ): string {

@@ -1,5 +1,11 @@
 /** The manual page in roff, made from a command table. */
-import type { Command, CommandLine, Entry, Flag } from '../../core/command/command.ts'
+import {
+  helpOf,
+  type Command,
+  type CommandLine,
+  type Entry,
+  type Flag,
+} from '../../core/command/command.ts'
 import { wrap } from '../text/wrap.ts'
 
 export function renderManual(line: CommandLine): string {
@@ -12,10 +18,7 @@ export function renderManual(line: CommandLine): string {
     '.SH NAME',
     `${program} \\- ${escape(summary)}`,
     '.SH SYNOPSIS',
-    ...all.flatMap((command, index) => [
-      ...(index > 0 ? ['.br'] : []),
-      ...synopsis(program, command),
-    ]),
+    ...all.flatMap((command, index) => [...(index > 0 ? ['.br'] : []), synopsis(program, command)]),
     '.SH DESCRIPTION',
     ...paragraphs(about),
     ...(main === undefined ? [] : [`.SH ${mainTitle}`, ...details(main)]),
@@ -34,33 +37,25 @@ export function renderManual(line: CommandLine): string {
   ].join('\n')}\n`
 }
 
-function synopsis(program: string, { words, positionals, flags }: Command): readonly string[] {
+function synopsis(program: string, { words, positionals, flags }: Command): string {
   const required = flags.filter((flag) => flag.required === true).map(renderFlag)
   const names = positionals.map(({ value, optional }) =>
     optional === true ? `[${italic(value.name)}]` : italic(value.name),
   )
-  return [
-    [bold([program, ...words].join(' ')), ...names, ...required, `[${italic('OPTION')}...]`].join(
-      ' ',
-    ),
-  ]
+  const called = bold([program, ...words].join(' '))
+  return [called, ...names, ...required, `[${italic('OPTION')}...]`].join(' ')
 }
 
-function section(program: string, command: Command): readonly string[] {
-  return [`.SS "${escape([program, ...command.words].join(' '))}"`, ...details(command)]
-}
+const section = (program: string, command: Command): readonly string[] => [
+  `.SS "${escape([program, ...command.words].join(' '))}"`,
+  ...details(command),
+]
 
-function details(command: Command): readonly string[] {
-  return [
-    ...paragraphs(command.about),
-    ...command.positionals.flatMap(({ value, help }) => [
-      '.TP',
-      italic(value.name),
-      sentence(help),
-    ]),
-    ...command.flags.flatMap((flag) => ['.TP', renderFlag(flag), ...helpOf(flag)]),
-  ]
-}
+const details = ({ about, positionals, flags }: Command): readonly string[] => [
+  ...paragraphs(about),
+  ...positionals.flatMap(({ value, help }) => ['.TP', italic(value.name), sentence(help)]),
+  ...flags.flatMap((flag) => ['.TP', renderFlag(flag), sentence(helpOf(flag))]),
+]
 
 function renderFlag({ name, value }: Flag): string {
   const flag = bold(`--${name}`)
@@ -69,10 +64,6 @@ function renderFlag({ name, value }: Flag): string {
     ? `${flag} ${italic(value.name)}`
     : `${flag} {${value.choices.map(bold).join('|')}}`
 }
-
-const helpOf = ({ value, help }: Flag): readonly string[] => [
-  sentence(value?.default === undefined ? help : `${help} (default: ${value.default})`),
-]
 
 const entries = (rows: readonly Entry[]) =>
   rows.flatMap(([name, meaning]) => ['.TP', bold(name), sentence(meaning)])

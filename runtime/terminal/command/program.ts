@@ -22,6 +22,18 @@ interface ProgramEnvironment {
   readonly stderr: Output
 }
 
+/** What a program that has a terminal for itself gets of its process, and nothing else of the environment outside. */
+export interface TerminalEnvironment extends ProgramEnvironment {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly isRoot: boolean
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
 /** A command; returns the exit code. */
 export type Run<ProcessEnvironment> = (
   environment: ProcessEnvironment,

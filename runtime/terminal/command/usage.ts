@@ -2,6 +2,7 @@
 import {
   commandsUnder,
   findCommand,
+  helpOf,
   nextWords,
   type Command,
   type CommandLine,
@@ -68,7 +69,7 @@ const renderMainUsage = ({ program }: CommandLine, { flags }: Command) =>
   )
 
 const optionRows = (main: Command | undefined, isWhole: boolean) => [
-  ...(main?.flags ?? []).map((flag) => [renderFlag(flag), withDefault(flag)] as const),
+  ...(main?.flags ?? []).map((flag) => [renderFlag(flag), helpOf(flag)] as const),
   HELP,
   ...(isWhole ? [VERSION] : []),
 ]
@@ -84,7 +85,7 @@ const optionsOf = ({ commands }: CommandLine, width: number) =>
 
 function commandHelp(line: CommandLine, command: Command, width: number): readonly string[] {
   const positionals = command.positionals.map(({ value, help }) => [value.name, help] as const)
-  const flags = command.flags.map((flag) => [renderFlag(flag), withDefault(flag)] as const)
+  const flags = command.flags.map((flag) => [renderFlag(flag), helpOf(flag)] as const)
   return [
     renderUsage(line, command.words),
     ...command.about.flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
@@ -99,8 +100,5 @@ function commandHelp(line: CommandLine, command: Command, width: number): readon
 
 const HELP = ['--help', 'show this help'] as const
 const VERSION = ['--version', 'show the version'] as const
-
-const withDefault = ({ value, help }: Flag) =>
-  value?.default === undefined ? help : `${help} (default: ${value.default})`
 
 const section = (title: string, lines: readonly string[]) => ['', `${title}:`, ...lines]

@@ -1,7 +1,9 @@
 /** Asks a person for one answer: with a list that is redrawn at each key, or plain lines on a dumb terminal. */
+import type { Key } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import {
   HELP_KEY,
+  isEnding,
   type AskDependencies,
   type Asked,
   type Question,
@@ -101,7 +103,7 @@ async function askLive(
       },
     )
   } catch (thrown) {
-    if (thrown instanceof Error && ENDINGS.has(thrown.name)) return QUIT
+    if (isEnding(thrown)) return QUIT
     throw thrown
   } finally {
     if (choices !== undefined) painter.forget()
@@ -119,11 +121,3 @@ const bracketLetters = (typed: string, { keys }: Menu) =>
         const named = keys.find(({ key, words }) => starts(key) || words.some(starts))
         return named === undefined ? '' : `[${named.key}`
       })
-
-interface Key {
-  readonly name?: string
-  readonly ctrl?: boolean
-}
-
-/** Inquirer's names for Ctrl-C and for an abort. */
-const ENDINGS = new Set(['ExitPromptError', 'AbortPromptError'])

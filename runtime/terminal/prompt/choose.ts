@@ -1,10 +1,12 @@
 /** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
+import type { Key } from 'node:readline'
 import select from '@inquirer/select'
 import { Fault } from '../../core/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 import { layOutChoices, type Choices } from './choices.ts'
+import { isEnding } from './question.ts'
 import { createInk } from '../text/ink.ts'
 
 /** A keyboard, and a screen that the question and the answer go to. */
@@ -67,17 +69,8 @@ export async function choose<Value>(
       { input, output, signal, clearPromptOnDone: isCleared },
     )
   } catch (thrown) {
-    const isEnding = thrown instanceof Error && ENDINGS.has(thrown.name)
-    throw isEnding ? new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled) : thrown
+    throw isEnding(thrown) ? new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled) : thrown
   }
-}
-
-/** Inquirer's names for Ctrl-C and for an abort. */
-const ENDINGS = new Set(['ExitPromptError', 'AbortPromptError'])
-
-interface Key {
-  readonly name?: string
-  readonly ctrl?: boolean
 }
 
 /** What Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is gone. */

@@ -5,18 +5,18 @@ import { WIZARD_TEXTS } from '../../core/texts/wizard/texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
+import type { TerminalStyle } from '../text/terminal-style.ts'
 import { listShown, type Menu, type MenuState } from './menu.ts'
+import type { Frame } from './painter.ts'
 
 const TEXTS = WIZARD_TEXTS.prompt
 const { footer: FOOTER } = TEXTS
 
-interface MenuRoom {
+interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'live'> {
   readonly columns: number
-  /** For everything that `renderRows` gives. */
+  /** For the list with its titles. */
   readonly rows: number
-  readonly unicode: boolean
-  /** Lines can be redrawn at each key. */
-  readonly live: boolean
+  readonly ink: Ink
 }
 
 const AT_END = { cut: 'end', unicode: false } as const
@@ -24,19 +24,29 @@ const AT_END = { cut: 'end', unicode: false } as const
 /** The header of the columns and the line below the page. */
 const AROUND = 2
 
-/** How many rows of the list a page holds. */
-export const pageRowsOf = ({ rows }: Pick<MenuRoom, 'rows'>): number => Math.max(1, rows - AROUND)
+/** How many rows of the list a page holds, where there are `rows` for it and its titles. */
+export const pageRowsOf = (rows: number): number => Math.max(1, rows - AROUND)
 
-/** The list, one page of it; nothing where there are no rows. */
-export function renderRows(
+/** The list below `above`, then the prompt with the cursor in it, and the keys. */
+export function renderMenu(
+  above: readonly string[],
   menu: Menu,
   state: MenuState,
   room: MenuRoom,
-  ink: Ink,
-): readonly string[] {
+): Frame {
+  const lines = [...above, ...renderRows(menu, state, room), '']
+  const prompt = renderPrompt(menu, state, room)
+  // What was wrong stands above the prompt.
+  const cursor = { row: lines.length + 1, column: prompt.column }
+  return { lines: [...lines, ...prompt.lines], cursor }
+}
+
+/** One page of the list; nothing where there are no rows. */
+function renderRows(menu: Menu, state: MenuState, room: MenuRoom): readonly string[] {
   if (menu.rows.length === 0) return []
+  const { ink } = room
   const shown = listShown(menu, state.line)
-  const page = pageOf(shown, state.marked, pageRowsOf(room))
+  const page = pageOf(shown, state.marked, pageRowsOf(room.rows))
   const digits = String(menu.rows.length).length
   const lead = digits + 5
   const layout = layOut(
@@ -89,21 +99,12 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
   return { indexes, note: fill(TEXTS.page, { from, to, count: shown.length }) }
 }
 
-interface PromptLines {
-  readonly lines: readonly string[]
-  /** Within the line of the prompt. */
-  readonly column: number
-  /** Which of the lines is the prompt. */
-  readonly row: number
-}
-
-/** What was wrong, the typed text, and the keys that there are. */
-export function renderPrompt(
+/** What was wrong, the typed text, and the keys that there are; where in the typed text the cursor is. */
+function renderPrompt(
   menu: Menu,
   { line, at, complaint }: MenuState,
-  { columns, unicode, live }: Pick<MenuRoom, 'columns' | 'unicode' | 'live'>,
-  ink: Ink,
-): PromptLines {
+  { columns, unicode, live, ink }: MenuRoom,
+) {
   const lead = `> ${menu.prompt}: `
   const room = Math.max(4, columns - 1 - lead.length)
   // The end is what is being typed.
@@ -111,18 +112,10 @@ export function renderPrompt(
   const shown = menu.hidesText === true ? '*'.repeat(line.length) : printable(line)
   const text = shown.slice(from, from + room)
   const trouble = complaint === null ? '' : printable(complaint)
+  const fit = (whole: string) => clip(whole, columns - 1, { cut: 'end', unicode })
+  const keys = keysInWords(menu, columns - 1, waysOf(live, unicode))
   return {
-    lines: [
-      ink.danger(clip(trouble, columns - 1, { cut: 'end', unicode })),
-      `${ink.strong(lead)}${text}`,
-      ink.faint(
-        clip(keysInWords(menu, columns - 1, waysOf(live, unicode)), columns - 1, {
-          cut: 'end',
-          unicode,
-        }),
-      ),
-    ],
-    row: 1,
+    lines: [ink.danger(fit(trouble)), `${ink.strong(lead)}${text}`, ink.faint(fit(keys))],
     column: Math.min(columns - 1, lead.length + at - from),
   }
 }

@@ -105,15 +105,9 @@ function markOf(menu: Menu, line: string): number | null {
 /** From 1 on the screen, from 0 here. */
 const numberOf = (line: string) => (/^\s*\d{1,6}\s*$/.test(line) ? Number(line) - 1 : null)
 
-type Move = 'up' | 'down' | 'page-up' | 'page-down'
-
 /** By Node's names of the keys. */
-const MOVES: Readonly<Record<string, Move>> = {
-  up: 'up',
-  down: 'down',
-  pageup: 'page-up',
-  pagedown: 'page-down',
-}
+const MOVES = ['up', 'down', 'pageup', 'pagedown'] as const
+type Move = (typeof MOVES)[number]
 
 /** What a key does that types nothing; null: it types. */
 export function pressed(
@@ -122,7 +116,7 @@ export function pressed(
   key: string,
   pageRows: number,
 ): MenuState | null {
-  const move = MOVES[key]
+  const move = MOVES.find((name) => name === key)
   if (move !== undefined) return moved(menu, state, move, pageRows)
   if (key === 'escape') return escaped(state)
   return key === 'space' && canTick(menu, state) ? ticked(menu, state) : null
@@ -158,8 +152,8 @@ const escaped = (state: MenuState): MenuState => (state.line === '' ? UNTOUCHED 
 const startOf = (free: readonly number[], move: Move) => (move === 'up' ? free.at(-1) : free.at(0))
 
 function stepOf(free: readonly number[], marked: number, move: Move, pageRows: number) {
-  const by = { up: 1, down: 1, 'page-up': pageRows, 'page-down': pageRows }[move]
-  const isUp = move === 'up' || move === 'page-up'
+  const by = { up: 1, down: 1, pageup: pageRows, pagedown: pageRows }[move]
+  const isUp = move === 'up' || move === 'pageup'
   const ahead = free.filter((index) => (isUp ? index < marked : index > marked))
   const ordered = isUp ? ahead.toReversed() : ahead
   return ordered[Math.min(by, ordered.length) - 1] ?? (by === 1 ? startOf(free, move) : undefined)

@@ -32,8 +32,21 @@ export interface Subject {
   readonly settled: Promise<void>
 }
 
+export const stillSubject = (question: Question): Subject => ({
+  now: () => question,
+  onChange: () => () => {},
+  settled: Promise.resolve(),
+})
+
 /** Ctrl-C, the end of the input, or the program's own end. */
 export type Asked = MenuAnswer | { readonly kind: 'quit' }
+
+/** Inquirer's names for Ctrl-C and for an abort. */
+const ENDINGS = new Set(['ExitPromptError', 'AbortPromptError'])
+
+/** Whether Inquirer ended a question without an answer. */
+export const isEnding = (thrown: unknown): boolean =>
+  thrown instanceof Error && ENDINGS.has(thrown.name)
 
 /** Typed alone it shows the help. */
 export const HELP_KEY = '?'

@@ -55,6 +55,13 @@ function commonLength(texts: readonly string[]): number {
   return at === -1 ? first.length : at
 }
 
+/** One text at each side; where there is no room for both, the left one stays. */
+export function spread(left: string, right: string, width: number, unicode: boolean): string {
+  const room = width - displayWidth(right) - 2
+  if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
+  return `${pad(left, room)}  ${right}`
+}
+
 /** Filled up with blanks to `width` columns. */
 export function pad(text: string, width: number, side: 'left' | 'right' = 'right'): string {
   const blanks = ' '.repeat(Math.max(0, width - displayWidth(text)))
@@ -62,23 +69,10 @@ export function pad(text: string, width: number, side: 'left' | 'right' = 'right
 }
 
 function take(characters: readonly string[], width: number): string {
-  let taken = ''
   let used = 0
-  for (const character of characters) {
-    used += displayWidth(character)
-    if (used > width) break
-    taken += character
-  }
-  return taken
+  const end = characters.findIndex((character) => (used += displayWidth(character)) > width)
+  return (end === -1 ? characters : characters.slice(0, end)).join('')
 }
 
-function takeLast(characters: readonly string[], width: number): string {
-  let taken = ''
-  let used = 0
-  for (const character of characters.toReversed()) {
-    used += displayWidth(character)
-    if (used > width) break
-    taken = character + taken
-  }
-  return taken
-}
+const takeLast = (characters: readonly string[], width: number): string =>
+  [...take(characters.toReversed(), width)].toReversed().join('')

@@ -7,26 +7,19 @@ import {
   renderEventLine,
   renderEventText,
   renderEventWords,
+  type ProgressDependencies,
   type ProgressMode,
 } from './progress.ts'
-import { columnsOf, type Output, type TerminalStyle } from './terminal-style.ts'
+import { columnsOf } from './terminal-style.ts'
 
 export interface ManyProgress {
   /** `disk`: as the user named it. */
   show(event: FlashEvent, disk: string): void
 }
 
-interface ManyProgressOptions {
+interface ManyProgressOptions extends ProgressDependencies {
   readonly mode: ProgressMode
   readonly disks: readonly string[]
-  readonly stdout: Output
-  readonly stderr: Output
-  /** Of stderr. */
-  readonly look: TerminalStyle
-  /** The image's bytes as stored; null where they are not known. */
-  readonly storedBytes: () => number | null
-  /** Seconds on any steady clock. */
-  readonly now: () => number
 }
 
 export function createManyProgress(options: ManyProgressOptions): ManyProgress {

@@ -17,7 +17,7 @@ export interface Progress {
   clear(): void
 }
 
-interface ProgressDependencies {
+export interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
   /** Of stderr. */

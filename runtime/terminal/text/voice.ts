@@ -13,7 +13,7 @@ export type Voice = Pick<
   'log' | 'info' | 'start' | 'success' | 'warn' | 'fail' | 'box'
 >
 
-interface VoiceStyle {
+export interface VoiceStyle {
   readonly ink: Ink
   readonly unicode: boolean
   /** Lines are wrapped to so many columns; null: they stay as they are. */

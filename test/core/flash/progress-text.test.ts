@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { WriteProgress } from '../../../runtime/core/flash/flash.ts'
-import { renderPhase, renderWhole } from '../../../runtime/core/flash/progress-text.ts'
+import type { FlashEvent, WriteProgress } from '../../../runtime/core/flash/flash.ts'
+import { nextProgress, renderWhole } from '../../../runtime/core/flash/progress-text.ts'
 
 const test = suite('progress in words')
 
@@ -14,6 +14,23 @@ const at = (phase: WriteProgress['phase'], bytes_written: number, total_bytes: n
   eta_seconds: null,
 })
 
+const renderPhase = (now: WriteProgress, before: WriteProgress | null) =>
+  nextProgress({ event: 'writing', ...now }, { phase: 'not this', progress: before }).phase
+
+test('what is under way: what an event begins, or what went on before it', () => {
+  const write = { event: 'writing', ...at('write', 5, 671) } as const
+  const rows: readonly (readonly [FlashEvent, string])[] = [
+    [{ event: 'started', total_bytes: null }, 'preparing the disk ...'],
+    [{ ...write, bytes_written: 9 }, 'before'],
+    [{ event: 'synced' }, 'the kernel reads the new partitions ...'],
+    [{ event: 'done' }, 'before'],
+  ]
+  for (const [event, phase] of rows) {
+    const next = nextProgress(event, { phase: 'before', progress: write })
+    assert.is(next.phase, phase)
+    assert.is(next.progress, event.event === 'writing' ? event : write)
+  }
+})
 test('where less is read back than was written, it says of what', () => {
   assert.is(renderPhase(at('write', 0, 671), null), 'writing')
   const all = 'reading back what was written'

@@ -110,7 +110,6 @@ run('a flash on a console that the server does not drive is reported as well', a
     signal: new AbortController().signal,
     now: () => performance.now(),
     arch: 'x64',
-    loops: true,
   })
   await flashByHand(hooks, `${images.origin}/debian.img`, loop.device)
   const told = await runOf(server)

@@ -83,15 +83,15 @@ test('a number and a filter mark their row, and arrows go where something can be
   assert.is(type(MENU, '/samsung').marked, 2)
   assert.is(type(MENU, '/toshiba').marked, null)
   assert.equal(listShown(MENU, '/samsung'), [0, 2, 4])
-  const path = (moves: readonly ('up' | 'down' | 'page-up' | 'page-down')[], start = UNTOUCHED) =>
+  const path = (moves: readonly ('up' | 'down' | 'pageup' | 'pagedown')[], start = UNTOUCHED) =>
     moves.reduce<MenuState>((state, move) => moved(MENU, state, move, 2), start).marked
   assert.is(path(['down']), 1)
   assert.is(path(['down', 'down', 'down']), 4)
   assert.is(path(['down', 'down', 'down', 'down']), 1)
   assert.is(path(['up']), 4)
-  assert.is(path(['down', 'page-down']), 4)
-  assert.is(path(['down', 'page-down', 'page-down']), 4)
-  assert.is(path(['up', 'page-up']), 1)
+  assert.is(path(['down', 'pagedown']), 4)
+  assert.is(path(['down', 'pagedown', 'pagedown']), 4)
+  assert.is(path(['up', 'pageup']), 1)
   const filtered = moved(MENU, type(MENU, '/samsung'), 'down', 2)
   assert.equal([filtered.line, filtered.marked], ['/samsung', 4])
   assert.equal(moved(MENU, type(MENU, '3'), 'down', 2).line, '')
@@ -167,7 +167,7 @@ test('only some keys act at once', () => {
   for (const line of ['', 'b', 'ye', 'yes']) assert.is(findInstant(MENU, line), null)
 })
 test('whatever is typed and pressed, what cannot be chosen is not', () => {
-  const presses = fc.array(fc.constantFrom('up', 'down', 'page-up', 'page-down'), { maxLength: 6 })
+  const presses = fc.array(fc.constantFrom('up', 'down', 'pageup', 'pagedown'), { maxLength: 6 })
   fc.assert(
     fc.property(fc.string({ maxLength: 12 }), presses, (line, moves) => {
       const state = moves.reduce((now, move) => moved(MENU, now, move, 2), type(MENU, line))

@@ -1,11 +1,10 @@
 /** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
-import type { SurveyedDisk } from '../../../core/disk/disk.ts'
-import { isOffered, parseLoops } from '../../../core/disk/offered-loops.ts'
 import { decideDefaultCatalog } from '../../../core/catalog/catalog-source.ts'
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
 import { listImages } from '../../../services/image/image-folder.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
+import type { TerminalEnvironment } from '../../../terminal/command/program.ts'
 import { ask } from '../../../terminal/prompt/ask.ts'
 import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
@@ -15,22 +14,10 @@ import type { WizardContext } from './screens/wizard-context.ts'
 import type { RemoteDependencies } from './driven/remote-hooks.ts'
 import type { Environment } from '../../../services/host/shell.ts'
 
-/** What a process hands to the wizard, and nothing else of the environment outside. */
-export interface ProcessEnvironment {
-  /** Without the program's own name. */
-  readonly argv: readonly string[]
-  /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
-  readonly env: Environment
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: NodeJS.WriteStream
-  readonly stderr: NodeJS.WriteStream
-  readonly isRoot: boolean
+/** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
+export interface ProcessEnvironment extends TerminalEnvironment {
   /** As Node names it: `x64`, `arm64`. */
   readonly arch: string
-  /** Aborted when the process is asked to end. */
-  readonly signal: AbortSignal
-  /** Seconds on a steady clock. */
-  readonly now: () => number
 }
 
 /** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
@@ -47,19 +34,10 @@ export async function openWizardContext(
   const identity = { ...card, server: null }
   const reboots = env['FLASHER_LIVE'] === '1'
   const setting = { version: await readVersion(), identity, imageRoot, reboots }
-  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
-  const remoteEnvironment = { ...environment, now: () => now() * 1000, loops: loops !== 'none' }
+  const remoteEnvironment = { ...environment, now: () => now() * 1000 }
   const loadDisks = once(async () => {
-    const [{ createDisks }, { fillContents }, { createShell }] = await Promise.all([
-      import('../../../services/disk/disks.ts'),
-      import('../../../services/disk/disk-contents.ts'),
-      import('../../../services/host/shell.ts'),
-    ])
-    const shell = createShell({ env })
-    return {
-      disks: createDisks({ shell }),
-      fill: (disk: SurveyedDisk) => fillContents(shell, disk),
-    }
+    const { openOfferedDisks } = await import('../../../services/disk/offered-disks.ts')
+    return openOfferedDisks(env)
   })
   return {
     stdin,
@@ -94,11 +72,7 @@ export async function openWizardContext(
       const { createRemoteDependencies } = await import('./driven/remote-services.ts')
       return createRemoteDependencies(remoteEnvironment)
     },
-    async surveyDisks() {
-      const { disks } = await loadDisks()
-      const found = await disks.survey({ loops: loops !== 'none' })
-      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
-    },
+    surveyDisks: async () => (await loadDisks()).survey(),
     fillContents: async (disk) => (await loadDisks()).fill(disk),
     loadFlasher: once(async () => {
       const { createFlasher } = await import('../../../services/flash/flasher.ts')

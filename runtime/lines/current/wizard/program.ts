@@ -2,7 +2,6 @@
 import type { Arguments } from '../../../core/command/arguments.ts'
 import { fill } from '../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../core/texts/wizard/texts.ts'
-import type { Environment } from '../../../services/host/shell.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
 import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
@@ -27,7 +26,7 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
   }
   const context = await openWizardContext(environment, given.values['mac'] ?? null)
   try {
-    const beginning = await begin(given, context, environment.env)
+    const beginning = await begin(given, context)
     if (beginning.kind === 'exit') return beginning.code
     const { start, hooks } = beginning
     if (!hasTerminal) {
@@ -53,13 +52,9 @@ type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
 
-async function begin(
-  { values }: Arguments,
-  context: WizardContext,
-  env: Environment,
-): Promise<Beginning> {
+async function begin({ values }: Arguments, context: WizardContext): Promise<Beginning> {
   const { mac, server = DEFAULT_SERVER } = values
-  if (mac === undefined) return beginAlone(values, context, env)
+  if (mac === undefined) return beginAlone(values, context)
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
     import('./driven/remote.ts'),
     import('./screens/driven-screen.ts'),
@@ -68,17 +63,13 @@ async function begin(
   return drive(createDrivenScreen(context, server), { mac, server }, parts)
 }
 
-async function beginAlone(
-  values: Arguments['values'],
-  context: WizardContext,
-  env: Environment,
-): Promise<Beginning> {
+async function beginAlone(values: Arguments['values'], context: WizardContext): Promise<Beginning> {
   const { catalog = null, server = null } = values
   // The screen of the images says why they cannot be listed.
   const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
   // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
-  const isAlone = server !== null && (env['FLASHER_LIVE_MAC'] ?? '') === ''
+  const isAlone = server !== null && (context.env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
     ...(isAlone ? [fill(TEXTS.notFollowed, { server })] : []),
     ...(context.isRoot ? [] : [TEXTS.notRoot]),

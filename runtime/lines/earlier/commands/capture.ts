@@ -1,5 +1,5 @@
 /** `flasher capture`: makes an image of a disk. */
-import { parseUploadPlace, warnOfIdentity } from '../../../core/capture/capture.ts'
+import { describeOrigin, parseUploadPlace, warnOfIdentity } from '../../../core/capture/capture.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import {
   checkFile,
@@ -76,14 +76,9 @@ async function chooseOutput({ given, environment }: Session): Promise<Output> {
     if (token === '') throw new Fault('misuse', 'an upload needs a --token', { hint: TOKEN })
     return {
       check: () => null,
-      async open({ disk }, { generalize, warnings }) {
+      async open(opened, { generalize, warnings }) {
         const { toUpload } = await import('../../../services/capture/upload-client.ts')
-        const { node, model, identity } = disk
-        const { serial, sizeBytes: size_bytes } = identity
-        const source = {
-          disk: { path: node, model, serial, size_bytes },
-          generalized: generalize,
-        }
+        const { source } = describeOrigin(opened, generalize)
         return toUpload({ ...place, token, source, env, signal }, warnings)
       },
     }

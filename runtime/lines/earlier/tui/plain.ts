@@ -3,13 +3,14 @@ import type { FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderSuccess } from '../../../core/flash/progress-text.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { askPlain } from '../../../terminal/prompt/ask-plain.ts'
-import { renderRows, renderPrompt } from '../../../terminal/prompt/menu-lines.ts'
+import { renderMenu } from '../../../terminal/prompt/menu-lines.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import type { Menu, MenuKey } from '../../../terminal/prompt/menu.ts'
-import type { Asked, Question } from '../../../terminal/prompt/question.ts'
+import { stillSubject, type Asked, type Question } from '../../../terminal/prompt/question.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
 import { createProgress } from '../../../terminal/text/progress.ts'
 import type { Output, TerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { EXIT, SUCCESS } from '../rules/exit-codes.ts'
 import { ROOT } from './flow/pane-keys.ts'
 import { mark, takeDisks, takeImages } from './flow/marks.ts'
 import { decideChoice, listRows } from './flow/rows.ts'
@@ -28,9 +29,6 @@ interface PlainTerminal {
   readonly now: () => number
 }
 
-const SUCCESS = 0
-const CANCELLED = 130
-
 /** Returns the exit code. */
 export async function runPlain(
   opening: State,
@@ -47,11 +45,15 @@ export async function runPlain(
   while (!signal.aborted) {
     state = await lookAround(state, services)
     const chosen = await choose(state, terminal)
-    if (chosen === 'leave') return signal.aborted ? CANCELLED : SUCCESS
-    if (chosen !== 'again') await begin(chosen, services, terminal, say)
-    if (chosen !== 'again') state = chosen
+    if (chosen === 'leave') return signal.aborted ? EXIT.cancelled : SUCCESS
+    if (chosen === 'again') continue
+    state = chosen
+    const choice = decideChoice(state)
+    if (typeof choice === 'string') say(choice)
+    else if (!isRoot) say(ROOT)
+    else await flashOnce(choice, services, terminal, say)
   }
-  return CANCELLED
+  return EXIT.cancelled
 }
 
 type Chosen = State | 'again' | 'leave'
@@ -59,18 +61,6 @@ type Chosen = State | 'again' | 'leave'
 async function choose(state: State, terminal: PlainTerminal): Promise<Chosen> {
   const marked = await askPane(state, 'images', terminal)
   return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
-}
-
-async function begin(
-  state: State,
-  services: TuiServices,
-  terminal: PlainTerminal,
-  say: (text: string) => void,
-): Promise<void> {
-  const choice = decideChoice(state)
-  if (typeof choice === 'string') say(choice)
-  else if (!state.setting.isRoot) say(ROOT)
-  else await flashOnce(choice, services, terminal, say)
 }
 
 async function lookAround(state: State, services: TuiServices): Promise<State> {
@@ -111,16 +101,10 @@ async function askMenu(
     menu,
     help: () => [{ lines: [HELP, ''], cursor: null }],
     pageRows: () => menu.rows.length,
-    frame(state, { columns, rows }) {
-      const room = { columns, rows, unicode: style.unicode, live: style.live }
-      const above = [...intro.map(printable), ...renderRows(menu, state, room, ink), '']
-      const prompt = renderPrompt(menu, state, room, ink)
-      const cursor = { row: above.length + prompt.row, column: prompt.column }
-      return { lines: [...above, ...prompt.lines], cursor }
-    },
+    frame: (state, size) =>
+      renderMenu(intro.map(printable), menu, state, { ...style, ...size, ink }),
   }
-  const subject = { now: () => question, onChange: () => () => {}, settled: Promise.resolve() }
-  return await askPlain(subject, { stdin, stdout, look: style, painter }, signal)
+  return await askPlain(stillSubject(question), { stdin, stdout, look: style, painter }, signal)
 }
 
 const HELP = 'Type the number of a row, or one of the letters, then press Enter.'

@@ -7,39 +7,24 @@ import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { parseServerAddress } from '../../../core/net/server-address.ts'
 import { findOwnCard } from '../../../services/host/host-addresses.ts'
 import { readVersion } from '../../../services/host/package-manifest.ts'
-import type { Environment } from '../../../services/host/shell.ts'
 import { findServer } from '../../../services/net/server-client.ts'
+import type { TerminalEnvironment } from '../../../terminal/command/program.ts'
 import { createPainter } from '../../../terminal/prompt/painter.ts'
 import { encodeFor, encodeOutput } from '../../../terminal/text/encoding.ts'
 import { createInk } from '../../../terminal/text/ink.ts'
 import { createLog } from '../../../terminal/text/log.ts'
 import { decideTerminalStyle } from '../../../terminal/text/terminal-style.ts'
+import { EXIT, FAILED, SUCCESS } from '../rules/exit-codes.ts'
 import { openState, type Setting, type State } from './flow/state.ts'
 import { createTuiServices } from './services.ts'
 import { runPanes } from './session.ts'
 
-/** What a process hands to the terminal UI, and nothing else of the environment outside. */
-export interface TuiEnvironment {
-  readonly argv: readonly string[]
-  readonly env: Environment
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: NodeJS.WriteStream
-  readonly stderr: NodeJS.WriteStream
-  readonly isRoot: boolean
-  /** Aborted when the process is asked to end. */
-  readonly signal: AbortSignal
-  /** Seconds on a steady clock. */
-  readonly now: () => number
+export interface TuiEnvironment extends TerminalEnvironment {
   /** Why a person is asked, for the status bar; absent: the person asked for it. */
   readonly reason?: string | null
   /** Why the server was not notified of a flash that was done before; it can be notified from here. */
   readonly unsent?: string
 }
-
-const SUCCESS = 0
-const FAILED = 1
-/** As a shell reports a program that SIGINT ended. */
-const CANCELLED = 130
 
 /** Returns the exit code. */
 export async function tui(
@@ -126,7 +111,7 @@ function report(
   if (signal.kind === 'failed') log.fail(`the server was not notified: ${signal.reason}`)
   if (dialog?.kind === 'ended' && dialog.outcome.kind !== 'done') {
     log.fail(dialog.outcome.reason, dialog.outcome.leaves)
-    return ending.aborted ? CANCELLED : FAILED
+    return ending.aborted ? EXIT.cancelled : FAILED
   }
-  return ending.aborted ? CANCELLED : SUCCESS
+  return ending.aborted ? EXIT.cancelled : SUCCESS
 }

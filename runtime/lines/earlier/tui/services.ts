@@ -1,6 +1,5 @@
 /** What the terminal UI asks of the services; each is loaded when it is first needed. */
 import type { SurveyedDisk } from '../../../core/disk/disk.ts'
-import { isOffered, parseLoops } from '../../../core/disk/offered-loops.ts'
 import type { FlashEvent, FlashPlan } from '../../../core/flash/flash.ts'
 import { describeFailure, type FlashOutcome } from '../../../core/flash/outcome.ts'
 import { renderError } from '../../../core/foundation/fault.ts'
@@ -38,7 +37,10 @@ const DONE_TIMEOUT_MS = 10_000
 
 export function createTuiServices(options: ServicesOptions): TuiServices {
   const { env, isRoot, signal, imageRoot, server, mac } = options
-  const loadDisks = once(() => openDisks(env))
+  const loadDisks = once(async () => {
+    const { openOfferedDisks } = await import('../../../services/disk/offered-disks.ts')
+    return openOfferedDisks(env)
+  })
   const loadFlasher = once(async () => {
     const { createFlasher } = await import('../../../services/flash/flasher.ts')
     return createFlasher({ env, isRoot })
@@ -133,24 +135,6 @@ async function listServed(
   }
   const rows = images.value.map(({ url, ...image }) => ({ ...image, location: url }))
   return { rows, trouble: null }
-}
-
-async function openDisks(env: Environment) {
-  const [{ createDisks }, { fillContents }, { createShell }] = await Promise.all([
-    import('../../../services/disk/disks.ts'),
-    import('../../../services/disk/disk-contents.ts'),
-    import('../../../services/host/shell.ts'),
-  ])
-  const shell = createShell({ env })
-  const disks = createDisks({ shell })
-  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
-  return {
-    async survey() {
-      const found = await disks.survey({ loops: loops !== 'none' })
-      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
-    },
-    fill: (disk: SurveyedDisk) => fillContents(shell, disk),
-  }
 }
 
 function once<Value>(load: () => Promise<Value>): () => Promise<Value> {

@@ -1,5 +1,5 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
-import { CAPTURE_LEVEL, warnOfIdentity } from '../../../../core/capture/capture.ts'
+import { CAPTURE_LEVEL, describeOrigin } from '../../../../core/capture/capture.ts'
 import { milestone, NOTHING_DONE } from '../../../../core/flash/run-report.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
@@ -120,24 +120,18 @@ async function carryOut(
     { source: path, chosen, generalize },
     signal,
   )
-  const { node, model, identity } = opened.disk
-  const warning = warnOfIdentity(opened.parts, generalize)
+  const { source, warnings } = describeOrigin(opened, generalize)
   const upload = toUpload(
     {
       ...plan.upload,
       name: plan.name,
-      source: {
-        mac: machine.client.mac,
-        run: run.id,
-        disk: { path: node, model, serial: identity.serial, size_bytes: identity.sizeBytes },
-        generalized: generalize,
-      },
+      source: { mac: machine.client.mac, run: run.id, ...source },
       // The cache is on the network that the machine booted from: no proxy leads there.
       env: { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] },
       signal,
       onSent: () => run.post({ phase: 'verify', rate: null, eta_seconds: null }),
     },
-    warning === null ? [] : [warning],
+    warnings,
   )
   return await runCapture(opened, upload, {
     level: CAPTURE_LEVEL,

@@ -5,7 +5,7 @@ import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Rejection } from '../../../../services/net/server-exchange.ts'
 import type { RemoteMachine } from './remote-machine.ts'
 import { parseRemotePlan, type FirstBootTicket } from './remote-plan.ts'
-import { judgeFirstBoot } from './template-offer.ts'
+import { fetchExchanging } from './template-offer.ts'
 
 /** Null where the plan names none; refused in words. */
 export async function fetchFirstBoot(
@@ -13,11 +13,11 @@ export async function fetchFirstBoot(
   machine: RemoteMachine,
 ): Promise<Result<FirstBoot | null, string>> {
   if (ticket === null) return accept(null)
-  const first = await ask(ticket, machine)
-  if (first.ok || first.refusal.status !== 401) return judgeFirstBoot(first)
-  // The token is good for one answer, and that may have been lost: a new plan brings another.
-  const plan = await renewTicket(machine)
-  return plan === null ? judgeFirstBoot(first) : judgeFirstBoot(await ask(plan, machine))
+  return await fetchExchanging(
+    ticket,
+    (one) => ask(one, machine),
+    () => renewTicket(machine),
+  )
 }
 
 /** Only the server that gave the plan is asked: it gets the boot token as well. */
@@ -31,6 +31,7 @@ async function ask(
   return refuse({ reason, status: null, isPassing: false, waitMs: null })
 }
 
+/** A token is good for one answer: a new plan brings another. */
 async function renewTicket({ client, retryTime }: RemoteMachine): Promise<FirstBootTicket | null> {
   const got = await client.fetchPlan(retryTime())
   const plan = got.ok ? parseRemotePlan(got.value) : null

@@ -1,6 +1,7 @@
 /** Assembles the services that the server-driven mode requires. */
 import { LIVE_PATHS } from '../../../../../appliance/contract.ts'
 import { isBootWanted } from '../../../../core/disk/boot-entry.ts'
+import { parseLoops } from '../../../../core/disk/offered-loops.ts'
 import { parseMac } from '../../../../core/machine/mac.ts'
 import { createDisks } from '../../../../services/disk/disks.ts'
 import { createHardware } from '../../../../services/host/hardware.ts'
@@ -12,7 +13,7 @@ import { createShell } from '../../../../services/host/shell.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { NO_HOOKS, type Hooks } from '../flow/start.ts'
 
-interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now' | 'loops'> {
+interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
   /** Node's name of the processor. */
   readonly arch: string
 }
@@ -26,6 +27,7 @@ export function createRemoteDependencies({
   const shell = createShell({ env })
   return {
     ...given,
+    loops: parseLoops(env['FLASHER_OFFER_LOOP'] ?? '') !== 'none',
     disks: createDisks({ shell }),
     hardware: createHardware({ shell }),
     nvram: createNvram({ shell, arch }),

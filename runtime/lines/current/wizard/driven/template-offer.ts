@@ -32,20 +32,29 @@ export async function findTemplate(client: ServerClient | null): Promise<Templat
 
 const trim = ({ reason }: Rejection) => reason.replace(/\.$/, '')
 
-/** A token that is too old by now, or whose answer was lost, is exchanged once. */
-async function fetchChosen(
-  client: ServerClient,
-  token: string,
+const fetchChosen = (client: ServerClient, token: string) =>
+  fetchExchanging(token, client.fetchFirstBoot, async () => {
+    const offered = await client.offerFirstBoot()
+    const parsed = OfferSchema.safeParse(offered.ok ? offered.value : null)
+    return parsed.success ? parsed.data.token : null
+  })
+
+/**
+ * A ticket that is too old by now, or whose answer was lost, is exchanged once; `renew`: null where
+ * there is no other.
+ */
+export async function fetchExchanging<Ticket>(
+  ticket: Ticket,
+  ask: (ticket: Ticket) => Promise<Result<unknown, Rejection>>,
+  renew: () => Promise<Ticket | null>,
 ): Promise<Result<FirstBoot, string>> {
-  const first = await client.fetchFirstBoot(token)
-  if (first.ok || first.refusal.status !== 401) return judgeFirstBoot(first)
-  const offered = await client.offerFirstBoot()
-  const parsed = OfferSchema.safeParse(offered.ok ? offered.value : null)
-  return judgeFirstBoot(parsed.success ? await client.fetchFirstBoot(parsed.data.token) : first)
+  const first = await ask(ticket)
+  const other = first.ok || first.refusal.status !== 401 ? null : await renew()
+  return judgeFirstBoot(other === null ? first : await ask(other))
 }
 
 /** The configuration in an answer of the server; refused in words. */
-export function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
+function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
   if (!answer.ok) return refuse(fill(TEXTS.noFirstBoot, { reason: answer.refusal.reason }))
   const parsed = parseFirstBoot(answer.value)
   return parsed.ok ? parsed : refuse(fill(TEXTS.noFirstBoot, { reason: TEXTS.wrongFirstBoot }))

@@ -1,5 +1,5 @@
 /** Opens the disk that a person chose to capture, and makes its image; says how it ended. */
-import { CAPTURE_LEVEL, decideIdentity, warnOfIdentity } from '../../../../core/capture/capture.ts'
+import { CAPTURE_LEVEL, decideIdentity, describeOrigin } from '../../../../core/capture/capture.ts'
 import type { WriteProgress } from '../../../../core/flash/flash.ts'
 import { Fault, hintOf, renderError } from '../../../../core/foundation/fault.ts'
 import {
@@ -86,17 +86,13 @@ export async function makeCapture(
 
 function openSink(
   { place, generalize }: ChosenCapture,
-  { disk, parts }: OpenedCapture,
+  opened: OpenedCapture,
   context: Pick<CaptureEnvironment, 'env' | 'signal'> & Pick<CaptureEvents, 'onSent'>,
 ): CaptureSink {
   if (place.kind === 'file') return toFile(place.path, context.env)
   const { base, name } = place
-  const { node: path, model, identity } = disk
-  const { serial, sizeBytes: size_bytes } = identity
-  const source = { disk: { path, model, serial, size_bytes }, generalized: generalize }
-  const warning = warnOfIdentity(parts, generalize)
-  const order = { base, name, token: place.token ?? '', source, ...context }
-  return toUpload(order, warning === null ? [] : [warning])
+  const { source, warnings } = describeOrigin(opened, generalize)
+  return toUpload({ base, name, token: place.token ?? '', source, ...context }, warnings)
 }
 
 /** Says how much of the image there is. */

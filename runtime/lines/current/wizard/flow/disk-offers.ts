@@ -1,10 +1,7 @@
 /** Lists the disks of this machine as rows of the disk screen. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
-import { summariseParts, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
+import { renderDiskCells, type DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderDevice } from '../../../../core/flash/flash-text.ts'
-import { printable } from '../../../../core/foundation/printable.ts'
-import { renderDiskSize } from '../../../../core/foundation/size.ts'
-import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Column } from '../../../../terminal/text/columns.ts'
 import type { MenuRow } from '../../../../terminal/prompt/menu.ts'
@@ -21,20 +18,10 @@ export const DISK_COLUMNS: readonly Column[] = [
   { title: TEXTS.columns.holds, least: 22 },
 ]
 
-export function renderDiskRow({ disk, refusal }: DiskOffer): MenuRow {
-  const { path, device, parts } = disk
-  const { vendor, model, tran, type, identity } = device
-  const cells = [
-    path,
-    identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
-    [vendor, model].filter(Boolean).join(' ') ||
-      (type === 'disk' ? '' : fill(TEXTS.device, { type })),
-    identity.serial ?? '',
-    tran ?? '',
-    refusal === null ? summariseParts(parts) : `(${refusal})`,
-  ]
-  return { cells: cells.map(printable), refusal }
-}
+export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
+  cells: renderDiskCells(offer),
+  refusal: offer.refusal,
+})
 
 export const chooseDisk = ({ path, device }: SurveyedDisk): DiskChoice => ({
   path,

@@ -26,69 +26,53 @@ export async function runChoices(
   options: FlashRunOptions,
 ): Promise<Pick<Flashed, 'end' | 'ends'>> {
   const [first, ...more] = choices
-  if (more.length === 0) return { end: await runOne(first, hooks, options) }
   const targets = choices.map(orderFor)
-  const ends = await runSeveral(first, targets, hooks, options)
+  const watched: FlashRunOptions = {
+    ...options,
+    onEvent(event, plan) {
+      options.onEvent(event, plan)
+      if (plan.target.path === first.disk) hooks.onEvent(event, first, plan)
+    },
+  }
+  const order = orderFor(first)
+  const running = more.length === 0 ? runOne(order, watched) : runSeveral(order, targets, watched)
+  const ends = await running.catch((thrown: unknown) =>
+    targets.map(({ target }) =>
+      describeFailure(thrown, { ...UNTOUCHED, target, isAborted: options.signal.aborted }),
+    ),
+  )
   const named = targets.flatMap(({ target: disk }, index) => {
     const end = ends[index]
     if (end === undefined || end.kind === 'done') return []
     return [{ ...end, reason: fill(WIZARD_TEXTS.outcome.failedOn, { disk, reason: end.reason }) }]
   })
-  const end = named[0] ?? ends[0]
-  return { end: end ?? describeFailure(NOT_RUN, { ...UNTOUCHED, target: first.disk }), ends }
+  const [only = describeFailure(NOT_RUN, { ...UNTOUCHED, target: first.disk })] = ends
+  return more.length === 0 ? { end: only } : { end: named[0] ?? only, ends }
 }
 
 const NOT_RUN = new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled)
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const
 
-/** In the order of the targets; where one of them is refused, none is written. */
-async function runSeveral(
-  first: FlashChoice,
-  targets: readonly FlashOrder[],
-  hooks: Hooks,
-  { loadManyFlasher, signal, onEvent, onEnd }: FlashRunOptions,
+async function runOne(
+  order: FlashOrder,
+  { loadFlasher, signal, onEvent }: FlashRunOptions,
 ): Promise<readonly FlashOutcome[]> {
-  try {
-    const flasher = await loadManyFlasher()
-    await using planned = await flasher.plan(orderFor(first), targets, signal)
-    const reasons = planned.flashes.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal))
-    if (reasons.length > 0) throw new Fault('plan-refused', [...new Set(reasons)].join('; '))
-    return await flasher.run(planned, {
-      signal,
-      onEnd,
-      onEvent(event, plan) {
-        onEvent(event, plan)
-        if (plan.target.path === first.disk) hooks.onEvent(event, first, plan)
-      },
-    })
-  } catch (thrown) {
-    return targets.map(({ target }) =>
-      describeFailure(thrown, { ...UNTOUCHED, target, isAborted: signal.aborted }),
-    )
-  }
+  const flasher = await loadFlasher()
+  await using flash = await flasher.plan(order, signal)
+  return [await flasher.run(flash, { signal, onEvent })]
 }
 
-/** Never throws. */
-async function runOne(
-  choice: FlashChoice,
-  hooks: Hooks,
-  { loadFlasher, signal, onEvent }: FlashRunOptions,
-): Promise<FlashOutcome> {
-  const order = orderFor(choice)
-  try {
-    const flasher = await loadFlasher()
-    await using flash = await flasher.plan(order, signal)
-    return await flasher.run(flash, {
-      signal,
-      onEvent(event, plan) {
-        onEvent(event, plan)
-        hooks.onEvent(event, choice, plan)
-      },
-    })
-  } catch (thrown) {
-    const isAborted = signal.aborted
-    return describeFailure(thrown, { target: order.target, stage: 'checking', isAborted })
-  }
+/** In the order of the targets; where one of them is refused, none is written. */
+async function runSeveral(
+  order: FlashOrder,
+  targets: readonly FlashOrder[],
+  { loadManyFlasher, signal, onEvent, onEnd }: FlashRunOptions,
+): Promise<readonly FlashOutcome[]> {
+  const flasher = await loadManyFlasher()
+  await using planned = await flasher.plan(order, targets, signal)
+  const reasons = planned.flashes.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal))
+  if (reasons.length > 0) throw new Fault('plan-refused', [...new Set(reasons)].join('; '))
+  return await flasher.run(planned, { signal, onEnd, onEvent })
 }
 
 /** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */

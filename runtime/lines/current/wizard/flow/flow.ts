@@ -12,23 +12,29 @@ import type {
   TemplateOffer,
 } from './start.ts'
 
-export const SCREENS = [
-  'catalog',
-  'source',
-  'image',
-  'disk',
-  'confirm',
-  'flash',
-  'failed',
-  'done',
-  'capture-disk',
-  'capture-place',
-  'capture-token',
-  'capture-confirm',
-  'capture-failed',
-  'capture-done',
-] as const
-export type ScreenName = (typeof SCREENS)[number]
+/** The steps that the header counts; the last one only where the machine can be restarted. */
+const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
+const CAPTURE_STEPS = ['disk', 'image', 'capture', 'reboot'] as const
+type StepName = (typeof FLASH_STEPS | typeof CAPTURE_STEPS)[number]
+
+/** To which step each screen belongs, and where `back` leads. */
+export const SCREENS = {
+  catalog: { step: 'catalog', back: 'catalog' },
+  source: { step: 'catalog', back: 'catalog' },
+  image: { step: 'image', back: 'catalog' },
+  disk: { step: 'disk', back: 'image' },
+  confirm: { step: 'flash', back: 'disk' },
+  flash: { step: 'flash', back: 'disk' },
+  failed: { step: 'flash', back: 'disk' },
+  done: { step: 'reboot', back: 'disk' },
+  'capture-disk': { step: 'disk', back: 'catalog' },
+  'capture-place': { step: 'image', back: 'capture-disk' },
+  'capture-token': { step: 'image', back: 'capture-place' },
+  'capture-confirm': { step: 'capture', back: 'capture-place' },
+  'capture-failed': { step: 'capture', back: 'capture-confirm' },
+  'capture-done': { step: 'reboot', back: 'capture-disk' },
+} as const satisfies Record<string, { readonly step: StepName; readonly back: string }>
+export type ScreenName = keyof typeof SCREENS
 
 /** A disk that was chosen. */
 export interface DiskChoice {
@@ -86,52 +92,13 @@ export type Step =
 /** The next screen, or how the wizard ends. */
 export type Next = State | 'quit' | 'reboot'
 
-/** The steps that the header counts; the last one only where the machine can be restarted. */
-const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
-const CAPTURE_STEPS = ['disk', 'image', 'capture', 'reboot'] as const
-type StepName = (typeof FLASH_STEPS | typeof CAPTURE_STEPS)[number]
-
 export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
 
 export const stepsOf = (screen: ScreenName): readonly StepName[] =>
   isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
 
-export const STEP_OF: Readonly<Record<ScreenName, StepName>> = {
-  catalog: 'catalog',
-  source: 'catalog',
-  image: 'image',
-  disk: 'disk',
-  confirm: 'flash',
-  flash: 'flash',
-  failed: 'flash',
-  done: 'reboot',
-  'capture-disk': 'disk',
-  'capture-place': 'image',
-  'capture-token': 'image',
-  'capture-confirm': 'capture',
-  'capture-failed': 'capture',
-  'capture-done': 'reboot',
-}
-
-const BACK: Readonly<Record<ScreenName, ScreenName>> = {
-  catalog: 'catalog',
-  source: 'catalog',
-  image: 'catalog',
-  disk: 'image',
-  confirm: 'disk',
-  flash: 'disk',
-  failed: 'disk',
-  done: 'disk',
-  'capture-disk': 'catalog',
-  'capture-place': 'capture-disk',
-  'capture-token': 'capture-place',
-  'capture-confirm': 'capture-place',
-  'capture-failed': 'capture-confirm',
-  'capture-done': 'capture-disk',
-}
-
 function backOf({ screen, capture }: State): ScreenName {
-  return screen === 'capture-disk' && capture !== null ? capture.begunAt : BACK[screen]
+  return screen === 'capture-disk' && capture !== null ? capture.begunAt : SCREENS[screen].back
 }
 
 export const openState = ({ screen, catalog, notice }: Start): State => ({

@@ -11,20 +11,20 @@ import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import { renderPlace, type CaptureEnd, type CapturePlace } from '../flow/capture-choice.ts'
 import type { State, Step } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
-import { askNext, choiceOf, QUIT, REBOOT } from './outcome.ts'
+import { askNext, listNext, QUIT } from './outcome.ts'
+import { nextChoice } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 
-const RETRY = choiceOf('b', TEXTS.choices.retry, 'back', 'again')
-const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
+const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 
 export async function showCaptureFailure(state: State, context: WizardContext): Promise<Step> {
   const { end, place } = endOf(state)
-  const key = await askNext(state, context, [RETRY, QUIT], (voice) => {
+  return await askNext(state, context, [RETRY, QUIT], (voice) => {
     if (end !== null && end.kind !== 'done') explain(end, place, voice)
   })
-  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 const endOf = ({ capture }: State): Pick<NonNullable<State['capture']>, 'end' | 'place'> =>
@@ -47,8 +47,7 @@ function explain(
 
 export async function showCaptured(state: State, context: WizardContext): Promise<Step> {
   const { end, place } = endOf(state)
-  const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
-  const key = await askNext(state, context, choices, (voice) => {
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     if (end?.kind !== 'done' || place === null) return
     const disk = state.disks[0]?.path ?? ''
     voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
@@ -61,8 +60,6 @@ export async function showCaptured(state: State, context: WizardContext): Promis
     if (place.kind === 'upload') voice.info(TEXTS.waiting)
     warn(end.identity, voice)
   })
-  if (key === 'r') return { step: 'reboot' }
-  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
 const ROOMY_ROWS = 16

@@ -8,8 +8,8 @@ import { pad } from '../../../../terminal/text/clip.ts'
 import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import { decidePlace } from '../flow/capture-place.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { stillSubject } from './pending-question.ts'
-import { createQuestion, fitted, inFull, type View } from './screen-frame.ts'
+import { askStill, backKey, QUIT_KEY, stepOf } from './pending-question.ts'
+import { fitted, inFull, type View } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS
@@ -75,10 +75,9 @@ export async function typeToken(state: State, context: WizardContext): Promise<S
 
 /** What was typed, nothing by Enter alone; or the step of a key. */
 async function askText(state: State, view: View, context: WizardContext): Promise<string | Step> {
-  const asked = await context.ask(stillSubject(createQuestion(state, view, context.drawing)))
+  const asked = await askStill(state, view, context)
   if (asked.kind === 'text') return asked.text
-  if (asked.kind === 'key' && asked.key === SUGGESTED) return ''
-  return { step: asked.kind === 'key' && asked.key === 'b' ? 'back' : 'quit' }
+  return asked.kind === 'key' && asked.key === SUGGESTED ? '' : stepOf(asked)
 }
 
 /** The key that Enter alone means: none of those that are shown. */
@@ -89,10 +88,7 @@ const textView = (prompt: string, back: string, intro: View['intro'], isSecret =
     prompt,
     columns: [],
     rows: [],
-    keys: [
-      { key: 'b', words: ['back'], does: back },
-      { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
-    ],
+    keys: [backKey(back), QUIT_KEY],
     enter: SUGGESTED,
     takesText: true,
     ...(isSecret ? { hidesText: true } : {}),

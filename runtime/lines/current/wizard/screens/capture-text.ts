@@ -11,7 +11,7 @@ import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { layOut, type Column } from '../../../../terminal/text/columns.ts'
 import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { CheckedCapture, ChosenCapture } from '../flow/capture-run.ts'
-import type { Drawing } from './screen-frame.ts'
+import type { Drawing } from './header.ts'
 
 const { confirm: TEXTS, files: FILES } = WIZARD_TEXTS.capture
 

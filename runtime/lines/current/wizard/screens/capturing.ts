@@ -7,7 +7,6 @@ import { renderSize } from '../../../../core/foundation/size.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { OpenedCapture } from '../../../../services/capture/capturer.ts'
-import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
 import { renderPlace, type CaptureEnd } from '../flow/capture-choice.ts'
@@ -32,23 +31,19 @@ export async function runCapturing(
   opened: OpenedCapture,
   context: WizardContext,
 ): Promise<CaptureEnd> {
-  const { env, isRoot, look, stdin } = context
+  const { env, isRoot, look } = context
   const cancelling = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: Shown = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
-  using screen = look.live ? liveScreen(state, chosen, shown, context) : logScreen(shown, context)
-  using keyboard = holdKeyboard(stdin, (chunk) => {
-    if (!chunk.includes(INTERRUPT)) {
-      screen.help(chunk.toString())
-      return
-    }
-    screen.closeHelp()
-    shown.phase = TEXTS.cancelling
-    screen.draw()
-    cancelling.abort()
+  using screen = openProgressScreen(state, context, {
+    render: (seconds, columns) => renderBody(chosen, shown, context, { seconds, columns }),
+    phase: () => shown.phase,
+    cancel() {
+      shown.phase = TEXTS.cancelling
+      cancelling.abort()
+    },
   })
-  void keyboard.drained
-  screen.draw()
+  const log = look.live ? null : createLines(context)
   return await makeCapture(
     chosen,
     opened,
@@ -56,7 +51,7 @@ export async function runCapturing(
     {
       onProgress(progress) {
         shown.progress = progress
-        screen.show(progress)
+        log?.show(progress)
       },
       onStored(bytes) {
         shown.storedBytes = bytes
@@ -69,46 +64,17 @@ export async function runCapturing(
   )
 }
 
-interface Screen extends ReturnType<typeof openProgressScreen> {
-  show(progress: { readonly event: 'writing' } & WriteProgress): void
-}
-
-function liveScreen(
-  state: State,
-  chosen: ChosenCapture,
-  shown: Shown,
-  context: WizardContext,
-): Screen {
-  const screen = openProgressScreen(state, context, (seconds, columns) =>
-    renderBody(chosen, shown, context, { time: renderDuration(seconds), columns }),
-  )
-  return { ...screen, show: () => {} }
-}
-
 /** One line at a time, for terminals that cannot redraw. */
-function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
-  const progress = createProgress('text', {
-    stdout,
-    stderr: stdout,
-    look,
-    now,
-    storedBytes: () => null,
-  })
-  return {
-    draw: () => void stdout.write(`${shown.phase}\n`),
-    show: progress.show,
-    help: () => {},
-    closeHelp: () => {},
-    [Symbol.dispose]: () => {},
-  }
-}
+const createLines = ({ stdout, look, now }: WizardContext) =>
+  createProgress('text', { stdout, stderr: stdout, look, now, storedBytes: () => null })
 
 function renderBody(
   { disk, place }: ChosenCapture,
   { phase, progress, storedBytes }: Shown,
   { drawing: { ink }, look }: WizardContext,
-  { time, columns }: { readonly time: string; readonly columns: number },
+  { seconds, columns }: { readonly seconds: number; readonly columns: number },
 ): readonly string[] {
+  const time = renderDuration(seconds)
   const bar = { columns, unicode: look.unicode, storedBytes: null, isReading: true }
   return [
     ink.strong(printable(`${disk.path} -> ${renderPlace(place)}`)),

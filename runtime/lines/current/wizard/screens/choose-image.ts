@@ -14,8 +14,8 @@ import {
   renderImageRow,
   type ImageOffer,
 } from '../flow/image-offers.ts'
-import { createQuestion, inFull } from './screen-frame.ts'
-import { createSubject } from './pending-question.ts'
+import { inFull, type View } from './screen-frame.ts'
+import { askMeanwhile, backKey, QUIT_KEY, REFRESH_KEY, stepOf } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.image
 const { keys: KEYS, capture: CAPTURE } = WIZARD_TEXTS
@@ -37,28 +37,15 @@ interface Known {
 
 export async function chooseImage(state: State, context: WizardContext): Promise<Step> {
   const known: Known = { local: null, trouble: null, catalog: null }
-  const leaving = new AbortController()
-  const signal = AbortSignal.any([context.signal, leaving.signal])
   // What lies here takes a moment; the first frame waits for it rather than being drawn twice.
   await readLocal(known, context)
-  const subject = createSubject(
-    () => build(state, known, context),
-    (changed) => readCatalog(state, known, context, signal).then(changed),
+  const view = () => viewOf(state, known, context)
+  const asked = await askMeanwhile(state, view, context, (changed, signal) =>
+    readCatalog(state, known, context, signal).then(changed),
   )
-  const asked = await context.ask(subject)
-  const offers = listOffers(known)
-  leaving.abort()
-  if (asked.kind === 'row') {
-    const offer = offers[asked.index]
-    return offer === undefined ? { step: 'refresh' } : { step: 'image', image: offer.choice }
-  }
-  return { step: asked.kind === 'key' ? (STEPS[asked.key] ?? 'quit') : 'quit' }
-}
-
-const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
-  b: 'back',
-  m: 'capture',
-  r: 'refresh',
+  if (asked.kind !== 'row') return stepOf(asked)
+  const offer = listOffers(known)[asked.index]
+  return offer === undefined ? { step: 'refresh' } : { step: 'image', image: offer.choice }
 }
 
 async function readLocal(known: Known, context: WizardContext): Promise<void> {
@@ -95,24 +82,23 @@ async function readCatalog(
 const listOffers = ({ local, catalog }: Known): readonly ImageOffer[] =>
   listImageOffers(local ?? [], catalog?.ok === true ? catalog.value.images : [])
 
-function build(state: State, known: Known, context: WizardContext) {
+function viewOf(state: State, known: Known, context: WizardContext): View {
   const rows = listOffers(known).map(renderImageRow)
-  const view = {
+  return {
     menu: {
       prompt: TEXTS.prompt,
       columns: imageColumns(rows),
       rows,
       keys: [
-        { key: 'b', words: ['back'], does: KEYS.catalog },
+        backKey(KEYS.catalog),
         { key: 'm', words: ['make', CAPTURE.key], does: CAPTURE.key },
-        { key: 'r', words: ['refresh'], does: KEYS.refresh },
-        { key: 'q', words: ['quit', 'exit'], does: KEYS.quit },
+        REFRESH_KEY,
+        QUIT_KEY,
       ],
       enter: 'r',
     },
-    intro: (size: Size) => introduce(state, known, rows.length === 0, context, size),
+    intro: (size) => introduce(state, known, rows.length === 0, context, size),
   }
-  return createQuestion(state, view, context.drawing)
 }
 
 function introduce(

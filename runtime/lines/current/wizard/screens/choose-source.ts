@@ -2,12 +2,11 @@
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
-import type { Asked } from '../../../../terminal/prompt/question.ts'
 import { pad } from '../../../../terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createChoice, createQuestion, fitted, type NextChoice, type View } from './screen-frame.ts'
-import { stillSubject } from './pending-question.ts'
+import { fitted, nextChoice, type NextChoice, type View } from './screen-frame.ts'
+import { askChoice, askStill } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS
@@ -26,8 +25,7 @@ export async function chooseCatalog(state: State, context: WizardContext): Promi
     choices,
     intro: () => [],
   } as const
-  const asked = await context.ask(stillSubject(createChoice(state, view, drawing)))
-  const key = asked.kind === 'row' ? choices[asked.index]?.key : keyOf(asked)
+  const key = await askChoice(state, view, context)
   if (key === 'd') return { step: 'source', source: defaultCatalog }
   if (key === 'c') return { step: 'ask-source' }
   if (key === 'm') return { step: 'capture' }
@@ -35,38 +33,24 @@ export async function chooseCatalog(state: State, context: WizardContext): Promi
 }
 
 const listChoices = (fallback: string | null, imageRoot: string): readonly NextChoice[] => [
-  {
-    key: 'd',
-    words: ['default'],
-    // A letter that does nothing is not offered.
-    cells:
-      fallback === null
-        ? [`    ${CHOICES.default}`, '']
-        : [`[d] ${CHOICES.default}`, printable(fallback)],
-    refusal: fallback === null ? TEXTS.noDefault : null,
-  },
-  {
-    key: 'c',
-    words: ['custom'],
-    cells: [`[c] ${CHOICES.custom}`, TEXTS.customFrom],
-    refusal: null,
-  },
-  {
-    key: 'l',
-    words: ['local', 'local only'],
-    cells: [`[l] ${CHOICES.local}`, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
-    refusal: null,
-  },
-  {
-    key: 'm',
-    words: ['make', CAPTURE.choice, CAPTURE.key],
-    cells: [`[m] ${CAPTURE.choice}`, CAPTURE.choiceFrom],
-    refusal: null,
-  },
-  { key: 'q', words: ['quit', 'exit'], cells: [`[q] ${CHOICES.quit}`, ''], refusal: null },
+  fallback === null
+    ? {
+        key: 'd',
+        words: ['default'],
+        // A letter that does nothing is not offered.
+        cells: [`    ${CHOICES.default}`, ''],
+        refusal: TEXTS.noDefault,
+      }
+    : nextChoice('d', ['default'], [CHOICES.default, printable(fallback)]),
+  nextChoice('c', ['custom'], [CHOICES.custom, TEXTS.customFrom]),
+  nextChoice(
+    'l',
+    ['local', 'local only'],
+    [CHOICES.local, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
+  ),
+  nextChoice('m', ['make', CAPTURE.choice, CAPTURE.key], [CAPTURE.choice, CAPTURE.choiceFrom]),
+  nextChoice('q', ['quit', 'exit'], [CHOICES.quit, '']),
 ]
-
-const keyOf = (asked: Asked) => (asked.kind === 'key' ? asked.key : 'q')
 
 const EXAMPLES = {
   file: '/media/usb/catalog.toml',
@@ -107,9 +91,9 @@ export async function typeSource(state: State, context: WizardContext): Promise<
       ...fitted([TEXTS.none], size, drawing).map(drawing.ink.faint),
     ],
   }
-  const asked = await context.ask(stillSubject(createQuestion(state, view, drawing)))
-  if (asked.kind === 'quit') return { step: 'quit' }
+  const asked = await askStill(state, view, context)
   if (asked.kind === 'text') return { step: 'source', source: asked.text }
+  if (asked.kind !== 'key') return { step: 'quit' }
   // Leaving it is a choice too: the images are what comes next.
-  return { step: 'source', source: keyOf(asked) === 'q' ? state.source : null }
+  return { step: 'source', source: asked.key === 'q' ? state.source : null }
 }

@@ -2,13 +2,12 @@
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import { summariseParts } from '../../../../core/flash/disk-offer.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { fill, pluralOf } from '../../../../core/texts/text.ts'
+import { fillCount } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
-import { renderVoice } from '../../../../terminal/text/voice.ts'
+import { renderVoice, type VoiceStyle } from '../../../../terminal/text/voice.ts'
 import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import type { DiskChoice } from '../flow/flow.ts'
-import type { Drawing } from './screen-frame.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
@@ -21,8 +20,7 @@ interface Lost {
 /** Forms of the same list, from the longest to the shortest. */
 export function listForms(
   { disks, found }: Lost,
-  { ink }: Pick<Drawing, 'ink'>,
-  columns: number,
+  { ink, columns }: Pick<VoiceStyle, 'ink'> & { readonly columns: number },
 ): readonly (readonly string[])[] {
   const width = columns - 1 - INDENT.length
   const lines = disks.map(({ path, words }) =>
@@ -32,14 +30,8 @@ export function listForms(
   return [full, lines.flat(), renderShort(disks, ink, width)]
 }
 
-export const headlineOf = (
-  { disks }: Lost,
-  { ink, unicode }: Drawing,
-  columns: number,
-): readonly string[] =>
-  renderVoice({ ink, unicode, columns }, ({ warn }) =>
-    warn(fill(pluralOf(TEXTS.allLostOnAll, disks.length), { count: disks.length })),
-  )
+export const headlineOf = (count: number, style: VoiceStyle): readonly string[] =>
+  renderVoice(style, ({ warn }) => warn(fillCount(TEXTS.allLostOnAll, count)))
 
 const INDENT = '  '
 

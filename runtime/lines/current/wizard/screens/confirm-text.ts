@@ -1,22 +1,19 @@
 /** The text of the confirm screen: framed if there is room, otherwise disks and loss first. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
-import { decideNotes, type FlashPlan } from '../../../../core/flash/flash.ts'
-import { renderLosses } from '../../../../core/flash/disk-offer.ts'
-import { renderChecks, renderImage } from '../../../../core/flash/flash-text.ts'
-import { renderSafeUrl } from '../../../../core/net/image-location.ts'
+import type { FlashPlan } from '../../../../core/flash/flash.ts'
+import { renderSource } from '../../../../core/flash/flash-text.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
-import { layOut } from '../../../../terminal/text/columns.ts'
-import type { Size } from '../../../../terminal/prompt/painter.ts'
+import { layOutLosses } from '../../../../terminal/text/loss-table.ts'
 import { boxWidth, innerWidth } from '../../../../terminal/text/box.ts'
 import { MARK_WIDTH, renderVoice } from '../../../../terminal/text/voice.ts'
 import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import type { State } from '../flow/flow.ts'
 import { headlineOf, listForms } from './confirm-disks.ts'
-import type { Drawing } from './screen-frame.ts'
-import type { ImageChoice, TemplateOffer } from '../flow/start.ts'
+import type { Drawing } from './header.ts'
+import type { TemplateOffer } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
@@ -32,7 +29,13 @@ export interface Known {
   readonly isTemplateWritten: boolean
 }
 
-interface ConfirmRoom extends Pick<Size, 'columns'> {
+/** How the text is drawn, and how wide. */
+interface Style extends Pick<Drawing, 'ink' | 'unicode'> {
+  readonly columns: number
+}
+
+interface ConfirmRoom {
+  readonly columns: number
   /** Rows for all of it. */
   readonly room: number
 }
@@ -46,93 +49,61 @@ export function renderConfirm(
   drawing: Drawing,
   { columns, room }: ConfirmRoom,
 ): readonly string[] {
-  if (state.disks.length > 1) return renderSeveral(state, known, drawing, { columns, room })
-  const outcome = renderOutcome(state, known, drawing, columns)
-  const boxes = renderBoxes(state, known, drawing, columns)
+  const style = { ...drawing, columns }
+  if (state.disks.length > 1) return renderSeveral(state, known, style, room)
+  const outcome = renderOutcome(state, known, style)
+  const boxes = renderBoxes(state, known, style)
   const left = room - boxes.length
   if (left >= outcome.least) return [...boxes, ...outcome.lines(left)]
-  const words = renderBriefly(state, drawing, columns)
+  const words = renderBriefly(state, style)
   // Which disk it is counts more than which image.
   const facts = words.length + outcome.least <= room ? words : words.slice(1)
   return [...facts, ...outcome.lines(Math.max(1, room - facts.length))]
 }
 
 /** All disks are named, however little room is left for the image. */
-function renderSeveral(
-  state: State,
-  known: Known,
-  drawing: Drawing,
-  { columns, room }: ConfirmRoom,
-): readonly string[] {
+function renderSeveral(state: State, known: Known, style: Style, room: number): readonly string[] {
   const { disks } = state
-  const lost = { disks, found: known.found }
-  const headline = renderState(known, drawing, columns) ?? headlineOf(lost, drawing, columns)
-  const above = [...renderTemplate(known, drawing, columns), ...headline]
-  const forms = listForms(lost, drawing, columns)
-  const images = [renderImageBox(state, known, drawing, columns), renderImageLine(state, columns)]
+  const headline = renderState(known, style) ?? headlineOf(disks.length, style)
+  const above = [...renderTemplate(known, style), ...headline]
+  const forms = listForms({ disks, found: known.found }, style)
+  const imageLine = wrapInFull(state.image?.name ?? '', style.columns - 1)
+  const images = [renderImageBox(state, known, style), imageLine]
   const all = forms.flatMap((form) => [...images, []].map((image) => [...image, ...above, ...form]))
   return all.find(({ length }) => length <= room) ?? [...headline, ...(forms.at(-1) ?? [])]
 }
 
 /** Null: the flash may go ahead. */
-function renderState(
-  { reasons }: Known,
-  { ink, unicode }: Drawing,
-  columns: number,
-): readonly string[] | null {
+function renderState({ reasons }: Known, style: Style): readonly string[] | null {
   if (reasons?.length === 0) return null
-  return renderVoice({ ink, unicode, columns }, ({ start, fail }) => {
+  return renderVoice(style, ({ start, fail }) => {
     if (reasons === null) start(TEXTS.checking)
     else fail([TEXTS.rejected, ...reasons].join('\n'))
   })
 }
 
-const renderImageLine = ({ image }: State, columns: number): readonly string[] =>
-  wrapInFull(image?.name ?? '', columns - 1)
-
-function renderImageBox(
-  { image }: State,
-  { plan }: Known,
-  { ink, unicode }: Drawing,
-  columns: number,
-): readonly string[] {
-  const source = image === null ? [] : describe(image, plan).map(printable)
-  return renderVoice({ ink, unicode, columns }, ({ box }) =>
-    box({ title: TEXTS.image, message: source.join('\n') }),
-  )
+function renderImageBox({ image }: State, { plan }: Known, style: Style): readonly string[] {
+  const found = plan === null ? null : { image: plan.image, options: plan }
+  const source = image === null ? [] : renderSource(image, found).map(printable)
+  return renderVoice(style, ({ box }) => box({ title: TEXTS.image, message: source.join('\n') }))
 }
 
-function renderBoxes(
-  state: State,
-  known: Known,
-  drawing: Drawing,
-  columns: number,
-): readonly string[] {
-  const { ink, unicode } = drawing
+function renderBoxes(state: State, known: Known, style: Style): readonly string[] {
+  const { columns, unicode } = style
   const [disk] = state.disks
   const target = wrapInFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
   const arrow = ' '.repeat(Math.floor(boxWidth(columns) / 2)) + (unicode ? '▼' : 'v')
-  const below = renderVoice({ ink, unicode, columns }, (voice) => {
+  const below = renderVoice(style, (voice) => {
     voice.log(arrow)
     voice.box({ title: TEXTS.disk, message: target.join('\n') })
   })
-  return [...renderImageBox(state, known, drawing, columns), ...below]
-}
-
-function describe({ name, location }: ImageChoice, plan: FlashPlan | null): readonly string[] {
-  // An address may hold a password.
-  const address = location.includes('://') ? renderSafeUrl(location) : null
-  const from = address === null ? [] : [fill(TEXTS.from, { address })]
-  if (plan === null) return [name, ...from]
-  const { image } = plan
-  return [renderImage({ ...image, name }), ...from, renderChecks(plan), ...decideNotes(image)]
+  return [...renderImageBox(state, known, style), ...below]
 }
 
 /** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
   { image, disks: [disk] }: State,
-  { ink, unicode }: Drawing,
-  columns: number,
+  { ink, unicode, columns }: Style,
 ): readonly string[] {
   const width = columns - 1
   const [name, path] = [printable(image?.name ?? ''), printable(disk?.path ?? '')]
@@ -150,21 +121,15 @@ interface Outcome {
   lines(rows: number): readonly string[]
 }
 
-function renderOutcome(
-  { disks: [disk] }: State,
-  known: Known,
-  drawing: Drawing,
-  columns: number,
-): Outcome {
-  const { ink, unicode } = drawing
-  const style = { ink, unicode, columns }
-  const stopped = renderState(known, drawing, columns)
+function renderOutcome({ disks: [disk] }: State, known: Known, style: Style): Outcome {
+  const { ink, columns } = style
+  const stopped = renderState(known, style)
   if (stopped !== null) return { least: stopped.length, lines: () => stopped }
   const whole = printable(fill(TEXTS.allLostOn, { disk: disk?.path ?? '' }))
   const isShort = whole.length + MARK_WIDTH < columns
   const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
-  const losses = layLosses(known.found[0] ?? null, drawing, columns)
-  const template = renderTemplate(known, drawing, columns)
+  const losses = layOutLosses(known.found[0]?.parts ?? [], columns - 3, style.unicode)
+  const template = renderTemplate(known, style)
   return {
     least: template.length + Math.min(MIN_ROWS, 1 + losses.length),
     lines: (rows) => [
@@ -175,31 +140,11 @@ function renderOutcome(
   }
 }
 
-function renderTemplate(
-  { template, isTemplateWritten }: Known,
-  { ink, unicode }: Drawing,
-  columns: number,
-): readonly string[] {
+function renderTemplate({ template, isTemplateWritten }: Known, style: Style): readonly string[] {
   if (template === null) return []
   const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
   const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason
-  return renderVoice({ ink, unicode, columns }, ({ info }) => info(printable(said)))
-}
-
-function layLosses(
-  found: Known['found'][number],
-  { unicode }: Drawing,
-  columns: number,
-): readonly string[] {
-  const parts = found?.parts ?? []
-  if (parts.length === 0) return [TEXTS.nothingFound]
-  const columnsOfLosses = [
-    { title: '' },
-    { title: '', side: 'right' as const },
-    { title: '' },
-    { title: '', least: 8 },
-  ]
-  return layOut(columnsOfLosses, renderLosses(parts), columns - 3, unicode).lines
+  return renderVoice(style, ({ info }) => info(printable(said)))
 }
 
 /** The last row says how many there is no room for. */

@@ -2,15 +2,14 @@
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import type { MenuKey } from '../../../../terminal/prompt/menu.ts'
-import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { PlannedFlash } from '../../../../services/flash/flash-planner.ts'
 import { renderConfirm, type Known } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { choiceOf, type State, type Step } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
 import type { FlashChoices, TemplateOffer } from '../flow/start.ts'
-import { createQuestion } from './screen-frame.ts'
-import { createSubject, stillSubject } from './pending-question.ts'
+import type { View } from './screen-frame.ts'
+import { askMeanwhile, askStill, NO_KEY, QUIT_KEY } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 const { keys: KEYS } = WIZARD_TEXTS
@@ -25,18 +24,15 @@ export async function confirm(state: State, context: WizardContext): Promise<Ste
     template: null,
     isTemplateWritten: true,
   }
-  const leaving = new AbortController()
-  const signal = AbortSignal.any([context.signal, leaving.signal])
-  const draw = () => createQuestion(state, viewOf(state, known, context), context.drawing)
-  const checked = createSubject(draw, (changed) =>
+  const view = () => viewOf(state, known, context)
+  let asked = await askMeanwhile(state, view, context, (changed, signal) =>
     check(state, known, context, signal).then(changed),
   )
-  let asked = await context.ask(checked)
+  // Its key is there once all is checked.
   while (asked.kind === 'key' && asked.key === 't') {
     known.isTemplateWritten = !known.isTemplateWritten
-    asked = await context.ask(stillSubject(draw()))
+    asked = await askStill(state, view(), context)
   }
-  leaving.abort()
   if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
   return asked.key === 'y' ? { step: 'flash', template: chosenOf(known) } : { step: 'back' }
 }
@@ -95,8 +91,6 @@ async function planAll(
   return all.flashes.map(({ plan }) => plan)
 }
 
-const BACK: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }
-const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
 /** One key, but one that nothing else on the way here asks for. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
 
@@ -107,7 +101,7 @@ const keyOfTemplate = (isWritten: boolean): MenuKey => ({
   isInstant: true,
 })
 
-function viewOf(state: State, known: Known, { drawing }: WizardContext) {
+function viewOf(state: State, known: Known, { drawing }: WizardContext): View {
   const isFree = known.reasons?.length === 0
   const choice = known.template?.kind === 'template' ? [keyOfTemplate(known.isTemplateWritten)] : []
   return {
@@ -115,9 +109,9 @@ function viewOf(state: State, known: Known, { drawing }: WizardContext) {
       prompt: isFree ? TEXTS.promptFlash : TEXTS.promptBack,
       columns: [],
       rows: [],
-      keys: [...(isFree ? [YES, ...choice] : []), BACK, QUIT],
+      keys: [...(isFree ? [YES, ...choice] : []), NO_KEY, QUIT_KEY],
       enter: 'b',
     },
-    intro: (size: Size, room: number) => renderConfirm(state, known, drawing, { ...size, room }),
+    intro: (size, room) => renderConfirm(state, known, drawing, { ...size, room }),
   }
 }

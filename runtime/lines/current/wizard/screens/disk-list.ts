@@ -1,10 +1,14 @@
 /** The disks of a screen that offers them: listed at once, what they contain a moment later. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
+import type { DiskOffer } from '../../../../core/flash/disk-offer.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
+import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { Size } from '../../../../terminal/prompt/painter.ts'
+import { DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
 import { inFull } from './screen-frame.ts'
+import { backKey, QUIT_KEY, REFRESH_KEY } from './pending-question.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { disk: TEXTS } = WIZARD_TEXTS
@@ -32,6 +36,15 @@ export async function readDiskList(
   list.disks = await Promise.all(list.disks.map(fillContents))
   changed()
 }
+
+/** `back`: where its letter leads. */
+export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu => ({
+  prompt: TEXTS.prompt,
+  columns: DISK_COLUMNS,
+  rows: offers.map(renderDiskRow),
+  keys: [backKey(back), REFRESH_KEY, QUIT_KEY],
+  enter: 'r',
+})
 
 /** What stands above the list, with an empty line behind it; `none` where there is no disk. */
 export function introduceDisks(

@@ -1,6 +1,6 @@
 /** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
 import {
-  renderPhase,
+  nextProgress,
   renderReadSoFar,
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
@@ -17,7 +17,6 @@ import { fill, pluralOf } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
 import { pad } from '../../../../terminal/text/clip.ts'
-import { holdKeyboard, INTERRUPT } from '../../../../terminal/prompt/keyboard.ts'
 import { createManyProgress } from '../../../../terminal/text/many-progress.ts'
 import { createProgress } from '../../../../terminal/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
@@ -82,36 +81,31 @@ export async function runFlash(
     isReporting: false,
     said: [],
   }
-  const screen = context.look.live
-    ? liveScreen(state, choices, shown, context)
-    : logScreen(shown, context)
-  using keyboard = holdKeyboard(context.stdin, (chunk) => {
-    if (!chunk.includes(INTERRUPT)) {
-      screen.help(chunk.toString())
-      return
-    }
-    screen.closeHelp()
-    if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
-    screen.draw()
-    ;(shown.isReporting ? leaving : cancelling).abort()
+  using screen = openProgressScreen(state, context, {
+    render: (seconds, columns) => renderBody(choices, shown, seconds, context, columns),
+    phase: () => shown.disks.get(choices[0].disk)?.phase ?? '',
+    cancel() {
+      if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
+      ;(shown.isReporting ? leaving : cancelling).abort()
+    },
   })
-  void keyboard.drained
-  using drawing = screen
-  drawing.draw()
+  const log = context.look.live ? null : createLines(shown, context)
   const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
     shown.storedBytes = image.sizeBytes
-    take(event, shown.disks.get(target.path))
-    screen.event(event, target.path)
+    const known = shown.disks.get(target.path)
+    if (known !== undefined) Object.assign(known, nextProgress(event, known))
+    log?.show(event, target.path)
   }
   const onEnd = (end: FlashOutcome, disk: string) => {
     const known = shown.disks.get(disk)
     if (known !== undefined) known.end = end
-    screen.event(end.kind === 'done' ? { event: 'done' } : failedBy(end), disk)
+    log?.show(end.kind === 'done' ? { event: 'done' } : failedBy(end), disk)
   }
   const ended = await runChoices(choices, hooks, { ...context, signal, onEvent, onEnd })
   const say = (line: string) => {
     shown.said.push(line)
-    screen.said(line)
+    if (log === null) screen.draw()
+    else context.stdout.write(`${printable(line)}\n`)
   }
   shown.isReporting = true
   return { ...ended, ...(await hooks.onEnd(ended.end, choices[0], say, leaving.signal)) }
@@ -119,59 +113,13 @@ export async function runFlash(
 
 const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
 
-const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: TEXTS.preparing,
-  provisioning: TEXTS.firstBoot,
-  synced: TEXTS.partitions,
-  partprobed: TEXTS.done,
-}
-
-function take(event: FlashEvent, shown: DiskShown | undefined) {
-  if (shown === undefined) return
-  if (event.event === 'writing') {
-    if (event.phase !== shown.progress?.phase) shown.phase = renderPhase(event, shown.progress)
-    shown.progress = event
-  } else {
-    shown.phase = PHASES[event.event] ?? shown.phase
-  }
-}
-
-interface Screen extends ReturnType<typeof openProgressScreen> {
-  event(event: FlashEvent, disk: string): void
-  said(line: string): void
-}
-
-function liveScreen(
-  state: State,
-  choices: FlashChoices,
-  shown: Shown,
-  context: WizardContext,
-): Screen {
-  const screen = openProgressScreen(state, context, (seconds, columns) =>
-    renderBody(choices, shown, seconds, context, columns),
-  )
-  return { ...screen, event: () => {}, said: screen.draw }
-}
-
 /** One line at a time, for terminals that cannot redraw. */
-function logScreen(shown: Shown, { stdout, look, now }: WizardContext): Screen {
+function createLines(shown: Shown, { stdout, look, now }: WizardContext) {
   const disks = [...shown.disks.keys()]
   const common = { stdout, stderr: stdout, look, now, storedBytes: () => shown.storedBytes }
-  const progress =
-    disks.length === 1
-      ? createProgress('text', common)
-      : createManyProgress({ ...common, mode: 'text', disks })
-  return {
-    draw() {
-      const [first] = shown.disks.values()
-      stdout.write(`${first?.phase ?? ''}\n`)
-    },
-    event: (event, disk) => progress.show(event, disk),
-    said: (line) => stdout.write(`${printable(line)}\n`),
-    help: () => {},
-    closeHelp: () => {},
-    [Symbol.dispose]: () => {},
-  }
+  return disks.length === 1
+    ? createProgress('text', common)
+    : createManyProgress({ ...common, mode: 'text', disks })
 }
 
 function renderBody(

@@ -2,18 +2,20 @@
 import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
-import { clip, pad } from '../../../../terminal/text/clip.ts'
+import { clip, pad, spread } from '../../../../terminal/text/clip.ts'
+import type { Size } from '../../../../terminal/prompt/painter.ts'
 import type { Ink } from '../../../../terminal/text/ink.ts'
+import type { TerminalStyle } from '../../../../terminal/text/terminal-style.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import { renderPlace } from '../flow/capture-choice.ts'
-import { STEP_OF, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
+import { SCREENS, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
 import type { Identity } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS
 
 /** What does not change while the wizard runs. */
-export interface Setting {
+interface Setting {
   readonly version: string
   readonly identity: Identity
   /** Where images of this machine are looked for. */
@@ -22,10 +24,10 @@ export interface Setting {
   readonly reboots: boolean
 }
 
-interface HeaderRoom {
-  readonly columns: number
-  readonly rows: number
-  readonly unicode: boolean
+/** How this terminal draws. */
+export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
+  readonly setting: Setting
+  readonly ink: Ink
 }
 
 /** On fewer rows the step is what there is room for. */
@@ -36,10 +38,10 @@ const NOTICE_LINES = 3
 
 export function renderHeader(
   state: State,
-  { version, identity, imageRoot, reboots }: Setting,
-  { columns, rows, unicode }: HeaderRoom,
-  ink: Ink,
+  { setting, ink, unicode }: Drawing,
+  { columns, rows }: Size,
 ): readonly string[] {
+  const { version, identity, imageRoot, reboots } = setting
   const width = columns - 1
   const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
   const { mac, server, address } = identity
@@ -47,15 +49,15 @@ export function renderHeader(
   const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
   const all = stepsOf(state.screen)
   const steps = reboots ? all : all.slice(0, -1)
-  const step = steps.indexOf(STEP_OF[state.screen])
+  const step = steps.indexOf(SCREENS[state.screen].step)
   const titles = steps.map((name) => TEXTS.steps[name])
   const title = titles.at(step) ?? ''
   const at = step === -1 ? steps.length : step + 1
   const count = ` ${fill(TEXTS.step, { at, count: steps.length })}`
   const trail = titles.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
   const where = [
-    ink.strong(between(fit(left), printable(right), width, unicode)),
-    ink.here(title) + ink.faint(between(count, trail, width - title.length, unicode)),
+    ink.strong(spread(fit(left), printable(right), width, unicode)),
+    ink.here(title) + ink.faint(spread(count, trail, width - title.length, unicode)),
   ]
   const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
   if (rows < MIN_ROWS) return [...where, ...notice]
@@ -90,17 +92,9 @@ function disksInWords(disks: readonly DiskChoice[]): string {
   return fill(TEXTS.disks, { count: disks.length, disks: paths })
 }
 
-/** One text at each side; where there is no room for both, the left one stays. */
-function between(left: string, right: string, width: number, unicode: boolean): string {
-  const room = width - displayWidth(right) - 2
-  if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
-  return `${pad(left, room)}  ${right}`
-}
-
 /** Broken at blanks into lines of at most `width` columns. */
 export function renderNotice(notice: string, width: number): readonly string[] {
-  const lines = wrap(printable(notice), width)
-  return lines
+  return wrap(printable(notice), width)
     .slice(0, NOTICE_LINES)
     .map((line) => clip(line, width, { cut: 'end', unicode: false }))
 }

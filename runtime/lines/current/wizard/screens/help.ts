@@ -7,8 +7,7 @@ import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
 import { HELP_KEY } from '../../../../terminal/prompt/question.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import { isCapture, type State } from '../flow/flow.ts'
-import type { Ink } from '../../../../terminal/text/ink.ts'
-import { renderHeader, type Setting } from './header.ts'
+import { renderHeader, type Drawing } from './header.ts'
 
 const { help: TEXTS, capture: CAPTURE } = WIZARD_TEXTS
 const ASKS = { ...TEXTS.asks, ...CAPTURE.help.asks }
@@ -25,22 +24,10 @@ export type HelpKind =
   | 'none'
 
 /** Where no mark can be moved. */
-const PLAIN: Readonly<Record<HelpKind, HelpKind>> = {
+const PLAIN: { readonly [Kind in HelpKind]?: HelpKind } = {
   list: 'plain',
   several: 'plainSeveral',
   choices: 'plain',
-  plain: 'plain',
-  plainSeveral: 'plainSeveral',
-  text: 'text',
-  letters: 'letters',
-  none: 'none',
-}
-
-interface HelpDrawing {
-  readonly setting: Setting
-  readonly ink: Ink
-  readonly unicode: boolean
-  readonly live: boolean
 }
 
 interface HelpOptions {
@@ -54,13 +41,14 @@ type KeyRow = readonly [keys: string, does: string]
 export function renderHelp(
   state: State,
   { kind, keys }: HelpOptions,
-  { setting, ink, unicode, live }: HelpDrawing,
+  drawing: Drawing,
   size: Size,
 ): readonly Frame[] {
-  const header = renderHeader(state, setting, { ...size, unicode }, ink)
+  const { ink, unicode, live } = drawing
+  const header = renderHeader(state, drawing, size)
   const width = size.columns - 1
   const words = isCapture(state.screen) ? CAPTURE_WORDS : FLASH_WORDS
-  const rows = listKeys(live ? kind : PLAIN[kind], keys, unicode, words)
+  const rows = listKeys(live ? kind : (PLAIN[kind] ?? kind), keys, unicode, words)
   const left = Math.max(...rows.map(([name]) => displayWidth(name))) + 2
   const lines = [
     ...wrap(kind === 'none' ? words.runs : ASKS[state.screen], width),

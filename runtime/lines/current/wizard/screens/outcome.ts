@@ -6,57 +6,49 @@ import type { Size } from '../../../../terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../../terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { State, Step } from '../flow/flow.ts'
-import { createChoice, type NextChoice } from './screen-frame.ts'
+import { nextChoice, type NextChoice } from './screen-frame.ts'
 import type { FlashOutcome } from '../../../../core/flash/outcome.ts'
-import { stillSubject } from './pending-question.ts'
+import { askChoice } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.outcome
 
-export const choiceOf = (key: string, does: string, ...words: readonly string[]): NextChoice => ({
-  key,
-  words,
-  cells: [`[${key}] ${does}`],
-  refusal: null,
-})
-
-export const REBOOT: NextChoice = choiceOf('r', TEXTS.choices.reboot, 'reboot', 'y', 'yes')
-const BACK = choiceOf('b', TEXTS.choices.disks, 'back', 'disk')
-const AGAIN = choiceOf('b', TEXTS.choices.again, 'back', 'disk')
-export const QUIT: NextChoice = choiceOf('q', TEXTS.choices.quit, 'quit', 'exit', 'n', 'no')
+const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], [TEXTS.choices.reboot])
+const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
+export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
 
 export async function showFailure(state: State, context: WizardContext): Promise<Step> {
-  const key = await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
-  return { step: key === 'b' ? 'back' : 'quit' }
+  return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
 }
 
 export async function showDone(state: State, context: WizardContext): Promise<Step> {
-  const choices = context.reboot === null ? [QUIT, AGAIN] : [REBOOT, AGAIN, QUIT]
-  const key = await askNext(state, context, choices, (voice) => {
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     praise(state.ends, voice)
     if (state.bootEntry !== null) voice.info(state.bootEntry)
   })
-  if (key === 'r') return { step: 'reboot' }
-  return { step: key === 'b' ? 'back' : 'quit' }
 }
 
-/** The key of what comes next; Enter alone takes the first choice. */
+/** After a success. */
+export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
+  reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
+
+/** What comes next; Enter alone takes the first choice. */
 export async function askNext(
   state: State,
   context: WizardContext,
   choices: readonly NextChoice[],
   speak: (voice: Voice) => void,
-): Promise<string> {
-  const { ink, unicode } = context.drawing
+): Promise<Step> {
   const view = {
     prompt: TEXTS.prompt,
     message: TEXTS.question,
     columns: [{ title: '' }],
     choices,
-    intro: ({ columns }: Size) => [...renderVoice({ ink, unicode, columns }, speak), ''],
+    intro: ({ columns }: Size) => [...renderVoice({ ...context.drawing, columns }, speak), ''],
   }
-  const asked = await context.ask(stillSubject(createChoice(state, view, context.drawing)))
-  if (asked.kind === 'row') return choices[asked.index]?.key ?? 'q'
-  return asked.kind === 'key' ? asked.key : 'q'
+  const key = await askChoice(state, view, context)
+  if (key === REBOOT.key) return { step: 'reboot' }
+  return { step: key === BACK.key ? 'back' : 'quit' }
 }
 
 function explain(state: State, voice: Voice): void {

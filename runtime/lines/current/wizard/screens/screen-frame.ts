@@ -2,22 +2,12 @@
 import { renderChoices, type Choices } from '../../../../terminal/prompt/choices.ts'
 import type { FramedChoices, Question } from '../../../../terminal/prompt/question.ts'
 import { clip } from '../../../../terminal/text/clip.ts'
-import type { Ink } from '../../../../terminal/text/ink.ts'
-import { pageRowsOf, renderPrompt, renderRows } from '../../../../terminal/prompt/menu-lines.ts'
+import { pageRowsOf, renderMenu } from '../../../../terminal/prompt/menu-lines.ts'
 import type { Menu } from '../../../../terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
-import { renderHeader, renderNotice, type Setting } from './header.ts'
+import { renderHeader, renderNotice, type Drawing } from './header.ts'
 import type { State } from '../flow/flow.ts'
 import { renderHelp, type HelpKind } from './help.ts'
-
-/** How this terminal draws. */
-export interface Drawing {
-  readonly setting: Setting
-  readonly ink: Ink
-  readonly unicode: boolean
-  /** Lines can be redrawn at each key. */
-  readonly live: boolean
-}
 
 export interface View {
   readonly menu: Menu
@@ -27,35 +17,28 @@ export interface View {
 
 /** Of the prompt, and the blank line before it. */
 const FOOT_ROWS = 4
+const rowsBelow = (above: readonly string[], { rows }: Size) =>
+  Math.max(1, rows - above.length - FOOT_ROWS)
+
 /** A list of fewer rows is of no use; then the introduction is cut short. */
 const MIN_ROWS = 4
 
 export function createQuestion(state: State, view: View, drawing: Drawing): Question {
-  const { setting, ink, unicode, live } = drawing
+  const { menu } = view
   const top = (size: Size) => {
-    const header = renderHeader(state, setting, { ...size, unicode }, ink)
-    const least = view.menu.rows.length === 0 ? 0 : MIN_ROWS
+    const header = renderHeader(state, drawing, size)
+    const least = menu.rows.length === 0 ? 0 : MIN_ROWS
     const room = Math.max(0, size.rows - header.length - FOOT_ROWS - least)
     return [...header, ...view.intro(size, room).slice(0, room)]
   }
-  const room = (size: Size) => ({
-    columns: size.columns,
-    rows: Math.max(1, size.rows - top(size).length - FOOT_ROWS),
-    unicode,
-    live,
-  })
   return {
-    menu: view.menu,
-    help: (size) =>
-      renderHelp(state, { kind: kindOf(view.menu), keys: view.menu.keys }, drawing, size),
-    pageRows: (size) => pageRowsOf(room(size)),
+    menu,
+    help: (size) => renderHelp(state, { kind: kindOf(menu), keys: menu.keys }, drawing, size),
+    pageRows: (size) => pageRowsOf(rowsBelow(top(size), size)),
     frame(menuState, size) {
-      const above = [...top(size), ...renderRows(view.menu, menuState, room(size), ink), '']
-      const prompt = renderPrompt(view.menu, menuState, room(size), ink)
-      return {
-        lines: [...above, ...prompt.lines],
-        cursor: { row: above.length + prompt.row, column: prompt.column },
-      }
+      const above = top(size)
+      const room = { ...drawing, columns: size.columns, rows: rowsBelow(above, size) }
+      return renderMenu(above, menu, menuState, room)
     },
   }
 }
@@ -75,10 +58,17 @@ export interface NextChoice {
   readonly refusal: string | null
 }
 
+/** One that can be chosen; `does`: what its letter does, before what else is said of it. */
+export const nextChoice = (
+  key: string,
+  words: readonly string[],
+  [does = '', ...more]: readonly string[],
+): NextChoice => ({ key, words, cells: [`[${key}] ${does}`, ...more], refusal: null })
+
 /** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
 const CHOICE_ROWS = 5
 
-interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
+export interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
   /** Before the typed text on terminals that cannot redraw. */
   readonly prompt: string
   readonly choices: readonly NextChoice[]
@@ -105,8 +95,7 @@ export function createChoice(state: State, view: ChoiceView, drawing: Drawing): 
     drawing,
   )
   const above = (size: Size) => {
-    const { setting, ink, unicode } = drawing
-    const header = renderHeader(state, setting, { ...size, unicode }, ink)
+    const header = renderHeader(state, drawing, size)
     const room = size.rows - header.length - view.choices.length - CHOICE_ROWS
     return [...header, ...intro(size).slice(0, Math.max(0, room))]
   }
@@ -137,10 +126,10 @@ const frameChoices = (
 export function frameOf(
   state: State,
   body: readonly string[],
-  { setting, ink, unicode }: Drawing,
+  drawing: Drawing,
   size: Size,
 ): Frame {
-  const header = renderHeader(state, setting, { ...size, unicode }, ink)
+  const header = renderHeader(state, drawing, size)
   const room = size.rows - header.length
   // The newest is at the end.
   const shown = body.length <= room ? body : body.filter((line) => line !== '').slice(-room)

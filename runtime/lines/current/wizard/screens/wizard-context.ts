@@ -3,21 +3,15 @@ import type { LoadedCatalog, CatalogRefusal } from '../../../../core/catalog/cat
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
 import type { ImageRow } from '../../../../core/image/image.ts'
 import type { Result } from '../../../../core/foundation/result.ts'
-import type { Asked, Subject } from '../../../../terminal/prompt/question.ts'
-import type { TerminalStyle, Output } from '../../../../terminal/text/terminal-style.ts'
-import type { Painter } from '../../../../terminal/prompt/painter.ts'
+import type { AskDependencies, Asked, Subject } from '../../../../terminal/prompt/question.ts'
 import type { Flasher } from '../../../../services/flash/flasher.ts'
 import type { Environment } from '../../../../services/host/shell.ts'
 import type { ManyFlasher } from '../../../../services/many/many-flasher.ts'
 import type { RemoteDependencies } from '../driven/remote-hooks.ts'
-import type { Drawing } from './screen-frame.ts'
+import type { Drawing } from './header.ts'
 import type { Hooks } from '../flow/start.ts'
 
-export interface WizardContext {
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: Output
-  readonly look: TerminalStyle
-  readonly painter: Painter
+export interface WizardContext extends AskDependencies {
   readonly drawing: Drawing
   /** Aborted when the program is asked to end. */
   readonly signal: AbortSignal

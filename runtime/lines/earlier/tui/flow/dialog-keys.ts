@@ -1,8 +1,7 @@
 /** What each key does while a dialog has it. Pure. */
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
-import type { Dialog, Next, Running, State } from './state.ts'
+import { stay, type Dialog, type Next, type Running, type State } from './state.ts'
 
-const stay = (state: State): Next => ({ state, effects: [] })
 const close = (state: State): Next => stay({ ...state, dialog: null })
 
 const LEAVE: ReadonlySet<string> = new Set(['escape', 'return', 'n', 'N', 'q', 'ctrl-c'])

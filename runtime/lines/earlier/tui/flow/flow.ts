@@ -1,15 +1,13 @@
 /** The terminal UI as a state machine: what follows from each key and from each thing found out. Pure. */
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
 import type { FlashEvent } from '../../../../core/flash/flash.ts'
-import { renderPhase } from '../../../../core/flash/progress-text.ts'
+import { nextProgress } from '../../../../core/flash/progress-text.ts'
 import { pressInDialog, signalDone } from './dialog-keys.ts'
 import { takeDisks, takeImages } from './marks.ts'
 import { pressInPanes } from './pane-keys.ts'
-import type { Input, Next, Running, State } from './state.ts'
+import { stay, type Input, type Next, type State } from './state.ts'
 
 type Arrival = Input & { readonly from: State }
-
-const stay = (state: State): Next => ({ state, effects: [] })
 
 const NEXT: Cases<'input', Arrival, Next> = {
   key: ({ from, key, pageRows }) =>
@@ -49,24 +47,8 @@ const NEXT: Cases<'input', Arrival, Next> = {
 export const next = (from: State, input: Input): Next =>
   decideCase(NEXT, 'input', { ...input, from })
 
-const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: 'preparing the disk ...',
-  synced: 'the kernel reads the new partitions ...',
-  partprobed: 'done',
-}
-
 function takeEvent(from: State, event: FlashEvent, storedBytes: number | null): State {
   if (from.dialog?.kind !== 'flash') return from
-  const { running } = from.dialog
-  return { ...from, dialog: { ...from.dialog, running: advance(running, event, storedBytes) } }
-}
-
-function advance(running: Running, event: FlashEvent, storedBytes: number | null): Running {
-  if (event.event !== 'writing') {
-    return { ...running, storedBytes, phase: PHASES[event.event] ?? running.phase }
-  }
-  const { progress } = running
-  const isNew = event.phase !== progress?.phase
-  const phase = isNew ? renderPhase(event, progress) : running.phase
-  return { storedBytes, phase, progress: event }
+  const running = { ...nextProgress(event, from.dialog.running), storedBytes }
+  return { ...from, dialog: { ...from.dialog, running } }
 }

@@ -2,9 +2,7 @@
 import { decideChoice, findMarked } from './rows.ts'
 import { ensureMark, moveMark, type Move } from './marks.ts'
 import { signalDone } from './dialog-keys.ts'
-import { REFRESHING, type Next, type PaneName, type State } from './state.ts'
-
-const stay = (state: State): Next => ({ state, effects: [] })
+import { REFRESHING, stay, type Next, type PaneName, type State } from './state.ts'
 
 const MOVES = ['up', 'down', 'pageup', 'pagedown', 'home', 'end'] as const satisfies readonly Move[]
 

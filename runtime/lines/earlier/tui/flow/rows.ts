@@ -1,9 +1,9 @@
 /** The rows of both panes: which ones the filter leaves, and why some cannot be chosen. Pure. */
 import type { SurveyedDisk } from '../../../../core/disk/disk.ts'
-import { offerDisk, summariseParts } from '../../../../core/flash/disk-offer.ts'
+import { offerDisk, renderDiskCells, summariseParts } from '../../../../core/flash/disk-offer.ts'
 import { renderDevice } from '../../../../core/flash/flash-text.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
-import { renderDiskSize, renderSize } from '../../../../core/foundation/size.ts'
+import { renderSize } from '../../../../core/foundation/size.ts'
 import type { Choice, ListedImage, PaneName, State } from './state.ts'
 
 export interface PaneRow {
@@ -53,19 +53,10 @@ const diskRows = (state: State): readonly PaneRow[] =>
 
 function renderDisk(disk: SurveyedDisk, image: ListedImage | null): PaneRow {
   const { path, device, parts } = disk
-  const { refusal } = offerDisk(disk, image === null ? null : factsOf(image))
-  const { vendor, model, tran, type, identity } = device
-  const content = summariseParts(parts)
-  const cells = [
-    path,
-    identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
-    [vendor, model].filter(Boolean).join(' ') || (type === 'disk' ? '' : `${type} device`),
-    identity.serial ?? '',
-    tran ?? '',
-    refusal === null ? content : `(${refusal})`,
-  ]
-  const words = [`${path}: ${renderDevice(device)}`, `on it now: ${content}`]
-  return { key: path, cells: cells.map(printable), refusal, words: words.map(printable) }
+  const offer = offerDisk(disk, image === null ? null : factsOf(image))
+  const words = [`${path}: ${renderDevice(device)}`, `on it now: ${summariseParts(parts)}`]
+  const cells = renderDiskCells(offer)
+  return { key: path, cells, refusal: offer.refusal, words: words.map(printable) }
 }
 
 /** Only of a raw image the size on the disk is known before it is opened. */

@@ -129,6 +129,8 @@ export interface Next {
   readonly effects: readonly Effect[]
 }
 
+export const stay = (state: State): Next => ({ state, effects: [] })
+
 const LOOKING = { rows: null, trouble: null } as const
 
 /** Until the images were listed again. */

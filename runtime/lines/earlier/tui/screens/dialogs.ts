@@ -1,18 +1,15 @@
 /** The dialogs in the place of the panes: help, the question before the first byte, progress, the end. Pure. */
 import { type Cases, decideCase } from '../../../../core/foundation/cases.ts'
-import { decideNotes } from '../../../../core/flash/flash.ts'
-import { renderLosses } from '../../../../core/flash/disk-offer.ts'
-import { renderChecks, renderDevice, renderImage } from '../../../../core/flash/flash-text.ts'
+import { renderDevice, renderSource } from '../../../../core/flash/flash-text.ts'
 import {
   renderReadSoFar,
   renderSuccess,
   renderWaiting,
 } from '../../../../core/flash/progress-text.ts'
-import { renderSafeUrl } from '../../../../core/net/image-location.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../../core/foundation/rate.ts'
 import { renderBar } from '../../../../terminal/text/bar.ts'
-import { layOut } from '../../../../terminal/text/columns.ts'
+import { layOutLosses } from '../../../../terminal/text/loss-table.ts'
 import { wrap, wrapColumns } from '../../../../terminal/text/wrap.ts'
 import type { Choice, Dialog } from '../flow/state.ts'
 import type { Line, Look } from './pane-frame.ts'
@@ -72,18 +69,8 @@ function renderConfirm({
   look,
 }: Extract<Drawn, { kind: 'confirm' }>): DialogView {
   const { findings, reasons } = checked
-  const from = image.location.includes('://') ? [`from ${renderSafeUrl(image.location)}`] : []
-  const source =
-    findings === null
-      ? [image.name, ...from]
-      : [
-          renderImage({ ...findings.image, name: image.name }),
-          ...from,
-          renderChecks(findings.options),
-          ...decideNotes(findings.image),
-        ]
   const head = [
-    ...field('Image', source, width),
+    ...field('Image', renderSource(image, findings), width),
     BLANK,
     ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width).map((line): Line => ({
       ...line,
@@ -95,7 +82,7 @@ function renderConfirm({
     const rejected = reasons.flatMap((reason) => lines(reason, width, 'danger'))
     return { title: 'This cannot be flashed', lines: [...head, ...rejected] }
   }
-  const losses = layLosses(checked.disk.parts, width - 2, look)
+  const losses = layOutLosses(checked.disk.parts, width - 2, look.unicode)
   const warning: Line = {
     text: printable(`Everything on ${disk.path} will be lost:`),
     ink: 'danger',
@@ -109,22 +96,6 @@ function renderConfirm({
     lines: [...shown, warning, ...rest.map((text): Line => ({ text: `  ${text}`, ink: 'strong' }))],
   }
 }
-
-const LOSS_COLUMNS = [
-  { title: '' },
-  { title: '', side: 'right' },
-  { title: '' },
-  { title: '', least: 8 },
-] as const
-
-const layLosses = (
-  parts: Parameters<typeof renderLosses>[0],
-  width: number,
-  { unicode }: Look,
-): readonly string[] =>
-  parts.length === 0
-    ? ['no partitions or file systems found']
-    : layOut(LOSS_COLUMNS, renderLosses(parts), width, unicode).lines
 
 /** The last row says how many there is no room for. */
 function fit(rows: readonly string[], room: number): readonly string[] {

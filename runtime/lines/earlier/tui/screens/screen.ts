@@ -1,6 +1,6 @@
 /** The whole screen: header, panes or a dialog, what is marked, the status bar and the keys. Pure. */
-import { displayWidth, printable } from '../../../../core/foundation/printable.ts'
-import { clip, pad } from '../../../../terminal/text/clip.ts'
+import { printable } from '../../../../core/foundation/printable.ts'
+import { clip, spread } from '../../../../terminal/text/clip.ts'
 import { wrap } from '../../../../terminal/text/wrap.ts'
 import type { Frame, Size } from '../../../../terminal/prompt/painter.ts'
 import { ROOT } from '../flow/pane-keys.ts'
@@ -79,9 +79,7 @@ function frameDialog(
 function renderHeader({ version, server, mac, address }: Setting, width: number, look: Look) {
   const left = printable(` flasher-tui ${version}  ${server ?? 'standalone'}`)
   const right = printable([mac, address].filter((part) => part !== null).join('  '))
-  const room = width - displayWidth(right) - 2
-  if (room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode: look.unicode })
-  return `${pad(left, room)}  ${right}`
+  return spread(left, right, width, look.unicode)
 }
 
 const dyeStatus = (tone: Status['tone'], { ink }: Look) =>

@@ -6,10 +6,10 @@ import {
   openState,
   choiceOf,
   SCREENS,
-  STEP_OF,
   stepsOf,
   type DiskChoice,
   type Next,
+  type ScreenName,
   type State,
   type Step,
 } from '../../../../../runtime/lines/current/wizard/flow/flow.ts'
@@ -110,7 +110,8 @@ test('only what is chosen is flashed', () => {
   assert.equal(choiceOf(both), [choice, { ...choice, disk: '/dev/sdb' }])
 })
 test('every screen belongs to a step that the header counts', () => {
-  for (const screen of SCREENS) assert.ok(stepsOf(screen).includes(STEP_OF[screen]))
+  const screens = Object.keys(SCREENS).filter((name): name is ScreenName => name in SCREENS)
+  for (const screen of screens) assert.ok(stepsOf(screen).includes(SCREENS[screen].step))
 })
 test('whatever is pressed, nothing is chosen on a screen that comes before the choice', () => {
   const steps = fc.constantFrom<Step>(
