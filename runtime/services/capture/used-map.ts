@@ -1,5 +1,5 @@
 /** Asks partclone which blocks of a partition are used. */
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import {
   createDomainParser,
   MAX_MAP_LINE,
@@ -28,22 +28,18 @@ export async function readUsedMap(
   const child = shell.pipe([tool, '--domain', ...PROGRESS, ...OUTPUT, '--source', node])
   const parser = createDomainParser(bytes)
   const end = () => void child.kill('SIGKILL')
-  signal.addEventListener('abort', end)
-  try {
-    child.stdin.on('error', () => undefined)
-    child.stdin.end()
-    child.stderr.resume()
-    const closed = once(child, 'close')
-    for await (const line of splitLines(child.stdout)) {
-      if (parser.take(line) && !parser.isWhole()) continue
-      // With the whole map written, partclone only sleeps.
-      end()
-      break
-    }
-    await closed
-  } finally {
-    signal.removeEventListener('abort', end)
+  using _ = addAbortListener(signal, end)
+  child.stdin.on('error', () => undefined)
+  child.stdin.end()
+  child.stderr.resume()
+  const closed = once(child, 'close')
+  for await (const line of splitLines(child.stdout)) {
+    if (parser.take(line) && !parser.isWhole()) continue
+    // With the whole map written, partclone only sleeps.
+    end()
+    break
   }
+  await closed
   signal.throwIfAborted()
   return judge(tool, child.exitCode, parser)
 }

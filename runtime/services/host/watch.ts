@@ -1,4 +1,5 @@
 /** Waits that can be aborted or bounded by a deadline. */
+import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */
@@ -15,13 +16,8 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
   work.catch(() => undefined)
   signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
+  using _ = addAbortListener(signal, () => reject(signal.reason))
+  return await Promise.race([work, aborted])
 }
 
 /** Waits for work whose result does not matter, at most so long: true when it ended in time. */
