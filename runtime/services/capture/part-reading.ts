@@ -6,12 +6,12 @@ import type { CapturedPart } from '../../core/capture/capture.ts'
 import type { Area } from '../../core/capture/areas.ts'
 import type { Contents } from '../../core/disk/volume.ts'
 import { addMirrors, type Mirror } from '../../core/capture/mirrors.ts'
+import { isAllZero } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
-import { isZero } from '../frame/frame-writer.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
@@ -162,7 +162,7 @@ async function isBlank(device: Device, { offset, bytes }: Area, signal: AbortSig
     signal.throwIfAborted()
     const read = slot.subarray(0, bytes - at)
     await device.read(read, offset + at)
-    if (!isZero(read)) return false
+    if (!isAllZero(read)) return false
   }
   return true
 }
