@@ -13,10 +13,6 @@ export async function listImages(root: string): Promise<readonly ImageRow[]> {
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
 }
 
-/** Why a root holds no images: the folder itself may not be there. */
-export const isFolder = async (root: string): Promise<boolean> =>
-  (await stat(root).catch(() => null))?.isDirectory() === true
-
 async function readNames(root: string): Promise<readonly string[]> {
   try {
     return await readdir(root)

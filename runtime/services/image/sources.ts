@@ -8,8 +8,6 @@ import {
   type Location,
 } from '../../core/net/image-location.ts'
 import { openFileSource } from './file-source.ts'
-import type { openHttpSource } from './http-source.ts'
-import type { openOrasSource } from './oras-source.ts'
 import type { Environment } from '../host/shell.ts'
 import { openStdinSource } from './stdin-source.ts'
 
@@ -37,16 +35,17 @@ export function createSources({
   stallMs = 30_000,
   retryMs = 500,
 }: SourcesOptions): Sources {
-  function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+  async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+    const reading = { env, signal, stallMs, retryMs }
     switch (location.kind) {
       case 'stdin':
         return openStdinSource(stdin ?? process.stdin, signal)
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
-        return openRemote(location.target, { env, signal, stallMs, retryMs })
+        return (await loadHttp()).openHttpSource(location.target, reading)
       case 'oras':
-        return openRegistry(location.ref, { env, signal, stallMs, retryMs, arch })
+        return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
     }
   }
 
@@ -60,8 +59,5 @@ export function createSources({
 }
 
 /** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
-const openRemote: typeof openHttpSource = async (...order) =>
-  (await import('./http-source.ts')).openHttpSource(...order)
-
-const openRegistry: typeof openOrasSource = async (...order) =>
-  (await import('./oras-source.ts')).openOrasSource(...order)
+const loadHttp = () => import('./http-source.ts')
+const loadOras = () => import('./oras-source.ts')
