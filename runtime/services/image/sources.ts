@@ -11,13 +11,7 @@ import { openFileSource } from './file-source.ts'
 import type { Environment } from '../host/shell.ts'
 import { openStdinSource } from './stdin-source.ts'
 
-export interface Sources {
-  /**
-   * `location`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
-   * there, `input-invalid` where it is nothing that can be read as an image.
-   */
-  open(location: string, options?: OpenOptions): Promise<Source>
-}
+export type Sources = ReturnType<typeof createSources>
 
 export interface SourcesOptions {
   /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
@@ -29,12 +23,7 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
-export function createSources({
-  env,
-  stdin,
-  stallMs = 30_000,
-  retryMs = 500,
-}: SourcesOptions): Sources {
+export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: SourcesOptions) {
   async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
     const reading = { env, signal, stallMs, retryMs }
     switch (location.kind) {
@@ -50,7 +39,11 @@ export function createSources({
   }
 
   return {
-    async open(text, options = {}) {
+    /**
+     * `text`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
+     * there, `input-invalid` where it is nothing that can be read as an image.
+     */
+    async open(text: string, options: OpenOptions = {}): Promise<Source> {
       const location = parseLocation(text)
       if (!location.ok) throw new Fault('input-invalid', renderLocationRefusal(location.refusal))
       return openAt(location.value, options)
