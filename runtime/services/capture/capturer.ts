@@ -62,7 +62,7 @@ export async function openCapture(
   const { sizeBytes } = disk.identity
   const device = undo.use(await openDevice({ node, sizeBytes, sectorBytes, access: 'read' }))
   const ranges = createRangeList()
-  const parts = await readParts(shell, { device, generalize, signal }, ranges)
+  const parts = await readParts(shell, device, generalize, signal, ranges)
   const held = undo.move()
   return { device, disk, parts, ranges, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
@@ -70,15 +70,11 @@ export async function openCapture(
 const IDLE = 'A disk is captured while nothing uses it: boot the live system, or unmount it.'
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
-interface Survey {
-  readonly device: Device
-  readonly generalize: boolean
-  readonly signal: AbortSignal
-}
-
 async function readParts(
   shell: Shell,
-  { device, generalize, signal }: Survey,
+  device: Device,
+  generalize: boolean,
+  signal: AbortSignal,
   ranges: RangeList,
 ): Promise<readonly PartFindings[]> {
   const { sizeBytes } = device

@@ -45,9 +45,10 @@ const LOGICAL = 'logical partitions are not looked into'
 /** Adds the ranges that are to be read to `ranges`. */
 export async function readPart(
   shell: Shell,
-  { device, area, generalize, signal }: PartOrder,
+  order: PartOrder,
   ranges: RangeList,
 ): Promise<PartFindings> {
+  const { device, area, generalize, signal } = order
   if (area.role === 'extended') {
     // Their table fills one sector: what blkid finds behind it is older.
     if (generalize) throw cannotGeneralize(LOGICAL)
@@ -57,37 +58,30 @@ export async function readPart(
   await device.read(first, area.offset)
   await using loop = await openLoopPart(shell, device, area, 'read')
   signal.throwIfAborted()
-  const { node } = loop
-  const contents = await probeContents(shell, node)
+  const part = { node: loop.node, place: area, first }
+  const contents = await probeContents(shell, part.node)
   const { type } = contents
   const before = ranges.totalBytes
-  const whole = await addUsed(shell, { contents, first, node, area, signal }, ranges)
+  const whole = await addUsed(shell, part, contents, ranges, signal)
   const usedBytes = ranges.totalBytes - before
-  const part = { node, place: area, first }
-  const search = { part, type, whole, generalize, signal }
   const holdsNothing =
     type === null &&
     generalize &&
     (area.role === 'boot-loader' || (await isBlank(device, area, signal)))
-  const identity = holdsNothing ? NOT_LOOKED : await lookForIdentity(shell, device, search)
+  const identity = holdsNothing
+    ? NOT_LOOKED
+    : await lookForIdentity(shell, order, part, { type, whole })
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
-}
-
-interface Contained {
-  readonly contents: Contents
-  readonly first: Buffer
-  readonly node: string
-  readonly area: Area
-  readonly signal: AbortSignal
 }
 
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
   shell: Shell,
-  { contents, first, node, area, signal }: Contained,
+  { node, place: { offset, bytes }, first }: ExtPart,
+  contents: Contents,
   ranges: RangeList,
+  signal: AbortSignal,
 ): Promise<string | null> {
-  const { offset, bytes } = area
   const reading = decideReading(contents, first, bytes)
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
@@ -130,18 +124,11 @@ const endOf = (used: RangeList) => {
 
 const TIMEOUT_MS = 60_000
 
-interface IdentitySearch {
-  readonly part: ExtPart
-  readonly type: string | null
-  readonly whole: string | null
-  readonly generalize: boolean
-  readonly signal: AbortSignal
-}
-
 async function lookForIdentity(
   shell: Shell,
-  device: Device,
-  { part, type, whole, generalize, signal }: IdentitySearch,
+  { device, generalize, signal }: PartOrder,
+  part: ExtPart,
+  { type, whole }: Pick<PartFindings, 'type' | 'whole'>,
 ): Promise<Pick<PartFindings, 'files' | 'patches'>> {
   const problem = decideGeneralizing(type, whole)
   if (generalize && problem !== null) throw cannotGeneralize(problem)
