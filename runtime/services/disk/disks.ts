@@ -117,19 +117,13 @@ async function readZpool(shell: Shell, pools: readonly string[]): Promise<readon
   return parseZpoolStatus(stdout)
 }
 
-interface FoundDisk {
-  readonly row: LsblkNode
-  readonly block: SysBlock
-  readonly facts: SysFacts
-}
-
 /** Whole disks in the rows' order; those that went away meanwhile are left out. */
 async function findDisks(
   sys: string,
   rows: readonly LsblkNode[],
   blocks: readonly SysBlock[],
   types: readonly string[],
-): Promise<readonly FoundDisk[]> {
+) {
   const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
   const found = rows.flatMap((row) => {
     const block = byName.get(row.kname)

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Stats } from 'node:fs'
 import { constants, lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 
 /**
  * A name in a folder that is held open. Node has no openat(2), but a folder can be walked from
@@ -66,14 +66,8 @@ export async function walkTo(root: string, path: string, missing: 'stop' | 'make
 }
 
 /** What is under a name, links not followed; null: nothing. */
-export async function look(folder: FileHandle, name: string): Promise<Stats | null> {
-  try {
-    return await lstat(entryOf(folder, name))
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
-}
+export const look = (folder: FileHandle, name: string): Promise<Stats | null> =>
+  lstat(entryOf(folder, name)).catch(ifMissing(null))
 
 /** Null for a target that is no text: Node would look up another name than the one in the link. */
 export async function readLink(folder: FileHandle, name: string): Promise<string | null> {

@@ -1,5 +1,5 @@
 /** Looks up guest offsets in the tables of a qcow2 image, with few reads and little memory. */
-import { Fault } from '../../core/foundation/fault.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
 import type { Qcow2Header } from '../../core/image/qcow2.ts'
 import {
   findInside,
@@ -129,7 +129,4 @@ function checkPlace(name: string, metadata: Qcow2Metadata, run: Run, guest: numb
 const broken = (name: string, why: TableBreak, guest: number) =>
   damaged(name, `its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`)
 
-const damaged = (name: string, what: string) =>
-  new Fault('image-broken', `${name} is damaged: ${what}`, {
-    hint: 'Download or copy the image again and compare its checksum.',
-  })
+const damaged = (name: string, what: string) => imageBroken(`${name} is damaged: ${what}`)
