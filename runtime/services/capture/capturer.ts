@@ -13,7 +13,7 @@ import { createMeter } from '../flash/meter.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
 import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createShell, type Environment, type Shell } from '../host/shell.ts'
-import { drain, untilAborted, watch } from '../host/watch.ts'
+import { report, untilAborted } from '../host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
@@ -148,7 +148,7 @@ export async function runCapture(
     onProgress(meter.look(CAPTURING))
     const { fill, skipZeros } = reader
     const writing = writeFrames({ fill, skipZeros, write, workers, level, signal, onWritten })
-    return await drain(watch(untilAborted(signal, writing), TICK_MS, meter.look), onProgress)
+    return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
 }

@@ -4,13 +4,7 @@ import { text } from 'node:stream/consumers'
 import { Fault } from '../../core/foundation/fault.ts'
 import { needTools, type Finished, type Shell } from '../host/shell.ts'
 
-export interface HeldShell {
-  /**
-   * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
-   * `tool-failed` with the tool's own words.
-   */
-  require(argv: readonly string[], options: RequireOptions): Promise<void>
-}
+export type HeldShell = ReturnType<typeof createHeldShell>
 
 interface RequireOptions {
   readonly signal: AbortSignal
@@ -18,7 +12,7 @@ interface RequireOptions {
   readonly right?: readonly number[]
 }
 
-export function createHeldShell(shell: Shell, held: readonly number[]): HeldShell {
+export function createHeldShell(shell: Shell, held: readonly number[]) {
   async function run(argv: readonly string[], signal: AbortSignal): Promise<Finished> {
     signal.throwIfAborted()
     await needTools(shell, argv.slice(0, 1))
@@ -35,7 +29,11 @@ export function createHeldShell(shell: Shell, held: readonly number[]): HeldShel
     return { exitCode: child.exitCode ?? 1, stdout, stderr }
   }
   return {
-    async require(argv, { signal, right = [0] }) {
+    /**
+     * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
+     * `tool-failed` with the tool's own words.
+     */
+    async require(argv: readonly string[], { signal, right = [0] }: RequireOptions): Promise<void> {
       const { exitCode, stdout, stderr } = await run(argv, signal)
       signal.throwIfAborted()
       if (right.includes(exitCode)) return

@@ -4,19 +4,12 @@ import type { Range } from '../../core/image/extents.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Device } from './device.ts'
 import { probeContents } from './disk-contents.ts'
-import { createHeldShell, type HeldShell } from './held-shell.ts'
+import { createHeldShell } from './held-shell.ts'
 import { startKeeper } from './keepers.ts'
 import type { FlashedDisk } from './volumes.ts'
 
 /** A disk that we hold. */
 type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
-
-interface LoopPart extends AsyncDisposable {
-  /** `/dev/loopN`. */
-  readonly node: string
-  /** Runs tools that keep the disk held for as long as they live. */
-  readonly held: HeldShell
-}
 
 /**
  * Has the device detached as soon as nobody has it open any more, and holds it open itself until its
@@ -37,14 +30,16 @@ export async function openLoopPart(
   { node: disk, fd, sectorBytes }: HeldDisk,
   { offset, bytes }: Range,
   access: 'read' | 'write' = 'write',
-): Promise<LoopPart> {
+) {
   const part = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
   const flags = access === 'read' ? ['--read-only', ...part] : part
   const argv = ['/bin/sh', '-c', KEEPER, 'keeper', ...flags, disk]
   const words = { what: 'loop device', tool: 'losetup' }
   const keeper = await startKeeper(shell, { argv, held: [fd], ...words })
   return {
+    /** `/dev/loopN`. */
     node: keeper.line,
+    /** Runs tools that keep the disk held for as long as they live. */
     held: createHeldShell(shell, [fd]),
     [Symbol.asyncDispose]: keeper[Symbol.asyncDispose],
   }

@@ -59,16 +59,15 @@ export async function* watch<T, Seen>(
   return await work
 }
 
-/** Hands on what is yielded; what is returned is the result. */
-export async function drain<Seen, Result>(
-  steps: AsyncGenerator<Seen, Result>,
-  onStep: (seen: Seen) => void,
-): Promise<Result> {
-  for (;;) {
-    const step = await steps.next()
-    if (step.done === true) return step.value
-    onStep(step.value)
-  }
+/** As `watch`, but hands on what `look` sees. */
+export async function report<T, Seen>(
+  work: Promise<T>,
+  milliseconds: number,
+  look: () => Seen,
+  onSeen: (seen: Seen) => void,
+): Promise<T> {
+  while (!(await settle(work, milliseconds))) onSeen(look())
+  return await work
 }
 
 /** Resolves once the signal is aborted. */

@@ -64,12 +64,8 @@ function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation)
     const words = `its manifest says ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
     throw notReachable(name, words)
   }
-  return {
-    sizeBytes: sizeBytes ?? found.sizeBytes,
-    validator: null,
-    ranges: found.ranges,
-    isFixed: true,
-  }
+  const known = sizeBytes ?? found.sizeBytes
+  return { sizeBytes: known, validator: null, ranges: found.ranges, isFixed: true }
 }
 
 const mismatch = (name: string, wanted: string, found: string) =>
