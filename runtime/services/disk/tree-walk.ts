@@ -21,17 +21,12 @@ export const MAX_LINKS = 40
 /** Bounds the folders that are open at a time, too. */
 const MAX_STEPS = 256
 
-interface Walk extends AsyncDisposable {
-  /** The folder at the end of the path, held open; null where there is none. */
-  readonly folder: FileHandle | null
-}
-
 /**
  * Walks to a folder from `root`, which `..` and absolute links lead back to. `make`: what is missing
  * on the way becomes a folder of ours with mode 0755. More links than any system has are a Fault
  * `input-invalid`.
  */
-export async function walkTo(root: string, path: string, missing: 'stop' | 'make'): Promise<Walk> {
+export async function walkTo(root: string, path: string, missing: 'stop' | 'make') {
   await using opened = new AsyncDisposableStack()
   const top = opened.use(await openFolder(root))
   /** From the root to where we are; null: the path leads to no folder. */
@@ -60,6 +55,7 @@ export async function walkTo(root: string, path: string, missing: 'stop' | 'make
   }
   const held = opened.move()
   return {
+    /** The folder at the end of the path, held open; null where there is none. */
     folder: folders?.at(-1) ?? null,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
