@@ -94,7 +94,7 @@ async function addUsed(
   }
   const mirrors = await check(shell, reading, node, signal)
   if (!mirrors.ok) return addAll(mirrors.refusal)
-  const map = await readUsedMap(shell, { tool: reading.tool, node, bytes, signal })
+  const map = await readUsedMap(shell, reading.tool, node, bytes, signal)
   if (!map.ok) return addAll(map.refusal)
   const used = addMirrors(map.value, mirrors.value)
   if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')

@@ -10,18 +10,16 @@ import type { RangeList } from '../../core/capture/range-list.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Shell } from '../host/shell.ts'
 
-interface MapOrder {
-  readonly tool: string
-  /** A device of just the partition. */
-  readonly node: string
-  readonly bytes: number
-  readonly signal: AbortSignal
-}
-
-/** Refused with the reason in words, where the tool is missing, fails, or says what cannot be. */
+/**
+ * `node`: a device of just the partition. Refused with the reason in words, where the tool is missing,
+ * fails, or says what cannot be.
+ */
 export async function readUsedMap(
   shell: Shell,
-  { tool, node, bytes, signal }: MapOrder,
+  tool: string,
+  node: string,
+  bytes: number,
+  signal: AbortSignal,
 ): Promise<Result<RangeList, string>> {
   if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
   signal.throwIfAborted()
