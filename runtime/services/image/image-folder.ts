@@ -12,16 +12,12 @@ export async function listImages(root: string): Promise<readonly ImageRow[]> {
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
 }
 
-async function readNames(root: string): Promise<readonly string[]> {
-  try {
-    return await readdir(root)
-  } catch (cause) {
+const readNames = (root: string): Promise<readonly string[]> =>
+  readdir(root).catch((cause: unknown) => {
     if (isMissing(cause)) return []
-    throw new Fault('source-broken', `cannot list the images in ${root}: ${renderError(cause)}`, {
-      cause,
-    })
-  }
-}
+    const words = `cannot list the images in ${root}: ${renderError(cause)}`
+    throw new Fault('source-broken', words, { cause })
+  })
 
 /** Null for what is no image by its name, no file, or no longer there. */
 async function readRow(root: string, name: string): Promise<ImageRow | null> {

@@ -34,17 +34,16 @@ export const createImages = ({ shell }: { readonly shell: Shell }) => ({
 
 /** One file as it is; a Fault only where it is missing or cannot be read. */
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
-  const file = await attempt(path, () => stat(path))
+  const file = await attempt(path, stat(path))
   const format = file.isFile() ? detectFormat(path) : null
   const info = { path, format, size_bytes: file.size }
   if (format === null) {
     return { ...info, virtual_size_bytes: null, detail_error: renderStranger(path, file) }
   }
-  await using handle = await attempt(path, () =>
-    open(path, constants.O_RDONLY | constants.O_NONBLOCK),
-  )
+  const opening = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  await using handle = await attempt(path, opening)
   const readAt = async (into: Buffer, offset: number) =>
-    (await attempt(path, () => handle.read(into, 0, into.length, offset))).bytesRead
+    (await attempt(path, handle.read(into, 0, into.length, offset))).bytesRead
   const found = await examine({ name: path, sizeBytes: file.size, readAt, isNear: true }, format)
   if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
   const { virtual, map } = found.value
@@ -223,13 +222,9 @@ const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(
 const bytesAt = ({ from, bytes }: Window, at: number) =>
   at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
 
-async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<Value> {
-  try {
-    return await act()
-  } catch (cause) {
+const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
+  work.catch((cause: unknown) => {
     if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
-    throw new Fault('input-invalid', `image cannot be read: ${path} (${renderError(cause)})`, {
-      cause,
-    })
-  }
-}
+    const message = `image cannot be read: ${path} (${renderError(cause)})`
+    throw new Fault('input-invalid', message, { cause })
+  })
