@@ -12,6 +12,10 @@ export function parseDetail(body: string): string | null {
   return typeof words === 'string' ? printable(words.trim().slice(0, MAX_CHARACTERS)) || null : null
 }
 
+/** `HTTP 404: no machine record for …`; the status alone where the body says nothing. */
+export const renderRefusal = (status: number, body: string): string =>
+  [`HTTP ${status}`, parseDetail(body)].filter((part) => part !== null).join(': ')
+
 /** `loc` begins with the part of the request that the field is in. */
 function renderField(field: unknown): string {
   const [loc, msg] = [fieldOf(field, 'loc'), fieldOf(field, 'msg')]

@@ -8,6 +8,13 @@ export const readingCancelled = (name: string): Fault =>
 export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
   new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
 
+/** The bytes themselves are wrong, whatever they were read from. */
+export const imageBroken = (message: string, cause?: unknown): Fault =>
+  new Fault('image-broken', message, {
+    cause,
+    hint: 'Download or copy the image again and compare its checksum.',
+  })
+
 interface ReadPosition {
   readonly name: string
   /** The first byte that was not read. */

@@ -13,7 +13,7 @@ import { createMeter } from '../flash/meter.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
 import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createShell, type Environment, type Shell } from '../host/shell.ts'
-import { drain, untilAborted, watch } from '../host/watch.ts'
+import { report, untilAborted } from '../host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
@@ -62,7 +62,7 @@ export async function openCapture(
   const { sizeBytes } = disk.identity
   const device = undo.use(await openDevice({ node, sizeBytes, sectorBytes, access: 'read' }))
   const ranges = createRangeList()
-  const parts = await readParts(shell, { device, generalize, signal }, ranges)
+  const parts = await readParts(shell, device, generalize, signal, ranges)
   const held = undo.move()
   return { device, disk, parts, ranges, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
@@ -70,15 +70,11 @@ export async function openCapture(
 const IDLE = 'A disk is captured while nothing uses it: boot the live system, or unmount it.'
 const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
-interface Survey {
-  readonly device: Device
-  readonly generalize: boolean
-  readonly signal: AbortSignal
-}
-
 async function readParts(
   shell: Shell,
-  { device, generalize, signal }: Survey,
+  device: Device,
+  generalize: boolean,
+  signal: AbortSignal,
   ranges: RangeList,
 ): Promise<readonly PartFindings[]> {
   const { sizeBytes } = device
@@ -152,7 +148,7 @@ export async function runCapture(
     onProgress(meter.look(CAPTURING))
     const { fill, skipZeros } = reader
     const writing = writeFrames({ fill, skipZeros, write, workers, level, signal, onWritten })
-    return await drain(watch(untilAborted(signal, writing), TICK_MS, meter.look), onProgress)
+    return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
 }

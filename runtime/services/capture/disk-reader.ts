@@ -14,20 +14,11 @@ const NEAR_BYTES = 256 * 1024
 /** What direct reads are aligned to, for every sector size. */
 const ALIGNMENT = 4096
 
-interface DiskReader {
-  /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
-  readonly fill: (into: Buffer) => Promise<number>
-  /** Skips the image's next bytes, where all of them are zeros: nothing wanted, nothing changed. */
-  readonly skipZeros: (bytes: number) => boolean
-  /** How many wanted bytes were in the first buffers; the oldest is forgotten. */
-  readonly takeCount: () => number
-}
-
 export function createDiskReader(
   device: Pick<Device, 'read' | 'sizeBytes'>,
   ranges: RangeList,
   patches: readonly Patch[],
-): DiskReader {
+) {
   let at = 0
   /** The first range that is not behind us. */
   let next = 0
@@ -56,7 +47,8 @@ export function createDiskReader(
   }
 
   return {
-    async fill(whole) {
+    /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
+    async fill(whole: Buffer) {
       const length = Math.min(whole.length, device.sizeBytes - at)
       const into = whole.subarray(0, length)
       const wanted = listWanted(at + length)
@@ -67,7 +59,8 @@ export function createDiskReader(
       at += length
       return length
     },
-    skipZeros(bytes) {
+    /** Skips the image's next bytes, where all of them are zeros: nothing wanted, nothing changed. */
+    skipZeros(bytes: number) {
       const end = at + bytes
       const isWanted = next < ranges.count && ranges.at(next).offset < end
       const isChanged = patches.some(
@@ -78,6 +71,7 @@ export function createDiskReader(
       at = end
       return true
     },
+    /** How many wanted bytes were in the first buffers; the oldest is forgotten. */
     takeCount: () => counts.shift() ?? 0,
   }
 }

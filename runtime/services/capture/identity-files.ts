@@ -1,10 +1,5 @@
 /** Finds the files of a system's identity on an ext4 partition, and empties them in the image. */
-import {
-  emptyFile,
-  readExtFacts,
-  renderInodeRefusal,
-  type ExtFacts,
-} from '../../core/capture/ext-inode.ts'
+import { emptyFile, readExtFacts, renderInodeRefusal } from '../../core/capture/ext-inode.ts'
 import {
   IDENTITY_FOLDERS,
   parseInodePlace,
@@ -34,17 +29,14 @@ export async function listIdentityFiles(
   signal: AbortSignal,
 ): Promise<readonly FoundFile[] | null> {
   if (!(await shell.has('debugfs'))) return null
-  const found = new Map<number, FoundFile>()
   const listings = await Promise.all(
     IDENTITY_FOLDERS.map(async (place) =>
       parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place),
     ),
   )
-  for (const files of listings) {
-    if (files === null) return null
-    for (const file of files) found.set(file.inode, file)
-  }
-  return [...found.values()]
+  const whole = listings.filter((files) => files !== null)
+  if (whole.length < listings.length) return null
+  return [...new Map(whole.flat().map((file) => [file.inode, file])).values()]
 }
 
 /** What the image holds instead; a Fault where a file cannot be emptied. */
@@ -61,33 +53,20 @@ export async function emptyIdentityFiles(
     const { stdout } = await debug(shell, `imap <${file.inode}>`, part.node, signal)
     const within = parseInodePlace(stdout, facts)
     if (within === null) throw cannotEmpty(file, 'its inode was not found')
-    const inode = { offset: part.place.offset + locate(part, file, within), bytes: within.bytes }
-    const read = await readBytes(device, inode)
-    patches.push(...empty(part, file, { facts, read, inode }))
+    const inode = { offset: locate(part, file, within), bytes: within.bytes }
+    const emptied = emptyFile(await readBytes(device, inode), file.inode, facts)
+    if (!emptied.ok) throw cannotEmpty(file, renderInodeRefusal(emptied.refusal))
+    patches.push({ offset: inode.offset, bytes: emptied.value.inode })
+    for (const range of emptied.value.content) {
+      patches.push({ offset: locate(part, file, range), bytes: Buffer.alloc(range.bytes) })
+    }
   }
   return patches
 }
 
-interface Inode {
-  readonly facts: ExtFacts
-  /** Its bytes, and where they lie on the disk. */
-  readonly read: Buffer
-  readonly inode: Range
-}
-
-function empty(part: ExtPart, file: FoundFile, { facts, read, inode }: Inode): readonly Patch[] {
-  const emptied = emptyFile(read, file.inode, facts)
-  if (!emptied.ok) throw cannotEmpty(file, renderInodeRefusal(emptied.refusal))
-  const content = emptied.value.content.map((range) => ({
-    offset: part.place.offset + locate(part, file, range),
-    bytes: Buffer.alloc(range.bytes),
-  }))
-  return [{ offset: inode.offset, bytes: emptied.value.inode }, ...content]
-}
-
-/** Where the range begins in the partition; a Fault where it goes beyond. */
+/** Where the range of the partition begins on the disk; a Fault where it goes beyond the partition. */
 function locate({ place }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
-  if (offset + bytes <= place.bytes) return offset
+  if (offset + bytes <= place.bytes) return place.offset + offset
   throw cannotEmpty(file, 'its file system is damaged')
 }
 

@@ -6,12 +6,12 @@ import type { CapturedPart } from '../../core/capture/capture.ts'
 import type { Area } from '../../core/capture/areas.ts'
 import type { Contents } from '../../core/disk/volume.ts'
 import { addMirrors, type Mirror } from '../../core/capture/mirrors.ts'
+import { isAllZero } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
-import { isZero } from '../frame/frame-writer.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
@@ -45,9 +45,10 @@ const LOGICAL = 'logical partitions are not looked into'
 /** Adds the ranges that are to be read to `ranges`. */
 export async function readPart(
   shell: Shell,
-  { device, area, generalize, signal }: PartOrder,
+  order: PartOrder,
   ranges: RangeList,
 ): Promise<PartFindings> {
+  const { device, area, generalize, signal } = order
   if (area.role === 'extended') {
     // Their table fills one sector: what blkid finds behind it is older.
     if (generalize) throw cannotGeneralize(LOGICAL)
@@ -57,37 +58,30 @@ export async function readPart(
   await device.read(first, area.offset)
   await using loop = await openLoopPart(shell, device, area, 'read')
   signal.throwIfAborted()
-  const { node } = loop
-  const contents = await probeContents(shell, node)
+  const part = { node: loop.node, place: area, first }
+  const contents = await probeContents(shell, part.node)
   const { type } = contents
   const before = ranges.totalBytes
-  const whole = await addUsed(shell, { contents, first, node, area, signal }, ranges)
+  const whole = await addUsed(shell, part, contents, ranges, signal)
   const usedBytes = ranges.totalBytes - before
-  const part = { node, place: area, first }
-  const search = { part, type, whole, generalize, signal }
   const holdsNothing =
     type === null &&
     generalize &&
     (area.role === 'boot-loader' || (await isBlank(device, area, signal)))
-  const identity = holdsNothing ? NOT_LOOKED : await lookForIdentity(shell, device, search)
+  const identity = holdsNothing
+    ? NOT_LOOKED
+    : await lookForIdentity(shell, order, part, { type, whole })
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
-}
-
-interface Contained {
-  readonly contents: Contents
-  readonly first: Buffer
-  readonly node: string
-  readonly area: Area
-  readonly signal: AbortSignal
 }
 
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
   shell: Shell,
-  { contents, first, node, area, signal }: Contained,
+  { node, place: { offset, bytes }, first }: ExtPart,
+  contents: Contents,
   ranges: RangeList,
+  signal: AbortSignal,
 ): Promise<string | null> {
-  const { offset, bytes } = area
   const reading = decideReading(contents, first, bytes)
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
@@ -100,7 +94,7 @@ async function addUsed(
   }
   const mirrors = await check(shell, reading, node, signal)
   if (!mirrors.ok) return addAll(mirrors.refusal)
-  const map = await readUsedMap(shell, { tool: reading.tool, node, bytes, signal })
+  const map = await readUsedMap(shell, reading.tool, node, bytes, signal)
   if (!map.ok) return addAll(map.refusal)
   const used = addMirrors(map.value, mirrors.value)
   if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
@@ -130,18 +124,11 @@ const endOf = (used: RangeList) => {
 
 const TIMEOUT_MS = 60_000
 
-interface IdentitySearch {
-  readonly part: ExtPart
-  readonly type: string | null
-  readonly whole: string | null
-  readonly generalize: boolean
-  readonly signal: AbortSignal
-}
-
 async function lookForIdentity(
   shell: Shell,
-  device: Device,
-  { part, type, whole, generalize, signal }: IdentitySearch,
+  { device, generalize, signal }: PartOrder,
+  part: ExtPart,
+  { type, whole }: Pick<PartFindings, 'type' | 'whole'>,
 ): Promise<Pick<PartFindings, 'files' | 'patches'>> {
   const problem = decideGeneralizing(type, whole)
   if (generalize && problem !== null) throw cannotGeneralize(problem)
@@ -162,7 +149,7 @@ async function isBlank(device: Device, { offset, bytes }: Area, signal: AbortSig
     signal.throwIfAborted()
     const read = slot.subarray(0, bytes - at)
     await device.read(read, offset + at)
-    if (!isZero(read)) return false
+    if (!isAllZero(read)) return false
   }
   return true
 }

@@ -7,7 +7,7 @@ import { parseJson } from '../../core/foundation/json-reader.ts'
 import { isRecord } from '../../core/foundation/shape.ts'
 import { isPassing } from '../../core/net/http-range.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
-import { parseDetail } from '../../core/net/refusal-detail.ts'
+import { renderRefusal } from '../../core/net/refusal-detail.ts'
 import { decideDelay, parseRetryAfter } from '../../core/net/retry.ts'
 import type { WrittenFrames } from '../frame/frame-writer.ts'
 import type { CaptureSink } from './capturer.ts'
@@ -31,13 +31,6 @@ interface UploadOrder {
   readonly patienceMs?: number
 }
 
-interface Upload extends AsyncDisposable {
-  /** Takes the file's next bytes; they may be used again when this resolves. */
-  readonly put: (bytes: Buffer) => Promise<void>
-  /** Sends the rest, and returns when the cache has verified all of it. */
-  readonly finish: (frames: WrittenFrames, warnings: readonly string[]) => Promise<void>
-}
-
 /** What is held until the cache has it on its disk; two of them, one on its way and one being filled. */
 const PART_BYTES = 8 * 1024 * 1024
 const STALL_MS = 60_000
@@ -52,7 +45,7 @@ interface Answer {
 }
 
 /** A Fault where the cache refuses the upload, or has stopped responding for too long. */
-async function beginUpload(order: UploadOrder): Promise<Upload> {
+async function beginUpload(order: UploadOrder) {
   const client = createHttpClient({ env: order.env, signal: order.signal, stallMs: STALL_MS })
   await using undo = new AsyncDisposableStack()
   undo.use(client)
@@ -68,7 +61,8 @@ async function beginUpload(order: UploadOrder): Promise<Upload> {
   const held = undo.move()
   return {
     put: parts.put,
-    async finish(frames, warnings) {
+    /** Sends the rest, and returns when the cache has verified all of it. */
+    async finish(frames: WrittenFrames, warnings: readonly string[]) {
       await parts.flush()
       order.onSent?.()
       const { storedBytes: bytes, sha256, indexSha256: index_sha256 } = frames
@@ -168,10 +162,7 @@ function judgeAccepted(answer: Answer): Answer | null {
 const isLater = ({ status, waitMs }: Answer) =>
   isPassing(status) || status === 507 || (status === 409 && waitMs !== null)
 
-const describe = ({ status, text }: Answer): string => {
-  const detail = parseDetail(text)
-  return `HTTP ${status}${detail === null ? '' : `: ${detail}`}`
-}
+const describe = ({ status, text }: Answer): string => renderRefusal(status, text)
 
 const failed = (reason: string, hint?: string) =>
   new Fault('upstream-failed', `the image cannot be uploaded: ${reason}`, { hint })
@@ -198,6 +189,7 @@ function createParts(ask: Asking, url: string) {
   }
 
   return {
+    /** Takes the file's next bytes; they may be used again when this resolves. */
     async put(bytes: Buffer) {
       for (let at = 0; at < bytes.length;) {
         const copied = bytes.copy(part, filled, at)

@@ -1,5 +1,5 @@
 /** Asks partclone which blocks of a partition are used. */
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import {
   createDomainParser,
   MAX_MAP_LINE,
@@ -10,40 +10,34 @@ import type { RangeList } from '../../core/capture/range-list.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { Shell } from '../host/shell.ts'
 
-interface MapOrder {
-  readonly tool: string
-  /** A device of just the partition. */
-  readonly node: string
-  readonly bytes: number
-  readonly signal: AbortSignal
-}
-
-/** Refused with the reason in words, where the tool is missing, fails, or says what cannot be. */
+/**
+ * `node`: a device of just the partition. Refused with the reason in words, where the tool is missing,
+ * fails, or says what cannot be.
+ */
 export async function readUsedMap(
   shell: Shell,
-  { tool, node, bytes, signal }: MapOrder,
+  tool: string,
+  node: string,
+  bytes: number,
+  signal: AbortSignal,
 ): Promise<Result<RangeList, string>> {
   if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
   signal.throwIfAborted()
   const child = shell.pipe([tool, '--domain', ...PROGRESS, ...OUTPUT, '--source', node])
   const parser = createDomainParser(bytes)
   const end = () => void child.kill('SIGKILL')
-  signal.addEventListener('abort', end)
-  try {
-    child.stdin.on('error', () => undefined)
-    child.stdin.end()
-    child.stderr.resume()
-    const closed = once(child, 'close')
-    for await (const line of splitLines(child.stdout)) {
-      if (parser.take(line) && !parser.isWhole()) continue
-      // With the whole map written, partclone only sleeps.
-      end()
-      break
-    }
-    await closed
-  } finally {
-    signal.removeEventListener('abort', end)
+  using _ = addAbortListener(signal, end)
+  child.stdin.on('error', () => undefined)
+  child.stdin.end()
+  child.stderr.resume()
+  const closed = once(child, 'close')
+  for await (const line of splitLines(child.stdout)) {
+    if (parser.take(line) && !parser.isWhole()) continue
+    // With the whole map written, partclone only sleeps.
+    end()
+    break
   }
+  await closed
   signal.throwIfAborted()
   return judge(tool, child.exitCode, parser)
 }

@@ -120,19 +120,13 @@ async function readZpool(shell: Shell, pools: readonly string[]): Promise<readon
   return parseZpoolStatus(stdout)
 }
 
-interface FoundDisk {
-  readonly row: LsblkNode
-  readonly block: SysBlock
-  readonly facts: SysFacts
-}
-
 /** Whole disks in the rows' order; those that went away meanwhile are left out. */
 async function findDisks(
   sys: string,
   rows: readonly LsblkNode[],
   blocks: readonly SysBlock[],
   types: readonly string[],
-): Promise<readonly FoundDisk[]> {
+) {
   const byName = new Map(blocks.map((block) => [lsblkName(block.name), block]))
   const found = rows.flatMap((row) => {
     const block = byName.get(row.kname)
@@ -152,34 +146,26 @@ function describeBlock(
   facts: SysFacts,
   sightings: Sightings,
 ): TargetDevice {
-  const uses = decideUses(assembleFacts(sightings), target.name)
   const diskName = target.partition?.of ?? target.name
+  // Names come from lsblk, which asks udev; where there is none, /sys knows some.
+  const named = sightings.rows.get(lsblkName(diskName)) ?? UNNAMED
+  const { vendor, model, tran, serial, wwn } = named
+  const { sizeBytes, diskseq, sectorBytes, readonly, zeros } = facts
   return {
     node,
     type: decideType(target, sightings),
-    ...describe(facts, sightings.rows.get(lsblkName(diskName)) ?? UNNAMED),
-    uses,
+    sectorBytes,
+    readonly,
+    vendor,
+    model,
+    tran,
+    zeros,
+    identity: { serial: serial ?? facts.serial, wwn: wwn ?? facts.dmUuid, sizeBytes, diskseq },
+    uses: decideUses(assembleFacts(sightings), target.name),
   }
 }
 
-type Names = Pick<LsblkNode, 'vendor' | 'model' | 'tran' | 'serial' | 'wwn'>
-const UNNAMED: Names = { vendor: null, model: null, tran: null, serial: null, wwn: null }
-
-/** Names come from lsblk, which asks udev; where there is none, /sys knows some. */
-const describe = (facts: SysFacts, { vendor, model, tran, serial, wwn }: Names) => ({
-  sectorBytes: facts.sectorBytes,
-  readonly: facts.readonly,
-  vendor,
-  model,
-  tran,
-  identity: {
-    serial: serial ?? facts.serial,
-    wwn: wwn ?? facts.dmUuid,
-    sizeBytes: facts.sizeBytes,
-    diskseq: facts.diskseq,
-  },
-  zeros: facts.zeros,
-})
+const UNNAMED = { vendor: null, model: null, tran: null, serial: null, wwn: null }
 
 /** What must not be taken for a disk says so; memory is as good as one for those who ask for it. */
 function decideType(target: SysBlock, { rows }: Sightings): string {

@@ -1,15 +1,10 @@
 /** Runs tools that inherit open files, so that a disk stays held until the last of them has ended. */
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { Fault } from '../../core/foundation/fault.ts'
-import { toolMissing, type Finished, type Shell } from '../host/shell.ts'
+import { needTools, type Finished, type Shell } from '../host/shell.ts'
 
-export interface HeldShell {
-  /**
-   * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
-   * `tool-failed` with the tool's own words.
-   */
-  require(argv: readonly string[], options: RequireOptions): Promise<void>
-}
+export type HeldShell = ReturnType<typeof createHeldShell>
 
 interface RequireOptions {
   readonly signal: AbortSignal
@@ -17,35 +12,28 @@ interface RequireOptions {
   readonly right?: readonly number[]
 }
 
-export function createHeldShell(shell: Shell, held: readonly number[]): HeldShell {
+export function createHeldShell(shell: Shell, held: readonly number[]) {
   async function run(argv: readonly string[], signal: AbortSignal): Promise<Finished> {
     signal.throwIfAborted()
-    const [tool = ''] = argv
-    if (!(await shell.has(tool))) throw toolMissing(tool)
+    await needTools(shell, argv.slice(0, 1))
     const child = shell.pipe(argv, held)
-    const end = () => void child.kill('SIGTERM')
-    signal.addEventListener('abort', end)
-    const stdout: Buffer[] = []
-    const stderr: Buffer[] = []
-    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
-    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+    using _ = addAbortListener(signal, () => void child.kill('SIGTERM'))
     // A tool that asks nothing may be gone before its input ends.
     child.stdin.on('error', () => undefined)
     child.stdin.end()
-    try {
-      await once(child, 'close')
-    } finally {
-      signal.removeEventListener('abort', end)
-    }
-    const exitCode = child.exitCode ?? 1
-    return {
-      exitCode,
-      stdout: Buffer.concat(stdout).toString(),
-      stderr: Buffer.concat(stderr).toString(),
-    }
+    const [stdout, stderr] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close'),
+    ])
+    return { exitCode: child.exitCode ?? 1, stdout, stderr }
   }
   return {
-    async require(argv, { signal, right = [0] }) {
+    /**
+     * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
+     * `tool-failed` with the tool's own words.
+     */
+    async require(argv: readonly string[], { signal, right = [0] }: RequireOptions): Promise<void> {
       const { exitCode, stdout, stderr } = await run(argv, signal)
       signal.throwIfAborted()
       if (right.includes(exitCode)) return

@@ -11,19 +11,12 @@ import {
 import { PHYSICAL_VOLUME } from '../../core/disk/volume.ts'
 import type { Shell } from '../host/shell.ts'
 
-interface ActiveGroups extends AsyncDisposable {
-  /** What was not activated, by the node of its physical volume, and why. */
-  readonly refused: ReadonlyMap<string, string>
-}
-
 const TRIES = 5
 const PAUSE_MS = 200
 
 /** `nodes`: the physical volumes on the disk. Disposing deactivates what this call activated. */
-export async function activateGroups(
-  shell: Shell,
-  nodes: readonly string[],
-): Promise<ActiveGroups> {
+export async function activateGroups(shell: Shell, nodes: readonly string[]) {
+  /** What was not activated, by the node of its physical volume, and why. */
   const refused = new Map<string, string>()
   await using undo = new AsyncDisposableStack()
   if (nodes.length > 0 && !(await shell.has('vgchange'))) {

@@ -1,25 +1,15 @@
 /** Parts of a disk as block devices of their own, whatever the disk's partition table says. */
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { Fault } from '../../core/foundation/fault.ts'
 import type { Partition } from '../../core/disk/partitions.ts'
 import type { Range } from '../../core/image/extents.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Device } from './device.ts'
 import { probeContents } from './disk-contents.ts'
-import { createHeldShell, type HeldShell } from './held-shell.ts'
+import { createHeldShell } from './held-shell.ts'
+import { startKeeper } from './keepers.ts'
 import type { FlashedDisk } from './volumes.ts'
 
 /** A disk that we hold. */
 type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
-
-interface LoopPart extends AsyncDisposable {
-  /** `/dev/loopN`. */
-  readonly node: string
-  /** Runs tools that keep the disk held for as long as they live. */
-  readonly held: HeldShell
-}
 
 /**
  * Has the device detached as soon as nobody has it open any more, and holds it open itself until its
@@ -40,21 +30,18 @@ export async function openLoopPart(
   { node: disk, fd, sectorBytes }: HeldDisk,
   { offset, bytes }: Range,
   access: 'read' | 'write' = 'write',
-): Promise<LoopPart> {
+) {
   const part = [`--sector-size=${sectorBytes}`, `--offset=${offset}`, `--sizelimit=${bytes}`]
   const flags = access === 'read' ? ['--read-only', ...part] : part
-  // In a session of its own, which no Ctrl-C reaches.
-  const argv = ['setsid', '/bin/sh', '-c', KEEPER, 'keeper', ...flags, disk]
-  const child = shell.pipe(argv, [fd])
+  const argv = ['/bin/sh', '-c', KEEPER, 'keeper', ...flags, disk]
+  const words = { what: 'loop device', tool: 'losetup' }
+  const keeper = await startKeeper(shell, { argv, held: [fd], ...words })
   return {
-    node: await readNode(child),
+    /** `/dev/loopN`. */
+    node: keeper.line,
+    /** Runs tools that keep the disk held for as long as they live. */
     held: createHeldShell(shell, [fd]),
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const gone = once(child, 'exit')
-      child.stdin.end()
-      await gone
-    },
+    [Symbol.asyncDispose]: keeper[Symbol.asyncDispose],
   }
 }
 
@@ -75,17 +62,4 @@ export async function openPartVolumes(
   }
   const held = undo.move()
   return { volumes, refused: new Map(), [Symbol.asyncDispose]: () => held.disposeAsync() }
-}
-
-async function readNode(child: ChildProcessWithoutNullStreams) {
-  const { stdin, stdout, stderr } = child
-  const output: Buffer[] = []
-  stderr.on('data', (chunk: Buffer) => output.push(chunk))
-  // One that cannot start says why by this event alone.
-  child.once('error', ({ message }) => output.push(Buffer.from(message)))
-  // A child that has ended shows it by the end of its output.
-  stdin.on('error', () => undefined)
-  for await (const node of createInterface({ input: stdout })) return node
-  const words = Buffer.concat(output).toString().trim() || 'losetup ended'
-  throw new Fault('tool-failed', `no loop device: ${words}`)
 }

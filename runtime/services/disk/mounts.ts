@@ -1,12 +1,11 @@
 /** Mounts foreign file systems in a private place, and always unmounts them again. */
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
-import { once } from 'node:events'
 import { constants, mkdir, mkdtemp, open, realpath, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import type { Environment, Shell } from '../host/shell.ts'
+import { startKeeper } from './keepers.ts'
 
 interface MountRequest {
   readonly node: string
@@ -64,54 +63,21 @@ export async function mountPrivately(
 const reasonOf = (stderr: string, at: string) =>
   (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
 
-interface Space extends AsyncDisposable {
-  readonly pid: number
-  enter(argv: readonly string[]): readonly string[]
-}
+type Space = Awaited<ReturnType<typeof openSpace>>
 
 /**
- * A mount namespace of our own, held by a `cat` that reads from us and in a session that no Ctrl-C
- * reaches. When we end, be it by SIGKILL, it reads the end of its input and goes, and the kernel
- * takes back every mount in it, those that a workflow left there too. What the host unmounts
- * meanwhile goes here as well (`slave`); nothing of ours ever shows there.
+ * A mount namespace of our own, held by a `cat` that reads from us. When we end, be it by SIGKILL, it
+ * reads the end of its input and goes, and the kernel takes back every mount in it, those that a
+ * workflow left there too. What the host unmounts meanwhile goes here as well (`slave`); nothing of
+ * ours ever shows there.
  */
-async function openSpace(shell: Shell): Promise<Space> {
-  const argv = ['setsid', 'unshare', '--mount', '--propagation', 'slave', '--', 'cat']
-  const child = shell.pipe(argv)
-  const pid = await waitForEcho(child)
-  return {
-    pid,
-    enter: (inner) => ['nsenter', `--target=${pid}`, '--mount', '--wd', '--', ...inner],
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const gone = once(child, 'exit')
-      child.stdin.end()
-      await gone
-    },
-  }
-}
-
-/** What was written comes back once `unshare` has become `cat`; setsid and unshare keep the pid. */
-async function waitForEcho(child: ChildProcessWithoutNullStreams): Promise<number> {
-  const { stdin, stdout, stderr, pid } = child
-  const output: Buffer[] = []
-  stderr.on('data', (chunk: Buffer) => output.push(chunk))
-  // A child that cannot start says so by its end; a broken pipe would only say it again.
-  stdin.on('error', () => undefined)
-  const ended = new Promise<never>((_, reject) => {
-    const fail = (cause?: unknown) => {
-      const said = Buffer.concat(output).toString().trim() || 'unshare ended'
-      reject(new Fault('tool-failed', `no mount namespace: ${said}`, { cause }))
-    }
-    child.once('error', fail)
-    child.once('close', () => fail())
-  })
-  // A later end is expected: disposing waits for it.
-  ended.catch(() => undefined)
-  stdin.write('\n')
-  await Promise.race([once(stdout, 'data'), ended])
-  stdout.resume()
-  return pid ?? (await ended)
+async function openSpace(shell: Shell) {
+  const argv = ['unshare', '--mount', '--propagation', 'slave', '--', 'cat']
+  // A line comes back once `unshare` has become `cat`; setsid and unshare keep the pid.
+  const words = { what: 'mount namespace', tool: 'unshare' }
+  const keeper = await startKeeper(shell, { argv, ...words })
+  const into = ['nsenter', `--target=${keeper.pid}`, '--mount', '--wd', '--']
+  return { ...keeper, enter: (inner: readonly string[]) => [...into, ...inner] }
 }
 
 const TRIES = 5

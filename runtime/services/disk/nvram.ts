@@ -1,5 +1,5 @@
 /** Has the firmware boot a disk at the next boot, and only then ("FLASHER_REGISTER_UEFI_BOOT"). */
-import { access, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   BOOT_LABEL,
@@ -11,6 +11,7 @@ import {
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { isFolder } from '../host/folders.ts'
 import type { Shell } from '../host/shell.ts'
 
 export type Nvram = ReturnType<typeof createNvram>
@@ -38,10 +39,7 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   const look = async () => parseBootEntries(await manage())
 
   async function checkFirmware(): Promise<string> {
-    const hasEfi = await access(join(sys, 'firmware/efi/efivars')).then(
-      () => true,
-      () => false,
-    )
+    const hasEfi = await isFolder(join(sys, 'firmware/efi/efivars'))
     if (!hasEfi) throw new Fault('not-found', 'this machine was not started by UEFI')
     const loader = loaderFor(arch)
     if (loader === null) throw new Fault('not-found', `no UEFI loader is known for ${arch}`)

@@ -11,6 +11,7 @@ import {
   type MountPurpose,
   type RootFileSystem,
 } from '../../core/disk/mount.ts'
+import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import type { FilledVolume } from '../../core/disk/volume.ts'
 import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
@@ -83,10 +84,10 @@ async function look<Found>(
   }
 }
 
-const renderReading = (thrown: unknown) =>
-  thrown instanceof Error && 'code' in thrown && !(thrown instanceof Fault)
-    ? `cannot be read (${String(thrown.code)})`
-    : renderError(thrown)
+function renderReading(thrown: unknown): string {
+  const code = systemCodeOf(thrown)
+  return code === null ? renderError(thrown) : `cannot be read (${code})`
+}
 
 /**
  * btrfs knows a file system by its UUID alone: where this machine has one with the same UUID mounted

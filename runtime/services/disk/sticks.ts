@@ -18,6 +18,7 @@ import {
   type Surroundings,
   type WholeDisk,
 } from '../../core/disk/images-partition.ts'
+import { isFolder } from '../host/folders.ts'
 import type { Shell } from '../host/shell.ts'
 import { listLinks } from './disk-names.ts'
 import { readText } from './sysfs.ts'
@@ -33,19 +34,19 @@ export type Sticks = ReturnType<typeof createSticks>
 
 const SECTOR = 512
 const BLOCKS = '/sys/class/block'
+/** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
 const BY_LABEL = '/dev/disk/by-label'
 /** The whole of a stick of which a folder is wanted. */
 const WHOLE = '/run/flasher/stick'
 const OPTIONS = 'nosuid,nodev,noexec,noatime'
 
-/** `bootFacts`: the file in which the boot system left its notes. */
-export function createSticks({
-  shell,
-  bootFacts,
-}: {
+interface SticksDependencies {
   readonly shell: Shell
+  /** The file in which the boot system left its notes. */
   readonly bootFacts: string
-}) {
+}
+
+export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
     async look(): Promise<Surroundings> {
       // After another kind of boot there are no notes, and before udev has run no labels.
@@ -53,9 +54,10 @@ export function createSticks({
       const [parts, disks, labels] = await Promise.all([
         listBlocks(readPart),
         listBlocks(readDisk),
-        listLabels(),
+        listLinks(BY_LABEL),
       ])
-      return { medium: parseBootMedium(notes), parts, disks, labels }
+      const byLabel = new Map(labels.map(({ name, node }) => [name, node]))
+      return { medium: parseBootMedium(notes), parts, disks, labels: byLabel }
     },
 
     /** A Fault where the stick cannot grow: it is as usable as before then. */
@@ -79,11 +81,7 @@ export function createSticks({
       await mkdir(LIVE_PATHS.images, { recursive: true })
       await shell.require(['mount', '-o', `ro,${OPTIONS}`, '--', node, WHOLE])
       const folder = join(WHOLE, VENTOY_FOLDER)
-      const isFolder = await stat(folder).then(
-        (found) => found.isDirectory(),
-        () => false,
-      )
-      const source = isFolder ? folder : WHOLE
+      const source = (await isFolder(folder)) ? folder : WHOLE
       await shell.require(['mount', '--bind', '--', source, LIVE_PATHS.images])
     },
   }
@@ -105,8 +103,7 @@ export async function unlockStick(shell: Shell): Promise<AsyncDisposable> {
   undo.defer(() => lock('remount', WHOLE))
   await remount('rw', 'remount,bind', LIVE_PATHS.images)
   undo.defer(() => lock('remount,bind', LIVE_PATHS.images))
-  const held = undo.move()
-  return { [Symbol.asyncDispose]: () => held.disposeAsync() }
+  return undo.move()
 }
 
 async function listBlocks<Kind>(
@@ -150,11 +147,6 @@ async function isPlugged(whole: string): Promise<boolean> {
     (await readText(whole, 'removable')) === '1' ||
     (await readText(whole, 'device/type')) === 'SD'
   )
-}
-
-/** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
-async function listLabels(): Promise<ReadonlyMap<string, string>> {
-  return new Map((await listLinks(BY_LABEL)).map(({ name, node }) => [name, node]))
 }
 
 async function growTable(disk: string): Promise<readonly string[]> {

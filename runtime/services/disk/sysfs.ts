@@ -31,35 +31,30 @@ export async function readSysFacts(
 ) {
   const own = join(sys, 'class/block', name)
   const disk = join(sys, 'class/block', partition?.of ?? name)
-  const [size, ownReadonly, diskReadonly, diskseq, serial, deviceSerial, dmUuid, loop] =
-    await Promise.all([
-      readText(own, 'size'),
-      readText(own, 'ro'),
-      readText(disk, 'ro'),
-      readText(disk, 'diskseq'),
-      readText(disk, 'serial'),
-      readText(disk, 'device/serial'),
-      readText(disk, 'dm/uuid'),
-      readLoopBacking(disk),
-    ])
-  const [sector, writeZeroes, discard] = await Promise.all([
-    readText(disk, 'queue/logical_block_size'),
-    readText(disk, 'queue/write_zeroes_max_bytes'),
-    readText(disk, 'queue/discard_max_bytes'),
+  const [size, sector, diskseq, writeZeroesMaxBytes, discardMaxBytes] = await Promise.all([
+    readNumber(own, 'size'),
+    readNumber(disk, 'queue/logical_block_size'),
+    readNumber(disk, 'diskseq'),
+    readNumber(disk, 'queue/write_zeroes_max_bytes'),
+    readNumber(disk, 'queue/discard_max_bytes'),
+  ])
+  const [ownReadonly, diskReadonly, serial, deviceSerial, dmUuid, loop] = await Promise.all([
+    readText(own, 'ro'),
+    readText(disk, 'ro'),
+    readText(disk, 'serial'),
+    readText(disk, 'device/serial'),
+    readText(disk, 'dm/uuid'),
+    readLoopBacking(disk),
   ])
   return {
-    sizeBytes: toNumber(size) * SECTOR,
-    sectorBytes: toNumber(sector) || SECTOR,
+    sizeBytes: size * SECTOR,
+    sectorBytes: sector || SECTOR,
     readonly: ownReadonly === '1' || diskReadonly === '1',
-    diskseq: toNumber(diskseq) || null,
+    diskseq: diskseq || null,
     serial: serial ?? deviceSerial,
     /** Of device-mapper: the name that its maker gave it for good. */
     dmUuid,
-    zeros: {
-      loop,
-      writeZeroesMaxBytes: toNumber(writeZeroes),
-      discardMaxBytes: toNumber(discard),
-    },
+    zeros: { loop, writeZeroesMaxBytes, discardMaxBytes },
   }
 }
 
@@ -106,12 +101,10 @@ async function readBlock(folder: string, name: string): Promise<SysBlock | null>
 async function readPartitionRange(folder: string) {
   const [real, start, size] = await Promise.all([
     realpath(folder).catch(() => null),
-    readText(folder, 'start'),
-    readText(folder, 'size'),
+    readNumber(folder, 'start'),
+    readNumber(folder, 'size'),
   ])
-  if (real === null) return null
-  const from = toNumber(start)
-  return { of: basename(dirname(real)), start: from, end: from + toNumber(size) }
+  return real === null ? null : { of: basename(dirname(real)), start, end: start + size }
 }
 
 /** An attribute, with its newline but nothing else removed; null where it is not there or empty. */
@@ -129,7 +122,8 @@ export const readText = async (...path: readonly string[]) =>
 const list = (...path: readonly string[]): Promise<readonly string[]> =>
   readdir(join(...path)).catch(() => [])
 
-const toNumber = (text: string | null) => {
-  const number = Number(text ?? 0)
+/** 0 where it is not there, or no number. */
+async function readNumber(...path: readonly string[]): Promise<number> {
+  const number = Number(await readText(...path))
   return Number.isSafeInteger(number) && number > 0 ? number : 0
 }

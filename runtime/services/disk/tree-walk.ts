@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Stats } from 'node:fs'
 import { constants, lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises'
 import { Fault } from '../../core/foundation/fault.ts'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 
 /**
  * A name in a folder that is held open. Node has no openat(2), but a folder can be walked from
@@ -21,81 +21,54 @@ export const MAX_LINKS = 40
 /** Bounds the folders that are open at a time, too. */
 const MAX_STEPS = 256
 
-interface Walk extends AsyncDisposable {
-  /** The folder at the end of the path, held open; null where there is none. */
-  readonly folder: FileHandle | null
-}
-
 /**
  * Walks to a folder from `root`, which `..` and absolute links lead back to. `make`: what is missing
  * on the way becomes a folder of ours with mode 0755. More links than any system has are a Fault
  * `input-invalid`.
  */
-export async function walkTo(root: string, path: string, missing: 'stop' | 'make'): Promise<Walk> {
+export async function walkTo(root: string, path: string, missing: 'stop' | 'make') {
   await using opened = new AsyncDisposableStack()
-  const tools: Tools = {
-    enter: async (folder) => opened.use(await openFolder(folder)),
-    find: async (folder, name) =>
-      (await look(folder, name)) ?? (missing === 'make' ? make(folder, name) : null),
+  const top = opened.use(await openFolder(root))
+  /** From the root to where we are; null: the path leads to no folder. */
+  let folders: readonly FileHandle[] | null = [top]
+  const todo = namesOf(path)
+  let links = 0
+  /** One name further. */
+  async function step(here: FileHandle, name: string, way: readonly FileHandle[]) {
+    if (name === '..') return way.slice(0, Math.max(1, way.length - 1))
+    const stats = (await look(here, name)) ?? (missing === 'make' ? await make(here, name) : null)
+    if (stats?.isSymbolicLink() === true) {
+      const target = await readLink(here, name)
+      if (target === null) return null
+      todo.unshift(...namesOf(target))
+      links += 1
+      return target.startsWith('/') ? [top] : way
+    }
+    if (stats?.isDirectory() !== true) return null
+    return [...way, opened.use(await openFolder(entryOf(here, name)))]
   }
-  let at: Position | null = { folders: [await tools.enter(root)], todo: namesOf(path), links: 0 }
-  for (let steps = 0; at !== null && at.todo.length > 0; steps += 1) {
-    if (steps === MAX_STEPS || at.links > MAX_LINKS) {
+  for (let steps = 0; folders !== null && todo.length > 0; steps += 1) {
+    if (steps === MAX_STEPS || links > MAX_LINKS) {
       throw new Fault('input-invalid', `/${path} leads through too many links in the image`)
     }
-    at = await step(at, tools)
+    folders = await step(folders.at(-1) ?? top, todo.shift() ?? '', folders)
   }
   const held = opened.move()
   return {
-    folder: at?.folders.at(-1) ?? null,
+    /** The folder at the end of the path, held open; null where there is none. */
+    folder: folders?.at(-1) ?? null,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
 /** What is under a name, links not followed; null: nothing. */
-export async function look(folder: FileHandle, name: string): Promise<Stats | null> {
-  try {
-    return await lstat(entryOf(folder, name))
-  } catch (error) {
-    if (isMissing(error)) return null
-    throw error
-  }
-}
+export const look = (folder: FileHandle, name: string): Promise<Stats | null> =>
+  lstat(entryOf(folder, name)).catch(ifMissing(null))
 
 /** Null for a target that is no text: Node would look up another name than the one in the link. */
 export async function readLink(folder: FileHandle, name: string): Promise<string | null> {
   const target = await readlink(entryOf(folder, name), { encoding: 'buffer' })
   return isUtf8(target) ? target.toString() : null
-}
-
-interface Position {
-  /** From the root to here. */
-  readonly folders: readonly FileHandle[]
-  readonly todo: readonly string[]
-  readonly links: number
-}
-
-interface Tools {
-  enter(folder: string): Promise<FileHandle>
-  find(folder: FileHandle, name: string): Promise<Stats | null>
-}
-
-/** One name further; null where the path leads to no folder. */
-async function step({ folders, todo, links }: Position, tools: Tools): Promise<Position | null> {
-  const [name = '', ...rest] = todo
-  const here = folders.at(-1)
-  if (here === undefined) return null
-  if (name === '..')
-    return { folders: folders.slice(0, Math.max(1, folders.length - 1)), todo: rest, links }
-  const stats = await tools.find(here, name)
-  if (stats?.isSymbolicLink() === true) {
-    const target = await readLink(here, name)
-    if (target === null) return null
-    const from = target.startsWith('/') ? folders.slice(0, 1) : folders
-    return { folders: from, todo: [...namesOf(target), ...rest], links: links + 1 }
-  }
-  if (stats?.isDirectory() !== true) return null
-  return { folders: [...folders, await tools.enter(entryOf(here, name))], todo: rest, links }
 }
 
 const namesOf = (path: string) => path.split('/').filter((name) => name !== '' && name !== '.')

@@ -1,10 +1,8 @@
 /** Volumes of the same btrfs take turns: the kernel tells them apart by their UUID alone. */
 
-interface Turn {
+interface Turn extends PromiseWithResolvers<void> {
   readonly node: string
   mounts: number
-  readonly ended: Promise<void>
-  readonly end: () => void
 }
 
 const turns = new Map<string, Turn>()
@@ -16,22 +14,16 @@ const turns = new Map<string, Turn>()
 export async function takeTurn(uuid: string, node: string): Promise<() => void> {
   let turn = turns.get(uuid)
   while (turn !== undefined && turn.node !== node) {
-    await turn.ended
+    await turn.promise
     turn = turns.get(uuid)
   }
-  const own = turn ?? beginTurn(uuid, node)
+  const own = turn ?? { node, mounts: 0, ...Promise.withResolvers<void>() }
+  turns.set(uuid, own)
   own.mounts += 1
   return () => {
     own.mounts -= 1
     if (own.mounts > 0) return
     turns.delete(uuid)
-    own.end()
+    own.resolve()
   }
-}
-
-function beginTurn(uuid: string, node: string): Turn {
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-  const turn = { node, mounts: 0, ended, end }
-  turns.set(uuid, turn)
-  return turn
 }

@@ -19,10 +19,8 @@ export function createTemplates(
   const current = () => {
     const present = database.epoch()
     if (present !== epoch) {
-      const rows = database.sql.all(
-        'SELECT name, template, updated_at FROM templates ORDER BY name',
-      )
-      kept = new Map(rows.flatMap((row) => readRow(row)).map((one) => [one.name, one]))
+      const rows = database.sql.all(`${SELECT} ORDER BY name`)
+      kept = new Map(rows.flatMap(readRow).map((one) => [one.name, one]))
       epoch = present
     }
     return kept
@@ -39,14 +37,10 @@ export function createTemplates(
     ): Promise<Result<NamedTemplate, 'too-many'>> {
       const updated_at = now().toISOString()
       const saved = await database.write((sql) => {
-        const found = sql.get(
-          'SELECT name, template, updated_at FROM templates WHERE name = ?',
-          name,
-        )
-        const before = found === null ? null : (readRow(found)[0]?.template ?? null)
+        const found = sql.all(`${SELECT} WHERE name = ?`, name)
         const count = Number(sql.get('SELECT count(*) AS n FROM templates')?.['n'])
-        if (found === null && count >= MAX_TEMPLATES) return null
-        const template = change(before)
+        if (found.length === 0 && count >= MAX_TEMPLATES) return null
+        const template = change(found.flatMap(readRow)[0]?.template ?? null)
         sql.run(SAVE, name, JSON.stringify(template), updated_at)
         return { name, template, updated_at }
       })
@@ -67,6 +61,7 @@ export function createTemplates(
 /** A new one for each flash: cloud-init runs once per instance. */
 export const makeInstance = (): string => `flasher-${randomBytes(6).toString('hex')}`
 
+const SELECT = 'SELECT name, template, updated_at FROM templates'
 const SAVE = `INSERT INTO templates (name, template, updated_at) VALUES (?, ?, ?)
   ON CONFLICT (name) DO UPDATE SET template = excluded.template, updated_at = excluded.updated_at`
 

@@ -35,7 +35,11 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
     /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
     checkDigest() {
       const found = hash?.digest('hex') ?? null
-      if (found !== sha256) throw mismatch(source, sha256 ?? '', found ?? '')
+      if (found === sha256) return
+      const words = `its sha256 is ${found}, not ${sha256}`
+      throw new Fault('digest-mismatch', `${source.name} is not the image asked for: ${words}`, {
+        hint: 'Download it again, or correct the checksum.',
+      })
     },
   }
 }
@@ -63,12 +67,3 @@ export async function checkDigestFirst(source: Source, sha256: string, signal: A
   for await (const _ of counted.source.stream()) signal.throwIfAborted()
   counted.checkDigest()
 }
-
-const mismatch = ({ name }: Source, wanted: string, found: string) =>
-  new Fault(
-    'digest-mismatch',
-    `${name} is not the image asked for: its sha256 is ${found}, not ${wanted}`,
-    {
-      hint: 'Download it again, or correct the checksum.',
-    },
-  )

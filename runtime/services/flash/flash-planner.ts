@@ -49,9 +49,11 @@ export interface ReadyFlash {
   readonly openFeed?: OpenFeed
 }
 
+type PlannedTarget = FlashFindings & Pick<ReadyFlash, 'plan'>
+
 /** What became of an order; holds the image open until it is disposed of, for `run` to read it. */
 export interface PlannedFlash
-  extends FlashFindings, Required<Pick<ReadyFlash, 'plan' | 'source'>>, AsyncDisposable {
+  extends PlannedTarget, Required<Pick<ReadyFlash, 'source'>>, AsyncDisposable {
   readonly order: ReadyFlash['order']
 }
 
@@ -117,11 +119,6 @@ export async function lookAtImage(
   return { ...checked, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-interface PlannedTarget extends FlashFindings {
-  /** Refused with every reason against it. */
-  readonly plan: Result<FlashPlan, readonly string[]>
-}
-
 export const lookAtTarget = (
   { disks }: FlashTools,
   { image }: OpenedImage,
@@ -141,37 +138,32 @@ export async function planTarget(
   signal: AbortSignal,
 ): Promise<PlannedTarget> {
   const options = { ...order.options, sha256 }
-  const { firstBoot = null } = order
   const planned = planFlash(image, target, options, order.chosen)
   const refusals = planned.ok
-    ? await refuseContent(tools, source, { plan: planned.value, firstBoot }, signal)
+    ? await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)
     : planned.refusal
   const findings = { image, imageProblem, target, options, refusals }
   const reasons = renderReasons(findings)
   return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
 }
 
-interface ContentOrder {
-  readonly plan: FlashPlan
-  readonly firstBoot: FirstBoot | null
-}
-
 /** The image is looked into only where nothing else speaks against the flash. */
 async function refuseContent(
   tools: FlashTools,
   source: Source,
-  { plan, firstBoot }: ContentOrder,
+  plan: FlashPlan,
+  firstBoot: FirstBoot | null,
   signal: AbortSignal,
 ): Promise<readonly FlashRefusal[]> {
   const refusals: FlashRefusal[] = []
   if (plan.grow) {
-    const { findGrowthProblem } = await import('./growth-check.ts')
+    const { findGrowthProblem } = await import('./grower.ts')
     const reason = await findGrowthProblem(tools, source, plan, signal)
     if (reason !== null) refusals.push({ why: 'cannot-grow', reason })
   }
   if (firstBoot !== null) {
-    const { findSeedProblem } = await import('./seed-check.ts')
-    const reason = await findSeedProblem(tools, source, { plan, firstBoot }, signal)
+    const { findSeedProblem } = await import('./seed-writer.ts')
+    const reason = await findSeedProblem(tools, source, plan, firstBoot, signal)
     if (reason !== null) refusals.push({ why: 'no-first-boot', reason })
   }
   return refusals

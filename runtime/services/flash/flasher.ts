@@ -1,6 +1,7 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
 import type { DeltaState } from '../../core/machine/run.ts'
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
+import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { lookInto } from '../image/image-look.ts'
@@ -99,13 +100,12 @@ async function carryOut(
 ): Promise<FlashOutcome> {
   if (!planned.ok) throw new Fault('plan-refused', planned.refusal.join('; '))
   if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  const { provisioning = NOTHING } = order
+  const { provisioning = NOTHING, mirrors: places = [] } = order
   const plan = planned.value
   await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
-  const beforeEnds = await loadBeforeEnds(tools, order)
+  const beforeEnds = await loadBeforeEnds(tools, order.firstBoot)
   // Whoever gives a feed has opened them.
-  const places = openFeed === undefined ? order.mirrors : []
-  await using opening = await openMirrors(tools.sources, places ?? [], signal)
+  await using opening = await openMirrors(tools.sources, openFeed ? [] : places, signal)
   const before = performance.now()
   const feed = openFeed ?? ownFeed(tools.decoders, plan, source, opening.mirrors)
   for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
@@ -124,12 +124,8 @@ async function carryOut(
 }
 
 /** Null: nothing comes between the image and its ends. */
-async function loadBeforeEnds(
-  { loadSeedWriter }: FlashTools,
-  { firstBoot = null }: ReadyFlash['order'],
-) {
-  return firstBoot === null ? null : (await loadSeedWriter()).create(firstBoot)
-}
+const loadBeforeEnds = async ({ loadSeedWriter }: FlashTools, firstBoot: FirstBoot | null = null) =>
+  firstBoot && (await loadSeedWriter()).create(firstBoot)
 
 /** Whoever opened it closes it. */
 const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })

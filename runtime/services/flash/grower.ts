@@ -1,6 +1,6 @@
-/** Grows the last partition's file system on a disk whose partition table is still to be written. */
+/** Checks whether an image's last partition can fill a disk, and grows what it holds before the table is written. */
 import { Fault } from '../../core/foundation/fault.ts'
-import type { Range } from '../../core/image/extents.ts'
+import { refuse, type Result } from '../../core/foundation/result.ts'
 import {
   detectGrowable,
   GROW_TOOLS,
@@ -16,35 +16,65 @@ import type { HeldShell } from '../disk/held-shell.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
 import type { Mounted, MountTools } from '../disk/mounts.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
-import { toolMissing, type Shell } from '../host/shell.ts'
+import { needTools, type Shell } from '../host/shell.ts'
 import { untilAborted } from '../host/watch.ts'
-import { GROWING, type FlashEvent } from '../../core/flash/flash.ts'
+import type { Decoders } from '../image/decoders.ts'
+import { lookInto, type ImageLook } from '../image/image-look.ts'
+import type { Source } from '../image/source.ts'
+import { GROWING, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { TaskGroup } from './write-slots.ts'
 
+type DiskSize = Pick<Device, 'sizeBytes' | 'sectorBytes'>
+
+/**
+ * Looks into an image, before a disk is touched, whether its last partition can fill the disk: why it
+ * cannot, in words; null where nothing is known against it. A file system that lies too far from the
+ * image's beginning is looked at once it is written, as is all of standard input.
+ */
+export async function findGrowthProblem(
+  { shell, decoders }: { readonly shell: Shell; readonly decoders: Decoders },
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const { identity, sectorBytes } = plan.target
+  const disk = { sizeBytes: identity.sizeBytes, sectorBytes }
+  return await lookInto(decoders, { source, plan }, signal, (image) => look(shell, image, disk))
+}
+
+async function look(shell: Shell, image: ImageLook, disk: DiskSize): Promise<string | null> {
+  const planned = planOn(image.head, disk)
+  if (!planned.ok) return planned.refusal
+  const { grows, partition } = planned.value
+  if (!grows) return null
+  const first = await image.read(partition.offset, Math.min(SIGNATURE_BYTES, partition.bytes))
+  const found = first && (await checkGrowable(shell, first))
+  return found === null || found.ok ? null : found.refusal
+}
+
 /** The table as it will be; a Fault `plan-refused` where the last partition cannot fill the disk. */
-export function planGrowth(
-  head: Buffer,
-  { sizeBytes, sectorBytes }: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
-): LastGrowth {
+export const planGrowth = (head: Buffer, disk: DiskSize): LastGrowth => insist(planOn(head, disk))
+
+/** Refused in words. */
+function planOn(head: Buffer, { sizeBytes, sectorBytes }: DiskSize): Result<LastGrowth, string> {
   const planned = planLastGrowth(head, { sizeBytes, sectorBytes, ...locateEnds(sizeBytes) })
-  if (planned.ok) return planned.value
-  throw cannotGrow(renderLastRefusal(planned.refusal))
+  return planned.ok ? planned : refuse(renderLastRefusal(planned.refusal))
 }
 
-/** What the partition holds; a Fault where that is no file system that grows, or its tools are missing. */
-async function checkGrowable(shell: Shell, first: Buffer): Promise<Growable> {
+/** What the partition holds, refused in words; a Fault where the tools for it are missing. */
+async function checkGrowable(shell: Shell, first: Buffer): Promise<Result<Growable, string>> {
   const found = detectGrowable(first)
-  if (!found.ok) throw cannotGrow(renderUngrowable(found.refusal))
-  for (const tool of GROW_TOOLS[found.value]) {
-    if (!(await shell.has(tool))) throw toolMissing(tool)
-  }
-  return found.value
+  if (!found.ok) return refuse(renderUngrowable(found.refusal))
+  await needTools(shell, GROW_TOOLS[found.value])
+  return found
 }
 
-const cannotGrow = (reason: string) =>
-  new Fault('plan-refused', `the image cannot be grown: ${reason}`, {
+function insist<Value>(result: Result<Value, string>): Value {
+  if (result.ok) return result.value
+  throw new Fault('plan-refused', `the image cannot be grown: ${result.refusal}`, {
     hint: 'Flash without --grow.',
   })
+}
 
 interface GrowOrder {
   readonly device: Device
@@ -53,10 +83,7 @@ interface GrowOrder {
   readonly signal: AbortSignal
 }
 
-interface WriteCounts {
-  readonly bytesRead: number
-  readonly bytesWritten: number
-}
+type GrowStep = (counts: Record<'bytesRead' | 'bytesWritten', number>) => AsyncGenerator<FlashEvent>
 
 /**
  * Looks at what was written, before any of it is read back; a Fault where it cannot be grown. The
@@ -65,12 +92,21 @@ interface WriteCounts {
 export async function prepareGrowth(
   tools: MountTools,
   { device, growth, tasks, signal }: GrowOrder,
-): Promise<(counts: WriteCounts) => AsyncGenerator<FlashEvent>> {
+): Promise<GrowStep> {
   if (!growth.grows) return nothing
   const { partition } = growth
   const first = createSlot(Math.min(SIGNATURE_BYTES, partition.bytes))
   await untilAborted(signal, device.read(first, partition.offset))
-  const kind = await checkGrowable(tools.shell, first)
+  const kind = insist(await checkGrowable(tools.shell, first))
+  /** Returns when the grown file system is on the medium, and nobody works on it any more. */
+  async function growFileSystem() {
+    {
+      await using part = await openLoopPart(tools.shell, device, partition)
+      signal.throwIfAborted()
+      await GROW[kind]({ node: part.node, held: part.held, bytes: partition.bytes, signal }, tools)
+    }
+    await device.flush()
+  }
   return async function* grow({ bytesRead, bytesWritten }) {
     yield {
       event: 'writing',
@@ -82,7 +118,7 @@ export async function prepareGrowth(
       rate: 0,
       eta_seconds: null,
     }
-    const growing = growFileSystem(tools, { device, partition, kind, signal })
+    const growing = growFileSystem()
     // A cancel does not wait for it, but the disk stays open until its tools have ended.
     tasks.launch(() => growing)
     await untilAborted(signal, growing)
@@ -90,26 +126,6 @@ export async function prepareGrowth(
 }
 
 async function* nothing(): AsyncGenerator<never> {}
-
-interface FileSystemGrowth {
-  readonly device: Device
-  readonly partition: Range
-  readonly kind: Growable
-  readonly signal: AbortSignal
-}
-
-/** Returns when the grown file system is on the medium, and nobody works on it any more. */
-async function growFileSystem(
-  tools: MountTools,
-  { device, partition, kind, signal }: FileSystemGrowth,
-): Promise<void> {
-  {
-    await using part = await openLoopPart(tools.shell, device, partition)
-    signal.throwIfAborted()
-    await GROW[kind]({ node: part.node, held: part.held, bytes: partition.bytes, signal }, tools)
-  }
-  await device.flush()
-}
 
 interface Part {
   readonly node: string

@@ -13,7 +13,7 @@ import { openRaw } from '../image/stream-blocks.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Waits } from './wait-times.ts'
 
-interface OpenedImage {
+export interface OpenedImage {
   readonly counted: Counted
   /** Null: the image is read from start to end. */
   readonly map: FrameMap | null
@@ -23,7 +23,7 @@ interface OpenedImage {
   readonly enter: ((from: number) => Blocks) | null
 }
 
-interface Opening {
+export interface Opening {
   readonly waits: Waits
   readonly signal: AbortSignal
   /** Further sources of the same image, which serve frames as well. */

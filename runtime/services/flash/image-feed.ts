@@ -1,14 +1,11 @@
 /** Where a disk gets an image's content from: a decoder of its own, or one that several disks share. */
 import type { FlashPlan } from '../../core/flash/flash.ts'
-import type { FrameMap } from '../../core/image/frame-map.ts'
 import type { Compare } from '../frame/frame-blocks.ts'
 import type { Decoders } from '../image/decoders.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Source } from '../image/source.ts'
 import { copyBody } from './copier.ts'
-import type { Counted } from './counted-source.ts'
-import { openImage } from './image-blocks.ts'
-import type { Waits } from './wait-times.ts'
+import { openImage, type OpenedImage, type Opening } from './image-blocks.ts'
 import type { SlotPool } from './write-slots.ts'
 
 export interface Feed extends AsyncDisposable {
@@ -18,22 +15,14 @@ export interface Feed extends AsyncDisposable {
   readonly copy: typeof copyBody
 }
 
-interface OpenedFeed {
-  readonly counted: Counted
-  /** Null: the image is read from start to end. */
-  readonly map: FrameMap | null
+interface OpenedFeed extends Pick<OpenedImage, 'counted' | 'map'> {
   /** Shared with other disks; absent: the disk has its own. */
   readonly pool?: SlotPool
   /** `compare` needs a map. */
   open(compare?: Compare): Promise<Feed>
 }
 
-interface Around {
-  readonly waits: Waits
-  readonly signal: AbortSignal
-}
-
-export type OpenFeed = (around: Around) => Promise<OpenedFeed>
+export type OpenFeed = (around: Omit<Opening, 'mirrors'>) => Promise<OpenedFeed>
 
 /** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
 export const ownFeed =

@@ -22,15 +22,6 @@ const MAX_INPUT_BYTES = 16 * 2 ** 20
 export function createProvisioner(tools: MountTools) {
   const { shell } = tools
 
-  async function carryOut(provisioning: Provisioning, node: string, signal?: AbortSignal) {
-    if (provisioning.mode === 'none') return
-    signal?.throwIfAborted()
-    await using disk = await openVolumes(shell, node, signal)
-    if (provisioning.mode === 'cloud-init') {
-      await writeSeed(tools, await readSeed(provisioning), node, disk, signal)
-    } else await runWorkflow(tools, provisioning, node, disk, signal)
-  }
-
   return {
     /**
      * To be called before a disk is written: all files and programs that `apply` will need. Faults
@@ -51,8 +42,13 @@ export function createProvisioner(tools: MountTools) {
       node: string,
       { signal }: { readonly signal?: AbortSignal } = {},
     ): Promise<void> {
+      if (provisioning.mode === 'none') return
       try {
-        await carryOut(provisioning, node, signal)
+        signal?.throwIfAborted()
+        await using disk = await openVolumes(shell, node, signal)
+        if (provisioning.mode === 'cloud-init') {
+          await writeSeed(tools, await readSeed(provisioning), node, disk, signal)
+        } else await runWorkflow(tools, provisioning, node, disk, signal)
       } catch (error) {
         throw asFault(error, node, signal?.aborted === true)
       }
@@ -60,23 +56,16 @@ export function createProvisioner(tools: MountTools) {
   }
 }
 
-async function readSeed({
-  userData,
-  metaData,
-}: Extract<Provisioning, { mode: 'cloud-init' }>): Promise<Seed> {
-  return {
-    folder: SEED_FOLDER,
-    files: [
-      { name: 'user-data', content: await readFile(userData) },
-      {
-        name: 'meta-data',
-        content: metaData === null ? generateMetaData() : await readFile(metaData),
-      },
-    ],
-  }
-}
+type CloudInit = Extract<Provisioning, { mode: 'cloud-init' }>
 
-const generateMetaData = () => Buffer.from(renderMetaData(randomBytes(6).toString('hex')))
+async function readSeed({ userData, metaData }: CloudInit): Promise<Seed> {
+  const made = Buffer.from(renderMetaData(randomBytes(6).toString('hex')))
+  const files = [
+    { name: 'user-data', content: await readFile(userData) },
+    { name: 'meta-data', content: metaData === null ? made : await readFile(metaData) },
+  ]
+  return { folder: SEED_FOLDER, files }
+}
 
 async function checkInput({ what, path }: ProvisioningInput) {
   const stats = await stat(path).catch((cause: unknown) => {

@@ -1,9 +1,10 @@
-/** Writes a first-boot configuration into an image that lies on a disk which cannot boot yet. */
+/** Finds a place for a first-boot configuration in an image, and writes it there on a disk that cannot boot yet. */
 import { CIDATA_PREFERRED, isCidata, LABEL_BYTES } from '../../core/first-boot/cidata.ts'
 import { planSeed, type SeedPlace } from '../../core/first-boot/place.ts'
 import type { CloudInitSeed, FirstBoot } from '../../core/first-boot/seed.ts'
 import type { Partition } from '../../core/disk/partitions.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { FlashPlan } from '../../core/flash/flash.ts'
 import { createSlot, notWhatWasWritten, type Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/disk-ends.ts'
 import { openPartVolumes } from '../disk/loop-part.ts'
@@ -11,19 +12,13 @@ import { existsInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
-import { toolMissing } from '../host/shell.ts'
+import { needTools } from '../host/shell.ts'
+import type { Decoders } from '../image/decoders.ts'
+import { lookInto, type ImageLook } from '../image/image-look.ts'
+import type { Source } from '../image/source.ts'
 import { writeSeed, type WrittenSeed } from './seeder.ts'
 
-const TOOLS = [
-  'blkid',
-  'blockdev',
-  'losetup',
-  'mount',
-  'umount',
-  'nsenter',
-  'setsid',
-  'unshare',
-] as const
+const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')
 
 /** Read at the stage before the network, unlike `nocloud-net`. */
 const SEED_FOLDER = 'var/lib/cloud/seed/nocloud'
@@ -52,8 +47,36 @@ export interface BeforeEnds {
 }
 
 /** Fault `tool-missing`. */
-export async function checkSeedTools({ shell }: MountTools): Promise<void> {
-  for (const tool of TOOLS) if (!(await shell.has(tool))) throw toolMissing(tool)
+export const checkSeedTools = ({ shell }: MountTools): Promise<void> => needTools(shell, TOOLS)
+
+/**
+ * Looks into an image, before a disk is touched, whether the configuration has a place in it: why it
+ * has none, in words; null where nothing is known against it. A partition that lies too far from the
+ * image's beginning is looked at once it is written, as is all of standard input.
+ */
+export const findSeedProblem = (
+  { decoders }: { readonly decoders: Decoders },
+  source: Source,
+  plan: FlashPlan,
+  firstBoot: FirstBoot,
+  signal: AbortSignal,
+): Promise<string | null> =>
+  lookInto(decoders, { source, plan }, signal, (image) => look(image, plan, firstBoot))
+
+async function look(
+  { head, read }: ImageLook,
+  { target: { identity, sectorBytes } }: FlashPlan,
+  firstBoot: FirstBoot,
+): Promise<string | null> {
+  const planned = planSeed(head, { ...locateEnds(identity.sizeBytes), sectorBytes }, firstBoot)
+  if (!planned.ok) return planned.refusal
+  const { place, partitions } = planned.value
+  if (place.kind !== 'cloud-init') return null
+  for (const { offset, bytes } of partitions.toSorted((one, other) => one.offset - other.offset)) {
+    const first = await read(offset, Math.min(LABEL_BYTES, bytes))
+    if (first !== null && isCidata(first)) return CIDATA_PREFERRED
+  }
+  return null
 }
 
 export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): BeforeEnds => ({
@@ -93,16 +116,11 @@ async function writeFirstBoot(
 ): Promise<void> {
   const partitions = place.kind === 'ignition' ? [place.partition] : place.partitions
   await using disk = await openPartVolumes(tools.shell, device, partitions)
+  const seed = { folder: SEED_FOLDER, files: listFiles(cloudInit) }
   const written =
     place.kind === 'ignition'
       ? await writeIgnition(tools, place, disk, ignition ?? '')
-      : await writeSeed(
-          tools,
-          { folder: SEED_FOLDER, files: listFiles(cloudInit) },
-          device.node,
-          disk,
-          signal,
-        )
+      : await writeSeed(tools, seed, device.node, disk, signal)
   if (verifies) await readBack(tools, device.node, written)
 }
 

@@ -29,12 +29,6 @@ export interface WrittenSeed {
   readonly files: readonly { readonly path: string; readonly content: Buffer }[]
 }
 
-/** What counts of an image with cloud-init. */
-interface Seen {
-  readonly switchedOff: boolean
-  readonly fstab: string
-}
-
 const MAX_FSTAB_BYTES = 2 ** 16
 /** May hold passwords; cloud-init reads it as root. */
 const SEED_MODE = 0o600
@@ -87,7 +81,10 @@ async function write(
   return { volume: place.volume, subvolume: place.subvolume, files: written }
 }
 
-async function see(root: string): Promise<Seen | null> {
+type Seen = NonNullable<Awaited<ReturnType<typeof see>>>
+
+/** What counts of an image with cloud-init. */
+async function see(root: string) {
   if (!(await isFolderInside(root, CLOUD_INIT_MARK))) return null
   return {
     switchedOff: await existsInside(root, CLOUD_INIT_SWITCHED_OFF),

@@ -1,5 +1,5 @@
 /** Reads a disk back, past the page cache, and compares it with the checksums of the write. */
-import type { Range } from '../../core/image/extents.ts'
+import { isAllZero, type Range } from '../../core/image/extents.ts'
 import { sumUp } from './checksum.ts'
 import type { Written } from './copier.ts'
 import { notHeld, type Device } from '../disk/device.ts'
@@ -42,7 +42,7 @@ export async function verifyWritten(order: VerifyOrder): Promise<void> {
     const extent = order.written.data.at(index)
     await check(extent, (bytes) => sumUp(bytes) === extent.checksum)
   }
-  for (const range of zeroRanges(order)) await check(range, isZero)
+  for (const range of zeroRanges(order)) await check(range, isAllZero)
   await tasks.land()
 }
 
@@ -51,16 +51,6 @@ export function bytesToVerify(order: Pick<VerifyOrder, 'written' | 'all'>): numb
   let bytes = order.written.data.totalBytes
   for (const range of zeroRanges(order)) bytes += range.bytes
   return bytes
-}
-
-/** Compared with piece by piece, so that it stays in the processor's cache. */
-const ZEROS = Buffer.alloc(SAMPLE_BYTES)
-function isZero(bytes: Buffer): boolean {
-  for (let at = 0; at < bytes.length; at += ZEROS.length) {
-    const end = Math.min(at + ZEROS.length, bytes.length)
-    if (bytes.compare(ZEROS, 0, end - at, at, end) !== 0) return false
-  }
-  return true
 }
 
 function* zeroRanges({ written, all }: Pick<VerifyOrder, 'written' | 'all'>): Generator<Range> {

@@ -38,11 +38,7 @@ export function createZeroer(
   method: ZeroMethod,
 ): Zeroer {
   if (method === 'write') {
-    return {
-      zero: () => Promise.resolve(false),
-      rate: null,
-      [Symbol.asyncDispose]: () => Promise.resolve(),
-    }
+    return { zero: async () => false, rate: null, [Symbol.asyncDispose]: async () => {} }
   }
   const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
   const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])

@@ -6,17 +6,13 @@ import { locateEnds } from '../disk/disk-ends.ts'
 import type { Compare } from './frame-blocks.ts'
 import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
-export interface Comparison {
-  readonly compare: Compare
-  /** Null until the first frame was asked for. */
-  readonly isWorthwhile: () => boolean | null
-}
+export type Comparison = ReturnType<typeof createComparison>
 
 /** Samples that are read side by side. */
 const LANES = 3
 
 /** The disk must be held by us alone: nothing else may write between the look and the decision. */
-export function createComparison(device: Device, map: FrameMap): Comparison {
+export function createComparison(device: Device, map: FrameMap) {
   const canStay = createStayRule(device)
   /** What sampling found, by the frame's index. */
   const found = new Map<number, boolean>()
@@ -46,16 +42,18 @@ export function createComparison(device: Device, map: FrameMap): Comparison {
     worthwhile = isWorthwhile(total, matching)
   }
 
+  const compare: Compare = async (frame, memory, workers) => {
+    await (sampling ??= sample(workers))
+    const mayStay = canStay(frame)
+    const known = found.get(frame.index)
+    if (known !== undefined && mayStay) return known ? 'kept' : 'differs'
+    if (worthwhile === false || !(await isThere(frame, memory, workers))) return 'differs'
+    return mayStay ? 'kept' : 'read'
+  }
   return {
+    compare,
+    /** Null until the first frame was asked for. */
     isWorthwhile: () => worthwhile,
-    async compare(frame, memory, workers) {
-      await (sampling ??= sample(workers))
-      const mayStay = canStay(frame)
-      const known = found.get(frame.index)
-      if (known !== undefined && mayStay) return known ? 'kept' : 'differs'
-      if (worthwhile === false || !(await isThere(frame, memory, workers))) return 'differs'
-      return mayStay ? 'kept' : 'read'
-    },
   }
 }
 

@@ -44,9 +44,9 @@ type Coming =
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
 export function openFrames(reading: FrameReading, count?: number): Blocks {
-  const { map, from = 0 } = reading
+  const { map, sources, compare, from = 0 } = reading
   const workers = createFrameWorkers(count)
-  const load = createLoad(reading, workers)
+  const loader = createFrameLoader(sources, workers)
   const depth = decideDepth(map, workers.count)
   const free = Array.from({ length: depth }, (): Station => ({
     stored: createSharedSlot(Math.max(1, map.maxStoredBytes)),
@@ -57,6 +57,13 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
   const closing = { isClosed: false }
   /** Of the frame that comes next. */
   let served = skippedOf(map, from)
+
+  async function load(frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> {
+    const found = (await compare?.(frame, content, workers)) ?? 'differs'
+    if (found === 'kept') return 'kept'
+    if (found === 'differs') await loader.load(frame, stored, content)
+    return 'data'
+  }
 
   function lookAhead() {
     while (!closing.isClosed && free.length > 0 && ahead.length < depth * 2) {
@@ -140,14 +147,4 @@ function* listSteps(map: FrameMap, from: number): Generator<Step, undefined> {
     yield { kind: 'frame', frame }
   }
   if (zeros > 0) yield { kind: 'zeros', bytes: zeros }
-}
-
-function createLoad({ sources, compare }: FrameReading, workers: FrameWorkers) {
-  const loader = createFrameLoader(sources, workers)
-  return async (frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> => {
-    const found = (await compare?.(frame, content, workers)) ?? 'differs'
-    if (found === 'kept') return 'kept'
-    if (found === 'differs') await loader.load(frame, stored, content)
-    return 'data'
-  }
 }

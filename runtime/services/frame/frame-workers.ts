@@ -9,11 +9,7 @@ import {
   type FrameTask,
 } from './frame-worker.ts'
 
-export interface FrameWorkers extends AsyncDisposable {
-  readonly count: number
-  /** Rejects with an Error whose message is a reason in words. */
-  run(task: FrameTask): Promise<FrameResult>
-}
+export type FrameWorkers = ReturnType<typeof createFrameWorkers>
 
 /** Of more threads the memory would add up, and no disk takes what so many decode. */
 const MAX_WORKERS = 6
@@ -24,16 +20,12 @@ const countWorkers = (): number => Math.min(MAX_WORKERS, availableParallelism())
 export const createSharedSlot = (bytes: number): SharedArrayBuffer =>
   new SharedArrayBuffer(bytes, { maxByteLength: bytes })
 
-interface Waiting {
-  readonly resolve: (result: FrameResult) => void
-  readonly reject: (reason: Error) => void
-}
-
-export function createFrameWorkers(count = countWorkers()): FrameWorkers {
+export function createFrameWorkers(count = countWorkers()) {
   const threads = Array.from({ length: count }, createThread)
   return {
     count,
-    run(task) {
+    /** Rejects with an Error whose message is a reason in words. */
+    run(task: FrameTask): Promise<FrameResult> {
       const [idlest] = threads.toSorted((a, b) => a.load() - b.load())
       return idlest?.run(task) ?? Promise.reject(new Error('there are no threads'))
     },
@@ -51,13 +43,8 @@ const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 }
 
 function createThread() {
   const worker = new Worker(CODE, { eval: true, resourceLimits: LIMITS })
-  const waiting = new Map<number, Waiting>()
+  const waiting = new Map<number, PromiseWithResolvers<FrameResult>>()
   let lastId = 0
-  function fail(reason: Error) {
-    const failed = [...waiting.values()]
-    waiting.clear()
-    for (const { reject } of failed) reject(reason)
-  }
   worker.on('message', (answer: FrameAnswer) => {
     const asked = waiting.get(answer.id)
     waiting.delete(answer.id)
@@ -70,17 +57,19 @@ function createThread() {
   })
   worker.on('exit', () => {
     ended ??= new Error('a thread of this program ended')
-    fail(ended)
+    for (const { reject } of waiting.values()) reject(ended)
+    waiting.clear()
   })
   return {
     load: () => waiting.size,
-    run: (task: FrameTask) =>
-      new Promise<FrameResult>((resolve, reject) => {
-        if (ended !== null) return reject(ended)
-        lastId += 1
-        waiting.set(lastId, { resolve, reject })
-        worker.postMessage({ id: lastId, task } satisfies FrameRequest, [])
-      }),
+    async run(task: FrameTask) {
+      if (ended !== null) throw ended
+      lastId += 1
+      const asked = Promise.withResolvers<FrameResult>()
+      waiting.set(lastId, asked)
+      worker.postMessage({ id: lastId, task } satisfies FrameRequest, [])
+      return asked.promise
+    },
     end: () => worker.terminate(),
   }
 }

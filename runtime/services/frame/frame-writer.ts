@@ -10,6 +10,7 @@ import {
   SKIPPABLE_HEAD_BYTES,
   type IndexEntry,
 } from '../../core/image/frame-index.ts'
+import { isAllZero } from '../../core/image/extents.ts'
 import { encodeSeekTable } from '../../core/image/seek-table.ts'
 import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
@@ -100,14 +101,6 @@ const createStation = (): Station => ({
 })
 
 const ZEROS = Buffer.alloc(64 * 1024)
-export function isZero(bytes: Buffer): boolean {
-  for (let at = 0; at < bytes.length; at += ZEROS.length) {
-    const end = Math.min(at + ZEROS.length, bytes.length)
-    if (bytes.compare(ZEROS, 0, end - at, at, end) !== 0) return false
-  }
-  return true
-}
-
 function updateByZeros(image: Hash) {
   for (let at = 0; at < FRAME_BYTES; at += ZEROS.length) image.update(ZEROS)
 }
@@ -132,7 +125,8 @@ function createEncoder({ workers, level }: FrameWriting) {
     return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
   }
   return async (station: Station, bytes: number, isSkipped: boolean): Promise<IndexEntry> => {
-    if (isSkipped || isZero(Buffer.from(station.raw, 0, bytes))) return encodeZeros(station, bytes)
+    if (isSkipped || isAllZero(Buffer.from(station.raw, 0, bytes)))
+      return encodeZeros(station, bytes)
     const { bytes: storedBytes, sha256 } = await run(station, bytes)
     return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
   }

@@ -14,15 +14,7 @@ export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
       if (error.code === 'EADDRINUSE') resolve(null)
       else reject(error)
     })
-    server.listen(`\0${name}`, () => {
-      server.unref()
-      resolve({
-        [Symbol.asyncDispose]: () =>
-          new Promise((done) => {
-            server.close(() => done())
-          }),
-      })
-    })
+    server.listen(`\0${name}`, () => resolve(server.unref()))
   })
 }
 

@@ -11,23 +11,18 @@ export type Change =
   | { readonly topic: 'backup'; readonly key: string }
   | { readonly topic: 'settings' }
 
-export interface Feed {
-  announce(change: Change): void
-  /** Returns a function that stops listening. Listeners are called at once and must not block. */
-  listen(listener: (change: Change) => void): () => void
-}
+export type Feed = ReturnType<typeof createFeed>
 
-export function createFeed(): Feed {
+export function createFeed() {
   const listeners = new Set<(change: Change) => void>()
   return {
-    announce(change) {
+    announce(change: Change) {
       for (const listener of listeners) listener(change)
     },
-    listen(listener) {
+    /** Returns a function that stops listening. Listeners are called at once and must not block. */
+    listen(listener: (change: Change) => void): () => void {
       listeners.add(listener)
-      return () => {
-        listeners.delete(listener)
-      }
+      return () => void listeners.delete(listener)
     },
   }
 }

@@ -27,8 +27,6 @@ export async function isBelow(path: string, folders: readonly string[]): Promise
   return roots.some((root) => root !== null && real.startsWith(root === sep ? root : root + sep))
 }
 
-const isFolder = (path: string): Promise<boolean> =>
-  stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  )
+/** False for what is missing or cannot be looked at, too. */
+export const isFolder = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => null))?.isDirectory() === true

@@ -65,20 +65,9 @@ interface JobsOptions<State extends JobState> {
   onCutOff?(state: State): Promise<void>
 }
 
-export interface Jobs<State extends JobState> extends AsyncDisposable {
-  /** Newest first. */
-  list(): readonly Job<State>[]
-  find(key: string): Job<State> | null
-  /** Takes the place of the job that had this key before, which must have ended. */
-  start(key: string, state: State, work: JobWork<State>): Job<State>
-  /** Runs work that is not listed when its turn in the queue has come. */
-  enqueue<T>(work: () => Promise<T>): Promise<T>
-  /** Resolves once it has ended; changes nothing of one that had ended before. Null: no such job. */
-  cancel(key: string, reason: Fault): Promise<Job<State> | null>
-  forget(key: string): void
-}
+export type Jobs<State extends JobState> = ReturnType<typeof createJobs<State>>
 
-export function createJobs<State extends JobState>(options: JobsOptions<State>): Jobs<State> {
+export function createJobs<State extends JobState>(options: JobsOptions<State>) {
   const { records, maxListed, toEnded = (state) => state } = options
   const jobs = new Map<string, OwnJob<State>>()
   for (const [key, state] of records?.before ?? []) jobs.set(key, createJob(key, state, NOTHING))
@@ -112,7 +101,8 @@ export function createJobs<State extends JobState>(options: JobsOptions<State>):
     await job.work.onEnd?.(job).catch(() => undefined)
   }
 
-  async function cancel(key: string, reason: Fault) {
+  /** Resolves once it has ended; changes nothing of one that had ended before. Null: no such job. */
+  async function cancel(key: string, reason: Fault): Promise<Job<State> | null> {
     const job = jobs.get(key)
     if (job === undefined || isOver(job.state)) return job ?? null
     job.controller.abort(reason)
@@ -130,12 +120,15 @@ export function createJobs<State extends JobState>(options: JobsOptions<State>):
   }
 
   return {
+    /** Runs work that is not listed when its turn in the queue has come. */
     enqueue,
     cancel,
     forget,
-    list: () => [...jobs.values()].toReversed(),
-    find: (key) => jobs.get(key) ?? null,
-    start(key, state, work) {
+    /** Newest first. */
+    list: (): readonly Job<State>[] => [...jobs.values()].toReversed(),
+    find: (key: string): Job<State> | null => jobs.get(key) ?? null,
+    /** Takes the place of the job that had this key before, which must have ended. */
+    start(key: string, state: State, work: JobWork<State>): Job<State> {
       const job = createJob(key, state, work)
       jobs.delete(key)
       jobs.set(key, job)

@@ -3,12 +3,7 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { printable } from '../../core/foundation/printable.ts'
 
-export interface Marks {
-  /** Into the kernel's log, on the system's console (the live system's shows no log), and the status file. */
-  mark(text: string): Promise<void>
-  /** Into the status file alone, which every console without a bar of its own shows. */
-  status(text: string): Promise<void>
-}
+export type Marks = ReturnType<typeof createMarks>
 
 interface MarksOptions {
   readonly kmsg?: string
@@ -19,17 +14,19 @@ interface MarksOptions {
 /** Priority `info`. */
 const KERNEL_PREFIX = '<6>'
 
-export function createMarks(options: MarksOptions): Marks {
+export function createMarks(options: MarksOptions) {
   const { kmsg = '/dev/kmsg', console = '/dev/console', status } = options
   const toStatus = (line: string) => append(status, `${line}\n`, constants.O_CREAT)
   return {
-    async mark(text) {
+    /** Into the kernel's log, on the system's console (the live system's shows no log), and the status file. */
+    async mark(text: string) {
       const line = lineOf(text)
       await append(kmsg, `${KERNEL_PREFIX}${line}\n`)
       await append(console, `\r\n${line}\r\n`)
       await toStatus(line)
     },
-    status: (text) => toStatus(lineOf(text)),
+    /** Into the status file alone, which every console without a bar of its own shows. */
+    status: (text: string) => toStatus(lineOf(text)),
   }
 }
 

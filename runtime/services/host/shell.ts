@@ -1,5 +1,6 @@
 /** Starts other programs: tools through zx, and children that run as long as we do or stream data themselves. */
 import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process'
+import { addAbortListener } from 'node:events'
 import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
@@ -66,22 +67,16 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
     return found.some(({ status }) => status === 'fulfilled')
   }
 
-  async function need(tool: string) {
-    if (!(await has(tool))) throw toolMissing(tool)
-  }
-
   async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
-    await need(argv[0] ?? '')
-    const { input, signal, timeout, cwd } = options
+    await needTools({ has }, argv.slice(0, 1))
+    const { input, env: more, ...limits } = options
     const child = $({
       quiet: true,
       nothrow: true,
       verbose: false,
-      env: { ...env, ...options.env },
+      env: { ...env, ...more },
       ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(signal === undefined ? {} : { signal }),
-      ...(timeout === undefined ? {} : { timeout }),
+      ...limits,
     })`${argv}`
     const { exitCode, stdout, stderr } = await child
     return { exitCode: exitCode ?? 1, stdout, stderr }
@@ -92,7 +87,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
     has,
     async show(argv, options = {}) {
       const [tool = '', ...rest] = argv
-      await need(tool)
+      await needTools({ has }, [tool])
       options.signal?.throwIfAborted()
       // Not zx: with its shell in between, a program that asks to die with its parent would outlive us.
       const child = spawn(tool, rest, {
@@ -120,6 +115,11 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
 
 const hasPipes = (child: ChildProcess): child is ChildProcessWithoutNullStreams =>
   child.stdin !== null && child.stdout !== null && child.stderr !== null
+
+/** A Fault `tool-missing` for the first that is not installed. */
+export async function needTools({ has }: Pick<Shell, 'has'>, tools: readonly string[]) {
+  for (const tool of tools) if (!(await has(tool))) throw toolMissing(tool)
+}
 
 export function toolMissing(tool: string): Fault {
   const name = debianPackageOf(tool)
@@ -156,7 +156,7 @@ export async function waitForGroup(
     signalAll(by)
     killing = setTimeout(signalAll, graceMs, 'SIGKILL')
   }
-  signal?.addEventListener('abort', interrupt)
+  using _ = signal && addAbortListener(signal, interrupt)
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', reject)
@@ -166,7 +166,6 @@ export async function waitForGroup(
     })
   } finally {
     clearTimeout(killing)
-    signal?.removeEventListener('abort', interrupt)
     if (endsRest || signal?.aborted === true) signalAll('SIGKILL')
   }
 }

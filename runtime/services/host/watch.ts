@@ -1,4 +1,5 @@
 /** Waits that can be aborted or bounded by a deadline. */
+import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Resolves after so many milliseconds, without keeping the process alive. */
@@ -15,13 +16,8 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
   work.catch(() => undefined)
   signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
+  using _ = addAbortListener(signal, () => reject(signal.reason))
+  return await Promise.race([work, aborted])
 }
 
 /** Waits for work whose result does not matter, at most so long: true when it ended in time. */
@@ -63,16 +59,15 @@ export async function* watch<T, Seen>(
   return await work
 }
 
-/** Hands on what is yielded; what is returned is the result. */
-export async function drain<Seen, Result>(
-  steps: AsyncGenerator<Seen, Result>,
-  onStep: (seen: Seen) => void,
-): Promise<Result> {
-  for (;;) {
-    const step = await steps.next()
-    if (step.done === true) return step.value
-    onStep(step.value)
-  }
+/** As `watch`, but hands on what `look` sees. */
+export async function report<T, Seen>(
+  work: Promise<T>,
+  milliseconds: number,
+  look: () => Seen,
+  onSeen: (seen: Seen) => void,
+): Promise<T> {
+  while (!(await settle(work, milliseconds))) onSeen(look())
+  return await work
 }
 
 /** Resolves once the signal is aborted. */

@@ -12,9 +12,9 @@ const CHUNK_BYTES = 1 << 20
 /** Throws a Fault `input-missing` where nothing is, `input-invalid` where no file can be read. */
 export async function openFileSource(path: string, signal?: AbortSignal): Promise<Source> {
   // Looked at before it is opened: to open a FIFO waits, to open a device may do something.
-  const before = await attempt(path, () => statExactly(path))
+  const before = await attempt(path, statExactly(path))
   checkKind(path, before)
-  const handle = await attempt(path, () => open(path, constants.O_RDONLY | constants.O_NONBLOCK))
+  const handle = await attempt(path, open(path, constants.O_RDONLY | constants.O_NONBLOCK))
   try {
     const opened = await handle.stat({ bigint: true })
     checkKind(path, opened)
@@ -130,14 +130,11 @@ function checkKind(path: string, file: FileStat): void {
   throw new Fault('input-invalid', `image is not a regular file: ${path} is ${kind}`)
 }
 
-async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<Value> {
-  try {
-    return await act()
-  } catch (cause) {
+const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
+  work.catch((cause: unknown) => {
     if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
     const message = `image cannot be opened: ${path} (${codeOf(cause)})`
     throw new Fault('input-invalid', message, { cause })
-  }
-}
+  })
 
 const codeOf = (thrown: unknown) => systemCodeOf(thrown) ?? 'unknown error'

@@ -24,12 +24,6 @@ type MappedFile = Pick<Source, 'name' | 'sizeBytes'> & {
   readonly readAt: NonNullable<Source['readAt']>
 }
 
-/** A file that ends in a table which covers it. */
-interface Seekable extends SeekFooter {
-  readonly table: Buffer
-  readonly tableAt: number
-}
-
 /** As much of an index as tells that it is one. */
 const INDEX_START_BYTES = 16
 /** The tables of an image of some 5 GiB. */
@@ -47,15 +41,17 @@ export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   const table = await readPart(tableAt, footer.value.tableBytes)
   const sums = parseSeekTable(table, footer.value)
   if (!sums.ok || sums.value.frameBytes !== tableAt) return null
-  const seekable = { ...footer.value, table, tableAt }
-  return (await readIndex(file, readPart, seekable)) ?? createTableMap(table, footer.value)
+  const index = await readIndex(file, readPart, tableAt, table, footer.value)
+  return index ?? createTableMap(table, footer.value)
 }
 
 /** The index is what lies right before the seek table, which lists it as a frame without content. */
 async function readIndex(
   file: MappedFile,
   readPart: ReadPart,
-  { table, tableAt, ...footer }: Seekable,
+  tableAt: number,
+  table: Buffer,
+  footer: SeekFooter,
 ): Promise<FrameMap | null> {
   if (footer.frames === 0) return null
   const { storedBytes, contentBytes } = readSeekEntry(table, footer, footer.frames - 1)

@@ -1,9 +1,8 @@
 /** An image on a web server as a Source: probed with HEAD or GET, read by ranges if supported. */
-import { setMaxListeners } from 'node:events'
 import { fileNameOf, renderSafeUrl, type HttpTarget } from '../../core/net/image-location.ts'
 import { createHttpClient } from '../net/http-client.ts'
 import { createRemote } from '../net/http-remote.ts'
-import { createRemoteReads } from './remote-reads.ts'
+import { createEnding, createRemoteReads } from './remote-reads.ts'
 import type { Environment } from '../host/shell.ts'
 import type { Source } from './source.ts'
 
@@ -22,30 +21,22 @@ export async function openHttpSource(
   options: HttpSourceOptions,
 ): Promise<Source> {
   const { env, stallMs, retryMs } = options
-  const closing = new AbortController()
-  const signal = AbortSignal.any([closing.signal, ...(options.signal ? [options.signal] : [])])
-  setMaxListeners(0, signal) // one for each request under way
+  await using undo = new AsyncDisposableStack()
+  const { signal, end } = createEnding(options.signal)
   const name = renderSafeUrl(target.url)
-  const client = createHttpClient({ env, signal, stallMs })
+  const client = undo.use(createHttpClient({ env, signal, stallMs }))
+  undo.defer(end)
   const remote = createRemote({ name, target, client, signal, retryMs })
-  const close = async () => {
-    closing.abort()
-    await client[Symbol.asyncDispose]()
-  }
-  try {
-    const known = await remote.look()
-    return {
-      name,
-      fileName: fileNameOf({ kind: 'http', target }),
-      path: null,
-      url: name,
-      sizeBytes: known.sizeBytes,
-      version: known.validator,
-      ...createRemoteReads(remote, known),
-      [Symbol.asyncDispose]: close,
-    }
-  } catch (thrown) {
-    await close()
-    throw thrown
+  const known = await remote.look()
+  const held = undo.move()
+  return {
+    name,
+    fileName: fileNameOf({ kind: 'http', target }),
+    path: null,
+    url: name,
+    sizeBytes: known.sizeBytes,
+    version: known.validator,
+    ...createRemoteReads(remote, known),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }

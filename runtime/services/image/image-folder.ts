@@ -6,34 +6,25 @@ import { isMissing } from '../../core/foundation/system-error.ts'
 
 /** In byte order of their paths; none where no folder is. */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
-  const names = (await readNames(root)).filter((name) => detectFormat(name) !== null)
-  const rows = await Promise.all(names.map((name) => readRow(root, name)))
+  const rows = await Promise.all((await readNames(root)).map((name) => readRow(root, name)))
   return rows
-    .flatMap((row) => (row === null ? [] : [row]))
+    .filter((row) => row !== null)
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
 }
 
-/** Why a root holds no images: the folder itself may not be there. */
-export const isFolder = async (root: string): Promise<boolean> =>
-  (await stat(root).catch(() => null))?.isDirectory() === true
-
-async function readNames(root: string): Promise<readonly string[]> {
-  try {
-    return await readdir(root)
-  } catch (cause) {
+const readNames = (root: string): Promise<readonly string[]> =>
+  readdir(root).catch((cause: unknown) => {
     if (isMissing(cause)) return []
-    throw new Fault('source-broken', `cannot list the images in ${root}: ${renderError(cause)}`, {
-      cause,
-    })
-  }
-}
+    const words = `cannot list the images in ${root}: ${renderError(cause)}`
+    throw new Fault('source-broken', words, { cause })
+  })
 
-/** Null for what is no file, or no longer there. */
+/** Null for what is no image by its name, no file, or no longer there. */
 async function readRow(root: string, name: string): Promise<ImageRow | null> {
   const path = joinImagePath(root, name)
   const format = detectFormat(name)
   // Best effort: one dangling link must not hide the other images.
-  const file = await stat(path).catch(() => null)
-  if (format === null || file === null || !file.isFile()) return null
+  const file = format && (await stat(path).catch(() => null))
+  if (format === null || file?.isFile() !== true) return null
   return { name, path, format, size_bytes: file.size }
 }

@@ -1,35 +1,28 @@
 /** The images of a folder that a server offers: listed at most once a second, however many ask. */
-import { realpath } from 'node:fs/promises'
-import { resolve, sep } from 'node:path'
+import { resolve } from 'node:path'
 import { isBareFileName } from '../../core/foundation/file-name.ts'
 import type { ImageRow } from '../../core/image/image.ts'
-import { makeFolder } from '../host/folders.ts'
+import { isBelow, makeFolder } from '../host/folders.ts'
 import { clearUploads } from '../host/temporary-uploads.ts'
 import { listImages } from './image-folder.ts'
 
-export interface ImageShelf {
-  /** Absolute. */
-  readonly root: string
-  /** Makes the folder where it is missing, and clears uploads that were cut off. */
-  open(): Promise<void>
-  /** In byte order of their names; only what can be served. */
-  list(): Promise<readonly ImageRow[]>
-  /** The next list is made anew: something was put there. */
-  forget(): void
-}
+export type ImageShelf = ReturnType<typeof createImageShelf>
 
 const KEPT_MS = 1000
 
-export function createImageShelf(given: string, now: () => Date): ImageShelf {
+export function createImageShelf(given: string, now: () => Date) {
   const root = resolve(given)
   let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
   return {
+    /** Absolute. */
     root,
+    /** Makes the folder where it is missing, and clears uploads that were cut off. */
     async open() {
       await makeFolder(root)
       await clearUploads(root)
     },
-    list() {
+    /** In byte order of their names; only what can be served. */
+    list(): Promise<readonly ImageRow[]> {
       const at = now().getTime()
       if (last === null || Math.abs(at - last.at) >= KEPT_MS) {
         last = { at, rows: listServed(root) }
@@ -40,6 +33,7 @@ export function createImageShelf(given: string, now: () => Date): ImageShelf {
       }
       return last.rows
     },
+    /** The next list is made anew: something was put there. */
     forget() {
       last = null
     },
@@ -48,13 +42,9 @@ export function createImageShelf(given: string, now: () => Date): ImageShelf {
 
 async function listServed(root: string): Promise<readonly ImageRow[]> {
   const rows = await listImages(root)
-  const inside = await Promise.all(rows.map(({ name, path }) => isServed(root, name, path)))
-  return rows.filter((_, at) => inside[at])
-}
-
-/** Not what a link leads out of the folder to. */
-async function isServed(root: string, name: string, path: string): Promise<boolean> {
-  if (!isBareFileName(name)) return false
-  const [folder, file] = await Promise.all([realpath(root), realpath(path)]).catch(() => ['', ''])
-  return file !== '' && file.startsWith(`${folder}${sep}`)
+  // Not what a link leads out of the folder to.
+  const isServed = async ({ name, path }: ImageRow) =>
+    isBareFileName(name) && (await isBelow(path, [root]).catch(() => false))
+  const served = await Promise.all(rows.map(isServed))
+  return rows.filter((_, at) => served[at])
 }

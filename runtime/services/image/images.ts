@@ -1,7 +1,7 @@
 /** Lists and inspects images: the files under an image root, one file, or any source. */
 import { constants, type Stats } from 'node:fs'
-import { type FileHandle, open, stat } from 'node:fs/promises'
-import { Fault, type FaultCode, renderError } from '../../core/foundation/fault.ts'
+import { open, stat } from 'node:fs/promises'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { exactBytes } from '../../core/flash/flash.ts'
 import {
   checkContent,
@@ -34,17 +34,17 @@ export const createImages = ({ shell }: { readonly shell: Shell }) => ({
 
 /** One file as it is; a Fault only where it is missing or cannot be read. */
 async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
-  const file = await attempt(path, () => stat(path))
+  const file = await attempt(path, stat(path))
   const format = file.isFile() ? detectFormat(path) : null
   const info = { path, format, size_bytes: file.size }
   if (format === null) {
     return { ...info, virtual_size_bytes: null, detail_error: renderStranger(path, file) }
   }
-  await using handle = await attempt(path, () =>
-    open(path, constants.O_RDONLY | constants.O_NONBLOCK),
-  )
-  const readable = readableOf(handle, path, file.size)
-  const found = await examine(readable, format)
+  const opening = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  await using handle = await attempt(path, opening)
+  const readAt = async (into: Buffer, offset: number) =>
+    (await attempt(path, handle.read(into, 0, into.length, offset))).bytesRead
+  const found = await examine({ name: path, sizeBytes: file.size, readAt, isNear: true }, format)
   if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
   const { virtual, map } = found.value
   const frames = map === null ? {} : { frames: describeFrames(map) }
@@ -112,16 +112,7 @@ interface Readable {
   readonly isNear: boolean
 }
 
-function readableOf(handle: FileHandle, name: string, sizeBytes: number): Readable {
-  const readAt = async (into: Buffer, offset: number) =>
-    (await attempt(name, () => handle.read(into, 0, into.length, offset))).bytesRead
-  return { name, sizeBytes, readAt, isNear: true }
-}
-
-interface Unfit {
-  readonly code: FaultCode
-  readonly message: string
-}
+type Unfit = Pick<Fault, 'code' | 'message'>
 
 interface Examined {
   readonly virtual: VirtualSize
@@ -161,7 +152,7 @@ async function tryFrameMap(
     return accept(await readFrameMap({ name, sizeBytes, readAt }))
   } catch (thrown) {
     if (!(thrown instanceof Fault) || thrown.code !== 'image-broken') throw thrown
-    return refuse({ code: thrown.code, message: thrown.message })
+    return refuse(thrown)
   }
 }
 
@@ -175,12 +166,7 @@ async function follow(first: RangeStep, windows: Windows): Promise<Result<Virtua
   return step.kind === 'known' ? accept(step.virtual) : refuse(step.refusal)
 }
 
-interface Windows {
-  /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
-  read(at: number, length: number): Promise<Buffer>
-  /** Whether no more reads should be made. */
-  isSpent(): boolean
-}
+type Windows = ReturnType<typeof createWindows>
 
 /**
  * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
@@ -190,7 +176,7 @@ const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
 const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
 
 /** Reads a little more than was asked for, as the next question is often about the bytes beside. */
-function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
+function createWindows({ name, sizeBytes, readAt, isNear }: Readable) {
   const { windowBytes, maxReads } = isNear ? NEAR : FAR
   const end = sizeBytes ?? Infinity
   const scratch = Buffer.allocUnsafe(windowBytes)
@@ -207,8 +193,10 @@ function createWindows({ name, sizeBytes, readAt, isNear }: Readable): Windows {
   }
 
   return {
+    /** Whether no more reads should be made. */
     isSpent: () => reads >= maxReads,
-    async read(at, length) {
+    /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
+    async read(at: number, length: number): Promise<Buffer> {
       const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
       const hit = hits.find((bytes) => bytes.length >= length)
       if (hit !== undefined) return hit
@@ -234,13 +222,9 @@ const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(
 const bytesAt = ({ from, bytes }: Window, at: number) =>
   at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
 
-async function attempt<Value>(path: string, act: () => Promise<Value>): Promise<Value> {
-  try {
-    return await act()
-  } catch (cause) {
+const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
+  work.catch((cause: unknown) => {
     if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
-    throw new Fault('input-invalid', `image cannot be read: ${path} (${renderError(cause)})`, {
-      cause,
-    })
-  }
-}
+    const message = `image cannot be read: ${path} (${renderError(cause)})`
+    throw new Fault('input-invalid', message, { cause })
+  })

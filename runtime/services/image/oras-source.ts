@@ -1,6 +1,5 @@
 /** An image in an OCI registry as a Source: resolved when opened, its digest checked while read. */
 import { createHash } from 'node:crypto'
-import { setMaxListeners } from 'node:events'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Representation } from '../../core/net/http-range.ts'
 import { fallbackName, renderOrasRef, type OrasRef } from '../../core/net/oras.ts'
@@ -8,7 +7,7 @@ import { notReachable } from '../../core/net/source-fault.ts'
 import { createRemote } from '../net/http-remote.ts'
 import type { HttpSourceOptions } from './http-source.ts'
 import { createRegistry, type ResolvedBlob } from '../net/registry.ts'
-import { createRemoteReads } from './remote-reads.ts'
+import { createEnding, createRemoteReads } from './remote-reads.ts'
 import type { Source } from './source.ts'
 
 export interface OrasSourceOptions extends HttpSourceOptions {
@@ -21,49 +20,41 @@ export interface OrasSourceOptions extends HttpSourceOptions {
 /** Throws a Fault `input-missing` where the registry has no such image. */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, arch, title } = options
-  const closing = new AbortController()
-  const signal = AbortSignal.any([closing.signal, ...(options.signal ? [options.signal] : [])])
-  setMaxListeners(0, signal) // one for each request under way
+  await using undo = new AsyncDisposableStack()
+  const { signal, end } = createEnding(options.signal)
   const name = renderOrasRef(ref)
-  const registry = createRegistry({ env, signal, stallMs, retryMs })
-  const close = async () => {
-    closing.abort()
-    await registry[Symbol.asyncDispose]()
+  const registry = undo.use(createRegistry({ env, signal, stallMs, retryMs }))
+  undo.defer(end)
+  const blob = await registry.resolve(ref, { arch, title })
+  const target = { url: blob.url, authorization: null }
+  const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
+  const known = agree(name, blob, await remote.look())
+  const { readAt, stream } = createRemoteReads(remote, known)
+  const sha256 = blob.digest.slice('sha256:'.length)
+
+  async function* checked(from = 0) {
+    // Whoever starts in the middle holds the rest, and has `sha256` to check the whole against.
+    const hash = from === 0 ? createHash('sha256') : null
+    for await (const chunk of stream(from)) {
+      hash?.update(chunk)
+      yield chunk
+    }
+    const found = hash?.digest('hex') ?? sha256
+    if (found !== sha256) throw mismatch(name, sha256, found)
   }
-  try {
-    const blob = await registry.resolve(ref, { arch, title })
-    const target = { url: blob.url, authorization: null }
-    const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
-    const known = agree(name, blob, await remote.look())
-    const { readAt, stream } = createRemoteReads(remote, known)
-    const sha256 = blob.digest.slice('sha256:'.length)
 
-    async function* checked(from = 0) {
-      // Whoever starts in the middle holds the rest, and has `sha256` to check the whole against.
-      const hash = from === 0 ? createHash('sha256') : null
-      for await (const chunk of stream(from)) {
-        hash?.update(chunk)
-        yield chunk
-      }
-      const found = hash?.digest('hex') ?? sha256
-      if (found !== sha256) throw mismatch(name, sha256, found)
-    }
-
-    return {
-      name,
-      fileName: blob.title ?? fallbackName(ref),
-      path: null,
-      url: name,
-      sizeBytes: known.sizeBytes,
-      version: blob.digest,
-      sha256,
-      readAt,
-      stream: checked,
-      [Symbol.asyncDispose]: close,
-    }
-  } catch (thrown) {
-    await close()
-    throw thrown
+  const held = undo.move()
+  return {
+    name,
+    fileName: blob.title ?? fallbackName(ref),
+    path: null,
+    url: name,
+    sizeBytes: known.sizeBytes,
+    version: blob.digest,
+    sha256,
+    readAt,
+    stream: checked,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
@@ -73,12 +64,8 @@ function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation)
     const words = `its manifest says ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
     throw notReachable(name, words)
   }
-  return {
-    sizeBytes: sizeBytes ?? found.sizeBytes,
-    validator: null,
-    ranges: found.ranges,
-    isFixed: true,
-  }
+  const known = sizeBytes ?? found.sizeBytes
+  return { sizeBytes: known, validator: null, ranges: found.ranges, isFixed: true }
 }
 
 const mismatch = (name: string, wanted: string, found: string) =>

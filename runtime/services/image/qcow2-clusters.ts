@@ -1,7 +1,8 @@
 /** Reads the clusters of a qcow2 image into a buffer, and decodes compressed ones. */
 import { promisify } from 'node:util'
 import { inflateRaw, zstdDecompress } from 'node:zlib'
-import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { renderError } from '../../core/foundation/fault.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
 import type { Qcow2Header } from '../../core/image/qcow2.ts'
 import {
   groupCompressed,
@@ -34,11 +35,8 @@ export function createClusters(host: HostReader, header: Qcow2Header) {
       if (decoded.length === clusterBytes) return decoded
       throw new Error(`${decoded.length} bytes instead of ${clusterBytes}`)
     } catch (thrown) {
-      throw new Fault(
-        'image-broken',
-        `${host.name} is damaged: the compressed cluster of guest byte ${guest}: ${renderError(thrown)}`,
-        { cause: thrown, hint: 'Download or copy the image again and compare its checksum.' },
-      )
+      const where = `the compressed cluster of guest byte ${guest}`
+      throw imageBroken(`${host.name} is damaged: ${where}: ${renderError(thrown)}`, thrown)
     }
   }
 

@@ -1,5 +1,5 @@
 /** Reads a qcow2 file by offset, several reads at once; missing bytes are a Fault. */
-import { Fault } from '../../core/foundation/fault.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
 import { createQueue } from '../host/queue.ts'
 
 interface HostRead {
@@ -24,10 +24,8 @@ export function createHostReader(name: string, readFreely: ReadAt) {
   async function read(into: Buffer, host: number, guest: number) {
     const bytes = into.length === 0 ? 0 : await readAt(into, host)
     if (bytes === into.length) return
-    throw new Fault(
-      'image-broken',
+    throw imageBroken(
       `${name} is cut short: what it holds for guest byte ${guest} is missing from file byte ${host + bytes} on`,
-      { hint: 'Download or copy the image again and compare its checksum.' },
     )
   }
   return {

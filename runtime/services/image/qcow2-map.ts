@@ -1,5 +1,5 @@
 /** Looks up guest offsets in the tables of a qcow2 image, with few reads and little memory. */
-import { Fault } from '../../core/foundation/fault.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
 import type { Qcow2Header } from '../../core/image/qcow2.ts'
 import {
   findInside,
@@ -34,11 +34,12 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
     { into: l1, host: header.l1Offset, guest: 0 },
     { into: refcounts, host: header.refcountOffset, guest: 0 },
   ])
-  const metadata = needMetadata(host.name, header, l1, parseRefcountTable(refcounts))
+  const l2Tables = needTables(host.name, header, l1)
+  const metadata = needMetadata(host.name, header, l2Tables, parseRefcountTable(refcounts))
   let tables: ReadonlyMap<number, Buffer> = new Map()
 
   /** Where the table is; 0: nowhere. */
-  const tableOf = (index: number) => needTable(host.name, header, l1, index)
+  const tableOf = (index: number) => l2Tables[index] ?? 0
 
   function findAllocated(from: number): number {
     let index = from
@@ -95,27 +96,25 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
 }
 
 /** Throws for any entry that is broken. */
+const needTables = (name: string, header: Qcow2Header, l1: Buffer): Float64Array =>
+  Float64Array.from({ length: header.l1Entries }, (_, index) => {
+    const entry = parseL1Entry(l1, index, header)
+    if (!entry.ok) throw broken(name, entry.refusal, index * header.guestBytesPerTable)
+    return entry.value
+  })
+
 function needMetadata(
   name: string,
   header: Qcow2Header,
-  l1: Buffer,
+  l2Tables: Float64Array,
   blocks: Float64Array,
 ): Qcow2Metadata {
-  const l2Tables = Float64Array.from({ length: header.l1Entries }, (_, index) =>
-    needTable(name, header, l1, index),
-  )
   const planned = planMetadata(header, blocks, l2Tables)
   if (planned.ok) return planned.value
   const { refusal } = planned
   throw refusal.why === 'l2-table'
     ? broken(name, 'inside-tables', refusal.index * header.guestBytesPerTable)
     : damaged(name, 'its reference counts lie in its other tables')
-}
-
-function needTable(name: string, header: Qcow2Header, l1: Buffer, index: number): number {
-  const entry = parseL1Entry(l1, index, header)
-  if (!entry.ok) throw broken(name, entry.refusal, index * header.guestBytesPerTable)
-  return entry.value
 }
 
 function checkPlace(name: string, metadata: Qcow2Metadata, run: Run, guest: number): void {
@@ -129,7 +128,4 @@ function checkPlace(name: string, metadata: Qcow2Metadata, run: Run, guest: numb
 const broken = (name: string, why: TableBreak, guest: number) =>
   damaged(name, `its table entry for guest byte ${guest} ${TABLE_BREAKS[why]}`)
 
-const damaged = (name: string, what: string) =>
-  new Fault('image-broken', `${name} is damaged: ${what}`, {
-    hint: 'Download or copy the image again and compare its checksum.',
-  })
+const damaged = (name: string, what: string) => imageBroken(`${name} is damaged: ${what}`)

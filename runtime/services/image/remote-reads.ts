@@ -1,9 +1,18 @@
 /** Reads a remote file for a Source: in order, and at any offset if the server supports ranges. */
+import { setMaxListeners } from 'node:events'
 import type { Representation } from '../../core/net/http-range.ts'
 import { brokenAt } from '../../core/net/source-fault.ts'
 import type { Remote } from '../net/http-remote.ts'
 import { receive } from '../net/http-transfer.ts'
 import type { Source } from './source.ts'
+
+/** Ends all requests of a source: with its caller's signal, or before. */
+export function createEnding(given: AbortSignal | undefined) {
+  const closing = new AbortController()
+  const signal = AbortSignal.any([closing.signal, ...(given ? [given] : [])])
+  setMaxListeners(0, signal) // one for each request under way
+  return { signal, end: () => closing.abort() }
+}
 
 export function createRemoteReads(
   remote: Remote,

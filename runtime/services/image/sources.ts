@@ -8,18 +8,10 @@ import {
   type Location,
 } from '../../core/net/image-location.ts'
 import { openFileSource } from './file-source.ts'
-import type { openHttpSource } from './http-source.ts'
-import type { openOrasSource } from './oras-source.ts'
 import type { Environment } from '../host/shell.ts'
 import { openStdinSource } from './stdin-source.ts'
 
-export interface Sources {
-  /**
-   * `location`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
-   * there, `input-invalid` where it is nothing that can be read as an image.
-   */
-  open(location: string, options?: OpenOptions): Promise<Source>
-}
+export type Sources = ReturnType<typeof createSources>
 
 export interface SourcesOptions {
   /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
@@ -31,27 +23,27 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
-export function createSources({
-  env,
-  stdin,
-  stallMs = 30_000,
-  retryMs = 500,
-}: SourcesOptions): Sources {
-  function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: SourcesOptions) {
+  async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+    const reading = { env, signal, stallMs, retryMs }
     switch (location.kind) {
       case 'stdin':
         return openStdinSource(stdin ?? process.stdin, signal)
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
-        return openRemote(location.target, { env, signal, stallMs, retryMs })
+        return (await loadHttp()).openHttpSource(location.target, reading)
       case 'oras':
-        return openRegistry(location.ref, { env, signal, stallMs, retryMs, arch })
+        return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
     }
   }
 
   return {
-    async open(text, options = {}) {
+    /**
+     * `text`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
+     * there, `input-invalid` where it is nothing that can be read as an image.
+     */
+    async open(text: string, options: OpenOptions = {}): Promise<Source> {
       const location = parseLocation(text)
       if (!location.ok) throw new Fault('input-invalid', renderLocationRefusal(location.refusal))
       return openAt(location.value, options)
@@ -60,8 +52,5 @@ export function createSources({
 }
 
 /** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
-const openRemote: typeof openHttpSource = async (...order) =>
-  (await import('./http-source.ts')).openHttpSource(...order)
-
-const openRegistry: typeof openOrasSource = async (...order) =>
-  (await import('./oras-source.ts')).openOrasSource(...order)
+const loadHttp = () => import('./http-source.ts')
+const loadOras = () => import('./oras-source.ts')

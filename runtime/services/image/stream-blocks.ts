@@ -2,6 +2,7 @@
 import type { Transform } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
 import type { Blocks } from './blocks.ts'
 import { feed, release } from './chunks.ts'
 import type { Source } from './source.ts'
@@ -129,10 +130,7 @@ export function remember(chunks: AsyncIterable<Buffer>) {
 /** The decoder's own words behind ours; the tools name their input `(stdin)`, which says nothing. */
 export function damaged(source: Source, cause: unknown): Fault {
   const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
-  return new Fault('image-broken', `${source.name} is damaged or cut off: ${words}`, {
-    cause,
-    hint: 'Download or copy the image again and compare its checksum.',
-  })
+  return imageBroken(`${source.name} is damaged or cut off: ${words}`, cause)
 }
 
 const endsEarly = (source: Source, at: number): Fault =>

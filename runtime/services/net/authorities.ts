@@ -11,20 +11,14 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 export async function readAuthorities(env: Environment): Promise<string[] | undefined> {
   const path = env['FLASHER_CA_FILE'] ?? ''
   if (path === '') return undefined
-  const added = (await readBundle(path)).match(CERTIFICATE) ?? []
+  const bundle = await readFile(path, 'latin1').catch((cause: unknown) => {
+    const words = `FLASHER_CA_FILE cannot be read: ${renderError(cause)}`
+    throw new Fault('input-missing', words, { cause })
+  })
+  const added = bundle.match(CERTIFICATE) ?? []
   if (added.length === 0) throw unusable(path, 'it holds no PEM certificate')
   for (const pem of added) checkCertificate(path, pem)
   return [...getCACertificates('default'), ...added]
-}
-
-async function readBundle(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'latin1')
-  } catch (cause) {
-    throw new Fault('input-missing', `FLASHER_CA_FILE cannot be read: ${renderError(cause)}`, {
-      cause,
-    })
-  }
 }
 
 function checkCertificate(path: string, pem: string): void {

@@ -8,22 +8,7 @@ import { parseDetail } from '../../core/net/refusal-detail.ts'
 import { askOnce, type DocumentRequest } from './json-client.ts'
 import type { Environment } from '../host/shell.ts'
 
-/** Throws a Fault: `upstream-failed` where no cache answers, and one in its words where it refuses. */
-export interface CacheClient {
-  /** `GET /catalog?all`, as it came. */
-  list(): Promise<unknown>
-  add(entry: object): Promise<unknown>
-  download(name: string, options: { readonly force: boolean }): Promise<void>
-  remove(name: string, options: { readonly force: boolean }): Promise<void>
-  /** A one-time token for the upload of a captured image, as it came. */
-  makeUploadToken(name: string): Promise<unknown>
-  /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
-  pin(
-    holder: string,
-    refs: readonly string[],
-    machines: readonly number[],
-  ): Promise<Result<null, Fault>>
-}
+export type CacheClient = ReturnType<typeof createCacheClient>
 
 interface CacheClientOptions {
   /** `http://host:port`. */
@@ -39,7 +24,8 @@ interface CacheClientOptions {
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-export function createCacheClient(options: CacheClientOptions): CacheClient {
+/** Throws a Fault: `upstream-failed` where no cache answers, and one in its words where it refuses. */
+export function createCacheClient(options: CacheClientOptions) {
   const { base, env = {}, timeoutMs = 15_000, signal } = options
   type Method = NonNullable<DocumentRequest['method']>
 
@@ -67,16 +53,21 @@ export function createCacheClient(options: CacheClientOptions): CacheClient {
   }
 
   return {
+    /** `GET /catalog?all`, as it came. */
     list: () => obtain('GET', '/catalog?all'),
-    add: (fields) => obtain('POST', '/catalog/entries', fields),
-    async download(name, { force }) {
-      await obtain('POST', `${entry(name)}/download${forced(force)}`)
-    },
-    async remove(name, { force }) {
-      await obtain('DELETE', `${entry(name)}${forced(force)}`)
-    },
-    makeUploadToken: (name) => obtain('POST', '/captures/tokens', { name }),
-    async pin(holder, refs, machines) {
+    add: (fields: object) => obtain('POST', '/catalog/entries', fields),
+    download: (name: string, { force }: Forcing) =>
+      obtain('POST', `${entry(name)}/download${forced(force)}`),
+    remove: (name: string, { force }: Forcing) =>
+      obtain('DELETE', `${entry(name)}${forced(force)}`),
+    /** A one-time token for the upload of a captured image, as it came. */
+    makeUploadToken: (name: string) => obtain('POST', '/captures/tokens', { name }),
+    /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
+    async pin(
+      holder: string,
+      refs: readonly string[],
+      machines: readonly number[],
+    ): Promise<Result<null, Fault>> {
       const answer = await ask('POST', '/pins', { holder, refs, machines })
       return answer.ok ? accept(null) : answer
     },
@@ -89,6 +80,10 @@ function targetOf({ base, token }: CacheClientOptions, path: string): HttpTarget
     throw new Fault('input-invalid', `not the address of a cache service: ${renderSafeUrl(base)}`)
   }
   return token === null ? target : { ...target, authorization: `Bearer ${token}` }
+}
+
+interface Forcing {
+  readonly force: boolean
 }
 
 const entry = (name: string) => `/catalog/entries/${encodeURIComponent(name)}`

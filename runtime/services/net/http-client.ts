@@ -30,13 +30,7 @@ export interface HttpAnswer {
   drop(): void
 }
 
-export interface HttpClient extends AsyncDisposable {
-  /**
-   * Follows redirects by default. Throws Node's errors, and its own with the codes of
-   * core/net/network-failure.ts.
-   */
-  fetch(target: HttpTarget, request: HttpRequest): Promise<HttpAnswer>
-}
+export type HttpClient = ReturnType<typeof createHttpClient>
 
 interface HttpClientOptions {
   readonly env: Environment
@@ -47,7 +41,7 @@ interface HttpClientOptions {
 }
 
 /** Connections are kept and used again until the client is given back. */
-export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): HttpClient {
+export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
   const agents = createAgents(env)
 
   async function exchange(target: HttpTarget, request: HttpRequest) {
@@ -84,6 +78,10 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions): H
     })
   }
 
+  /**
+   * Follows redirects by default. Throws Node's errors, and its own with the codes of
+   * core/net/network-failure.ts.
+   */
   async function fetch(first: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
     let target = first
     for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {

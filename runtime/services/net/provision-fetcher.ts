@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { renderError } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
-import { parseDetail } from '../../core/net/refusal-detail.ts'
+import { renderRefusal } from '../../core/net/refusal-detail.ts'
 import type { Environment } from '../host/shell.ts'
 import { askOnce } from './json-client.ts'
+import type { Rejection } from './server-exchange.ts'
 
 interface WantedFile {
   /** Becomes the name in the folder; from a closed list. */
@@ -65,16 +66,10 @@ export async function fetchProvision(
   return accept({ paths, [Symbol.asyncDispose]: () => held.disposeAsync() })
 }
 
-interface Missing {
-  readonly reason: string
-  /** Null: the server did not answer. */
-  readonly status: number | null
-}
-
 async function fetchFile(
   url: string,
   { token, env, signal, retryMs = RETRY_MS }: FetchOptions,
-): Promise<Result<Buffer, Missing>> {
+): Promise<Result<Buffer, Pick<Rejection, 'reason' | 'status'>>> {
   // The server is on the network that the machine booted from: no proxy leads there.
   const trust = { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] }
   const target = { url, authorization: token === null ? null : `Bearer ${token}` }
@@ -88,8 +83,7 @@ async function fetchFile(
       signal,
     })
     if (status === 200) return accept(bytes)
-    const detail = parseDetail(bytes.toString('utf8'))
-    return refuse({ status, reason: `HTTP ${status}${detail === null ? '' : `: ${detail}`}` })
+    return refuse({ status, reason: renderRefusal(status, bytes.toString('utf8')) })
   } catch (thrown) {
     const reason = describeFailure(thrown)?.reason ?? renderError(thrown)
     return refuse({ status: null, reason })

@@ -91,15 +91,9 @@ async function fetchToken(options: AccessOptions, { params }: Challenge): Promis
   if (service !== undefined) realm.searchParams.set('service', service)
   realm.searchParams.set('scope', `repository:${options.repository}:pull`)
   const credentials = await options.credentials()
-  const target = {
-    url: realm.href,
-    authorization: credentials === null ? null : renderBasic(credentials),
-  }
-  const headers = { accept: 'application/json' }
-  const { status, bytes } = await askDocument(options.client, target, {
-    ...options.bounds,
-    headers,
-  })
+  const target = { url: realm.href, authorization: credentials && renderBasic(credentials) }
+  const request = { ...options.bounds, headers: { accept: 'application/json' } }
+  const { status, bytes } = await askDocument(options.client, target, request)
   const token = status === 200 ? Tokens.safeParse(parseJson(bytes.toString('utf8'))) : null
   return token?.success === true ? `Bearer ${token.data}` : null
 }

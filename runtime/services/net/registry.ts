@@ -138,7 +138,10 @@ async function findLayer(
 }
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
-  if (status !== 200) throw refused(name, status)
+  if (status !== 200) {
+    const hint = [401, 403].includes(status) ? CREDENTIALS : undefined
+    throw notReachable(name, `HTTP ${status}`, { hint })
+  }
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   if (digest === null || found === digest) return bytes.toString('utf8')
   throw new Fault('digest-mismatch', `${name}: its manifest is ${found}, not ${digest}`, {
@@ -146,10 +149,6 @@ function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: s
   })
 }
 
-const refused = (name: string, status: number) =>
-  notReachable(name, `HTTP ${status}`, {
-    hint: [401, 403].includes(status) ? CREDENTIALS : undefined,
-  })
 const CREDENTIALS =
   'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
 

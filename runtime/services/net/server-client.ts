@@ -13,25 +13,7 @@ import type { Environment } from '../host/shell.ts'
 
 type Delivery = Result<null, Rejection>
 
-/** Each call is one try, or `until` as many as fit; none throws. */
-export interface ServerClient {
-  /** `http://host:port`, as everything is asked from it. */
-  readonly base: string
-  readonly mac: Mac
-  sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery>
-  /** The plan as it came; anything at all. */
-  fetchPlan(time?: RetryTime): Promise<Result<unknown, Rejection>>
-  /** Which first-boot template the machine has, and a token for it; 404: none. Anything at all. */
-  offerFirstBoot(): Promise<Result<unknown, Rejection>>
-  /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
-  fetchFirstBoot(token: string, time?: RetryTime): Promise<Result<unknown, Rejection>>
-  sendProgress(report: ProgressPost): Promise<Delivery>
-  /** Plain text; its tail is what counts. */
-  sendLog(run: string, text: string): Promise<Delivery>
-  /** The flash is done: `/done`, and `/status` for servers that have no such route. */
-  sendDone(time?: RetryTime): Promise<Delivery>
-  sendFailure(reason: string, time?: RetryTime): Promise<Delivery>
-}
+export type ServerClient = ReturnType<typeof createServerClient>
 
 interface InventoryBody {
   readonly disks: readonly InventoryDisk[]
@@ -66,7 +48,8 @@ export interface ServerClientOptions {
 
 const MAX_REASON = 500
 
-export function createServerClient(options: ServerClientOptions): ServerClient {
+/** Each call is one try, or with a time as many as fit; none throws. */
+export function createServerClient(options: ServerClientOptions) {
   const { base, mac, token, env = {}, signal, retryMs = 1000, timeoutMs = 15_000 } = options
   const authorization = token === null ? null : `Bearer ${token}`
   const ask = (path: string, sent: Pick<DocumentRequest, 'method' | 'body'> = {}) =>
@@ -91,6 +74,8 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
 
   const once: RetryTime = { ms: 0 }
   const post = (path: string, body?: object | string) => ask(path, { method: 'POST', body })
+  const send = async (path: string, body: object | string, time = once) =>
+    toDelivery(await insist(() => post(path, body), time))
 
   async function postDone(): Promise<Result<unknown, Rejection>> {
     const answer = await post('/done')
@@ -99,23 +84,25 @@ export function createServerClient(options: ServerClientOptions): ServerClient {
   }
 
   return {
+    /** `http://host:port`, as everything is asked from it. */
     base,
     mac,
-    sendInventory: async (body, time = once) =>
-      toDelivery(await insist(() => post('/inventory', body), time)),
+    sendInventory: (body: InventoryBody, time?: RetryTime) => send('/inventory', body, time),
+    /** The plan as it came; anything at all. */
     fetchPlan: (time = once) =>
       insist(() => ask(`/plan?features=${Object.values(FEATURES).join(',')}`), time),
+    /** Which first-boot template the machine has, and a token for it; 404: none. Anything at all. */
     offerFirstBoot: () => ask('/first-boot'),
-    fetchFirstBoot: (given, time = once) =>
+    /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
+    fetchFirstBoot: (given: string, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
-    sendProgress: async (report) => toDelivery(await post('/progress', report)),
-    sendLog: async (run, text) =>
-      toDelivery(await post(`/log?run=${encodeURIComponent(run)}`, text)),
+    sendProgress: (report: ProgressPost) => send('/progress', report),
+    /** Plain text; its tail is what counts. */
+    sendLog: (run: string, text: string) => send(`/log?run=${encodeURIComponent(run)}`, text),
+    /** The flash is done: `/done`, and `/status` for servers that have no such route. */
     sendDone: async (time = once) => toDelivery(await insist(postDone, time)),
-    sendFailure: async (reason, time = once) => {
-      const body = { status: 'failed', reason: reason.slice(0, MAX_REASON) }
-      return toDelivery(await insist(() => post('/status', body), time))
-    },
+    sendFailure: (reason: string, time?: RetryTime) =>
+      send('/status', { status: 'failed', reason: reason.slice(0, MAX_REASON) }, time),
   }
 }
 

@@ -6,7 +6,7 @@ import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isPassing } from '../../core/net/http-range.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
 import { isRedirect } from '../../core/net/redirect.ts'
-import { parseDetail } from '../../core/net/refusal-detail.ts'
+import { renderRefusal } from '../../core/net/refusal-detail.ts'
 import { readRetryAfter } from './http-remote.ts'
 import { askOnce, type DocumentAnswer, type DocumentRequest } from './json-client.ts'
 import type { Environment } from '../host/shell.ts'
@@ -71,8 +71,7 @@ function judge(answer: DocumentAnswer): Result<unknown, Rejection> {
     return refuse({ ...rejection, reason: `it sends us elsewhere (HTTP ${status})` })
   }
   if (status < 200 || status > 299) {
-    const detail = parseDetail(text)
-    return refuse({ ...rejection, reason: `HTTP ${status}${detail === null ? '' : `: ${detail}`}` })
+    return refuse({ ...rejection, reason: renderRefusal(status, text) })
   }
   const document = text.trim() === '' ? undefined : parseJson(text)
   if (document !== undefined || text.trim() === '') return accept(document)

@@ -30,23 +30,17 @@ const HEAR_MS = 150
 
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
-  let found: TftpFinding = { kind: 'unasked' }
-  let host = dependencies.host() || '127.0.0.1'
-  let file: string = FIRST_FILE
+  const hostOf = () => dependencies.host() || '127.0.0.1'
+  let found: Found = { host: hostOf(), file: FIRST_FILE, finding: { kind: 'unasked' } }
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
   async function ask(): Promise<TftpState> {
-    const asked = dependencies.host() || '127.0.0.1'
-    const { file: last, finding: answer } = await probe(asked, port, waitMs)
-    const isNew =
-      asked !== host || last !== file || JSON.stringify(answer) !== JSON.stringify(found)
-    host = asked
-    file = last
-    found = answer
+    const before = JSON.stringify(found)
+    found = await probe(hostOf(), port, waitMs)
     lookedAt = performance.now()
-    if (isNew) dependencies.changed?.()
-    return describeTftp(found, host, file)
+    if (JSON.stringify(found) !== before) dependencies.changed?.()
+    return describe(found)
   }
 
   /** Looks now. */
@@ -60,34 +54,37 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
   return {
     /** What was found last. A new look begins where that was some seconds ago. */
     state(): TftpState {
-      const isOld =
-        performance.now() - lookedAt > keepMs || (dependencies.host() || '127.0.0.1') !== host
+      const isOld = performance.now() - lookedAt > keepMs || hostOf() !== found.host
       // It never rejects: whatever happens is a finding.
       if (isOld) void look()
-      return describeTftp(found, host, file)
+      return describe(found)
     },
     look,
   }
 }
 
-interface Probe {
+interface Found {
+  readonly host: string
   /** That was asked for last. */
   readonly file: string
   readonly finding: TftpFinding
 }
 
-async function probe(host: string, port: number, waitMs: number): Promise<Probe> {
+const describe = ({ finding, host, file }: Found) => describeTftp(finding, host, file)
+
+async function probe(host: string, port: number, waitMs: number): Promise<Found> {
   try {
     const { address, family } = await lookup(host)
     const type = family === 6 ? 'udp6' : 'udp4'
     for (let file: string = FIRST_FILE; ;) {
       const finding = await exchange({ address, port, type, waitMs, file })
       const next = nextProbe(file, finding)
-      if (next === null) return { file, finding }
+      if (next === null) return { host, file, finding }
       file = next
     }
   } catch (thrown) {
-    return { file: FIRST_FILE, finding: { kind: 'unreachable', why: renderError(thrown) } }
+    const finding = { kind: 'unreachable', why: renderError(thrown) } as const
+    return { host, file: FIRST_FILE, finding }
   }
 }
 

@@ -3,13 +3,12 @@ import { Fault } from '../../core/foundation/fault.ts'
 import { exactBytes, type WriteProgress } from '../../core/flash/flash.ts'
 import type { ImageFacts, ImageFormat } from '../../core/image/image.ts'
 import { createShell } from '../host/shell.ts'
-import { drain, untilAborted, watch } from '../host/watch.ts'
+import { report, untilAborted } from '../host/watch.ts'
 import { createDecoders } from '../image/decoders.ts'
 import { createFiller } from '../image/filler.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
 import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createImages } from '../image/images.ts'
-import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
 import { checkDigestFirst, countSource } from '../flash/counted-source.ts'
 import { checkImage } from '../flash/image-checks.ts'
@@ -49,12 +48,8 @@ export async function packImage(
   const decoders = createDecoders({ shell })
   await checkNothingThere(order.output)
   await using source = await createSources(given).open(order.image, { signal })
-  const { image, imageProblem, sha256 } = await checkImage(
-    source,
-    order,
-    createImages({ shell }),
-    signal,
-  )
+  const images = createImages({ shell })
+  const { image, imageProblem, sha256 } = await checkImage(source, order, images, signal)
   if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
   if (image.format === null) throw unknownFormat(image)
   await decoders.check(image.format)
@@ -65,29 +60,24 @@ export async function packImage(
   const written = await writeWhole(order.output, async (write) => {
     await using blocks = await untilAborted(signal, decoders.open(counted.source, format))
     await using workers = createFrameWorkers()
-    const meter = createPackMeter(image, counted.source, counted.bytesRead)
+    const meter = createMeter({
+      phase: 'write',
+      totalBytes: exactBytes(image.virtual),
+      sourceBytes: source.sizeBytes,
+      bytesRead: counted.bytesRead,
+    })
     const { fill } = createFiller(blocks)
     const { level } = order
     const writing = writeFrames({ fill, write, workers, level, signal, onWritten: meter.add })
     onProgress(meter.look(format))
-    const frames = await drain(
-      watch(untilAborted(signal, writing), TICK_MS, meter.look),
-      onProgress,
-    )
+    const work = untilAborted(signal, writing)
+    const frames = await report(work, TICK_MS, meter.look, onProgress)
     counted.checkDigest()
     if (frames.imageBytes === 0) throw new Fault('plan-refused', `${image.name} holds no image`)
     return frames
   })
   return { ...written, image, seconds: (performance.now() - before) / 1000 }
 }
-
-const createPackMeter = (image: ImageFacts, { sizeBytes }: Source, bytesRead: () => number) =>
-  createMeter({
-    phase: 'write',
-    totalBytes: exactBytes(image.virtual),
-    sourceBytes: sizeBytes,
-    bytesRead,
-  })
 
 const unknownFormat = ({ name }: ImageFacts) =>
   new Fault('plan-refused', `image format not recognised: ${name}`, {

@@ -1,7 +1,7 @@
 /** `flasher list disks` and `flasher list images`. */
 import { resolveImageRoot } from '../../../core/image/image.ts'
 import { createDisks } from '../../../services/disk/disks.ts'
-import { isFolder } from '../../../services/image/image-folder.ts'
+import { isFolder } from '../../../services/host/folders.ts'
 import { createImages } from '../../../services/image/images.ts'
 import { createShell } from '../../../services/host/shell.ts'
 import { untilAborted } from '../../../services/host/watch.ts'

@@ -3,7 +3,7 @@ import { displayWidth, printable } from '../../../../core/foundation/printable.t
 import { joinImagePath } from '../../../../core/image/image.ts'
 import { fill } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
-import { isFolder } from '../../../../services/image/image-folder.ts'
+import { isFolder } from '../../../../services/host/folders.ts'
 import { pad } from '../../../../terminal/text/clip.ts'
 import { wrapInFull } from '../../../../terminal/text/wrap.ts'
 import { decidePlace } from '../flow/capture-place.ts'
