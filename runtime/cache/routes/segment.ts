@@ -1,5 +1,6 @@
 /** Reads a name from one path segment of a request, decoded exactly once. */
 import type { H3Event } from 'h3'
+import { decodePart } from '../../core/net/url-part.ts'
 
 /**
  * The part of the path at `index` (0 is the first), decoded once, slashes too: the framework keeps
@@ -7,10 +8,5 @@ import type { H3Event } from 'h3'
  */
 export function readSegment(event: H3Event, index: number): string | null {
   const segment = URL.parse(event.req.url)?.pathname.split('/')[index + 1]
-  if (segment === undefined || segment === '') return null
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return null
-  }
+  return segment ? decodePart(segment) : null
 }

@@ -44,27 +44,16 @@ const renderToDisk = (_: ToDisk, { mac, rule }: BootHeader): readonly string[] =
   ...BOOT_DISK,
 ]
 
-/** Where boot loaders are on an EFI partition, by GRUB's name of the processor. `fbx64.efi` makes the last one restart. */
-const LOADERS = {
-  x86_64: [
-    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
-      (name) => `/EFI/${name}/shimx64.efi`,
-    ),
-    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
-    '/EFI/systemd/systemd-bootx64.efi',
-    '/EFI/Microsoft/Boot/bootmgfw.efi',
-    '/EFI/BOOT/BOOTX64.EFI',
-  ],
-  arm64: [
-    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
-      (name) => `/EFI/${name}/shimaa64.efi`,
-    ),
-    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
-    '/EFI/systemd/systemd-bootaa64.efi',
-    '/EFI/Microsoft/Boot/bootmgfw.efi',
-    '/EFI/BOOT/BOOTAA64.EFI',
-  ],
-} as const satisfies Record<LiveArch, readonly string[]>
+/** Where boot loaders are on an EFI partition, by the name of the processor in theirs. `fbx64.efi` makes the last one restart. */
+const listLoaders = (cpu: string): readonly string[] => [
+  ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
+    (name) => `/EFI/${name}/shim${cpu}.efi`,
+  ),
+  ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
+  `/EFI/systemd/systemd-boot${cpu}.efi`,
+  '/EFI/Microsoft/Boot/bootmgfw.efi',
+  `/EFI/BOOT/BOOT${cpu.toUpperCase()}.EFI`,
+]
 
 /**
  * GRUB cannot return to the firmware's boot order: what `exit` leads to is the firmware's menu. So it
@@ -73,9 +62,9 @@ const LOADERS = {
  */
 const BOOT_DISK: readonly string[] = [
   'if [ "$grub_cpu" = arm64 ]; then',
-  `  set loaders="${LOADERS.arm64.join(' ')}"`,
+  `  set loaders="${listLoaders('aa64').join(' ')}"`,
   'else',
-  `  set loaders="${LOADERS.x86_64.join(' ')}"`,
+  `  set loaders="${listLoaders('x64').join(' ')}"`,
   'fi',
   'for disk in (hd*,*); do',
   '  for loader in $loaders; do',

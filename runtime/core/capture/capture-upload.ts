@@ -1,6 +1,6 @@
 /** Checks what clients and operators send about captured images, and how large these may become. */
 import { z } from 'zod'
-import { fieldError, listFieldErrors, type FieldError } from '../foundation/field-error.ts'
+import { fieldError, parseFields, type FieldError } from '../foundation/field-error.ts'
 import { plainWords } from '../foundation/printable.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../catalog/image-upload.ts'
@@ -59,9 +59,9 @@ interface CaptureRequest {
 
 /** The body of `POST /captures`. Unknown fields are left out: a newer client may say more. */
 export function parseCaptureRequest(body: unknown): Result<CaptureRequest, readonly FieldError[]> {
-  const checked = CaptureSchema.safeParse(body)
-  if (!checked.success) return refuse(listFieldErrors(checked.error))
-  const { name, source } = checked.data
+  const checked = parseFields(CaptureSchema, body)
+  if (!checked.ok) return checked
+  const { name, source } = checked.value
   const mac = parseSourceMac(source.mac)
   if (mac === undefined) return refuse([fieldError(['source', 'mac'], 'not a MAC address')])
   return accept({ name, source: { ...source, mac } })

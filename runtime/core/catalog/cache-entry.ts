@@ -1,9 +1,10 @@
 /** Checks an image that an operator adds to the cache: its source and its name. */
 import { z } from 'zod'
-import { blobName, decodePart } from './blob-address.ts'
+import { blobName } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
-import { type FieldError, fieldError, listFieldErrors } from '../foundation/field-error.ts'
+import { type FieldError, fieldError, parseFields } from '../foundation/field-error.ts'
 import { refOf } from './catalog.ts'
+import { decodePart } from '../net/url-part.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One entry as it is kept; `src` never holds a password. */
@@ -59,18 +60,18 @@ export function parseCacheEntry(
   body: unknown,
   isTaken: (name: string) => boolean,
 ): Result<CacheEntry, readonly FieldError[]> {
-  const checked = BODY.safeParse(body)
-  if (!checked.success) return refuse(listFieldErrors(checked.error))
-  const { src, resolved_src: resolved } = checked.data
+  const checked = parseFields(BODY, body)
+  if (!checked.ok) return checked
+  const { src, resolved_src: resolved } = checked.value
   const main = splitUser(src.trim())
   const other = resolved ? splitUser(resolved.trim()) : null
   const wrong =
     findWrongSource('src', main.url) ??
     findWrongSource('resolved_src', other?.url) ??
-    findLooseIndex(checked.data)
+    findLooseIndex(checked.value)
   if (wrong !== null) return refuse([wrong])
-  const name = pickName(checked.data.name, main.url, isTaken)
-  const given = { ...checked.data, name, src: main.url, resolved_src: other?.url }
+  const name = pickName(checked.value.name, main.url, isTaken)
+  const given = { ...checked.value, name, src: main.url, resolved_src: other?.url }
   return toEntry(given, (other ?? main).user)
 }
 

@@ -1,7 +1,6 @@
 /** Checks what a client announces before it uploads an image file into the cache. */
 import { z } from 'zod'
-import { type FieldError, listFieldErrors } from '../foundation/field-error.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
+import { parseFields } from '../foundation/field-error.ts'
 import { IMAGE_FORMATS } from '../image/image.ts'
 import { whyNotAnImage } from './dropped-file.ts'
 
@@ -40,10 +39,7 @@ const BODY = z.strictObject({
 })
 
 /** The body of `POST /uploads`. */
-export function parseUploadRequest(body: unknown): Result<UploadRequest, readonly FieldError[]> {
-  const checked = BODY.safeParse(body)
-  return checked.success ? accept(checked.data) : refuse(listFieldErrors(checked.error))
-}
+export const parseUploadRequest = (body: unknown) => parseFields<UploadRequest>(BODY, body)
 
 /** Why a file cannot be stored under a name; null: it can. */
 function whyNoName(name: string): string | null {

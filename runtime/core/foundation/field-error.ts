@@ -1,5 +1,6 @@
 /** Errors in a request body, field by field: the `detail` list of a 422. */
-import type { ZodError } from 'zod'
+import type { ZodError, ZodType } from 'zod'
+import { accept, refuse, type Result } from './result.ts'
 
 export interface FieldError {
   /** `body` or `query`, then the way to the field: `["body", "labels", 3]`. */
@@ -23,6 +24,15 @@ export function listFieldErrors(
     msg: message,
     type: code,
   }))
+}
+
+/** A body by its schema. */
+export function parseFields<Value>(
+  schema: ZodType<Value>,
+  body: unknown,
+): Result<Value, readonly FieldError[]> {
+  const parsed = schema.safeParse(body)
+  return parsed.success ? accept(parsed.data) : refuse(listFieldErrors(parsed.error))
 }
 
 /** One field, in the same shape. */

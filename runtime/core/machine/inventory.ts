@@ -1,9 +1,9 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../foundation/field-error.ts'
+import { parseFields, type FieldError } from '../foundation/field-error.ts'
 import type { Inventory, InventoryDisk } from './machine.ts'
 import { plainWords } from '../foundation/printable.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
+import { accept, type Result } from '../foundation/result.ts'
 
 export const MAX_SERIAL_CHARACTERS = 128
 export const MAX_DISKS = 64
@@ -58,9 +58,9 @@ export const InventorySchema = z.strictObject({
 })
 
 export function parseInventory(body: unknown): Result<Inventory, readonly FieldError[]> {
-  const parsed = InventorySchema.safeParse(body)
-  if (!parsed.success) return refuse(listFieldErrors(parsed.error))
-  const { disks, lshw, secure_boot: secureBoot = null } = parsed.data
+  const parsed = parseFields(InventorySchema, body)
+  if (!parsed.ok) return parsed
+  const { disks, lshw, secure_boot: secureBoot = null } = parsed.value
   const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
   const fits = hardware !== null && Buffer.byteLength(hardware) <= MAX_HARDWARE_BYTES
   return accept({ disks: disks.map(toDisk), hardware: fits ? hardware : null, secureBoot })

@@ -1,5 +1,6 @@
 /** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from './oras.ts'
+import { decodePart } from './url-part.ts'
 import { canonicaliseSource } from '../image/canonical-source.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -93,13 +94,8 @@ function parseReference(text: string): Result<Location, LocationRefusal> {
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''
 
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text // a stray percent sign: the name is what it is
-  }
-}
+/** A stray percent sign: the text is what it is. */
+const decode = (text: string) => decodePart(text) ?? text
 
 function splitCredentials(url: URL): HttpTarget {
   const pair = `${decode(url.username)}:${decode(url.password)}`

@@ -4,15 +4,15 @@ import { z } from 'zod'
 import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entry.ts'
 import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
 import { createQueue } from '../host/queue.ts'
+import { listRecords } from '../host/records.ts'
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 const StoredSourceSchema = z.object({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: Sha256,
   sizeBytes: z.number(),
   /** Of the index of an image in frames; absent where there is none, or it was not looked at. */
-  indexSha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  indexSha256: Sha256.optional(),
   /** ISO time. */
   fetchedAt: z.string(),
 })
@@ -27,7 +27,7 @@ const BLOB = 'blob:'
 
 export async function createBlobIndex(records: Storage) {
   let entries = parseEntries(await records.getItem(ENTRIES))
-  const sources = await readSources(records)
+  const sources = new Map(await listRecords(records, BLOB, parseSource))
   let byKey = mapKeys(entries)
   const enqueue = createQueue(1)
 
@@ -76,6 +76,9 @@ function mapKeys(entries: readonly CacheEntry[]): ReadonlyMap<string, CacheEntry
   return new Map([...bySource.toReversed(), ...byBytes.toReversed()])
 }
 
+const parseSource = (found: unknown): StoredSource | null =>
+  StoredSourceSchema.safeParse(found).data ?? null
+
 const EntriesSchema = z.object({ entries: z.array(z.unknown()) })
 const Credentials = z.object({ credentials: z.string().nullable() })
 
@@ -86,15 +89,4 @@ function parseEntries(found: unknown): readonly CacheEntry[] {
     const { credentials = null } = Credentials.safeParse(one).data ?? {}
     return fields.ok ? [{ ...fields.value, credentials }] : []
   })
-}
-
-async function readSources(records: Storage): Promise<Map<string, StoredSource>> {
-  const keys = (await records.getKeys()).filter((key) => key.startsWith(BLOB))
-  const found = await Promise.all(
-    keys.map(async (key) => {
-      const source = StoredSourceSchema.safeParse(await records.getItem(key)).data
-      return source === undefined ? [] : [[key.slice(BLOB.length), source] as const]
-    }),
-  )
-  return new Map(found.flat())
 }

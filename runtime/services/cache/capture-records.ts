@@ -4,53 +4,37 @@ import { z } from 'zod'
 import {
   CaptureEndSchema,
   parseCaptureRequest,
-  type CaptureEnd,
   type CaptureSource,
 } from '../../core/capture/capture-upload.ts'
-
-export interface CaptureRecord {
-  readonly name: string
-  readonly source: CaptureSource
-  /** Of its token: the order, when it was issued, and the SHA-256 of its text. */
-  readonly order: string
-  readonly issuedAt: number
-  readonly tokenDigest: string
-  /** So many bytes are on the disk for sure. */
-  readonly durableBytes: number
-  /** ISO times. */
-  readonly createdAt: string
-  readonly touchedAt: string
-  /** What was verified; null: it is not complete. */
-  readonly end: CaptureEnd | null
-}
+import { listRecords } from '../host/records.ts'
 
 const RecordSchema = z.object({
   name: z.string(),
   source: z.unknown(),
+  /** Of its token: the order, when it was issued, and the SHA-256 of its text. */
   order: z.string(),
   issuedAt: z.number(),
   tokenDigest: z.string(),
+  /** So many bytes are on the disk for sure. */
   durableBytes: z.int().min(0),
+  /** ISO times. */
   createdAt: z.string(),
   touchedAt: z.string(),
+  /** What was verified; null: it is not complete. */
   end: CaptureEndSchema.nullable(),
 })
+
+export type CaptureRecord = Readonly<z.infer<typeof RecordSchema>> & {
+  readonly source: CaptureSource
+}
 
 export type CaptureRecords = ReturnType<typeof createCaptureRecords>
 
 const CAPTURE = 'capture:'
 
 export const createCaptureRecords = (records: Storage) => ({
-  async list(): Promise<readonly (readonly [id: string, record: CaptureRecord])[]> {
-    const keys = (await records.getKeys()).filter((key) => key.startsWith(CAPTURE))
-    const found = await Promise.all(
-      keys.map(async (key) => {
-        const record = parseRecord(await records.getItem(key))
-        return record === null ? [] : [[key.slice(CAPTURE.length), record] as const]
-      }),
-    )
-    return found.flat()
-  },
+  /** By their ids. */
+  list: () => listRecords(records, CAPTURE, parseRecord),
   write: (id: string, record: CaptureRecord) =>
     records.setItem(`${CAPTURE}${id}`, JSON.stringify(record)),
   remove: (id: string) => records.removeItem(`${CAPTURE}${id}`),
@@ -70,12 +54,9 @@ const OrderSchema = z.object({ usedAt: z.number() })
 
 /** Orders of which no token begins another capture. */
 export async function createUsedOrders(records: Storage, now: () => Date) {
-  const orders = new Map<string, number>()
-  for (const key of await records.getKeys()) {
-    if (!key.startsWith(ORDER)) continue
-    const found = OrderSchema.safeParse(await records.getItem(key)).data
-    orders.set(key.slice(ORDER.length), found?.usedAt ?? now().getTime())
-  }
+  const readTime = (stored: unknown) =>
+    OrderSchema.safeParse(stored).data?.usedAt ?? now().getTime()
+  const orders = new Map(await listRecords(records, ORDER, readTime))
   return {
     has: (order: string) => orders.has(order),
     async add(order: string) {

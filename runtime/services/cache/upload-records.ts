@@ -1,6 +1,7 @@
 /** Records of unfinished uploads, so that they can be resumed after a restart. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
+import { listRecords } from '../host/records.ts'
 
 const UploadRecordSchema = z.object({
   name: z.string(),
@@ -22,16 +23,13 @@ export type UploadRecords = ReturnType<typeof createUploadRecords>
 const PREFIX = 'upload:'
 
 export const createUploadRecords = (records: Storage) => ({
-  async list(): Promise<readonly (readonly [id: string, record: UploadRecord])[]> {
-    const keys = (await records.getKeys()).filter((key) => key.startsWith(PREFIX))
-    const found = await Promise.all(
-      keys.map(async (key) => {
-        const record = UploadRecordSchema.safeParse(await records.getItem(key)).data
-        return record === undefined ? [] : [[key.slice(PREFIX.length), record] as const]
-      }),
-    )
-    return found.flat()
-  },
+  /** By their ids. */
+  list: () =>
+    listRecords<UploadRecord>(
+      records,
+      PREFIX,
+      (stored) => UploadRecordSchema.safeParse(stored).data ?? null,
+    ),
   write: (id: string, record: UploadRecord) =>
     records.setItem(`${PREFIX}${id}`, JSON.stringify(record)),
   remove: (id: string) => records.removeItem(`${PREFIX}${id}`),

@@ -10,6 +10,19 @@ export function createRecords(folder: string): Storage {
   return createStorage({ driver: atomicFiles({ folder }) })
 }
 
+/** The records of one kind, by the rest of their keys. `parse`: null for what is none. */
+export async function listRecords<Record>(
+  records: Storage,
+  kind: string,
+  parse: (stored: unknown) => Record | null,
+): Promise<readonly (readonly [name: string, record: Record])[]> {
+  const keys = (await records.getKeys()).filter((key) => key.startsWith(kind))
+  const found = await Promise.all(
+    keys.map(async (key) => [key.slice(kind.length), parse(await records.getItem(key))] as const),
+  )
+  return found.flatMap(([name, record]) => (record === null ? [] : [[name, record] as const]))
+}
+
 const SUFFIX = '.json'
 const KEY = /^[\w.:-]{1,200}$/
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
+import { decodePart } from '../../../core/net/url-part.ts'
 import { NameSchema } from './label.ts'
 import { createMachine, type Machine } from './machine.ts'
 
@@ -102,11 +103,7 @@ function baseNameOf(src: string): string {
       .replace(/[?#].*$/, '')
       .split('/')
       .at(-1) ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodePart(last) ?? last
 }
 
 const POLICIES: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
-import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
+import { parseFields, type FieldError } from '../../../core/foundation/field-error.ts'
+import { accept, type Result } from '../../../core/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '../../../core/machine/inventory.ts'
 import { TemplateNameSchema } from '../../../core/first-boot/template.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
@@ -32,9 +32,9 @@ export const MachineUpsertSchema = z.strictObject({
 export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
 
 export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
-  const parsed = MachineUpsertSchema.safeParse(body)
-  if (!parsed.success) return refuse(listFieldErrors(parsed.error))
-  const { name, labels, target_disk_serial, ...fields } = parsed.data
+  const parsed = parseFields(MachineUpsertSchema, body)
+  if (!parsed.ok) return parsed
+  const { name, labels, target_disk_serial, ...fields } = parsed.value
   return accept({
     ...fields,
     ...(name === undefined ? {} : { name: name || null }),

@@ -10,6 +10,7 @@ import {
 } from '../../../core/flash/run-report.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import type { ProgressPost } from '../../../core/machine/run.ts'
+import { decodePart } from '../../../core/net/url-part.ts'
 import { createReporter } from '../../../services/flash/reporter.ts'
 import { settle } from '../../../services/host/watch.ts'
 import type { ServerClient } from '../../../services/net/server-client.ts'
@@ -101,9 +102,5 @@ const choose = (image: string, disk: string): RunFacts['choice'] => ({
 /** The file's own name: the server encodes it for its address. */
 function nameOf(url: string): string {
   const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodePart(last) ?? last
 }

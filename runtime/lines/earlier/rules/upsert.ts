@@ -1,8 +1,7 @@
 /** Earlier line: the body of `PUT /machines/{mac}` ("MachineUpsert"), and what it makes of a record. */
 import { z } from 'zod'
-import { listFieldErrors, type FieldError } from '../../../core/foundation/field-error.ts'
+import { parseFields } from '../../../core/foundation/field-error.ts'
 import { isBareFileName } from '../../../core/foundation/file-name.ts'
-import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { Armer } from '../../../core/machine/run.ts'
 import { BOOT_POLICIES, createMachine, MACHINE_PROVISIONING, type Machine } from './machine.ts'
@@ -41,10 +40,7 @@ export const MachineUpsertSchema = z.object({
 
 type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
 
-export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
-  const parsed = MachineUpsertSchema.safeParse(body)
-  return parsed.success ? accept(parsed.data) : refuse(listFieldErrors(parsed.error))
-}
+export const parseUpsert = (body: unknown) => parseFields<MachineUpsert>(MachineUpsertSchema, body)
 
 /** All fields of the body replace those of the record. `before` null: the machine is new. */
 export function applyUpsert(
