@@ -1,5 +1,5 @@
 /** Renders what a machine boots as a script of Debian's signed GRUB, which Secure Boot lets run ("/pxe/{mac}.grub"). */
-import type { BootDecision, BootHeader, LiveSet, ToDisk, ToLive, ToWait } from './boot-decision.ts'
+import type { BootDecision, BootHeader, LiveSet, ToLive } from './boot-decision.ts'
 import { comment, prose, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
 import { planKernel, type LiveArch } from './live-kernel.ts'
@@ -29,20 +29,19 @@ function renderDecision(
   header: BootHeader,
   server: GrubServer,
 ): readonly string[] {
+  const { mac, rule } = header
   switch (decision.kind) {
     case 'to-disk':
-      return renderToDisk(decision, header)
+      return [`echo "flasher: ${mac} boots its own disk (${prose(rule)})"`, ...BOOT_DISK]
     case 'to-wait':
-      return renderToWait(decision, header)
+      return [
+        `echo "flasher: ${mac} waits: ${prose(decision.saying)}"`,
+        `sleep ${Math.max(1, Math.trunc(decision.seconds))}`,
+      ]
     case 'to-live':
       return renderToLive(decision, header, server)
   }
 }
-
-const renderToDisk = (_: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
-  `echo "flasher: ${mac} boots its own disk (${prose(rule)})"`,
-  ...BOOT_DISK,
-]
 
 /** Where boot loaders are on an EFI partition, by the name of the processor in theirs. `fbx64.efi` makes the last one restart. */
 const listLoaders = (cpu: string): readonly string[] => [
@@ -83,11 +82,6 @@ export const GRUB_EXIT = renderLines([
   comment('flasher: nothing is known or decided about this machine'),
   ...BOOT_DISK,
 ])
-
-const renderToWait = ({ seconds, saying }: ToWait, { mac }: BootHeader): readonly string[] => [
-  `echo "flasher: ${mac} waits: ${prose(saying)}"`,
-  `sleep ${Math.max(1, Math.trunc(seconds))}`,
-]
 
 function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
   const { x86_64, arm64 } = decision.sets

@@ -42,16 +42,8 @@ const path = (name: string) => `/boot/${segment(name)}`
 
 /** One serial console only: today's kernels take one per driver and leave the others silent. */
 function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
-  if (console === 'ttyAMA0') {
-    return [
-      ['console', 'tty0'],
-      ['console', 'ttyAMA0'],
-    ]
-  }
-  const uart = `${console},115200`
-  return [
-    ['console', 'tty0'],
-    ['console', uart],
-    ['earlyprintk', uart],
-  ]
+  const isPc = console !== 'ttyAMA0'
+  const uart = isPc ? `${console},115200` : console
+  const early: readonly KernelArg[] = isPc ? [['earlyprintk', uart]] : []
+  return [['console', 'tty0'], ['console', uart], ...early]
 }

@@ -16,5 +16,13 @@ const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
 /** Nothing has this name, or what stands before it in the path is not a folder. */
 export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
 
+/** For `catch`: the value of what is not there. Any other error stays one. */
+export const ifMissing =
+  <Value>(value: Value) =>
+  (thrown: unknown): Value => {
+    if (isMissing(thrown)) return value
+    throw thrown
+  }
+
 /** The file system, or its user's share of it, has no space left, or the file would be too large for it. */
 export const isFull = isOneOf(['ENOSPC', 'EDQUOT', 'EFBIG'])

@@ -2,15 +2,20 @@
 import { renderCsvRow, type Cell } from '../foundation/csv.ts'
 import { readChanges, renderValue } from './event-changes.ts'
 
-interface Event {
+/** An event as it is recorded; `subject_kind` and `actor` are the journal's closed lists. */
+export interface RecordedEvent {
   readonly id: number
+  /** ISO time. */
   readonly ts: string
+  /** Dotted, for example `machine.flashed` (the facts list the names). */
   readonly kind: string
   readonly subject_kind: string
   readonly subject_id: string | null
   readonly actor: string
   readonly source_ip: string | null
+  /** One sentence for people. */
   readonly summary: string
+  /** Never holds a secret. */
   readonly details: Readonly<Record<string, unknown>> | null
   readonly acknowledged: boolean
 }
@@ -27,15 +32,15 @@ const COLUMNS = {
   changes: ({ details }) => renderChanges(details),
   acknowledged: ({ acknowledged }) => acknowledged,
   details: ({ details }) => (details === null ? null : JSON.stringify(details)),
-} as const satisfies Readonly<Record<string, (event: Event) => Cell>>
+} as const satisfies Readonly<Record<string, (event: RecordedEvent) => Cell>>
 
 export const EVENT_HEAD = renderCsvRow(Object.keys(COLUMNS))
 
-export const renderEventRow = (event: Event): string =>
+export const renderEventRow = (event: RecordedEvent): string =>
   renderCsvRow(Object.values(COLUMNS).map((read) => read(event)))
 
 /** `boot_mode: ipxe-exit → flasher-tui; labels: none → rack-1` */
-const renderChanges = (details: Event['details']): string =>
+const renderChanges = (details: RecordedEvent['details']): string =>
   Object.entries(readChanges(details))
     .map(([name, { before, after }]) => `${name}: ${renderValue(before)} → ${renderValue(after)}`)
     .join('; ')

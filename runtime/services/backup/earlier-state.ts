@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { decodeDeployedRow } from '../../core/machine/deployed-row.ts'
 import { readMarker, SCHEMA } from '../state/schema.ts'
 import { openSqlite, readText, type SqliteFile } from '../state/sqlite.ts'
@@ -79,7 +79,9 @@ async function takeSnapshot(folder: string) {
     const before = await stamp(folder)
     await rm(`${path}-wal`, { force: true })
     await copyFile(join(folder, DATABASE), path)
-    if (before.hasWal) await copyIfThere(join(folder, `${DATABASE}-wal`), `${path}-wal`)
+    if (before.hasWal) {
+      await copyFile(join(folder, `${DATABASE}-wal`), `${path}-wal`).catch(ifMissing(undefined))
+    }
     const isWriting = before.isJournaled || (await stamp(folder)).text !== before.text
     if (!isWriting) break
     if (tries === TRIES) {
@@ -101,28 +103,9 @@ async function stamp(folder: string) {
 
 /** Empty: there is no such file, or nothing in it. */
 async function describe(path: string): Promise<string> {
-  try {
-    const { ino, size, mtimeNs } = await stat(path, { bigint: true })
-    return size === 0n ? '' : `${ino}:${size}:${mtimeNs}`
-  } catch (thrown) {
-    if (isMissing(thrown)) return ''
-    throw thrown
-  }
+  const found = await stat(path, { bigint: true }).catch(ifMissing(null))
+  return found === null || found.size === 0n ? '' : `${found.ino}:${found.size}:${found.mtimeNs}`
 }
 
-async function copyIfThere(from: string, to: string): Promise<void> {
-  try {
-    await copyFile(from, to)
-  } catch (thrown) {
-    if (!isMissing(thrown)) throw thrown
-  }
-}
-
-async function listNames(folder: string): Promise<readonly string[]> {
-  try {
-    return (await readdir(folder)).toSorted()
-  } catch (thrown) {
-    if (isMissing(thrown)) return []
-    throw thrown
-  }
-}
+const listNames = async (folder: string): Promise<readonly string[]> =>
+  (await readdir(folder).catch(ifMissing([]))).toSorted()

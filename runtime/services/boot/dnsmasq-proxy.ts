@@ -3,7 +3,7 @@ import { open, readFile, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { renderActivation, type Activation } from '../../core/boot/pxe-activation.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 import type { Finished, Shell } from '../host/shell.ts'
 
@@ -31,14 +31,8 @@ export async function deactivateProxy(shell: Tools): Promise<boolean> {
 }
 
 /** Null: there is no such file. */
-export async function readActive(): Promise<string | null> {
-  try {
-    return await readFile(ACTIVE_FILE, 'utf8')
-  } catch (thrown) {
-    if (isMissing(thrown)) return null
-    throw thrown
-  }
-}
+export const readActive = (): Promise<string | null> =>
+  readFile(ACTIVE_FILE, 'utf8').catch(ifMissing(null))
 
 async function change(shell: Tools, apply: () => Promise<void>): Promise<void> {
   const before = await readActive()

@@ -1,27 +1,21 @@
 /** The provisioning files that a server keeps for its machines: one folder per machine, for the server's user alone. */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { renderHyphens, type Mac } from '../../core/machine/mac.ts'
 import { replaceFile } from '../host/atomic-file.ts'
 import { makeFolder } from '../host/folders.ts'
 
 export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
 
-const orNull = <T>(thrown: unknown, otherwise: T): T => {
-  if (isMissing(thrown)) return otherwise
-  throw thrown
-}
-
 /** `name` comes from a closed list. */
 export function createProvisionFiles(dir: string) {
   const folderOf = (mac: Mac) => join(dir, renderHyphens(mac))
   return {
-    list: (mac: Mac): Promise<readonly string[]> =>
-      readdir(folderOf(mac)).catch((thrown: unknown) => orNull(thrown, [])),
+    list: (mac: Mac): Promise<readonly string[]> => readdir(folderOf(mac)).catch(ifMissing([])),
     /** Null: none is kept. */
     read: (mac: Mac, name: string): Promise<Buffer | null> =>
-      readFile(join(folderOf(mac), name)).catch((thrown: unknown) => orNull(thrown, null)),
+      readFile(join(folderOf(mac), name)).catch(ifMissing(null)),
     async save(mac: Mac, name: string, bytes: Uint8Array): Promise<void> {
       await makeFolder(folderOf(mac), 0o700)
       await replaceFile(join(folderOf(mac), name), bytes, 0o600)

@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
@@ -31,14 +31,7 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
     if (!KEY.test(key)) throw new Error(`not a key of records: ${key}`)
     return join(folder, `${key.replaceAll(':', '+')}${SUFFIX}`)
   }
-  const read = async (key: string) => {
-    try {
-      return await readFile(pathOf(key), 'utf8')
-    } catch (thrown) {
-      if (isMissing(thrown)) return null
-      throw thrown
-    }
-  }
+  const read = async (key: string) => readFile(pathOf(key), 'utf8').catch(ifMissing(null))
   return {
     name: 'atomic-files',
     hasItem: async (key) => (await read(key)) !== null,

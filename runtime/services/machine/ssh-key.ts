@@ -1,7 +1,7 @@
 /** The key with which the server logs in to machines: made at its first use, for the server's user alone. */
 import { chmod, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMissing } from '../../core/foundation/system-error.ts'
+import { ifMissing } from '../../core/foundation/system-error.ts'
 import { syncFolder } from '../host/atomic-file.ts'
 import { makeFolder } from '../host/folders.ts'
 import type { Shell } from '../host/shell.ts'
@@ -39,21 +39,11 @@ export function createSshKeys(options: SshKeysOptions): SshKeys {
 async function openKey({ folder, shell }: SshKeysOptions): Promise<SshKey> {
   const path = join(folder, 'id_ed25519')
   await makeFolder(folder, 0o700)
-  const mode = await readMode(path)
-  if (mode === null) await makeKey(folder, path, shell)
-  else if ((mode & 0o077) !== 0) await chmod(path, 0o600)
+  const found = await stat(path).catch(ifMissing(null))
+  if (found === null) await makeKey(folder, path, shell)
+  else if ((found.mode & 0o077) !== 0) await chmod(path, 0o600)
   const line = await shell.require(['ssh-keygen', '-y', '-f', path])
   return { path, publicLine: line.trim() }
-}
-
-/** Null: there is none. */
-async function readMode(path: string): Promise<number | null> {
-  try {
-    return (await stat(path)).mode
-  } catch (thrown) {
-    if (isMissing(thrown)) return null
-    throw thrown
-  }
 }
 
 /** Made beside its place: after a crash it is there as a whole, or not at all. */

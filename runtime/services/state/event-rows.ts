@@ -1,29 +1,12 @@
 /** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
 import { z } from 'zod'
 import { parseJson } from '../../core/foundation/json-reader.ts'
+import type { RecordedEvent } from '../../core/state/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { condition, flag, renderWhere, search } from './where.ts'
 
-/** An event before it has a number; `subject_kind` and `actor` are the journal's closed lists. */
-export interface NewEvent {
-  /** ISO time. */
-  readonly ts: string
-  /** Dotted, for example `machine.flashed` (the facts list the names). */
-  readonly kind: string
-  readonly subject_kind: string
-  readonly subject_id: string | null
-  readonly actor: string
-  readonly source_ip: string | null
-  /** One sentence for people. */
-  readonly summary: string
-  /** Never holds a secret. */
-  readonly details: Readonly<Record<string, unknown>> | null
-}
-
-export interface EventRow extends NewEvent {
-  readonly id: number
-  readonly acknowledged: boolean
-}
+/** An event before it has a number. */
+export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
 
 export interface EventCondition {
   readonly kind?: string
@@ -95,7 +78,11 @@ function renderDetails(details: object): string {
 }
 
 /** Newest first. */
-export function listEvents(sql: Sql, filter: EventCondition, limit: number): readonly EventRow[] {
+export function listEvents(
+  sql: Sql,
+  filter: EventCondition,
+  limit: number,
+): readonly RecordedEvent[] {
   const { text, values } = renderWhere([
     ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
     ...condition('id < ?', filter.before_id),
@@ -109,7 +96,7 @@ export function listEvents(sql: Sql, filter: EventCondition, limit: number): rea
   return sql.all(query, ...values, limit).map(readEvent)
 }
 
-function readEvent(row: Row): EventRow {
+function readEvent(row: Row): RecordedEvent {
   return {
     id: readNumber(row, 'id'),
     ts: readText(row, 'ts'),

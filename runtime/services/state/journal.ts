@@ -1,4 +1,5 @@
 /** The journal of recorded events: what happened, to what, by whom ("Recorded system events"). */
+import type { RecordedEvent } from '../../core/state/event-table.ts'
 import { canFlood } from '../../core/state/flood.ts'
 import { printable } from '../../core/foundation/printable.ts'
 import type { Database } from './database.ts'
@@ -8,7 +9,6 @@ import {
   listEvents,
   UNACKNOWLEDGED,
   type EventCondition,
-  type EventRow,
   type NewEvent,
 } from './event-rows.ts'
 import { createFloods, type Counted } from './floods.ts'
@@ -42,7 +42,7 @@ interface Named {
   readonly actor: Actor
 }
 export type EventNote = Omit<NewEvent, 'ts' | keyof Named> & Named
-export type JournalEvent = Omit<EventRow, keyof Named> & Named
+export type JournalEvent = Omit<RecordedEvent, keyof Named> & Named
 
 export interface EventFilter extends EventCondition {
   /** 1 to 500. */
@@ -156,7 +156,7 @@ const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
 })
 
 /** Nobody but the journal writes that table. */
-const readNames = (row: EventRow): JournalEvent => ({
+const readNames = (row: RecordedEvent): JournalEvent => ({
   ...row,
   subject_kind: SUBJECT_KINDS.find((kind) => kind === row.subject_kind) ?? 'system',
   actor: readActor(row.actor),
