@@ -216,10 +216,8 @@ const RecordSchema = z.object({
 })
 
 /** A record that cannot be read counts as none: the files themselves say enough. */
-export function parseBootRecord(json: unknown): BootRecord {
-  const parsed = RecordSchema.safeParse(json)
-  return parsed.success ? parsed.data : NO_RECORD
-}
+export const parseBootRecord = (json: unknown): BootRecord =>
+  RecordSchema.safeParse(json).data ?? NO_RECORD
 
 /** Numbers by value, the rest as text; `1.2.0-rc1` comes before `1.2.0`. Below 0: `one` is older. */
 export function compareVersions(one: string, two: string): number {

@@ -139,10 +139,8 @@ export function listReleaseApis(site: string, repository: string): readonly stri
 }
 
 /** The tag in the hosting's answer; null: there is none that could be used. */
-export function parseLatestTag(json: unknown): string | null {
-  const parsed = z.object({ tag_name: ReleaseTagSchema }).safeParse(json)
-  return parsed.success ? parsed.data.tag_name : null
-}
+export const parseLatestTag = (json: unknown): string | null =>
+  z.object({ tag_name: ReleaseTagSchema }).safeParse(json).data?.tag_name ?? null
 
 /** The tag in the address to which `latest` redirects; null: it names none. */
 export function parseRedirectedTag(location: string): string | null {

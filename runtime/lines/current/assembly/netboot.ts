@@ -7,7 +7,7 @@ import { createBootFiles, type BootFolder } from '../../../services/boot/boot-fi
 import type { Catalog } from '../../../services/catalog/catalogs.ts'
 import { readSpace } from '../../../services/state/disk-space.ts'
 import { listLanAddresses } from '../../../services/host/host-addresses.ts'
-import { parseFetchJob } from '../../../services/boot/release-job.ts'
+import { FetchJobSchema } from '../../../services/boot/release-job.ts'
 import { openJobRecords } from '../../../services/host/job-records.ts'
 import { createRecords } from '../../../services/host/records.ts'
 import { createReleases, type Releases } from '../../../services/boot/releases.ts'
@@ -51,7 +51,7 @@ export async function openNetboot(parts: NetbootDependencies): Promise<Netboot> 
   })
   const fetches = createRecords(decideFolders(config).fetches)
   const releases = createReleases({
-    records: await openJobRecords(fetches, parseFetchJob, now()),
+    records: await openJobRecords(fetches, FetchJobSchema, now()),
     bootFiles,
     sources: createSources({ env }),
     env,

@@ -1,7 +1,7 @@
 /** Earlier line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { findLiveRelease } from '../../../services/boot/live-releases.ts'
 import { createLiveFiles, type LiveFiles } from '../../../services/boot/live-files.ts'
-import { parseFetchJob } from '../../../services/boot/release-job.ts'
+import { FetchJobSchema } from '../../../services/boot/release-job.ts'
 import { createReleaseFetches, type ReleaseFetches } from '../../../services/boot/releases.ts'
 import { openJobRecords } from '../../../services/host/job-records.ts'
 import { createRecords } from '../../../services/host/records.ts'
@@ -31,7 +31,7 @@ export async function openNetboot({
   const folders = decideFolders(config)
   const bootFiles = await createLiveFiles(folders.boot)
   const releases = createReleaseFetches({
-    records: await openJobRecords(createRecords(folders.fetches), parseFetchJob, now()),
+    records: await openJobRecords(createRecords(folders.fetches), FetchJobSchema, now()),
     bootFiles,
     find: findLiveRelease,
     sources: createSources({ env }),
