@@ -1,10 +1,9 @@
 /** Checks what clients and operators send about captured images, and how large these may become. */
 import { z } from 'zod'
-import { fieldError, parseFields, type FieldError } from '../foundation/field-error.ts'
+import { parseFields } from '../foundation/field-error.ts'
 import { plainWords } from '../foundation/printable.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
 import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../catalog/image-upload.ts'
-import { parseMac, type Mac } from '../machine/mac.ts'
+import { MacSchema } from '../machine/mac-schema.ts'
 import { RunIdSchema } from '../machine/run.ts'
 
 /** Of one PATCH: what a client keeps in memory until it is on the disk of the cache. */
@@ -30,7 +29,7 @@ const words = (most: number) =>
 
 const SourceSchema = z.object({
   /** Of the machine that the server has captured; absent: a person captures. */
-  mac: z.string().nullish(),
+  mac: MacSchema.nullish().transform((mac) => mac ?? null),
   hostname: words(255),
   run: RunIdSchema.nullish()
     .transform((run) => run ?? null)
@@ -46,33 +45,12 @@ const SourceSchema = z.object({
 })
 
 /** Where a captured image came from. Every text is the machine's own and hostile. */
-export interface CaptureSource extends Omit<z.output<typeof SourceSchema>, 'mac'> {
-  readonly mac: Mac | null
-}
+export type CaptureSource = Readonly<z.output<typeof SourceSchema>>
 
-const CaptureSchema = z.object({ name: CaptureNameSchema, source: SourceSchema })
-
-interface CaptureRequest {
-  readonly name: string
-  readonly source: CaptureSource
-}
+export const CaptureSchema = z.object({ name: CaptureNameSchema, source: SourceSchema })
 
 /** The body of `POST /captures`. Unknown fields are left out: a newer client may say more. */
-export function parseCaptureRequest(body: unknown): Result<CaptureRequest, readonly FieldError[]> {
-  const checked = parseFields(CaptureSchema, body)
-  if (!checked.ok) return checked
-  const { name, source } = checked.value
-  const mac = parseSourceMac(source.mac)
-  if (mac === undefined) return refuse([fieldError(['source', 'mac'], 'not a MAC address')])
-  return accept({ name, source: { ...source, mac } })
-}
-
-/** Null: there is none; undefined: it is not a MAC address. */
-function parseSourceMac(text: string | null | undefined): Mac | null | undefined {
-  if (text === null || text === undefined) return null
-  const mac = parseMac(text)
-  return mac.ok ? mac.value : undefined
-}
+export const parseCaptureRequest = (body: unknown) => parseFields(CaptureSchema, body)
 
 const digest = z
   .string()

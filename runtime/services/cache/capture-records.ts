@@ -1,16 +1,10 @@
 /** Records of captured images until somebody has accepted them, and of the orders that were used up. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import {
-  CaptureEndSchema,
-  parseCaptureRequest,
-  type CaptureSource,
-} from '../../core/capture/capture-upload.ts'
+import { CaptureEndSchema, CaptureSchema } from '../../core/capture/capture-upload.ts'
 import { listRecords } from '../host/records.ts'
 
-const RecordSchema = z.object({
-  name: z.string(),
-  source: z.unknown(),
+const RecordSchema = CaptureSchema.extend({
   /** Of its token: the order, when it was issued, and the SHA-256 of its text. */
   order: z.string(),
   issuedAt: z.number(),
@@ -24,9 +18,7 @@ const RecordSchema = z.object({
   end: CaptureEndSchema.nullable(),
 })
 
-export type CaptureRecord = Readonly<z.infer<typeof RecordSchema>> & {
-  readonly source: CaptureSource
-}
+export type CaptureRecord = Readonly<z.infer<typeof RecordSchema>>
 
 export type CaptureRecords = ReturnType<typeof createCaptureRecords>
 
@@ -40,11 +32,8 @@ export const createCaptureRecords = (records: Storage) => ({
   remove: (id: string) => records.removeItem(`${CAPTURE}${id}`),
 })
 
-function parseRecord(stored: unknown): CaptureRecord | null {
-  const record = RecordSchema.safeParse(stored)
-  const request = record.success ? parseCaptureRequest(record.data) : null
-  return record.success && request?.ok === true ? { ...record.data, ...request.value } : null
-}
+const parseRecord = (stored: unknown): CaptureRecord | null =>
+  RecordSchema.safeParse(stored).data ?? null
 
 const ORDER = 'order:'
 /** Longer than any token of theirs is good. */
