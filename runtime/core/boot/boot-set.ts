@@ -17,10 +17,14 @@ export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
 /** `checksums`: the list that lies beside a trio. */
 const SET_PARTS = [...TRIO, 'checksums'] as const
 
-/** What one name says. */
-export interface SetFile {
+/** A trio of which nothing is missing. */
+export interface CompleteSet {
   readonly arch: BootArch
   readonly version: string
+}
+
+/** What one name says. */
+export interface SetFile extends CompleteSet {
   readonly part: (typeof SET_PARTS)[number]
 }
 
@@ -36,12 +40,6 @@ export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> =>
 export interface BootRecord {
   readonly active: PerArch<string | null>
   readonly earlier: PerArch<readonly string[]>
-}
-
-/** A trio of which nothing is missing. */
-export interface CompleteSet {
-  readonly arch: BootArch
-  readonly version: string
 }
 
 const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/

@@ -2,7 +2,8 @@
 import type { BootDecision, BootHeader, LiveSet, ToLive } from './boot-decision.ts'
 import { comment, prose, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
-import { planKernel, type LiveArch } from './live-kernel.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
 import type { Mac } from '../machine/mac.ts'
 
 /** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
@@ -85,7 +86,7 @@ export const GRUB_EXIT = renderLines([
 
 function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
   const { x86_64, arm64 } = decision.sets
-  const set = (arch: LiveArch, each: LiveSet | null) =>
+  const set = (arch: BootArch, each: LiveSet | null) =>
     each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
   const [pc, arm] = [set('x86_64', x86_64), set('arm64', arm64)]
   const hasBoth = pc.length > 0 && arm.length > 0
@@ -106,7 +107,7 @@ function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer):
 
 function renderSet(
   decision: ToLive,
-  arch: LiveArch,
+  arch: BootArch,
   set: LiveSet,
   { mac, server }: { readonly mac: Mac; readonly server: GrubServer },
 ): readonly string[] {

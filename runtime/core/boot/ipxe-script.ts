@@ -9,7 +9,8 @@ import {
 } from './boot-decision.ts'
 import { backOff, comment, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
-import { planKernel, type LiveArch } from './live-kernel.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
 import { renderHyphens, type Mac } from '../machine/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
@@ -82,7 +83,7 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
 const SHIM = SHIM_FILES.x86_64
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
-function renderSet(decision: ToLive, arch: LiveArch, set: LiveSet, mac: Mac): readonly string[] {
+function renderSet(decision: ToLive, arch: BootArch, set: LiveSet, mac: Mac): readonly string[] {
   const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
   const url = (path: string) => word(`${decision.base}${path}`)
   const line = renderKernelArgs([['initrd', 'initrd'], ...args])

@@ -2,6 +2,7 @@
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../appliance/live-boot.ts'
 import type { Mac } from '../machine/mac.ts'
+import type { BootArch } from './boot-set.ts'
 import type { LiveSet, SerialConsole, ToLive } from './boot-decision.ts'
 import { segment, word } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
@@ -13,12 +14,10 @@ interface LiveKernel {
   readonly args: readonly KernelArg[]
 }
 
-export type LiveArch = 'x86_64' | 'arm64'
-
 /** `set`: the decision's own for this architecture. */
 export function planKernel(
   { base, console, token, args: more = [] }: ToLive,
-  arch: LiveArch,
+  arch: BootArch,
   set: LiveSet,
   mac: Mac,
 ): LiveKernel {
