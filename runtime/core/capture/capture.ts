@@ -8,7 +8,7 @@ import {
   type TargetFacts,
 } from '../disk/disk.ts'
 import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
-import { decodePart } from '../net/url-part.ts'
+import { decodePart } from '../net/image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Compressed as fast as the disk is read, where it can be. */

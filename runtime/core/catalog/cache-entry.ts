@@ -4,7 +4,7 @@ import { blobName } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
 import { type FieldError, fieldError, parseFields } from '../foundation/field-error.ts'
 import { refOf } from './catalog.ts'
-import { decodePart } from '../net/url-part.ts'
+import { decodePart } from '../net/image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One entry as it is kept; `src` never holds a password. */

@@ -1,6 +1,5 @@
 /** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from './oras.ts'
-import { decodePart } from './url-part.ts'
 import { canonicaliseSource } from '../image/canonical-source.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -93,6 +92,15 @@ function parseReference(text: string): Result<Location, LocationRefusal> {
 }
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''
+
+/** A part of a URL. Null: no spelling of anything. */
+export function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
 
 /** A stray percent sign: the text is what it is. */
 const decode = (text: string) => decodePart(text) ?? text

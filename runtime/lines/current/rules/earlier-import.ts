@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import { MacSchema } from '../../../core/machine/mac-schema.ts'
-import { decodePart } from '../../../core/net/url-part.ts'
+import { decodePart } from '../../../core/net/image-location.ts'
 import { NameSchema } from './label.ts'
 import { createMachine, type Machine } from './machine.ts'
 

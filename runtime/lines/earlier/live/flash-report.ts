@@ -10,7 +10,7 @@ import {
 } from '../../../core/flash/run-report.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import type { ProgressPost } from '../../../core/machine/run.ts'
-import { decodePart } from '../../../core/net/url-part.ts'
+import { decodePart } from '../../../core/net/image-location.ts'
 import { createReporter } from '../../../services/flash/reporter.ts'
 import { settle } from '../../../services/host/watch.ts'
 import type { ServerClient } from '../../../services/net/server-client.ts'
