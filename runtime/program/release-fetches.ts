@@ -1,6 +1,6 @@
 /** What fetching releases takes, whichever folder they come into. */
 import type { ServerSettings } from '../core/config/server-settings.ts'
-import { parseFetchJob } from '../services/boot/release-job.ts'
+import { FetchJobSchema } from '../services/boot/release-job.ts'
 import type { ReleaseSettings } from '../services/boot/releases.ts'
 import { openJobRecords } from '../services/host/job-records.ts'
 import { createRecords } from '../services/host/records.ts'
@@ -21,7 +21,7 @@ interface FetchDependencies {
 
 export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
   return {
-    records: await openJobRecords(createRecords(folder), parseFetchJob, now()),
+    records: await openJobRecords(createRecords(folder), FetchJobSchema, now()),
     sources: createSources({ env }),
     journal: state.journal,
     feed: state.feed,

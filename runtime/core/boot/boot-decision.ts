@@ -1,4 +1,5 @@
 /** What a machine boots, decided: the value that is rendered for iPXE and for GRUB ("GET /pxe/{mac}"). */
+import type { PerArch } from './boot-set.ts'
 import { segment } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
 import type { Mac } from '../machine/mac.ts'
@@ -12,10 +13,7 @@ export interface LiveSet {
   readonly squashfsSha256: string | null
 }
 
-export interface LiveSets {
-  readonly x86_64: LiveSet | null
-  readonly arm64: LiveSet | null
-}
+export type LiveSets = PerArch<LiveSet | null>
 
 export const SERIAL_CONSOLES = ['ttyS0', 'ttyS1'] as const
 export type SerialConsole = (typeof SERIAL_CONSOLES)[number]

@@ -14,23 +14,8 @@ export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
 export type BootArch = (typeof BOOT_ARCHS)[number]
 
 export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
-type TrioPart = (typeof TRIO)[number]
-
-/** What one name says; `checksums`: the list that lies beside a trio. */
-export interface SetFile {
-  readonly arch: BootArch
-  readonly version: string
-  readonly part: TrioPart | 'checksums'
-}
-
-/** By architecture; null: none. */
-export type PerArch<Value> = Readonly<Record<BootArch, Value>>
-
-/** Which versions the scripts name, and which they named before, newest first. */
-export interface BootRecord {
-  readonly active: PerArch<string | null>
-  readonly earlier: PerArch<readonly string[]>
-}
+/** `checksums`: the list that lies beside a trio. */
+const SET_PARTS = [...TRIO, 'checksums'] as const
 
 /** A trio of which nothing is missing. */
 export interface CompleteSet {
@@ -38,12 +23,35 @@ export interface CompleteSet {
   readonly version: string
 }
 
+/** What one name says. */
+export interface SetFile extends CompleteSet {
+  readonly part: (typeof SET_PARTS)[number]
+}
+
+/** By architecture; null: none. */
+export type PerArch<Value> = Readonly<Record<BootArch, Value>>
+
+export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> => ({
+  x86_64: of('x86_64'),
+  arm64: of('arm64'),
+})
+
+/** Which versions the scripts name, and which they named before, newest first. */
+export interface BootRecord {
+  readonly active: PerArch<string | null>
+  readonly earlier: PerArch<readonly string[]>
+}
+
 const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/
+
+/** The names of all files of a set, with its list of checksums. */
+export const listSetFiles = ({ arch, version }: CompleteSet): readonly string[] =>
+  SET_PARTS.map((part) => setFileName({ arch, version, part }))
 
 /** Null: a file of another kind. */
 export function parseSetFile(name: string): SetFile | null {
   for (const arch of BOOT_ARCHS) {
-    for (const part of [...TRIO, 'checksums'] as const) {
+    for (const part of SET_PARTS) {
       const version = findVersion(name, (text) => setFileName({ arch, version: text, part }))
       if (version !== null) return { arch, version, part }
     }
@@ -107,25 +115,14 @@ export function decideAlias(alias: string, names: readonly string[]): string | n
       ? [{ name, version: file.version }]
       : []
   })
-  return newest(found)?.name ?? null
+  return found.toSorted(newestFirst)[0]?.name ?? null
 }
 
 /** The trios among the names of which no part is missing, newest first. */
-export function listComplete(names: Iterable<string>): readonly CompleteSet[] {
-  const parts = new Map<string, { readonly set: CompleteSet; count: number }>()
-  for (const name of names) {
-    const file = parseSetFile(name)
-    if (file === null || file.part === 'checksums') continue
-    const { arch, version } = file
-    const key = `${arch} ${version}`
-    const entry = parts.get(key) ?? { set: { arch, version }, count: 0 }
-    entry.count += 1
-    parts.set(key, entry)
-  }
-  return [...parts.values()]
-    .flatMap(({ set, count }) => (count === TRIO.length ? [set] : []))
-    .toSorted((one, two) => compareVersions(two.version, one.version))
-}
+export const listComplete = (names: readonly string[]): readonly CompleteSet[] =>
+  listTrios(names)
+    .filter(({ missing }) => missing.length === 0)
+    .map(({ arch, version }) => ({ arch, version }))
 
 /** A trio of which files are missing. */
 export interface IncompleteSet extends CompleteSet {
@@ -134,20 +131,20 @@ export interface IncompleteSet extends CompleteSet {
 }
 
 /** The trios among the names of which something is missing, newest first. */
-export function listIncomplete(names: readonly string[]): readonly IncompleteSet[] {
-  const found = new Map<string, CompleteSet>()
-  for (const name of names) {
-    const file = parseSetFile(name)
-    if (file === null || file.part === 'checksums') continue
-    found.set(`${file.arch} ${file.version}`, { arch: file.arch, version: file.version })
-  }
-  return [...found.values()]
-    .map((set) => {
-      const wanted = TRIO.map((part) => setFileName({ ...set, part }))
-      return { ...set, missing: wanted.filter((name) => !names.includes(name)) }
+export const listIncomplete = (names: readonly string[]): readonly IncompleteSet[] =>
+  listTrios(names).filter(({ missing }) => missing.length > 0)
+
+function listTrios(names: readonly string[]): readonly IncompleteSet[] {
+  const files = names.map(parseSetFile).filter((file) => file !== null)
+  const parts = files.filter(({ part }) => part !== 'checksums')
+  const trios = Map.groupBy(parts, ({ arch, version }) => `${arch} ${version}`)
+  return [...trios.values()]
+    .flatMap(([file]) => file ?? [])
+    .map(({ arch, version }) => {
+      const wanted = TRIO.map((part) => setFileName({ arch, version, part }))
+      return { arch, version, missing: wanted.filter((name) => !names.includes(name)) }
     })
-    .filter(({ missing }) => missing.length > 0)
-    .toSorted((one, two) => compareVersions(two.version, one.version))
+    .toSorted(newestFirst)
 }
 
 /** A set that is complete and not ours to boot. */
@@ -181,18 +178,13 @@ export function activate(
   inForce: PerArch<string | null>,
   next: Partial<PerArch<string>>,
 ): BootRecord {
-  const turn = (arch: BootArch) => {
-    const version = next[arch]
+  const earlierOf = (arch: BootArch) => {
     const [was, known] = [inForce[arch], before.earlier[arch]]
-    if (version === undefined) return { version: before.active[arch], earlier: known }
-    const earlier = [...(was === null ? [] : [was]), ...known].filter((one) => one !== version)
-    return { version, earlier: [...new Set(earlier)] }
+    if (next[arch] === undefined) return known
+    const all = was === null ? known : [was, ...known]
+    return [...new Set(all)].filter((one) => one !== next[arch])
   }
-  const [pc, arm] = [turn('x86_64'), turn('arm64')]
-  return {
-    active: { x86_64: pc.version, arm64: arm.version },
-    earlier: { x86_64: pc.earlier, arm64: arm.earlier },
-  }
+  return { active: { ...before.active, ...next }, earlier: perArch(earlierOf) }
 }
 
 /** What goes where no more than `most` earlier sets of an architecture are kept. */
@@ -205,14 +197,13 @@ export function prune(
       .slice(most)
       .flatMap((version) => (version === record.active[arch] ? [] : [{ arch, version }])),
   )
-  const { x86_64, arm64 } = record.earlier
-  const earlier = { x86_64: x86_64.slice(0, most), arm64: arm64.slice(0, most) }
+  const earlier = perArch((arch) => record.earlier[arch].slice(0, most))
   return { record: { ...record, earlier }, removed }
 }
 
 export const NO_RECORD: BootRecord = {
-  active: { x86_64: null, arm64: null },
-  earlier: { x86_64: [], arm64: [] },
+  active: perArch(() => null),
+  earlier: perArch(() => []),
 }
 
 const Version = z.string().regex(VERSION)
@@ -223,10 +214,8 @@ const RecordSchema = z.object({
 })
 
 /** A record that cannot be read counts as none: the files themselves say enough. */
-export function parseBootRecord(json: unknown): BootRecord {
-  const parsed = RecordSchema.safeParse(json)
-  return parsed.success ? parsed.data : NO_RECORD
-}
+export const parseBootRecord = (json: unknown): BootRecord =>
+  RecordSchema.safeParse(json).data ?? NO_RECORD
 
 /** Numbers by value, the rest as text; `1.2.0-rc1` comes before `1.2.0`. Below 0: `one` is older. */
 export function compareVersions(one: string, two: string): number {
@@ -244,5 +233,5 @@ function splitPre(version: string): readonly [string, string?] {
   return at < 0 ? [version] : [version.slice(0, at), version.slice(at + 1)]
 }
 
-const newest = <T extends { readonly version: string }>(found: readonly T[]): T | undefined =>
-  found.toSorted((one, two) => compareVersions(two.version, one.version))[0]
+type Versioned = Pick<CompleteSet, 'version'>
+const newestFirst = (one: Versioned, two: Versioned) => compareVersions(two.version, one.version)

@@ -1,13 +1,8 @@
 /** Chooses the address of this host that DHCP servers should name, from the one that the operator uses. */
 import { planDhcp, type DhcpTarget, type FirmwareLoader } from './dhcp.ts'
+import type { InterfaceAddress } from './pxe-activation.ts'
 
-/** An address of this host. */
-interface HostAddress {
-  readonly address: string
-  /** Bits of the network's part. */
-  readonly prefix: number
-  readonly family: 4 | 6
-}
+type HostAddress = Omit<InterfaceAddress, 'device'>
 
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/
 const UNKNOWN_PREFIX = 24

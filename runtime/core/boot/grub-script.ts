@@ -1,8 +1,9 @@
 /** Renders what a machine boots as a script of Debian's signed GRUB, which Secure Boot lets run ("/pxe/{mac}.grub"). */
-import type { BootDecision, BootHeader, LiveSet, ToDisk, ToLive, ToWait } from './boot-decision.ts'
+import type { BootDecision, BootHeader, LiveSet, ToLive } from './boot-decision.ts'
 import { comment, prose, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
-import { planKernel, type LiveArch } from './live-kernel.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
 import type { Mac } from '../machine/mac.ts'
 
 /** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
@@ -29,42 +30,30 @@ function renderDecision(
   header: BootHeader,
   server: GrubServer,
 ): readonly string[] {
+  const { mac, rule } = header
   switch (decision.kind) {
     case 'to-disk':
-      return renderToDisk(decision, header)
+      return [`echo "flasher: ${mac} boots its own disk (${prose(rule)})"`, ...BOOT_DISK]
     case 'to-wait':
-      return renderToWait(decision, header)
+      return [
+        `echo "flasher: ${mac} waits: ${prose(decision.saying)}"`,
+        `sleep ${Math.max(1, Math.trunc(decision.seconds))}`,
+      ]
     case 'to-live':
       return renderToLive(decision, header, server)
   }
 }
 
-const renderToDisk = (_: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
-  `echo "flasher: ${mac} boots its own disk (${prose(rule)})"`,
-  ...BOOT_DISK,
+/** Where boot loaders are on an EFI partition, by the name of the processor in theirs. `fbx64.efi` makes the last one restart. */
+const listLoaders = (cpu: string): readonly string[] => [
+  ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
+    (name) => `/EFI/${name}/shim${cpu}.efi`,
+  ),
+  ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
+  `/EFI/systemd/systemd-boot${cpu}.efi`,
+  '/EFI/Microsoft/Boot/bootmgfw.efi',
+  `/EFI/BOOT/BOOT${cpu.toUpperCase()}.EFI`,
 ]
-
-/** Where boot loaders are on an EFI partition, by GRUB's name of the processor. `fbx64.efi` makes the last one restart. */
-const LOADERS = {
-  x86_64: [
-    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
-      (name) => `/EFI/${name}/shimx64.efi`,
-    ),
-    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
-    '/EFI/systemd/systemd-bootx64.efi',
-    '/EFI/Microsoft/Boot/bootmgfw.efi',
-    '/EFI/BOOT/BOOTX64.EFI',
-  ],
-  arm64: [
-    ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
-      (name) => `/EFI/${name}/shimaa64.efi`,
-    ),
-    ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
-    '/EFI/systemd/systemd-bootaa64.efi',
-    '/EFI/Microsoft/Boot/bootmgfw.efi',
-    '/EFI/BOOT/BOOTAA64.EFI',
-  ],
-} as const satisfies Record<LiveArch, readonly string[]>
 
 /**
  * GRUB cannot return to the firmware's boot order: what `exit` leads to is the firmware's menu. So it
@@ -73,9 +62,9 @@ const LOADERS = {
  */
 const BOOT_DISK: readonly string[] = [
   'if [ "$grub_cpu" = arm64 ]; then',
-  `  set loaders="${LOADERS.arm64.join(' ')}"`,
+  `  set loaders="${listLoaders('aa64').join(' ')}"`,
   'else',
-  `  set loaders="${LOADERS.x86_64.join(' ')}"`,
+  `  set loaders="${listLoaders('x64').join(' ')}"`,
   'fi',
   'for disk in (hd*,*); do',
   '  for loader in $loaders; do',
@@ -95,14 +84,9 @@ export const GRUB_EXIT = renderLines([
   ...BOOT_DISK,
 ])
 
-const renderToWait = ({ seconds, saying }: ToWait, { mac }: BootHeader): readonly string[] => [
-  `echo "flasher: ${mac} waits: ${prose(saying)}"`,
-  `sleep ${Math.max(1, Math.trunc(seconds))}`,
-]
-
 function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
   const { x86_64, arm64 } = decision.sets
-  const set = (arch: LiveArch, each: LiveSet | null) =>
+  const set = (arch: BootArch, each: LiveSet | null) =>
     each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
   const [pc, arm] = [set('x86_64', x86_64), set('arm64', arm64)]
   const hasBoth = pc.length > 0 && arm.length > 0
@@ -123,7 +107,7 @@ function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer):
 
 function renderSet(
   decision: ToLive,
-  arch: LiveArch,
+  arch: BootArch,
   set: LiveSet,
   { mac, server }: { readonly mac: Mac; readonly server: GrubServer },
 ): readonly string[] {

@@ -5,41 +5,43 @@ import {
   type BootDecision,
   type BootHeader,
   type LiveSet,
-  type ToDisk,
   type ToLive,
-  type ToWait,
 } from './boot-decision.ts'
 import { backOff, comment, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
-import { planKernel, type LiveArch } from './live-kernel.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
 import { renderHyphens, type Mac } from '../machine/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
 /** Under 4 KB, whatever is in it. */
 export const renderIpxe = (decision: BootDecision, header: BootHeader): string =>
-  renderScript([...renderHeader(header), ...renderDecision(decision, header)])
-
-const renderHeader = ({ mac, mode, rule, reason }: BootHeader): readonly string[] => [
-  comment(`flasher: ${mac}, mode ${mode}`),
-  comment(`${rule}: ${reason}`),
-]
+  renderScript([
+    comment(`flasher: ${header.mac}, mode ${header.mode}`),
+    comment(`${header.rule}: ${header.reason}`),
+    ...renderDecision(decision, header),
+  ])
 
 function renderDecision(decision: BootDecision, header: BootHeader): readonly string[] {
+  const { mac, rule } = header
   switch (decision.kind) {
     case 'to-disk':
-      return renderToDisk(decision, header)
+      return [
+        `echo flasher: ${mac} boots its own disk (${prose(rule)})`,
+        ...renderDisk(decision.drive),
+      ]
     case 'to-wait':
-      return renderToWait(decision, header)
+      return [
+        ':wait',
+        `echo flasher: ${mac} waits: ${prose(decision.saying)}`,
+        `sleep ${Math.max(1, Math.trunc(decision.seconds))} ||`,
+        `chain --replace --autofree ${word(`${decision.base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
+      ]
     case 'to-live':
       return renderToLive(decision, header)
   }
 }
-
-const renderToDisk = ({ drive }: ToDisk, { mac, rule }: BootHeader): readonly string[] => [
-  `echo flasher: ${mac} boots its own disk (${prose(rule)})`,
-  ...renderDisk(drive),
-]
 
 /** `exit` ends the script; what was before the last `||` has failed by then. */
 const renderDisk = (drive: string): readonly string[] => [
@@ -52,16 +54,6 @@ export const IPXE_EXIT = renderScript([
   comment('flasher: nothing is known or decided about this machine'),
   ...renderDisk(DEFAULT_DRIVE),
 ])
-
-const renderToWait = (
-  { base, seconds, saying }: ToWait,
-  { mac }: BootHeader,
-): readonly string[] => [
-  ':wait',
-  `echo flasher: ${mac} waits: ${prose(saying)}`,
-  `sleep ${Math.max(1, Math.trunc(seconds))} ||`,
-  `chain --replace --autofree ${word(`${base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
-]
 
 /** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
 function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
@@ -91,7 +83,7 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
 const SHIM = SHIM_FILES.x86_64
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
-function renderSet(decision: ToLive, arch: LiveArch, set: LiveSet, mac: Mac): readonly string[] {
+function renderSet(decision: ToLive, arch: BootArch, set: LiveSet, mac: Mac): readonly string[] {
   const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
   const url = (path: string) => word(`${decision.base}${path}`)
   const line = renderKernelArgs([['initrd', 'initrd'], ...args])

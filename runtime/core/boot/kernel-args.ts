@@ -31,10 +31,8 @@ export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>()
   for (const [word] of line.trim().matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {
     const text = word.startsWith('"') ? word.replaceAll('"', '') : word
-    const at = text.indexOf('=')
-    const name = at < 0 ? text : text.slice(0, at)
-    const value = at < 0 ? '' : text.slice(at + 1).replaceAll('"', '')
-    if (name !== '') args.set(name, value)
+    const [name = '', ...value] = text.split('=')
+    if (name !== '') args.set(name, value.join('=').replaceAll('"', ''))
   }
   return args
 }

@@ -2,6 +2,7 @@
 import { KERNEL_ARGS } from '../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../appliance/live-boot.ts'
 import type { Mac } from '../machine/mac.ts'
+import type { BootArch } from './boot-set.ts'
 import type { LiveSet, SerialConsole, ToLive } from './boot-decision.ts'
 import { segment, word } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
@@ -13,12 +14,10 @@ interface LiveKernel {
   readonly args: readonly KernelArg[]
 }
 
-export type LiveArch = 'x86_64' | 'arm64'
-
 /** `set`: the decision's own for this architecture. */
 export function planKernel(
   { base, console, token, args: more = [] }: ToLive,
-  arch: LiveArch,
+  arch: BootArch,
   set: LiveSet,
   mac: Mac,
 ): LiveKernel {
@@ -42,16 +41,8 @@ const path = (name: string) => `/boot/${segment(name)}`
 
 /** One serial console only: today's kernels take one per driver and leave the others silent. */
 function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
-  if (console === 'ttyAMA0') {
-    return [
-      ['console', 'tty0'],
-      ['console', 'ttyAMA0'],
-    ]
-  }
-  const uart = `${console},115200`
-  return [
-    ['console', 'tty0'],
-    ['console', uart],
-    ['earlyprintk', uart],
-  ]
+  const isPc = console !== 'ttyAMA0'
+  const uart = isPc ? `${console},115200` : console
+  const early: readonly KernelArg[] = isPc ? [['earlyprintk', uart]] : []
+  return [['console', 'tty0'], ['console', uart], ...early]
 }

@@ -29,6 +29,9 @@ export interface Artifact {
   readonly sha256: string
 }
 
+/** As a list of checksums knows it. */
+export type ListedFile = Omit<Artifact, 'sizeBytes'>
+
 export interface Release {
   readonly version: string
   readonly tag: string
@@ -91,28 +94,35 @@ export function parseRelease(text: string): Result<Release, string> {
 
 /** Refused in words where it is another release than asked for, or a trio has a hole. */
 export function planRelease(release: Release, tag: string): Result<ReleasePlan, string> {
-  if (tag !== LATEST && tag !== release.tag) {
-    return refuse(`it is the manifest of ${release.tag}, not of ${tag}`)
-  }
+  const other = findOtherTag(release, tag)
+  if (other !== null) return refuse(other)
   const archs = BOOT_ARCHS.filter((arch) => arch === 'x86_64' || isListed(release, arch))
+  const { version, artifacts } = release
+  const trioOf = (arch: BootArch) => TRIO.map((part) => setFileName({ arch, version, part }))
+  const missing = archs
+    .flatMap(trioOf)
+    .filter((name) => !artifacts.some((one) => one.name === name))
+  if (missing.length > 0) return refuse(`it ${notListed(missing)}`)
   const lists = archs.map((arch) => ({
-    name: nameOf(release, arch, 'checksums'),
-    files: listTrio(release, arch),
+    name: setFileName({ arch, version, part: 'checksums' }),
+    files: pickFiles(release, trioOf(arch)),
   }))
-  const missing = archs.flatMap((arch) =>
-    TRIO.map((part) => nameOf(release, arch, part)).filter((name) => find(release, name) === null),
-  )
-  if (missing.length > 0) return refuse(`it does not list ${missing.join(', ')}`)
   const loaders = release.artifacts.filter(({ name }) => parseLoaderFile(name) !== null)
   const files = [...lists.flatMap((list) => list.files), ...loaders]
   return accept({
     release,
     files,
     lists,
-    sets: Object.fromEntries(archs.map((arch) => [arch, release.version])),
-    totalBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    sets: Object.fromEntries(archs.map((arch) => [arch, version])),
+    totalBytes: sumBytes(files),
   })
 }
+
+/** Why it is another release than asked for; null: it is that one. */
+export const findOtherTag = (release: Release, tag: string): string | null =>
+  tag === LATEST || tag === release.tag
+    ? null
+    : `it is the manifest of ${release.tag}, not of ${tag}`
 
 /** The version that a tag stands for; null: it is none. */
 export function versionOfTag(tag: string): string | null {
@@ -129,10 +139,8 @@ export function listReleaseApis(site: string, repository: string): readonly stri
 }
 
 /** The tag in the hosting's answer; null: there is none that could be used. */
-export function parseLatestTag(json: unknown): string | null {
-  const parsed = z.object({ tag_name: ReleaseTagSchema }).safeParse(json)
-  return parsed.success ? parsed.data.tag_name : null
-}
+export const parseLatestTag = (json: unknown): string | null =>
+  z.object({ tag_name: ReleaseTagSchema }).safeParse(json).data?.tag_name ?? null
 
 /** The tag in the address to which `latest` redirects; null: it names none. */
 export function parseRedirectedTag(location: string): string | null {
@@ -148,17 +156,28 @@ export function describeBareRelease(
   tag: string,
   version: string,
   lists: readonly { readonly arch: BootArch; readonly text: string }[],
-): Result<readonly Omit<Artifact, 'sizeBytes'>[], string> {
-  const names = lists.flatMap(({ arch, text }) =>
-    TRIO.map((part) => ({ name: setFileName({ arch, version, part }), text })),
+): Result<readonly ListedFile[], string> {
+  const listed = readListed(
+    lists.flatMap(({ arch, text }) =>
+      TRIO.map((part) => ({ name: setFileName({ arch, version, part }), text })),
+    ),
   )
-  const found = names.map(({ name, text }) => ({ name, digest: parseSha256For(text, name) }))
+  return listed.ok ? listed : refuse(`the list of ${tag} ${listed.refusal}`)
+}
+
+/** Digests by lists of checksums; refused with what these do not list. */
+export function readListed(
+  files: readonly { readonly name: string; readonly text: string }[],
+): Result<readonly ListedFile[], string> {
+  const found = files.map(({ name, text }) => ({ name, digest: parseSha256For(text, name) }))
   const missing = found.filter(({ digest }) => !digest.ok).map(({ name }) => name)
-  if (missing.length > 0) return refuse(`the list of ${tag} does not list ${missing.join(', ')}`)
+  if (missing.length > 0) return refuse(notListed(missing))
   return accept(
     found.flatMap(({ name, digest }) => (digest.ok ? [{ name, sha256: digest.value }] : [])),
   )
 }
+
+export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
 /** Null: the list agrees with the manifest; else one clause. */
 export function findDisagreement(text: string, files: readonly Artifact[]): string | null {
@@ -184,14 +203,9 @@ export function listReleaseBases(site: string, repository: string, tag: string):
 const isListed = (release: Release, arch: BootArch) =>
   release.artifacts.some(({ name }) => parseSetFile(name)?.arch === arch)
 
-const listTrio = (release: Release, arch: BootArch): readonly Artifact[] =>
-  TRIO.map((part) => find(release, nameOf(release, arch, part))).filter((one) => one !== null)
+/** Those of these names that it has, in the order of the names. */
+export const pickFiles = ({ artifacts }: Release, names: readonly string[]): readonly Artifact[] =>
+  names.flatMap((name) => artifacts.find((one) => one.name === name) ?? [])
 
-const nameOf = (
-  { version }: Release,
-  arch: BootArch,
-  part: (typeof TRIO)[number] | 'checksums',
-): string => setFileName({ arch, version, part })
-
-const find = ({ artifacts }: Release, name: string): Artifact | null =>
-  artifacts.find((one) => one.name === name) ?? null
+export const sumBytes = (files: readonly Artifact[]): number =>
+  files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)

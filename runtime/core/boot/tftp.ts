@@ -82,41 +82,27 @@ export function describeTftp(
   host: string,
   file: string = FIRST_FILE,
 ): TftpState {
-  const [text, hint = null] = renderFinding(finding, host, file)
+  const { kind } = finding
+  const texts: FindingTexts = t[kind === 'file-missing' ? 'fileMissing' : kind]
+  const values = {
+    host,
+    file: (kind === 'serves' ? SERVED : MISSING)[file] ?? file,
+    error: kind === 'error' ? finding.says : '',
+    seconds: kind === 'silent' ? finding.seconds : 0,
+    reason: kind === 'unreachable' ? printable(finding.why) : '',
+  }
   return {
-    isChecked: finding.kind !== 'unasked',
-    isActive: ACTIVE.has(finding.kind),
-    isReady: finding.kind === 'serves',
-    text,
-    hint,
+    isChecked: kind !== 'unasked',
+    isActive: ACTIVE.has(kind),
+    isReady: kind === 'serves',
+    text: fill(texts.text, values),
+    hint: texts.hint === undefined ? null : fill(texts.hint, values),
   }
 }
 
-function renderFinding(
-  finding: TftpFinding,
-  host: string,
-  asked: string,
-): readonly [string, string?] {
-  const file = (finding.kind === 'serves' ? SERVED : MISSING)[asked] ?? asked
-  switch (finding.kind) {
-    case 'unasked':
-      return [fill(t.unasked.text, { host })]
-    case 'serves':
-      return [fill(t.serves.text, { host, file })]
-    case 'file-missing':
-      return [fill(t.fileMissing.text, { host, file }), fill(t.fileMissing.hint, { file })]
-    case 'error':
-      return [fill(t.error.text, { host, error: finding.says }), fill(t.error.hint, { file })]
-    case 'refused':
-      return [fill(t.refused.text, { host }), t.refused.hint]
-    case 'silent':
-      return [fill(t.silent.text, { host, seconds: finding.seconds }), t.silent.hint]
-    case 'unreachable':
-      return [
-        fill(t.unreachable.text, { host, reason: printable(finding.why) }),
-        t.unreachable.hint,
-      ]
-  }
+interface FindingTexts {
+  readonly text: string
+  readonly hint?: string
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Divides a disk into its partitions and what lies between them, for a capture. */
-import { isExtendedType, parseDosTable } from '../disk/dos-table.ts'
+import { isExtendedType, parseDosTable, PROTECTIVE, readDosEntries } from '../disk/dos-table.ts'
 import { hasHeader, parseTable } from '../disk/gpt.ts'
-import { isBootLoaderType, parsePartitions } from '../disk/gpt-partitions.ts'
+import { isBootLoaderType, parseGptPartitions } from '../disk/gpt-partitions.ts'
 import type { Range } from '../image/extents.ts'
 
 /** So many first bytes of a disk hold its table. */
@@ -66,7 +66,7 @@ function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[
   if (hasHeader(head, sectorBytes)) {
     const table = parseTable(head, sectorBytes)
     if (table === null || hasOtherEntries(head)) return null
-    return parsePartitions(table).map(({ number, type, firstSector, lastSector }) => ({
+    return parseGptPartitions(table).map(({ number, type, firstSector, lastSector }) => ({
       number,
       role: isBootLoaderType(type) ? 'boot-loader' : null,
       ...place(firstSector, lastSector - firstSector + 1),
@@ -80,7 +80,5 @@ function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[
 }
 
 /** Hybrid tables have partitions in the MBR that the GPT may not know. */
-function hasOtherEntries(head: Buffer): boolean {
-  const types = [446, 462, 478, 494].map((at) => head[at + 4] ?? 0)
-  return types.some((type) => type !== 0 && type !== 0xee)
-}
+const hasOtherEntries = (head: Buffer): boolean =>
+  readDosEntries(head).some(({ type }) => type !== 0 && type !== PROTECTIVE)

@@ -2,14 +2,13 @@
 import { z } from 'zod'
 import { plainWords } from '../foundation/printable.ts'
 import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../catalog/image-upload.ts'
-import { parseMac, type Mac } from '../machine/mac.ts'
+import { MacSchema } from '../machine/mac-schema.ts'
 import { RunIdSchema } from '../machine/run.ts'
 
 /** Of one PATCH: what a client keeps in memory until it is on the disk of the cache. */
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
 const MAX_WARNINGS = 32
 const MAX_WARNING_LENGTH = 500
-const NO_MAC = 'not a MAC address'
 const ENDING = '.img.zst'
 
 /** A name under which a captured image can be stored: it is in frames. */
@@ -30,15 +29,7 @@ const words = (most: number) =>
 /** Where a captured image came from. Every text is the machine's own and hostile. */
 export const CaptureSourceSchema = z.object({
   /** Of the machine that the server has captured; null: a person captures. */
-  mac: z
-    .string()
-    .nullish()
-    .transform((text, context): Mac | null => {
-      const mac = parseMac(text ?? '')
-      if (mac.ok) return mac.value
-      if (typeof text === 'string') context.addIssue({ code: 'custom', message: NO_MAC })
-      return null
-    }),
+  mac: MacSchema.nullish().transform((mac) => mac ?? null),
   hostname: words(255),
   run: RunIdSchema.nullish()
     .transform((run) => run ?? null)

@@ -8,6 +8,7 @@ import {
   type TargetFacts,
 } from '../disk/disk.ts'
 import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
+import { decodePart } from '../net/image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Compressed as fast as the disk is read, where it can be. */
@@ -124,14 +125,7 @@ export function parseUploadPlace(text: string): UploadPlace | null {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
   const { origin, pathname } = new URL(text)
   const at = pathname.lastIndexOf('/')
-  return { base: `${origin}${pathname.slice(0, at)}`, name: decode(pathname.slice(at + 1)) }
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    // The cache says what is wrong with such a name.
-    return segment
-  }
+  const name = pathname.slice(at + 1)
+  // The cache says what is wrong with a name that cannot be decoded.
+  return { base: `${origin}${pathname.slice(0, at)}`, name: decodePart(name) ?? name }
 }

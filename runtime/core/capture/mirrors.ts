@@ -1,6 +1,6 @@
 /** btrfs keeps metadata twice on a disk (DUP), but partclone's map names one copy: what is used of either is of both. */
 import { accept, refuse, type Result } from '../foundation/result.ts'
-import type { Range } from '../image/extents.ts'
+import { findFirst, type Range } from '../image/extents.ts'
 import { addUnion, createRangeList, listRanges, type RangeList } from './range-list.ts'
 
 /** Two places that hold the same. */
@@ -43,7 +43,9 @@ export function addMirrors(used: RangeList, mirrors: readonly Mirror[]): RangeLi
 /** The used ranges within `place`, moved by `distance`. */
 function shift(used: RangeList, { offset, bytes }: Range, distance: number): readonly Range[] {
   const moved: Range[] = []
-  for (let index = findFirst(used, offset); index < used.count; index += 1) {
+  const isBehind = (range: Range) => range.offset + range.bytes > offset
+  const first = findFirst(used.count, (index) => isBehind(used.at(index)))
+  for (let index = first; index < used.count; index += 1) {
     const range = used.at(index)
     const from = Math.max(range.offset, offset)
     const to = Math.min(range.offset + range.bytes, offset + bytes)
@@ -51,17 +53,4 @@ function shift(used: RangeList, { offset, bytes }: Range, distance: number): rea
     moved.push({ offset: from + distance, bytes: to - from })
   }
   return moved
-}
-
-/** The first range that ends behind `offset`. */
-function findFirst(used: RangeList, offset: number): number {
-  let low = 0
-  let high = used.count
-  while (low < high) {
-    const middle = (low + high) >> 1
-    const range = used.at(middle)
-    if (range.offset + range.bytes <= offset) low = middle + 1
-    else high = middle
-  }
-  return low
 }

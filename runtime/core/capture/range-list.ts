@@ -43,11 +43,8 @@ export function createRangeList(): RangeList {
   }
 }
 
-const double = (old: Float64Array) => {
-  const grown = new Float64Array(old.length * 2)
-  grown.set(old)
-  return grown
-}
+const double = ({ buffer, byteLength }: Float64Array<ArrayBuffer>) =>
+  new Float64Array(buffer.transfer(byteLength * 2))
 
 export function listRanges(ranges: readonly Range[]): RangeList {
   const list = createRangeList()

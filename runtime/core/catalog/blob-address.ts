@@ -47,12 +47,3 @@ export function replaceLoopback(address: string, host: string): string {
 
 export const isLoopback = (host: string): boolean =>
   /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)
-
-/** Null: no spelling of anything. */
-export function decodePart(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
-}

@@ -1,9 +1,10 @@
 /** Checks an image that an operator adds to the cache: its source and its name. */
 import { z } from 'zod'
-import { blobName, decodePart } from './blob-address.ts'
+import { blobName } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
 import { type FieldError, fieldError, parseFields } from '../foundation/field-error.ts'
 import { refOf } from './catalog.ts'
+import { decodePart } from '../net/image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** One entry as it is kept; `src` never holds a password. */

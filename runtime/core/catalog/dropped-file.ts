@@ -1,6 +1,7 @@
 /** Decides which files that people put into the cache's folder are images, and at which addresses they are. */
 import { z } from 'zod'
-import { decodePart, isLoopback } from './blob-address.ts'
+import { isLoopback } from './blob-address.ts'
+import { decodePart } from '../net/image-location.ts'
 import { detectFormat, isTarballName } from '../image/image.ts'
 
 /** One version of one file: another size, time or inode is another version. */

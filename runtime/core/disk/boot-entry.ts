@@ -1,5 +1,7 @@
 /** Parses the firmware's boot entries from efibootmgr, and plans the one that boots a flashed disk once. */
+import { hasDosSignature, readDosEntries } from './dos-table.ts'
 import { parseTable } from './gpt.ts'
+import { EFI_SYSTEM, parseGptPartitions } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Entries of this name are ours, to be removed again. */
@@ -40,10 +42,7 @@ export function parseBootEntries(text: string): BootEntries {
   return { ours, next: valueOf('BootNext'), order: valueOf('BootOrder') }
 }
 
-/** `c12a7328-f81f-11d2-ba4b-00a0c93ec93b` as a table spells it. */
-const SYSTEM_PARTITION = Buffer.from('28732ac11ff8d211ba4b00a0c93ec93b', 'hex')
-const MBR_SYSTEM_PARTITION = 0xef
-const MBR = { first: 446, entryBytes: 16, type: 4, end: 510 } as const
+const MBR_EFI_SYSTEM = 0xef
 
 /**
  * The number of a disk's EFI system partition, from 1. `head`: the disk's first bytes, up to the end
@@ -54,23 +53,12 @@ export function findSystemPartition(
   sectorBytes: number,
 ): Result<number, 'no-table' | 'no-system-partition'> {
   const table = parseTable(head, sectorBytes)
-  const found = table === null ? findInMbr(head) : findInTable(table.entries, table.entryBytes)
-  if (found === null) return refuse('no-table')
-  return found < 0 ? refuse('no-system-partition') : accept(found + 1)
-}
-
-function findInTable(entries: Buffer, entryBytes: number): number {
-  const count = Math.floor(entries.length / entryBytes)
-  return Array.from({ length: count }, (_, index) => index * entryBytes).findIndex((at) =>
-    entries.subarray(at, at + SYSTEM_PARTITION.length).equals(SYSTEM_PARTITION),
-  )
-}
-
-/** Null: there is no table at all. */
-function findInMbr(head: Buffer): number | null {
-  if (head.length < 512 || head.readUInt16LE(MBR.end) !== 0xaa55) return null
-  const types = [0, 1, 2, 3].map((index) => head[MBR.first + index * MBR.entryBytes + MBR.type])
-  return types.indexOf(MBR_SYSTEM_PARTITION)
+  if (table === null && !hasDosSignature(head)) return refuse('no-table')
+  const found =
+    table === null
+      ? readDosEntries(head).find(({ type }) => type === MBR_EFI_SYSTEM)
+      : parseGptPartitions(table).find(({ type }) => type === EFI_SYSTEM)
+  return found === undefined ? refuse('no-system-partition') : accept(found.number)
 }
 
 /** What `FLASHER_REGISTER_UEFI_BOOT` says; unset means no. */

@@ -6,13 +6,14 @@ const ENTRIES = [1, 2, 3, 4] as const
 /** Offsets in an entry. */
 const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
 /** Of a GPT's protective entry. */
-const PROTECTIVE = 0xee
+export const PROTECTIVE = 0xee
 
 /** Of extended partitions, which hold logical ones: of DOS, of Windows 95, and of Linux. */
 const EXTENDED: readonly number[] = [0x05, 0x0f, 0x85]
 
 interface DosEntry {
   readonly number: number
+  readonly status: number
   readonly type: number
   /** In sectors of the disk. */
   readonly first: number
@@ -21,20 +22,31 @@ interface DosEntry {
 
 /** The entries in use; null where these bytes are no MBR of their own. */
 export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
-  if (head.length < 512 || head.readUInt16LE(510) !== 0xaa55 || isBootSector(head)) return null
-  const all = ENTRIES.map((number) => ({ number, entry: entryOf(head, number) }))
-  if (all.some(({ entry }) => (entry.readUInt8(AT.status) & 0x7f) !== 0)) return null
-  const used = all.filter(({ entry }) => entry.readUInt8(AT.type) !== 0)
-  if (used.length === 0 || used.some(({ entry }) => entry.readUInt8(AT.type) === PROTECTIVE)) {
-    return null
-  }
-  return used.map(({ number, entry }) => ({
-    number,
-    type: entry.readUInt8(AT.type),
-    first: entry.readUInt32LE(AT.first),
-    sectors: entry.readUInt32LE(AT.sectors),
-  }))
+  if (!hasDosSignature(head) || isBootSector(head)) return null
+  const all = readDosEntries(head)
+  const used = all.filter(({ type }) => type !== 0)
+  const isTable =
+    used.length > 0 &&
+    all.every(({ status }) => (status & 0x7f) === 0) &&
+    used.every(({ type }) => type !== PROTECTIVE)
+  return isTable ? used : null
 }
+
+export const hasDosSignature = (head: Buffer): boolean =>
+  head.length >= 512 && head.readUInt16LE(510) === 0xaa55
+
+/** All four, whatever is in them. `head`: with the signature. */
+export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
+  ENTRIES.map((number) => {
+    const entry = entryOf(head, number)
+    return {
+      number,
+      status: entry.readUInt8(AT.status),
+      type: entry.readUInt8(AT.type),
+      first: entry.readUInt32LE(AT.first),
+      sectors: entry.readUInt32LE(AT.sectors),
+    }
+  })
 
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 

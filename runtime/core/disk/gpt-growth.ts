@@ -10,7 +10,7 @@ import {
   type MovedBackup,
   type Table,
 } from './gpt.ts'
-import { changeLast, parsePartitions, type GptPartition } from './gpt-partitions.ts'
+import { changeLast, parseGptPartitions, type GptPartition } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** Our media have sectors of this size; a disk with larger ones shows no table of ours. */
@@ -49,7 +49,7 @@ export function planTableGrowth(
   const head = findTable(facts)
   const table = head === null ? null : parseTable(head, SECTOR)
   if (head === null || table === null) return refuse('no-table')
-  const all = parsePartitions(table)
+  const all = parseGptPartitions(table)
   const found = all.find((each) => each.name === name)
   if (found === undefined) return refuse('no-partition')
   if (all.some(({ firstSector }) => firstSector > found.firstSector)) return refuse('not-last')

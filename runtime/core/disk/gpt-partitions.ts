@@ -5,6 +5,9 @@ import { GPT_AT, seal, type Table } from './gpt.ts'
 /** Offsets in an entry, UEFI specification 2.10, table 5.6. */
 const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
 
+/** `c12a7328-f81f-11d2-ba4b-00a0c93ec93b` as a table spells it. */
+export const EFI_SYSTEM = '28732ac11ff8d211ba4b00a0c93ec93b'
+
 /** Of partitions that hold no file system: BIOS boot, PReP boot, and Microsoft's reserved one. */
 const BOOT_LOADERS: readonly string[] = [
   '4861682149646f6e744e656564454649',
@@ -16,19 +19,22 @@ export interface GptPartition {
   readonly number: number
   /** The type's GUID, in hexadecimal as it is stored. */
   readonly type: string
+  /** Its own GUID, likewise. */
+  readonly own: string
   readonly name: string
   readonly firstSector: number
   readonly lastSector: number
 }
 
-export function parsePartitions({ entries, entryBytes }: Table): readonly GptPartition[] {
+export function parseGptPartitions({ entries, entryBytes }: Table): readonly GptPartition[] {
   return Array.from({ length: Math.floor(entries.length / entryBytes) }, (_, at) => {
     const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
     const [name = ''] = entry.toString('utf16le', ENTRY_AT.name, ENTRY_AT.end).split('\0')
     const type = entry.toString('hex', ENTRY_AT.type, ENTRY_AT.own)
+    const own = entry.toString('hex', ENTRY_AT.own, ENTRY_AT.first)
     const firstSector = Number(entry.readBigUInt64LE(ENTRY_AT.first))
     const lastSector = Number(entry.readBigUInt64LE(ENTRY_AT.last))
-    return { number: at + 1, type, name, firstSector, lastSector }
+    return { number: at + 1, type, own, name, firstSector, lastSector }
   }).filter(({ lastSector }) => lastSector > 0)
 }
 

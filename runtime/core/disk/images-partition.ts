@@ -50,17 +50,12 @@ const LABELS = [IMAGES_PARTITION.label, IMAGES_PARTITION.name, 'Ventoy'] as cons
 
 /** Reads `KEY=value` lines; what is missing is null. */
 export function parseBootMedium(text: string): BootMedium {
-  const facts = new Map(
-    text.split('\n').map((line) => {
-      const at = line.indexOf('=')
-      return [line.slice(0, Math.max(0, at)), line.slice(at + 1)] as const
-    }),
-  )
+  const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1] ?? ''
   const node = (key: string) => {
-    const value = facts.get(key) ?? ''
+    const value = valueOf(key)
     return /^\/dev\/[\w-]+$/.test(value) ? value : null
   }
-  const isFile = (facts.get('medium_file') ?? '') !== ''
+  const isFile = valueOf('medium_file') !== ''
   return { disk: node('medium_disk'), partition: node('medium'), isFile }
 }
 

@@ -1,8 +1,7 @@
 /** First-boot templates: what an operator writes once, and each machine gets filled in with its own values. */
 import { z } from 'zod'
-import { parseFields, type FieldError } from '../foundation/field-error.ts'
+import { parseFields } from '../foundation/field-error.ts'
 import { parseJson } from '../foundation/json-reader.ts'
-import type { Result } from '../foundation/result.ts'
 import { isRecord } from '../foundation/shape.ts'
 import { findUnknownPlaceholder, listSecrets } from './placeholder.ts'
 
@@ -84,8 +83,7 @@ export interface NamedTemplate {
   readonly updated_at: string
 }
 
-export const parseTemplate = (body: unknown): Result<Template, readonly FieldError[]> =>
-  parseFields(TemplateSchema, body)
+export const parseTemplate = (body: unknown) => parseFields<Template>(TemplateSchema, body)
 
 interface Mistake {
   readonly path: readonly (string | number)[]

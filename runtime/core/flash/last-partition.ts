@@ -1,6 +1,6 @@
 /** Plans the growth of an image's last partition to the end of the disk, in the table in memory. */
 import { moveBackup, hasHeader, parseTable, type MovedBackup } from '../disk/gpt.ts'
-import { changeLast, parsePartitions } from '../disk/gpt-partitions.ts'
+import { changeLast, EFI_SYSTEM, parseGptPartitions } from '../disk/gpt-partitions.ts'
 import { changeDosLast, parseDosTable } from '../disk/dos-table.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -64,7 +64,7 @@ function planGpt(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal
   const { sectorBytes, sizeBytes } = disk
   const table = parseTable(head, sectorBytes)
   if (table === null) return refuse('damaged-table')
-  const places = parsePartitions(table).map(
+  const places = parseGptPartitions(table).map(
     ({ number, type, firstSector: first, lastSector: last }): Place => ({
       number,
       first,
@@ -128,7 +128,7 @@ const toPartition = ({ number, first }: Place, end: number, sectorBytes: number)
 
 /** Types whose partitions hold no file system that grows. */
 const GPT_TYPES: { readonly [Type in string]?: LastRefusal } = {
-  '28732ac11ff8d211ba4b00a0c93ec93b': 'efi',
+  [EFI_SYSTEM]: 'efi',
   '4861682149646f6e744e656564454649': 'boot-code',
   '6dfd5706aba4c44384e50933c84b4f4f': 'swap',
   '79d3d6e607f5c244a23c238f2a3df928': 'lvm',

@@ -29,16 +29,14 @@ export function listInputs(provisioning: Provisioning): readonly ProvisioningInp
   switch (provisioning.mode) {
     case 'none':
       return []
-    case 'cloud-init':
-      return [
-        ...named('user-data', provisioning.userData),
-        ...named('meta-data', provisioning.metaData),
-      ]
-    case 'cijoe':
-      return [
-        ...named('cijoe workflow', provisioning.workflow),
-        ...named('cijoe config', provisioning.config),
-      ]
+    case 'cloud-init': {
+      const { userData, metaData } = provisioning
+      return [...named('user-data', userData), ...named('meta-data', metaData)]
+    }
+    case 'cijoe': {
+      const { workflow, config } = provisioning
+      return [...named('cijoe workflow', workflow), ...named('cijoe config', config)]
+    }
   }
 }
 

@@ -45,13 +45,10 @@ export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number):
   return { waiting, sentAt: now, sentPhase: sent.phase }
 }
 
+const finite = (value: number | null) =>
+  value === null || !Number.isFinite(value) ? null : Math.max(0, value)
+
 /** The rates of the first moments may be infinite or NaN, which JSON cannot hold. */
 function withFiniteRates(report: ProgressPost): ProgressPost {
-  const { rate, eta_seconds } = report
-  return {
-    ...report,
-    rate: rate === null || !Number.isFinite(rate) ? null : Math.max(0, rate),
-    eta_seconds:
-      eta_seconds === null || !Number.isFinite(eta_seconds) ? null : Math.max(0, eta_seconds),
-  }
+  return { ...report, rate: finite(report.rate), eta_seconds: finite(report.eta_seconds) }
 }

@@ -11,6 +11,17 @@ interface Split {
   readonly zeros: readonly Range[]
 }
 
+/** The first index at which `isReached`, as it is from there on; `count` where it is at none. */
+export function findFirst(count: number, isReached: (index: number) => boolean): number {
+  let [low, high] = [0, count]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isReached(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
 /** The grain in which zeros are looked for. */
 export const ZERO_GRAIN = 64 * 1024
 /**
@@ -73,13 +84,9 @@ export function createExtentLog(): ExtentLog {
   let count = 0
   let totalBytes = 0
   const grow = () => {
-    const [oldOffsets, oldLengths, oldSums] = [offsets, lengths, sums]
-    offsets = new Float64Array(count * 2)
-    lengths = new Float64Array(count * 2)
-    sums = new Uint32Array(count * 2)
-    offsets.set(oldOffsets)
-    lengths.set(oldLengths)
-    sums.set(oldSums)
+    offsets = new Float64Array(offsets.buffer.transfer(offsets.byteLength * 2))
+    lengths = new Float64Array(lengths.buffer.transfer(lengths.byteLength * 2))
+    sums = new Uint32Array(sums.buffer.transfer(sums.byteLength * 2))
   }
   return {
     add(offset, bytes, checksum) {

@@ -1,4 +1,5 @@
 /** Where each frame of a zstd image lies and what it holds: what it takes to enter the image anywhere. */
+import { findFirst } from './extents.ts'
 
 /** Offsets and lengths are bytes; `stored…` ones are of the file, the others of the image. */
 export interface Frame {
@@ -38,16 +39,11 @@ export function* framesBetween(map: FrameMap, from: number, to: number): Generat
 }
 
 /** The frame that holds a byte of the image; the number of frames where the image ends before it. */
-function findFrame(map: FrameMap, offset: number): number {
-  let [low, high] = [0, map.count]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    const frame = map.at(middle)
-    if (frame.offset + frame.bytes <= offset) low = middle + 1
-    else high = middle
-  }
-  return low
-}
+const findFrame = (map: FrameMap, offset: number): number =>
+  findFirst(map.count, (index) => {
+    const frame = map.at(index)
+    return frame.offset + frame.bytes > offset
+  })
 
 /** What people and programs are shown of it. */
 export function describeFrames(map: FrameMap) {

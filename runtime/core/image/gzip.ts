@@ -1,5 +1,5 @@
 /** The gzip file format (RFC 1952): its header, and the size in its trailer. */
-import { atLeast, known, refused, type RangeStep } from './range.ts'
+import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 
 /** Header, the shortest deflate stream and trailer. */
 const MIN_BYTES = 20
@@ -19,14 +19,8 @@ export function measureGzip(head: Buffer, fileBytes: number): RangeStep {
   if (head.readUInt8(2) !== 8 || (head.readUInt8(3) & 0xe0) !== 0) {
     return refused('its gzip header asks for something that is not known')
   }
-  return {
-    kind: 'read',
-    at: fileBytes - 4,
-    length: 4,
-    stopped: { kind: 'unknown' },
-    take(bytes) {
-      const size = bytes.readUInt32LE(0)
-      return size > fileBytes * MAX_RATIO ? refused(NO_END) : known(atLeast(size))
-    },
-  }
+  return reading([fileBytes - 4, 4], UNKNOWN_SIZE, (bytes) => {
+    const size = bytes.readUInt32LE(0)
+    return size > fileBytes * MAX_RATIO ? refused(NO_END) : known(atLeast(size))
+  })
 }

@@ -17,13 +17,10 @@ const asText = (output: string) => accept(output.trim())
 /** What xz may use on an index that claims to be huge. */
 const XZ_MEMORY = '--memlimit-decompress=256MiB'
 
-const INSPECTIONS: Readonly<Record<ImageFormat, ((path: string) => Inspection) | null>> = {
-  img: null,
+const INSPECTIONS: { readonly [Format in ImageFormat]?: (path: string) => Inspection } = {
   // --force: links are listed as well.
   'img.zst': (path) => ({ argv: ['zstd', '-l', '-f', '--', path], parse: asText }),
   'img.xz': (path) => ({ argv: ['xz', '--list', XZ_MEMORY, '--', path], parse: asText }),
-  'img.gz': null,
-  'img.bz2': null,
   // Never without -f: a file whose format is guessed can make the tool open any other file.
   qcow2: (path) => ({
     argv: ['qemu-img', 'info', '-f', 'qcow2', '--output=json', '--', plainPath(path)],

@@ -1,4 +1,5 @@
 /** Tracks where a qcow2 image keeps its tables, which must overlap neither guest data nor each other. */
+import { findFirst } from './extents.ts'
 import type { Qcow2Header } from './qcow2.ts'
 import { L1_ENTRY_BYTES } from './qcow2-tables.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
@@ -70,7 +71,8 @@ export function findInside(
   const end = from + bytes
   const inFixed = fixed.filter((region) => region.start < end && region.end > from)
   const starts = inFixed.map(({ start }) => start)
-  const next = tables[countUpTo(tables, from - clusterBytes)]
+  const behind = from - clusterBytes
+  const next = tables[findFirst(tables.length, (index) => (tables[index] ?? Infinity) > behind)]
   if (next !== undefined && next < end) starts.push(next)
   return starts.length === 0 ? null : Math.max(from, Math.min(...starts))
 }
@@ -83,15 +85,4 @@ function listFixed(header: Qcow2Header): readonly Region[] {
     { start: l1Offset, end: l1Offset + l1Bytes },
     { start: refcountOffset, end: refcountOffset + refcountBytes },
   ].filter(({ start, end }) => end > start)
-}
-
-/** How many of the ascending values are not above `limit`. */
-function countUpTo(values: Float64Array, limit: number): number {
-  let [low, high] = [0, values.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((values[middle] ?? Infinity) <= limit) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -26,5 +26,12 @@ export const UNKNOWN_SIZE = { kind: 'unknown' } as const satisfies VirtualSize
 export const atLeast = (bytes: number): VirtualSize =>
   bytes > 0 ? { kind: 'at-least', bytes } : UNKNOWN_SIZE
 
+/** A step that reads `length` bytes from `at` on. */
+export const reading = (
+  [at, length]: readonly [at: number, length: number],
+  stopped: VirtualSize,
+  take: (bytes: Buffer) => RangeStep,
+): RangeStep => ({ kind: 'read', at, length, stopped, take })
+
 export const known = (virtual: VirtualSize) => ({ kind: 'known', virtual }) as const
 export const refused = (refusal: string) => ({ kind: 'refused', refusal }) as const

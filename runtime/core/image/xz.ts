@@ -1,6 +1,6 @@
 /** The xz file format: stream header, footer and index, and the decoded size, read from the end. */
 import { crc32 } from 'node:zlib'
-import { atLeast, known, refused, type RangeStep } from './range.ts'
+import { atLeast, known, reading, refused, type RangeStep } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 type XzProblem =
@@ -132,19 +132,13 @@ function findFooter(behind: Behind): RangeStep {
   const isLast = end + behind.padding === fileBytes
   if (end < 2 * XZ_FRAMING_BYTES) return fail('bad-footer', end)
   const length = Math.min(TAIL_BYTES, end)
-  return {
-    kind: 'read',
-    at: end - length,
-    length,
-    stopped: atLeast(contentBytes),
-    take(bytes) {
-      const kept = lengthWithoutPadding(bytes.subarray(0, length))
-      if (kept < length) return stepOverPadding(behind, length - kept)
-      const footer = parseXzFooter(bytes, length - XZ_FRAMING_BYTES)
-      if (footer.ok) return readIndex(behind, footer.value)
-      return isLast ? fail('cut-off', fileBytes) : fail(footer.refusal, end - 12)
-    },
-  }
+  return reading([end - length, length], atLeast(contentBytes), (bytes) => {
+    const kept = lengthWithoutPadding(bytes.subarray(0, length))
+    if (kept < length) return stepOverPadding(behind, length - kept)
+    const footer = parseXzFooter(bytes, length - XZ_FRAMING_BYTES)
+    if (footer.ok) return readIndex(behind, footer.value)
+    return isLast ? fail('cut-off', fileBytes) : fail(footer.refusal, end - 12)
+  })
 }
 
 function stepOverPadding(behind: Behind, bytes: number): RangeStep {
@@ -164,38 +158,26 @@ function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep {
   if (at < XZ_FRAMING_BYTES) return fail('bad-index', behind.end)
   const stopped = atLeast(behind.contentBytes)
   if (indexBytes > MAX_INDEX_BYTES) return known(stopped)
-  return {
-    kind: 'read',
-    at,
-    length: indexBytes,
-    stopped,
-    take(bytes) {
-      const index = parseXzIndex(bytes.subarray(0, indexBytes))
-      if (!index.ok) return fail('bad-index', at)
-      const { blockBytes } = index.value
-      const contentBytes = behind.contentBytes + index.value.contentBytes
-      if (!Number.isSafeInteger(contentBytes)) return fail('bad-index', at)
-      const start = at - blockBytes - XZ_FRAMING_BYTES
-      if (start < 0) return fail('index-mismatch', at)
-      return readHeader({ ...behind, end: start, padding: 0, contentBytes }, check)
-    },
-  }
+  return reading([at, indexBytes], stopped, (bytes) => {
+    const index = parseXzIndex(bytes.subarray(0, indexBytes))
+    if (!index.ok) return fail('bad-index', at)
+    const { blockBytes } = index.value
+    const contentBytes = behind.contentBytes + index.value.contentBytes
+    if (!Number.isSafeInteger(contentBytes)) return fail('bad-index', at)
+    const start = at - blockBytes - XZ_FRAMING_BYTES
+    if (start < 0) return fail('index-mismatch', at)
+    return readHeader({ ...behind, end: start, padding: 0, contentBytes }, check)
+  })
 }
 
 /** `behind.end` is where the index says that the stream starts. */
 function readHeader(behind: Behind, check: number): RangeStep {
   const { end: at, contentBytes } = behind
-  return {
-    kind: 'read',
-    at,
-    length: XZ_FRAMING_BYTES,
-    stopped: atLeast(contentBytes),
-    take(bytes) {
-      const header = parseXzHeader(bytes, 0)
-      if (!header.ok || header.value !== check) return fail('index-mismatch', at)
-      return at === 0 ? known({ kind: 'exact', bytes: contentBytes }) : findFooter(behind)
-    },
-  }
+  return reading([at, XZ_FRAMING_BYTES], atLeast(contentBytes), (bytes) => {
+    const header = parseXzHeader(bytes, 0)
+    if (!header.ok || header.value !== check) return fail('index-mismatch', at)
+    return at === 0 ? known({ kind: 'exact', bytes: contentBytes }) : findFooter(behind)
+  })
 }
 
 const MESSAGES: Readonly<Record<XzProblem, (at: number) => string>> = {

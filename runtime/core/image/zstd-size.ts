@@ -1,5 +1,5 @@
 /** Finds the decoded size of a zstd file: from all its frames, its seek table, or its first frame. */
-import { atLeast, known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
+import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
 import {
@@ -47,24 +47,20 @@ const walk = (fileBytes: number, reach: Walked['reach']): RangeStep =>
 function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
   const { fileBytes, reach, at, contentBytes, isExact, frames } = walked
   if (at >= fileBytes) return endWalk(walked, walker)
-  return {
-    kind: 'read',
-    at,
-    length: Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at),
-    // In the middle of the only frame so far, what it says of itself is all there is to know.
-    stopped: sizeOf(contentBytes, isExact && frames === 1),
-    take(bytes) {
-      const sizes = takeSizes(walker, bytes)
-      if (!sizes.ok) return refused(sizes.refusal)
-      const next = at + bytes.length
-      if (reach === 'first' && sizes.value.length > 0) {
-        return known(decideFirst(fileBytes, next, sizes.value))
-      }
-      const jump = Math.min(walker.ahead(), fileBytes - next)
-      walker.skip(jump)
-      return walkFrom({ ...walked, at: next + jump, ...addUp(walked, sizes.value) }, walker)
-    },
-  }
+  const length = Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at)
+  // In the middle of the only frame so far, what it says of itself is all there is to know.
+  const stopped = sizeOf(contentBytes, isExact && frames === 1)
+  return reading([at, length], stopped, (bytes) => {
+    const sizes = takeSizes(walker, bytes)
+    if (!sizes.ok) return refused(sizes.refusal)
+    const next = at + bytes.length
+    if (reach === 'first' && sizes.value.length > 0) {
+      return known(decideFirst(fileBytes, next, sizes.value))
+    }
+    const jump = Math.min(walker.ahead(), fileBytes - next)
+    walker.skip(jump)
+    return walkFrom({ ...walked, at: next + jump, ...addUp(walked, sizes.value) }, walker)
+  })
 }
 
 /** The content sizes of the frames that start in these bytes. */
@@ -97,34 +93,23 @@ const sizeOf = (bytes: number, isExact: boolean): VirtualSize =>
   isExact && Number.isSafeInteger(bytes) ? { kind: 'exact', bytes } : atLeast(bytes)
 
 function lookForTable(fileBytes: number): RangeStep {
-  return {
-    kind: 'read',
-    at: fileBytes - SEEK_FOOTER_BYTES,
-    length: SEEK_FOOTER_BYTES,
-    stopped: UNKNOWN_SIZE,
-    take(bytes) {
-      const footer = parseSeekFooter(bytes, 0)
-      const isReadable =
-        footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MAX_SEEK_TABLE_BYTES)
-      return isReadable ? readTable(fileBytes, footer.value) : walk(fileBytes, 'first')
-    },
-  }
+  const at = fileBytes - SEEK_FOOTER_BYTES
+  return reading([at, SEEK_FOOTER_BYTES], UNKNOWN_SIZE, (bytes) => {
+    const footer = parseSeekFooter(bytes, 0)
+    const isReadable =
+      footer.ok && footer.value.tableBytes <= Math.min(fileBytes, MAX_SEEK_TABLE_BYTES)
+    return isReadable ? readTable(fileBytes, footer.value) : walk(fileBytes, 'first')
+  })
 }
 
 function readTable(fileBytes: number, footer: SeekFooter): RangeStep {
   const at = fileBytes - footer.tableBytes
-  return {
-    kind: 'read',
-    at,
-    length: footer.tableBytes,
-    stopped: UNKNOWN_SIZE,
-    take(bytes) {
-      const table = parseSeekTable(bytes, footer)
-      // A table that does not cover the file is not about this file.
-      const isWhole = table.ok && table.value.frameBytes === at
-      return isWhole ? known(sizeOf(table.value.contentBytes, true)) : walk(fileBytes, 'first')
-    },
-  }
+  return reading([at, footer.tableBytes], UNKNOWN_SIZE, (bytes) => {
+    const table = parseSeekTable(bytes, footer)
+    // A table that does not cover the file is not about this file.
+    const isWhole = table.ok && table.value.frameBytes === at
+    return isWhole ? known(sizeOf(table.value.contentBytes, true)) : walk(fileBytes, 'first')
+  })
 }
 
 /** More bytes than a frame of that size takes at its worst must be further frames. */

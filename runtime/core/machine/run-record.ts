@@ -1,16 +1,14 @@
 /** A run as it is stored, and as the API returns it. */
 import { z } from 'zod'
-import { parseMac } from './mac.ts'
+import { MacSchema } from './mac-schema.ts'
 import { RunSchema, type Run } from './run.ts'
 import { averageRateOf, RUN_STATES, secondsOf, stateOf } from './run-view.ts'
 
 /** Null when it cannot be a run. */
-export function parseRun(stored: unknown): Run | null {
-  const parsed = RunSchema.safeParse(stored)
-  if (!parsed.success) return null
-  const mac = parseMac(parsed.data.mac)
-  return mac.ok ? { ...parsed.data, mac: mac.value } : null
-}
+export const parseRun = (stored: unknown): Run | null =>
+  StoredRunSchema.safeParse(stored).data ?? null
+
+const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
 
 /** One run of `GET /runs`. */
 export const WireRunSchema = RunSchema.extend({

@@ -20,9 +20,7 @@ const Answer = z.object({ Username: Text.refine((user) => user !== '<token>'), S
  */
 export function findCredentials(text: string, host: string): Credentials | null {
   const config = Config.safeParse(parseJson(text))
-  if (!config.success) return null
-  const key = Object.keys(config.data.auths).find((name) => hostOf(name) === host)
-  const entry = Entry.safeParse(key === undefined ? null : config.data.auths[key])
+  const entry = Entry.safeParse(findByHost(config.data?.auths ?? {}, host, null))
   if (!entry.success) return null
   const { auth, username, password } = entry.data
   return auth === '' ? pairOf(username, password) : decodeAuth(auth)
@@ -33,8 +31,7 @@ export function findHelper(text: string, host: string): string | null {
   const config = Config.safeParse(parseJson(text))
   if (!config.success) return null
   const { credHelpers, credsStore } = config.data
-  const key = Object.keys(credHelpers).find((name) => hostOf(name) === host)
-  const name = key === undefined ? credsStore : credHelpers[key]
+  const name = findByHost(credHelpers, host, credsStore)
   return typeof name === 'string' && /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name) ? name : null
 }
 
@@ -46,6 +43,9 @@ export function parseHelperAnswer(text: string): Credentials | null {
 
 export const renderBasic = ({ user, password }: Credentials): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+const findByHost = (names: Readonly<Record<string, unknown>>, host: string, otherwise: unknown) =>
+  (Object.entries(names).find(([name]) => hostOf(name) === host) ?? ['', otherwise])[1]
 
 /** Keys are hosts, or addresses as old clients wrote them: `https://host/v1/`. */
 const hostOf = (key: string) =>

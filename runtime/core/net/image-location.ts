@@ -93,13 +93,17 @@ function parseReference(text: string): Result<Location, LocationRefusal> {
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''
 
-function decode(text: string): string {
+/** A part of a URL. Null: no spelling of anything. */
+export function decodePart(text: string): string | null {
   try {
     return decodeURIComponent(text)
   } catch {
-    return text // a stray percent sign: the name is what it is
+    return null
   }
 }
+
+/** A stray percent sign: the text is what it is. */
+const decode = (text: string) => decodePart(text) ?? text
 
 function splitCredentials(url: URL): HttpTarget {
   const pair = `${decode(url.username)}:${decode(url.password)}`

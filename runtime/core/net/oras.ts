@@ -17,7 +17,7 @@ const LONGEST = 1024
 const HOST = /^[a-z0-9][a-z0-9.-]*(?::\d{1,5})?$/i
 /** As the distribution specification spells a repository: no `.` or `..` can be a part of it. */
 const PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
-const TAG = /^\w[\w.-]{0,127}$/
+const VERSIONED = /^([^:@]*)(?::(\w[\w.-]{0,127})|@(sha256:[0-9a-f]{64}))$/
 export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text)
 
 export const isOrasUrl = (text: string): boolean => /^oras:\/\//i.test(text)
@@ -75,15 +75,7 @@ const isLoopback = (host: string) =>
 const isHost = (host: string) => HOST.test(host) && URL.canParse(`https://${host}`)
 
 function parseVersion(text: string): Pick<OrasRef, 'repository' | 'version'> | null {
-  const at = text.indexOf('@')
-  if (at >= 0) {
-    const digest = text.slice(at + 1)
-    const repository = text.slice(0, at)
-    if (repository.includes(':') || !isDigest(digest)) return null
-    return { repository, version: { kind: 'digest', digest } }
-  }
-  const colon = text.indexOf(':')
-  const tag = text.slice(colon + 1)
-  if (colon < 0 || !TAG.test(tag)) return null
-  return { repository: text.slice(0, colon), version: { kind: 'tag', tag } }
+  const [, repository = '', tag, digest] = VERSIONED.exec(text) ?? []
+  if (tag !== undefined) return { repository, version: { kind: 'tag', tag } }
+  return digest === undefined ? null : { repository, version: { kind: 'digest', digest } }
 }

@@ -18,7 +18,7 @@ import { SYSTEM, type Requester } from '../state/journal.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 
-const BackupJobSchema = JobStateSchema.extend({
+export const BackupJobSchema = JobStateSchema.extend({
   backup_id: z.string(),
   machines: z.number().nullable(),
   bytes_done: z.number(),
@@ -31,10 +31,6 @@ const BackupJobSchema = JobStateSchema.extend({
 /** One run, of this process or one before. */
 export type BackupJob = Readonly<z.infer<typeof BackupJobSchema>>
 type BackupTrigger = BackupJob['trigger']
-
-/** A stored job; null for anything else. */
-export const parseBackupJob = (found: unknown): BackupJob | null =>
-  BackupJobSchema.safeParse(found).data ?? null
 
 export interface BackupJobs {
   /** Newest first; finished ones stay listed. */

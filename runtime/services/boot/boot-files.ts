@@ -1,12 +1,15 @@
 /** The live environment's files: the contents of the boot directory, and which set is active. */
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { LiveSet } from '../../core/boot/boot-decision.ts'
 import {
   activate,
   BOOT_ARCHS,
   decideActive,
   decideAlias,
+  listSetFiles,
   parseSetFile,
+  perArch,
   prune,
   setFileName,
   TRIO,
@@ -18,7 +21,13 @@ import {
   type SetFile,
 } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { listFolder, readListedDigest, receiveUpload } from './boot-folder.ts'
+import {
+  hasFile,
+  listFolder,
+  readListedDigest,
+  receiveUpload,
+  type FolderFile,
+} from './boot-folder.ts'
 import {
   installStaged,
   readBootRecord,
@@ -31,21 +40,10 @@ import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import { UPLOAD } from '../host/temporary-uploads.ts'
 
-export interface BootFile {
-  readonly name: string
-  readonly sizeBytes: number
-  /** ISO time of the file's last change. */
-  readonly modifiedAt: string
-}
+export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
 
 /** The files that boot scripts name; swapped as one. */
-interface BootSet extends CompleteSet {
-  readonly vmlinuz: string
-  readonly initrd: string
-  readonly squashfs: string
-  /** Of the squashfs, 64 hexadecimal digits; null when it is not known. */
-  readonly squashfsSha256: string | null
-}
+type BootSet = CompleteSet & LiveSet
 
 export type ActiveSets = PerArch<BootSet | null>
 
@@ -99,8 +97,6 @@ const LOOK_MS = 5000
 /** A file copied by hand counts once it has not changed for so long. */
 const REST_MS = 3000
 
-const PARTS = [...TRIO, 'checksums'] as const
-
 /** What the latest look has found. */
 interface Found {
   record: BootRecord
@@ -117,7 +113,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   await makeFolder(dir)
   await recoverInstalls(dir)
   const bootSets = createBootSets(parts)
-  const active = { x86_64: null, arm64: null }
+  const active = perArch(() => null)
   const record = await readBootRecord(dir)
   const found: Found = { record, names: [], complete: [], active, whole: new Set() }
   // Looks, installations and swaps never see each other's middle.
@@ -134,14 +130,9 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
     dir,
     async list() {
       await enqueue(lookNow)
-      const files = await listFolder(dir)
-      return files.map(({ name, sizeBytes, modifiedAt }) => ({ name, sizeBytes, modifiedAt }))
+      return await listFolder(dir)
     },
-    has: (name) =>
-      stat(join(dir, name)).then(
-        (file) => file.isFile(),
-        () => false,
-      ),
+    has: (name) => hasFile(dir, name),
     active: () => found.active,
     alias: (name) => decideAlias(name, found.names),
     async save(name, bytes, maxBytes) {
@@ -239,10 +230,8 @@ async function readActive(
   return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
 }
 
-const versionsOf = ({ active }: Found): PerArch<string | null> => ({
-  x86_64: active.x86_64?.version ?? null,
-  arm64: active.arm64?.version ?? null,
-})
+const versionsOf = ({ active }: Found): PerArch<string | null> =>
+  perArch((arch) => active[arch]?.version ?? null)
 
 function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
@@ -256,9 +245,7 @@ async function removeSets(
   removed: readonly CompleteSet[],
   inForce: PerArch<string | null>,
 ): Promise<void> {
-  for (const { arch, version } of removed.filter((set) => inForce[set.arch] !== set.version)) {
-    for (const part of PARTS) {
-      await rm(join(dir, setFileName({ arch, version, part })), { force: true })
-    }
+  for (const set of removed.filter(({ arch, version }) => inForce[arch] !== version)) {
+    for (const name of listSetFiles(set)) await rm(join(dir, name), { force: true })
   }
 }

@@ -36,6 +36,9 @@ async function describe(dir: string, name: string): Promise<FolderFile | null> {
   return { name, sizeBytes: size, modifiedAt, changedMs: mtimeMs }
 }
 
+export const hasFile = async (dir: string, name: string): Promise<boolean> =>
+  (await stat(join(dir, name)).catch(() => null))?.isFile() === true
+
 /** What a checksum list in the folder says of a file; null: nothing that could be used. */
 export async function readListedDigest(list: string, name: string): Promise<string | null> {
   try {

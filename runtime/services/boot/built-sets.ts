@@ -6,8 +6,7 @@ import {
   BOOT_ARCHS,
   decideAlias,
   listComplete,
-  setFileName,
-  TRIO,
+  listSetFiles,
   type CompleteSet,
 } from '../../core/boot/boot-set.ts'
 import { makeFolder } from '../host/folders.ts'
@@ -41,9 +40,7 @@ export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonl
   if (sets.length === 0) return []
   await makeFolder(to)
   const wanted = new Set([
-    ...sets.flatMap(({ arch, version }) =>
-      [...TRIO, 'checksums' as const].map((part) => setFileName({ arch, version, part })),
-    ),
+    ...sets.flatMap(listSetFiles),
     ...LOADERS.flatMap((alias) => decideAlias(alias, names) ?? []),
   ])
   for (const file of files.filter(({ name }) => wanted.has(name))) await copy(file, { from, to })

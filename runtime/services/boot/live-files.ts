@@ -1,12 +1,12 @@
 /** The boot directory of the earlier line: one live system, whose files have the same names in every release. */
-import { mkdtemp, stat } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { decideAlias } from '../../core/boot/boot-set.ts'
+import { decideAlias, perArch } from '../../core/boot/boot-set.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import { UPLOAD } from '../host/temporary-uploads.ts'
 import type { BootFiles, BootFolder } from './boot-files.ts'
-import { listFolder, receiveUpload } from './boot-folder.ts'
+import { hasFile, listFolder, receiveUpload } from './boot-folder.ts'
 import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
 
 export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
@@ -18,17 +18,10 @@ export async function createLiveFiles(dir: string): Promise<LiveFiles> {
   const enqueue = createQueue(1)
   return {
     dir,
-    async list() {
-      const files = await listFolder(dir)
-      return files.map(({ name, sizeBytes, modifiedAt }) => ({ name, sizeBytes, modifiedAt }))
-    },
-    has: (name) =>
-      stat(join(dir, name)).then(
-        (file) => file.isFile(),
-        () => false,
-      ),
+    list: () => listFolder(dir),
+    has: (name) => hasFile(dir, name),
     // Scripts name the files whether they are there or not.
-    active: () => ({ x86_64: null, arm64: null }),
+    active: () => perArch(() => null),
     async alias(name) {
       const files = await listFolder(dir)
       return decideAlias(

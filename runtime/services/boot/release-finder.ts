@@ -2,6 +2,7 @@
 import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
 import { BOOT_ARCHS, setFileName, type BootArch } from '../../core/boot/boot-set.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import {
   describeBareRelease,
@@ -21,7 +22,6 @@ import { askOnce } from '../net/json-client.ts'
 import type { Sources } from '../image/sources.ts'
 import {
   MAX_TEXT_BYTES,
-  readManifestText,
   readReleaseText,
   targetOf,
   TEXT_MS,
@@ -53,52 +53,63 @@ export async function findRelease(
   query: ReleaseQuery,
 ): Promise<FoundRelease> {
   const { tag } = query
-  let first: unknown = null
-  const found = await findManifest(parts, query, (thrown) => {
-    first ??= thrown
-  })
-  if (found !== null) return { base: found.base, plan: planFrom(found.release, found.base, tag) }
-  requireManifest(query, first)
+  const found = await findManifest(parts, query)
+  if (found.ok) {
+    const { base, release } = found.value
+    return { base, plan: planFrom(planRelease(release, tag), `${base}${RELEASE_MANIFEST}`) }
+  }
+  const cause = found.refusal
+  requireManifest(query, cause)
   // Where no server answered at all, none would answer for other names either.
-  const bare = isAnswered(first) ? await findBareRelease(parts, query) : null
+  const bare = isAnswered(cause) ? await findBareRelease(parts, query) : null
   if (bare !== null) return bare
-  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(first)}`, {
-    cause: first,
+  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
+    cause,
     hint: 'Check [releases] base_url, boot.release_repo and the tag.',
   })
 }
 
 /** Null where one of several places fails: the next one is tried, unless all of it was cancelled. */
-export const orNull = <T>(
-  signal: AbortSignal,
-  work: Promise<T>,
-  onFailure?: (thrown: unknown) => void,
-) =>
-  work.catch((thrown: unknown) => {
+const orNull = <T>(signal: AbortSignal, work: Promise<T>) =>
+  work.catch(() => {
     signal.throwIfAborted()
-    onFailure?.(thrown)
     return null
   })
 
-function planFrom(release: Release, base: string, tag: string): ReleasePlan {
-  const plan = planRelease(release, tag)
-  if (!plan.ok) throw wrongRelease(`${base}${RELEASE_MANIFEST}`, plan.refusal)
+/** `url`: what the plan was made from. */
+export function planFrom(plan: Result<ReleasePlan, string>, url: string): ReleasePlan {
+  if (!plan.ok) throw wrongRelease(url, plan.refusal)
   return plan.value
 }
 
-/** Where the manifest lies, its text verified. Null: at none of the places; `onFailure` learns why, place by place. */
+/** A file of the release, at the first of the places that has it. Refused with why the first one failed. */
+export async function findText(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  name: string,
+): Promise<Result<{ readonly base: string; readonly text: string }, unknown>> {
+  const { site, repository, tag, signal } = query
+  let first: unknown = null
+  for (const base of listReleaseBases(site, repository, tag)) {
+    try {
+      return accept({ base, text: await readReleaseText(parts, query, `${base}${name}`) })
+    } catch (thrown) {
+      signal.throwIfAborted()
+      first ??= thrown
+    }
+  }
+  return refuse(first)
+}
+
+/** Where the manifest lies, its text verified. Refused as `findText`. */
 export async function findManifest(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
-  onFailure: (thrown: unknown) => void,
-): Promise<{ readonly base: string; readonly release: Release } | null> {
-  const { site, repository, tag, signal } = query
-  for (const base of listReleaseBases(site, repository, tag)) {
-    const text = await orNull(signal, readManifestText(parts, query, base), onFailure)
-    if (text === null) continue
-    return { base, release: await verifyManifest(parts, query, base, text) }
-  }
-  return null
+): Promise<Result<{ readonly base: string; readonly release: Release }, unknown>> {
+  const found = await findText(parts, query, RELEASE_MANIFEST)
+  if (!found.ok) return found
+  const { base, text } = found.value
+  return accept({ base, release: await verifyManifest(parts, query, base, text) })
 }
 
 /** What was signed is the manifest: without one nothing can be trusted where keys are configured. */
@@ -130,9 +141,7 @@ async function findBareRelease(
     const described = describeBareRelease(tag, version, lists)
     if (!described.ok) throw wrongRelease(base, described.refusal)
     const artifacts = await measure(parts, query, base, described.value)
-    const plan = planRelease({ version, tag, artifacts }, tag)
-    if (!plan.ok) throw wrongRelease(base, plan.refusal)
-    return { base, plan: plan.value }
+    return { base, plan: planFrom(planRelease({ version, tag, artifacts }, tag), base) }
   }
   return null
 }

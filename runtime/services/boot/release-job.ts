@@ -9,7 +9,7 @@ const FetchedFileSchema = JobStateSchema.extend({
   bytes_total: z.number().nullable(),
 })
 
-const FetchJobSchema = JobStateSchema.extend({
+export const FetchJobSchema = JobStateSchema.extend({
   tag: z.string(),
   bytes_done: z.number(),
   /** Null until the manifest is there. */
@@ -23,10 +23,6 @@ const FetchJobSchema = JobStateSchema.extend({
 
 type FetchedFile = Readonly<z.infer<typeof FetchedFileSchema>>
 export type FetchJob = Readonly<z.infer<typeof FetchJobSchema>>
-
-/** A stored job; null for anything else. */
-export const parseFetchJob = (found: unknown): FetchJob | null =>
-  FetchJobSchema.safeParse(found).data ?? null
 
 export const createFetchJob = (tag: string): FetchJob => ({
   tag,

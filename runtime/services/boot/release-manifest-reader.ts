@@ -23,13 +23,6 @@ export interface SignedQuery {
 export const MAX_TEXT_BYTES: number = 1024 * 1024
 export const TEXT_MS = 30_000
 
-/** The text of the manifest at `base`, not yet verified. */
-export const readManifestText = (
-  texts: ReleaseTexts,
-  query: Pick<SignedQuery, 'signal'>,
-  base: string,
-): Promise<string> => readReleaseText(texts, query, `${base}${RELEASE_MANIFEST}`)
-
 /** @throws a Fault `upstream-failed` where it is not signed as it must be, or is no manifest. */
 export async function verifyManifest(
   texts: ReleaseTexts,

@@ -46,14 +46,8 @@ export function createReleases(
     /** Makes a set of the boot directory the one that machines boot. */
     async use(set: CompleteSet, by: Requester) {
       await parts.bootFiles.use(set)
-      await note(
-        'netboot.artifacts.activated',
-        `Machines boot version ${set.version} (${set.arch}) now`,
-        by,
-        {
-          ...set,
-        },
-      )
+      const words = `Machines boot version ${set.version} (${set.arch}) now`
+      await note('netboot.artifacts.activated', words, by, { ...set })
     },
   }
 }
@@ -90,9 +84,8 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
           hint: 'Enter where releases are, or upload the files.',
         })
       }
-      const noted = note('netboot.artifacts.fetch.requested', `Release ${tag} requested`, by, {
-        tag,
-      })
+      const words = `Release ${tag} requested`
+      const noted = note('netboot.artifacts.fetch.requested', words, by, { tag })
       let version = ''
       const job = jobs.start(tag, createFetchJob(tag), {
         async run(own) {

@@ -6,14 +6,13 @@ import { parseCatalogFields } from '../../core/catalog/catalog-fields.ts'
 import { createQueue } from '../host/queue.ts'
 import { selectRecords } from '../host/records.ts'
 
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+
 const StoredSourceSchema = z.object({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: Sha256,
   sizeBytes: z.number(),
   /** Of the index of an image in frames; absent where there is none, or it was not looked at. */
-  indexSha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  indexSha256: Sha256.optional(),
   /** ISO time. */
   fetchedAt: z.string(),
 })

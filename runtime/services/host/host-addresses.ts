@@ -1,22 +1,16 @@
 /** Lists the addresses and network cards of this host. */
 import { networkInterfaces } from 'node:os'
-
-interface LanAddress {
-  /** `eth0`. */
-  readonly device: string
-  readonly address: string
-  /** Bits of the network's part. */
-  readonly prefix: number
-  readonly family: 4 | 6
-}
+import type { InterfaceAddress } from '../../core/boot/pxe-activation.ts'
 
 /** Addresses that other hosts can use, IPv4 first; none of containers' bridges inside this host. */
-export function listLanAddresses(): readonly LanAddress[] {
-  const found = listCards().flatMap(({ device, address, cidr, family }): readonly LanAddress[] => {
-    const prefix = Number(cidr?.split('/')[1] ?? Number.NaN)
-    if (LINK_LOCAL.test(address) || !Number.isInteger(prefix)) return []
-    return [{ device, address, prefix, family: family === 'IPv6' ? 6 : 4 }]
-  })
+export function listLanAddresses(): readonly InterfaceAddress[] {
+  const found = listCards().flatMap(
+    ({ device, address, cidr, family }): readonly InterfaceAddress[] => {
+      const prefix = Number(cidr?.split('/')[1] ?? Number.NaN)
+      if (LINK_LOCAL.test(address) || !Number.isInteger(prefix)) return []
+      return [{ device, address, prefix, family: family === 'IPv6' ? 6 : 4 }]
+    },
+  )
   return found.toSorted((one, two) => one.family - two.family)
 }
 

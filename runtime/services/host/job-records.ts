@@ -1,11 +1,12 @@
 /** Stores jobs for the next process, which lists those that were cut off as failed. */
 import type { Storage } from 'unstorage'
+import type { ZodType } from 'zod'
 import { isOver, type JobRecords, type JobState } from './jobs.ts'
 
-/** `parse`: null for what is no state. Keys must be ones that the storage's driver takes. */
+/** What has not the shape is no state, and is left out. Keys must be ones that the storage's driver takes. */
 export async function openJobRecords<State extends JobState>(
   storage: Storage,
-  parse: (found: unknown) => State | null,
+  shape: ZodType<State>,
   now: Date,
 ): Promise<JobRecords<State>> {
   let last: Promise<unknown> = Promise.resolve()
@@ -22,8 +23,8 @@ export async function openJobRecords<State extends JobState>(
   const cutOff: string[] = []
   // A list of what was done before must not keep a program from starting.
   for (const key of await storage.getKeys().catch((): string[] => [])) {
-    const state = parse(await storage.getItem(key).catch(() => null))
-    if (state === null) continue
+    const state = shape.safeParse(await storage.getItem(key).catch(() => null)).data
+    if (state === undefined) continue
     before.push([key, isOver(state) ? state : { ...state, ...failed }])
     if (isOver(state)) continue
     cutOff.push(key)

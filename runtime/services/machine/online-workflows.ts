@@ -23,7 +23,7 @@ import { awaitSsh, type SshWaitOptions } from './ssh-wait.ts'
 import { openWorkflowLog, type WorkflowFolders } from './workflow-folders.ts'
 import { runWorkflowProcess, type WorkflowProcess } from './workflow-process.ts'
 
-const WorkflowStateSchema = JobStateSchema.extend({
+export const WorkflowStateSchema = JobStateSchema.extend({
   mac: z.string(),
   run: z.string(),
   workflow: z.string(),
@@ -32,10 +32,6 @@ const WorkflowStateSchema = JobStateSchema.extend({
 })
 
 export type WorkflowState = Readonly<z.infer<typeof WorkflowStateSchema>>
-
-/** A stored run; null for anything else. */
-export const parseWorkflowState = (found: unknown): WorkflowState | null =>
-  WorkflowStateSchema.safeParse(found).data ?? null
 
 interface WorkflowOrder {
   readonly mac: Mac

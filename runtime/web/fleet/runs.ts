@@ -1,7 +1,7 @@
 /** The runs API: the history as a list, as exports, and one by one. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import { parseMac } from '../../core/machine/mac.ts'
+import { MacSchema } from '../../core/machine/mac-schema.ts'
 import { printableText } from '../../core/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../core/machine/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../core/machine/run-record.ts'
@@ -17,16 +17,7 @@ import type { Route } from '../http/route.ts'
 
 const word = z.string().max(300).optional()
 const QUERY = z.object({
-  mac: z
-    .string()
-    .max(40)
-    .transform((given, context) => {
-      const mac = parseMac(given)
-      if (mac.ok) return mac.value
-      context.addIssue({ code: 'custom', message: 'not a MAC address' })
-      return z.NEVER
-    })
-    .optional(),
+  mac: z.string().max(40).pipe(MacSchema).optional(),
   state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
   image: word,
   serial: word,

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { planLastGrowth, type GrowthDisk } from '../../../runtime/core/flash/last-partition.ts'
-import { parsePartitions } from '../../../runtime/core/disk/gpt-partitions.ts'
+import { parseGptPartitions } from '../../../runtime/core/disk/gpt-partitions.ts'
 import { parseTable } from '../../../runtime/core/disk/gpt.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 
@@ -30,7 +30,7 @@ for (const sectorBytes of [512, 4096] as const) {
     assert.is(partition.offset + partition.bytes, 63 * MIB)
     const table = parseTable(head, sectorBytes)
     assert.ok(table !== null)
-    assert.is(parsePartitions(table)[0]?.lastSector, (63 * MIB) / sectorBytes - 1)
+    assert.is(parseGptPartitions(table)[0]?.lastSector, (63 * MIB) / sectorBytes - 1)
     assert.is(moved?.offset, 64 * MIB - sectorBytes - 16 * 1024)
   })
 }

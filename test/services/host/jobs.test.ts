@@ -17,7 +17,6 @@ const State = z.object({
   count: z.number(),
 })
 type Counted = z.infer<typeof State>
-const parse = (found: unknown): Counted | null => State.safeParse(found).data ?? null
 
 const test = suite('jobs')
 const AT = '2026-11-21T06:55:53.000Z'
@@ -144,10 +143,10 @@ test('the oldest jobs that have ended are forgotten; those under way never', asy
 
 test('after a restart all are found; what was running or queued is marked failed', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-jobs-'))
-  const open = async () => openJobRecords(createRecords(folder), parse, now())
+  const open = async () => openJobRecords(createRecords(folder), State, now())
   try {
     const storage = createRecords(folder)
-    const records = await openJobRecords(storage, parse, now())
+    const records = await openJobRecords(storage, State, now())
     const before = createJobs<Counted>({ parallel: 1, maxListed: 9, now, records })
     await before.start('forgotten', START, { run: async () => {} }).ended
     await before.start('done', START, { run: async () => {} }).ended

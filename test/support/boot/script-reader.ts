@@ -1,5 +1,5 @@
 /** What a boot script does on a processor, whichever boot loader's words it is in. */
-import type { LiveArch } from '../../../runtime/core/boot/live-kernel.ts'
+import type { BootArch } from '../../../runtime/core/boot/boot-set.ts'
 
 interface Doing {
   /** URLs; null: nothing is booted. */
@@ -23,7 +23,7 @@ const find = (lines: readonly string[], pattern: RegExp): RegExpExecArray | null
 
 const wordsOf = (text = '') => text.split(' ').filter((word) => word !== '')
 
-export function readIpxe(script: string, arch: LiveArch): Doing {
+export function readIpxe(script: string, arch: BootArch): Doing {
   const lines = linesOf(script)
   const own = pick(lines, lines.indexOf(':arm64'), {
     hasBranches: lines.includes('iseq ${buildarch} arm64 && goto arm64 ||'),
@@ -40,7 +40,7 @@ export function readIpxe(script: string, arch: LiveArch): Doing {
   }
 }
 
-export function readGrub(script: string, arch: LiveArch): Doing {
+export function readGrub(script: string, arch: BootArch): Doing {
   const lines = linesOf(script)
   const loop = lines.slice(find(lines, /^for pause/) === null ? lines.length : 0)
   const own = pick(loop, loop.indexOf('else'), {

@@ -12,7 +12,7 @@ import {
   type BundleMachine,
 } from '../../../runtime/lines/current/rules/bundle.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
-import { parseBackupJob } from '../../../runtime/services/backup/backup-job.ts'
+import { BackupJobSchema } from '../../../runtime/services/backup/backup-job.ts'
 import { createBackupMaker } from '../../../runtime/services/backup/backup-maker.ts'
 import { createRestorer } from '../../../runtime/services/backup/restore.ts'
 import {
@@ -103,7 +103,7 @@ export async function openBackupFixture(
     records:
       records === undefined
         ? undefined
-        : await openJobRecords(createRecords(records), parseBackupJob, now()),
+        : await openJobRecords(createRecords(records), BackupJobSchema, now()),
   })
   return {
     ...state,

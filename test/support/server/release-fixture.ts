@@ -1,7 +1,7 @@
 /** Releases opened for a test: a state of their own, and the boot directory that is given. */
 import { createBootFiles } from '../../../runtime/services/boot/boot-files.ts'
 import { createReleases, type ReleaseSettings } from '../../../runtime/services/boot/releases.ts'
-import { parseFetchJob } from '../../../runtime/services/boot/release-job.ts'
+import { FetchJobSchema } from '../../../runtime/services/boot/release-job.ts'
 import { openJobRecords } from '../../../runtime/services/host/job-records.ts'
 import { createRecords } from '../../../runtime/services/host/records.ts'
 import { createSources } from '../../../runtime/services/image/sources.ts'
@@ -12,7 +12,7 @@ export const BY = { actor: 'operator', ip: '192.0.2.7' } as const
 const now = () => new Date()
 
 export const openFetchRecords = (folder: string) =>
-  openJobRecords(createRecords(folder), parseFetchJob, now())
+  openJobRecords(createRecords(folder), FetchJobSchema, now())
 
 export async function openReleaseFixture(
   dir: string,

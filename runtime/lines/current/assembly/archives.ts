@@ -1,6 +1,6 @@
 /** Current line: opens export bundles and backups of the state, for the server and for commands. */
 import { accept } from '../../../core/foundation/result.ts'
-import { parseBackupJob } from '../../../services/backup/backup-job.ts'
+import { BackupJobSchema } from '../../../services/backup/backup-job.ts'
 import { createBackupMaker } from '../../../services/backup/backup-maker.ts'
 import { createRestorer } from '../../../services/backup/restore.ts'
 import { openBackupStore } from '../../../services/backup/backup-store.ts'
@@ -62,7 +62,7 @@ export async function openBackups(
     settings: () => config.current().backup,
     // What a command finds beside a running server are that server's jobs.
     records: database.isOwner
-      ? await openJobRecords(createRecords(folders.backupJobs), parseBackupJob, new Date())
+      ? await openJobRecords(createRecords(folders.backupJobs), BackupJobSchema, new Date())
       : undefined,
   })
 }

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
 import { printable } from '../../../core/foundation/printable.ts'
-import { parseMac, type Mac } from '../../../core/machine/mac.ts'
+import { MacSchema } from '../../../core/machine/mac-schema.ts'
+import { decodePart } from '../../../core/net/image-location.ts'
 import { NameSchema } from './label.ts'
 import { createMachine, type Machine } from './machine.ts'
 
@@ -11,7 +12,7 @@ const text = z.string().nullable().catch(null)
 
 /** All but the MAC may be missing or damaged. */
 const EarlierSchema = z.object({
-  mac: z.string(),
+  mac: MacSchema,
   boot_policy: text,
   image: text,
   provisioning_mode: text,
@@ -24,9 +25,7 @@ const EarlierSchema = z.object({
   created_at: time,
 })
 
-export interface EarlierMachine extends Omit<z.infer<typeof EarlierSchema>, 'mac'> {
-  readonly mac: Mac
-}
+export type EarlierMachine = Readonly<z.infer<typeof EarlierSchema>>
 
 /** An image of the catalog here. */
 interface KnownImage {
@@ -49,12 +48,8 @@ interface SetAside {
 }
 
 /** Null when it cannot be a machine. */
-export function parseEarlier(record: unknown): EarlierMachine | null {
-  const parsed = EarlierSchema.safeParse(record)
-  const mac = parsed.success ? parseMac(parsed.data.mac) : null
-  if (!parsed.success || mac?.ok !== true) return null
-  return { ...parsed.data, mac: mac.value }
-}
+export const parseEarlier = (record: unknown): EarlierMachine | null =>
+  EarlierSchema.safeParse(record).data ?? null
 
 /** Never armed: it comes in as `flasher-inventory`. One that is here stays as it is, but may get its name. */
 export function planImport(
@@ -98,11 +93,7 @@ function findImages(name: string | null, images: readonly KnownImage[]): readonl
 
 function baseNameOf(src: string): string {
   const last = /[^/]*$/.exec(src.replace(/[?#].*$/, ''))?.[0] ?? ''
-  try {
-    return decodeURIComponent(last)
-  } catch {
-    return last
-  }
+  return decodePart(last) ?? last
 }
 
 const POLICIES: Readonly<Record<string, string>> = {

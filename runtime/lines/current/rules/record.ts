@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { CaptureOrderSchema } from '../../../core/capture/order.ts'
-import { parseMac } from '../../../core/machine/mac.ts'
+import { MacSchema } from '../../../core/machine/mac-schema.ts'
 import { InventoryDiskSchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
@@ -32,7 +32,7 @@ const asked = MachineUpsertSchema.shape
 
 /** What must be right is the MAC, and the mode; all else has a value that does no harm. */
 const RecordSchema = z.object({
-  mac: z.string(),
+  mac: MacSchema,
   boot_mode: z.enum(BOOT_MODES),
   bty_image_ref: asked.bty_image_ref.catch(null),
   name: NameSchema.catch(null),
@@ -69,12 +69,9 @@ const RecordSchema = z.object({
 export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null
-  const mac = parseMac(parsed.data.mac)
-  if (!mac.ok) return null
   const { cycle, ...fields } = parsed.data
   return {
     ...fields,
-    mac: mac.value,
     cycle: cycle ?? { ...createCycle(fields.updated_at), carried: true },
   }
 }

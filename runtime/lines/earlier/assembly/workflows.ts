@@ -6,7 +6,7 @@ import { createRecords } from '../../../services/host/records.ts'
 import { createShell, type Environment } from '../../../services/host/shell.ts'
 import {
   createOnlineWorkflows,
-  parseWorkflowState,
+  WorkflowStateSchema,
   type OnlineWorkflows,
   type WorkflowState,
 } from '../../../services/machine/online-workflows.ts'
@@ -51,7 +51,7 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
     shell,
     env,
     uploads: [folders.provision, folders.images, folders.boot],
-    records: await openJobRecords(records, parseWorkflowState, now()),
+    records: await openJobRecords(records, WorkflowStateSchema, now()),
     settings() {
       const { program, time_limit, parallel, ssh_port } = config.current().workflow
       return { program, timeLimit: time_limit, parallel, sshPort: ssh_port }

@@ -1,5 +1,4 @@
 /** Reports a flash to the server: its progress, that it is done, or why it failed. */
-import { decodePart } from '../../../core/catalog/blob-address.ts'
 import type { FlashEvent, FlashPlan } from '../../../core/flash/flash.ts'
 import {
   endReport,
@@ -11,6 +10,7 @@ import {
 } from '../../../core/flash/run-report.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import type { ProgressPost } from '../../../core/machine/run.ts'
+import { decodePart } from '../../../core/net/image-location.ts'
 import { createReporter } from '../../../services/flash/reporter.ts'
 import { settle } from '../../../services/host/watch.ts'
 import type { ServerClient } from '../../../services/net/server-client.ts'

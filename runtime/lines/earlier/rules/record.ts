@@ -1,7 +1,7 @@
 /** Earlier line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
 import { decodeDeployedRow } from '../../../core/machine/deployed-row.ts'
-import { parseMac } from '../../../core/machine/mac.ts'
+import { MacSchema } from '../../../core/machine/mac-schema.ts'
 import {
   BOOT_POLICIES,
   createMachine,
@@ -16,7 +16,7 @@ const maybeText = z.string().nullable().catch(null)
 
 /** What must be right is the MAC, and the policy; all else has a value that does no harm. */
 const RecordSchema = z.object({
-  mac: z.string(),
+  mac: MacSchema,
   boot_policy: z.enum(BOOT_POLICIES),
   image: maybeText,
   provisioning_mode: z.enum(MACHINE_PROVISIONING).catch('none'),
@@ -47,12 +47,9 @@ export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null
   const { armed_at, ...fields } = parsed.data
-  const mac = parseMac(fields.mac)
-  if (!mac.ok) return null
   return {
-    ...createMachine(mac.value, fields.boot_policy, fields.created_at),
+    ...createMachine(fields.mac, fields.boot_policy, fields.created_at),
     ...fields,
-    mac: mac.value,
     armed_at: armed_at ?? fields.updated_at,
   }
 }
