@@ -16,7 +16,7 @@ const METADATA_CSUM = 0x400
 const CSUM_SEED = 0x2000
 
 /** What an inode's checksum and place depend on. */
-export interface ExtFacts {
+interface ExtFacts {
   readonly blockBytes: number
   readonly inodeBytes: number
   /** Null: inodes have no checksum. */
