@@ -8,8 +8,11 @@ import { readFrameMap } from '../../runtime/services/image/frame-maps.ts'
 
 export const FILE_FORMATS = ['zst', 'gz', 'xz', 'bz2', 'qcow2', 'raw', 'frames'] as const
 export type FileFormat = (typeof FILE_FORMATS)[number]
-/** `delta`: the image in frames onto a disk that holds it, or most of it, already; `capture`: from such a disk. */
-export const FORMATS = [...FILE_FORMATS, 'delta', 'capture'] as const
+/**
+ * `delta`: the image in frames onto a disk that holds it, or most of it, already; `capture`: from such a disk;
+ * `pack`: the raw image into frames.
+ */
+export const FORMATS = [...FILE_FORMATS, 'delta', 'capture', 'pack'] as const
 export type BenchFormat = (typeof FORMATS)[number]
 
 export interface Inputs {

@@ -150,8 +150,9 @@ const framesAgainstPlain = (more: string, words: string): Contest => ({
   ],
 })
 
-/** What is captured lies in a file beside the image, and goes with the next run. */
+/** What is captured or packed lies in a file beside the image, and goes with the next run. */
 const CAPTURED = '.captured.img.zst'
+const PACKED = '.packed.img.zst'
 
 /** Of the disk that holds the image: its used blocks, beside reading and compressing all of it. */
 const CAPTURE_CONTEST: Contest = {
@@ -170,6 +171,26 @@ const CAPTURE_CONTEST: Contest = {
         `rm -f ${raw}${CAPTURED} && ${process.execPath} runtime/bin/flasher.mjs capture --source ${node} --output ${raw}${CAPTURED}`,
       holds: 'image',
       bar: { fast: 1.18, throttled: 1.18 },
+    },
+  ],
+}
+
+/** Onto no disk: the raw image, which is in the page cache, into a file beside it. */
+const PACK_CONTEST: Contest = {
+  format: 'pack',
+  devices: ['memory'],
+  methods: [
+    {
+      name: 'zstd -3 -T0',
+      script: ({ raw }) => `zstd -q -f -3 -T0 ${raw} -o ${raw}${PACKED} && sync ${raw}${PACKED}`,
+      leavesStale: true,
+    },
+    {
+      name: 'flasher pack',
+      script: ({ raw }) =>
+        `rm -f ${raw}${PACKED} && ${process.execPath} runtime/bin/flasher.mjs pack ${raw} --output ${raw}${PACKED}`,
+      leavesStale: true,
+      bar: { memory: 1.25 },
     },
   ],
 }
@@ -208,6 +229,7 @@ export const FRAME_CONTESTS: readonly Contest[] = [
     ],
   },
   CAPTURE_CONTEST,
+  PACK_CONTEST,
 ]
 
 /** At most so much slower than the checkout that is compared with. */
@@ -216,7 +238,7 @@ const NOT_SLOWER = { fast: 1.05, throttled: 1.05, memory: 1.05 }
 /** The same contests between two checkouts of flasher, the other one first: before and after a change. */
 export const contestsAgainst = (checkout: string): readonly Contest[] =>
   CONTESTS.flatMap(({ format, devices, mostRuns }) =>
-    format === 'delta' || format === 'capture'
+    format === 'delta' || format === 'capture' || format === 'pack'
       ? []
       : [
           {
