@@ -21,11 +21,11 @@ export function createHeldShell(shell: Shell, held: readonly number[]) {
     // A tool that asks nothing may be gone before its input ends.
     child.stdin.on('error', () => undefined)
     child.stdin.end()
-    const [stdout, stderr] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, 'close'),
-    ])
+    const words = Promise.all([text(child.stdout), text(child.stderr)])
+    // Whatever happens to a pipe, the tool has ended first.
+    words.catch(() => undefined)
+    await once(child, 'close')
+    const [stdout, stderr] = await words
     return { exitCode: child.exitCode ?? 1, stdout, stderr }
   }
   return {

@@ -27,6 +27,7 @@ export async function startKeeper(
   const child = shell.pipe(['setsid', ...argv], held)
   const { stdin, stdout, stderr, pid } = child
   const output: Buffer[] = []
+  const closed = once(child, 'close').catch(() => undefined)
   stderr.on('data', (chunk: Buffer) => output.push(chunk))
   // One that cannot start says why by this event alone.
   child.once('error', ({ message }) => output.push(Buffer.from(message)))
@@ -46,6 +47,8 @@ export async function startKeeper(
       },
     }
   }
+  // Only then all of its words are here.
+  await closed
   const words = Buffer.concat(output).toString().trim() || `${tool} ended`
   throw new Fault('tool-failed', `no ${what}: ${words}`)
 }

@@ -17,7 +17,10 @@ export function createTogether<Argument, Value>(
       return act(argument)
     })
     waiting.set(argument, call)
-    last = call.catch(() => undefined)
+    // Nothing of a result is kept beyond those that asked for it.
+    last = call.then(NOTHING, NOTHING)
     return call
   }
 }
+
+const NOTHING = () => undefined

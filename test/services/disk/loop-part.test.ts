@@ -19,4 +19,15 @@ test('a program that cannot be started is a Fault, and ends nothing else', async
   assert.match(fault.message, /^no loop device: .*ENOENT/)
 })
 
+test('a tool that fails is quoted, however late its words come', async () => {
+  const script = 'exec >&-; sleep 0.2; echo losetup: no free device >&2; exit 1'
+  const shell = {
+    ...createShell({ env: process.env }),
+    pipe: () => spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'pipe'] }),
+  }
+  const disk = { node: '/dev/null', fd: 0, sectorBytes: 512 }
+  const fault = await faultOf(() => openLoopPart(shell, disk, { offset: 0, bytes: 512 }))
+  assert.match(fault.message, /^no loop device: losetup: no free device$/)
+})
+
 test.run()
