@@ -24,8 +24,8 @@ const FILES: Record<string, string> = {
 
 /** Its tests never have their turn, which uvu counts as `0 / 1` without failing the run. */
 const FAILS_BEFORE = `import { suite } from ${JSON.stringify(import.meta.resolve('uvu'))}
-  const test = suite('before')
-  test.before(() => { throw new Error('of before') })
+  const test = suite('of before')
+  test.before(() => { throw new Error('not prepared') })
   test('of before', () => {})
   test.run()`
 
@@ -67,7 +67,8 @@ test('a file whose preparation fails each time is never taken for chance', () =>
   const { status, lines } = run('^before')
   assert.is(status, 1)
   assert.is(lines.at(-1), '0 passed, 1 failed')
-  assert.ok(lines.includes('FAILED before.test.ts'))
+  const end = lines.slice(lines.indexOf('FAILED before.test.ts'))
+  assert.match(end.join('\n'), /FAIL {2}before of before\nError: not prepared/)
 })
 
 test('a file that ends the run of all others is never taken for chance', () => {

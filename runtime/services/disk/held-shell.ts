@@ -6,12 +6,6 @@ import { needTools, type Finished, type Shell } from '../host/shell.ts'
 
 export type HeldShell = ReturnType<typeof createHeldShell>
 
-interface RequireOptions {
-  readonly signal: AbortSignal
-  /** Absent: only 0. */
-  readonly right?: readonly number[]
-}
-
 export function createHeldShell(shell: Shell, held: readonly number[]) {
   async function run(argv: readonly string[], signal: AbortSignal): Promise<Finished> {
     signal.throwIfAborted()
@@ -33,7 +27,10 @@ export function createHeldShell(shell: Shell, held: readonly number[]) {
      * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
      * `tool-failed` with the tool's own words.
      */
-    async require(argv: readonly string[], { signal, right = [0] }: RequireOptions): Promise<void> {
+    async require(
+      argv: readonly string[],
+      { signal, right = [0] }: { readonly signal: AbortSignal; readonly right?: readonly number[] },
+    ): Promise<void> {
       const { exitCode, stdout, stderr } = await run(argv, signal)
       signal.throwIfAborted()
       if (right.includes(exitCode)) return

@@ -73,7 +73,8 @@ function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
 
 async function runUvu(pattern: string, printer: Printer) {
   const program = path.resolve('node_modules/uvu/bin.js')
-  const child = spawn(process.execPath, [program, folder, pattern], {
+  const argv = ['--import', import.meta.resolve('./reasons.ts'), program, folder, pattern]
+  const child = spawn(process.execPath, argv, {
     stdio: ['inherit', 'pipe', 'pipe'],
   })
   let printed = ''

@@ -1,0 +1,18 @@
+/** Loaded ahead of uvu, which keeps quiet about why a suite's preparation failed: this prints it. */
+import { registerHooks } from 'node:module'
+
+const UVU = import.meta.resolve('uvu')
+const SUITES = import.meta.resolve('./suites.ts')
+
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const found = nextResolve(specifier, context)
+    const isForTests = found.url === UVU && context.parentURL !== SUITES && !isUvus(context)
+    return isForTests ? { ...found, url: SUITES, format: 'module-typescript' } : found
+  },
+})
+
+/** uvu's own files use it as it is. */
+function isUvus({ parentURL = '' }: { readonly parentURL?: string | undefined }): boolean {
+  return parentURL.startsWith(new URL('..', UVU).href)
+}
