@@ -43,11 +43,7 @@ export async function saveSettings(
 }
 
 /** Checked by the setting's own rule; null: an empty text, which removes what was saved. */
-export function parseSaved(
-  config: LineConfig,
-  name: string,
-  text: string,
-): Result<string | null, string> {
+function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)
   if (origin?.by === 'environment') {

@@ -5,7 +5,7 @@ import { Fault } from '../../../../core/foundation/fault.ts'
 import { refuse } from '../../../../web/http/faults.ts'
 import { renderEditRefusal } from '../../../../services/config/config-editor.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
-import { parseSaved } from '../../assembly/saved-settings.ts'
+import { saveSettings } from '../../assembly/saved-settings.ts'
 import { formAt } from '../frame/context-routes.ts'
 import type { Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -46,9 +46,9 @@ async function saveUpstream(context: PageContext, form: URLSearchParams): Promis
   checkFields(form, Object.keys(UPSTREAM))
   const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
     const text = form.get(field)
-    return text === null ? [] : [{ name, text }]
+    return text === null ? [] : [[name, text]]
   })
-  const refusal = await saveAll(context, 'upstream', given)
+  const refusal = await saveAll(context, 'upstream', Object.fromEntries(given))
   return refusal === null
     ? context.goTo(`${PATH}?saved=upstream`)
     : context.goBack(PATH, asRefused(refusal, refusal.at))
@@ -57,11 +57,11 @@ async function saveUpstream(context: PageContext, form: URLSearchParams): Promis
 /** An invalid schedule is a 422 for programs, and the form again for people. */
 async function saveBackup(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
-  const refusal = await saveAll(context, 'backup', [
-    { name: 'backup.enabled', text: form.has('backup_enabled') ? 'true' : 'false' },
-    { name: 'backup.cadence', text: form.get('backup_cadence') ?? 'manual' },
-    { name: 'backup.retention', text: form.get('backup_retention_count') ?? '' },
-  ])
+  const refusal = await saveAll(context, 'backup', {
+    'backup.enabled': form.has('backup_enabled') ? 'true' : 'false',
+    'backup.cadence': form.get('backup_cadence') ?? 'manual',
+    'backup.retention': form.get('backup_retention_count') ?? '',
+  })
   if (refusal === null) return context.goTo(`${PATH}?saved=backup#backup-schedule`)
   const isPerson = context.event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
@@ -89,25 +89,19 @@ const readShown = ({ services }: PageContext, names: readonly string[]) =>
       .map((row) => [nameOf(row), row.shown || null]),
   )
 
-/** Saves all of them or none. */
+/** Saves all of them or none; what a file says and nobody changed stays the file's. */
 async function saveAll(
   context: PageContext,
   what: 'upstream' | 'backup',
-  given: readonly { readonly name: string; readonly text: string }[],
+  given: Readonly<Record<string, string>>,
 ): Promise<Refusal | null> {
-  const { store, config } = context.services
-  const changes: Record<string, string | null> = {}
-  for (const { name, text } of given) {
-    const parsed = parseSaved(config, name, text.trim())
-    if (!parsed.ok) return { at: name, value: text, error: parsed.refusal }
-    changes[name] = parsed.value
-  }
-  const names = Object.keys(changes)
-  const before = readShown(context, names)
-  await store.save(changes)
-  config.readSaved()
+  const before = readShown(context, Object.keys(given))
+  const saved = await saveSettings(context.services, given)
+  if (!saved.ok) return { ...saved.refusal, value: given[saved.refusal.at] ?? '' }
+  const names = Object.keys(saved.value)
+  if (names.length === 0) return null
   await note(context, `settings.${what}.updated`, SUMMARIES[what], {
-    ...changes,
+    ...saved.value,
     changes: compareFields(before, readShown(context, names)),
   })
   return null

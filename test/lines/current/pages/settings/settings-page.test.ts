@@ -12,8 +12,8 @@ const PASSWORD = 'secret words'
 async function open(env: Readonly<Record<string, string>> = {}) {
   const stack = new AsyncDisposableStack()
   const home = stack.use(await createServerHome())
-  const start = async () => {
-    const server = await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD, ...env })
+  const start = async (argv: readonly string[] = []) => {
+    const server = await home.start(argv, { FLASHER_ADMIN_PASSWORD: PASSWORD, ...env })
     const { cookie } = await login(server.url, PASSWORD)
     const ask = (path: string, init: RequestInit = {}) =>
       fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
@@ -67,6 +67,22 @@ test('a form with a field that there is not is refused, and nothing of it is sav
   }
   const page = await server.page()
   assert.not.match(page, 'value="a/b"')
+})
+
+test('what a form shows and nobody changes stays what the file says', async () => {
+  await using site = await open()
+  const argv = ['--config', site.home.at('a.toml')]
+  await site.home.write('a.toml', '[boot]\nrelease_repo = "a/b"\n')
+  {
+    await using server = await site.start(argv)
+    const fields = { netboot_repo: 'a/b', netboot_tag: 'v2.0.0' }
+    assert.is((await server.post('/ui/settings/upstream', fields)).status, 303)
+  }
+  await site.home.write('a.toml', '[boot]\nrelease_repo = "c/d"\n')
+  await using server = await site.start(argv)
+  const page = await server.page()
+  assert.match(page, 'value="c/d"')
+  assert.match(page, 'value="v2.0.0"')
 })
 
 /** The settings and forms that are shown, by their keywords. */
