@@ -30,7 +30,6 @@ export async function openFetchParts({ config, state, folder, keep, env, now }: 
       return {
         site: releases.base_url,
         repository: boot.release_repo,
-        tag: boot.release_tag,
         keys: releases.public_keys,
         keep: keep(),
       }

@@ -13,8 +13,6 @@ export interface ReleaseSettings {
   /** Empty: none is set, and nothing can be fetched. */
   readonly site: string
   readonly repository: string
-  /** The tag that is fetched unless another is named. */
-  readonly tag: string
   /** SSH keys of which one must have signed the manifest; empty: it need not be signed. */
   readonly keys: readonly string[]
   /** Earlier sets that stay for a roll-back. */

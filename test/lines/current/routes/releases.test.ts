@@ -26,7 +26,7 @@ async function openFixture(site: string) {
     env: {},
     journal: services.journal,
     feed: createFeed(),
-    settings: () => ({ site, repository: REPOSITORY, tag: 'v1.2.3', keys: [], keep: 1 }),
+    settings: () => ({ site, repository: REPOSITORY, keys: [], keep: 1 }),
     now,
   })
   const server = await createTestServer({
