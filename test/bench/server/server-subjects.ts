@@ -107,7 +107,9 @@ async function awaitUp(name: string, child: ChildProcess, port: number): Promise
 function canConnect(port: number): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1' })
   return new Promise((resolve) => {
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    // A port in use for outgoing connections may meet itself where nobody listens yet.
+    socket.once('connect', () => resolve(socket.localPort !== port))
+    socket.once('error', () => resolve(false))
   }).then((can) => {
     socket.destroy()
     return can === true
