@@ -1,6 +1,7 @@
 /** Notifies the kernel that a disk's partition table has changed. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Shell } from '../host/shell.ts'
+import { settleDevices } from './udev.ts'
 
 /** udev looks at a disk that was closed after writing and may hold it for a moment. */
 const TRIES = 5
@@ -16,5 +17,5 @@ export async function rereadPartitions(shell: Shell, node: string): Promise<void
   }
   // Needed where the kernel does not read tables by itself, harmless elsewhere.
   await shell.run(['partx', '--update', node])
-  if (await shell.has('udevadm')) await shell.run(['udevadm', 'settle', '--timeout=10'])
+  await settleDevices(shell)
 }

@@ -6,6 +6,7 @@ import { probeContents } from './disk-contents.ts'
 import { readLsblk } from './block-list.ts'
 import { activateGroups } from './logical-volumes.ts'
 import type { Shell } from '../host/shell.ts'
+import { settleDevices } from './udev.ts'
 
 export interface FlashedDisk extends AsyncDisposable {
   /** In lsblk's order; logical volumes are switched on until this is disposed of. */
@@ -42,7 +43,7 @@ async function list(shell: Shell, disk: string): Promise<readonly FilledVolume[]
 }
 
 async function wait(shell: Shell, disk: string, signal: AbortSignal | undefined) {
-  if (await shell.has('udevadm')) await shell.run(['udevadm', 'settle', '--timeout=10'])
+  await settleDevices(shell)
   for (let waited = 0; ; waited += PAUSE_MS) {
     const volumes = await list(shell, disk)
     if ((await areReady(volumes)) || waited >= WAIT_MS) return volumes

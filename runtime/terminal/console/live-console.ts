@@ -30,6 +30,8 @@ interface ConsolePrograms {
 
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
+/** For drivers of disks that are still being loaded when the first console starts. */
+const SETTLE_SECONDS = 30
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export async function serveConsole(
@@ -59,6 +61,7 @@ async function runPrograms(
   const lock = await takeDriverLock(paths.lock)
   if (lock !== null && (await startTry(paths.driven))) {
     await using _held = lock
+    await settle(console)
     const code = await drive()
     await endTry(paths.driven)
     return code
@@ -68,4 +71,11 @@ async function runPrograms(
   const viewer = { ...console, stdout, statusPath: paths.status }
   if (lock === null && (await lookOn(viewer)) === 'ended') return 0
   return await guest()
+}
+
+/** Nobody is there to look at the disks again. */
+async function settle({ env, signal }: LiveConsole): Promise<void> {
+  const { createShell } = await import('../../services/host/shell.ts')
+  const { settleDevices } = await import('../../services/disk/udev.ts')
+  await settleDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }

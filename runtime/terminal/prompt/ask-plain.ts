@@ -12,7 +12,7 @@ export async function askPlain(
   signal: AbortSignal,
 ): Promise<Asked> {
   const { stdin, stdout, painter } = dependencies
-  await subject.settled
+  await subject.settle()
   const question = subject.now()
   let state = UNTOUCHED
   const show = () => {

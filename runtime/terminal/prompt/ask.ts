@@ -86,13 +86,16 @@ async function askLive(
   try {
     const size = painter.size()
     painter.paint(choices?.frame(size) ?? subject.now().frame(UNTOUCHED, size))
-    // Inquirer takes half as long to load as Node takes to start: the first frame is there before it.
+    // Inquirer takes half as long to load as Node takes to start: the first frame is there before it,
+    // and keys are read before anything is looked up.
     if (choices !== undefined) {
       const { askChoice } = await import('./ask-choice.ts')
+      void subject.settle()
       const until = AbortSignal.any([signal, ending.signal])
       return await askChoice(choices, dependencies, { keys, events, showHelp: reader.show }, until)
     }
     const { listPrompt } = await import('./list-prompt.ts')
+    void subject.settle()
     return await listPrompt(
       { subject, painter, resized: events, onLine: (now) => (line = now) },
       {

@@ -28,14 +28,14 @@ export interface Subject {
   now(): Question
   /** Gives what ends the listening. */
   onChange(listener: () => void): () => void
-  /** Resolves when nothing will change any more. */
-  readonly settled: Promise<void>
+  /** Begins what is looked up meanwhile, once; resolves when nothing will change any more. */
+  settle(): Promise<void>
 }
 
 export const stillSubject = (question: Question): Subject => ({
   now: () => question,
   onChange: () => () => {},
-  settled: Promise.resolve(),
+  settle: () => Promise.resolve(),
 })
 
 /** Ctrl-C, the end of the input, or the program's own end. */

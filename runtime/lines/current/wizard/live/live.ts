@@ -43,7 +43,9 @@ async function findBase(
 ): Promise<string | null> {
   const bases = parseServerAddress(server ?? '')
   if (!bases.ok) return null
-  // Loaded only where there is a server: a stick has none.
+  const [base, ...others] = bases.value
+  // The first screen does not wait for a server that is the only one it can be.
+  if (others.length === 0) return base ?? null
   const { findServer } = await import('../../../../services/net/server-client.ts')
   return (await findServer(bases.value, { signal })) ?? bases.value.at(-1) ?? null
 }

@@ -61,24 +61,25 @@ export async function askMeanwhile(
   }
 }
 
-/** `changed` draws anew; `work` is what is under way, and never rejects. */
+/** `changed` draws anew; `start` begins when the question is shown, and never rejects. */
 export function createSubject(
   build: () => Question,
   start: (changed: () => void) => Promise<unknown>,
 ): Subject {
   const listeners = new Set<() => void>()
   let now: Question | null = null
-  const settled = start(() => {
+  let settled: Promise<void> | null = null
+  const change = () => {
     now = null
     // Listeners come and go while they are called.
     Array.from(listeners).forEach((listener) => listener())
-  }).then(() => {})
+  }
   return {
     now: () => (now ??= build()),
     onChange(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    settled,
+    settle: () => (settled ??= start(change).then(() => {})),
   }
 }

@@ -9,6 +9,7 @@ import {
   live,
   type ConsoleEnvironment,
 } from '../../../../../runtime/lines/current/wizard/live/live.ts'
+import { startHostileServer } from '../../../../support/http/hostile-server.ts'
 
 const test = suite('live')
 const DRIVEN =
@@ -45,6 +46,9 @@ async function boot(kernelLine: string) {
     driven: at('run/driven'),
   }
   const started: (readonly [argv: readonly string[], token: string | undefined])[] = []
+  // Drivers of disks are being loaded while the consoles start.
+  const udevadm = `#!/bin/sh\nPATH=/usr/bin:/bin\nsleep 0.2\necho "$@" >>${at('udev')}\n`
+  await writeFile(at('udevadm'), udevadm, { mode: 0o755 })
   return {
     started,
     text: (name: string) => readFile(at(name), 'utf8'),
@@ -53,7 +57,7 @@ async function boot(kernelLine: string) {
       let screen = ''
       const environment: ConsoleEnvironment = {
         paths: { ...paths, terminal: at(terminal) },
-        env: { LANG: 'C.UTF-8' },
+        env: { LANG: 'C.UTF-8', PATH: folder },
         stdin: keyboard,
         stdout: { write: (text) => void (screen += text) },
         signal: ending.signal,
@@ -112,6 +116,35 @@ test('a driven machine: one console does it, the other looks on until a key is p
   ])
   driving.resolve(0)
   assert.is(await first.ended, 0)
+})
+
+test('what drives a machine waits for its disks, a person does not', async () => {
+  await using machine = await boot(DRIVEN)
+  const settled = () => machine.text('udev').catch(() => '')
+  const seen: string[] = []
+  const look = async () => {
+    seen.push(await settled())
+    return 0
+  }
+  assert.is(await machine.start(look).ended, 0)
+  assert.is(await machine.start(look).ended, 0)
+  assert.equal(seen, ['settle --timeout=30\n', 'settle --timeout=30\n'])
+  await using stick = await boot('quiet flasher.media=1\n')
+  assert.is(await stick.start(async () => 0).ended, 0)
+  assert.is(await stick.text('udev').catch(() => ''), '')
+})
+
+test('a person does not wait for a server that is the only one it can be', async () => {
+  const asked: string[] = []
+  await using server = await startHostileServer(({ url = '' }, response) => {
+    asked.push(url)
+    response.end('{}')
+  })
+  const { host } = new URL(server.origin)
+  await using machine = await boot(`flasher.server=${host}\n`)
+  assert.is(await machine.start(async () => 0).ended, 0)
+  assert.equal(machine.started[0]?.[0].slice(-1), [`${server.origin}/catalog.toml`])
+  assert.equal(asked, [])
 })
 
 test('the screen drives, also when the serial line was there a little earlier', async () => {

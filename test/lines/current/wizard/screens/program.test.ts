@@ -166,6 +166,9 @@ test('news redraws a question, however many listen and however they come and go'
     },
   )
   assert.is(subject.now(), subject.now())
+  assert.equal(tellers, [], 'nothing is looked up before the question is shown')
+  const settled = subject.settle()
+  assert.is(subject.settle(), settled)
   let heard = 0
   const listen = () => {
     const stop = subject.onChange(() => {
@@ -180,6 +183,6 @@ test('news redraws a question, however many listen and however they come and go'
   subject.now()
   assert.is(built, 2)
   resolve()
-  await subject.settled
+  await settled
 })
 test.run()
