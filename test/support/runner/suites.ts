@@ -2,6 +2,8 @@
 import { inspect } from 'node:util'
 import * as uvu from 'uvu'
 
+export * from 'uvu'
+
 export function suite<Context>(title?: string, context?: Context): uvu.Test<Context> {
   const made = uvu.suite(title, context)
   const { before } = made
