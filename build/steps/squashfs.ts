@@ -53,14 +53,25 @@ interface AppendOptions {
 }
 
 const APPEND = 'cp "$0" "$2" && exec mksquashfs "$@"'
+/**
+ * Programs are hundreds of small files, which fragments would unpack with their neighbours, again and
+ * again: the file is 1 % larger without, but in emulation the prompt is two seconds earlier.
+ */
+const NO_FRAGMENTS = ['-action', 'no-fragments@true']
 
 /**
  * Adds a folder to a squashfs: only what is in the folder is compressed, as the rest was.
- * The outcome is as large as if all had been compressed at once.
+ * Read like the rest, at 1 % more size.
  */
 export function appendStep({ facts, name, says, base, folder }: AppendOptions): Step {
   const out = `@${name}/root.squashfs`
-  const options = ['-keep-as-directory', '-no-recovery', ...QUIET, ...timesOf(facts.epoch)]
+  const options = [
+    '-keep-as-directory',
+    '-no-recovery',
+    ...QUIET,
+    ...timesOf(facts.epoch),
+    ...NO_FRAGMENTS,
+  ]
   return {
     name,
     says,

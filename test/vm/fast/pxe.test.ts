@@ -1,10 +1,19 @@
 /** UEFI, TFTP, our iPXE, the live system, the server's plan, the cache's image: an empty machine becomes a Debian. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle } from '../../support/vm/built-images.ts'
-import { DISK_SERIAL } from '../../support/server/lab.ts'
+import { DISK_SERIAL, LAB_MAC } from '../../support/server/lab.ts'
 import { LAB_ADDRESS } from '../../support/http/namespace.ts'
-import { discover, flash, PATIENCE, startPxeLab, waitFor } from '../../support/vm/pxe-flash.ts'
+import {
+  discover,
+  flash,
+  PATIENCE,
+  startPxeLab,
+  waitFor,
+  type PxeLab,
+} from '../../support/vm/pxe-flash.ts'
 
 const test = suite('PXE')
 const obstacle = findBuildObstacle()
@@ -26,10 +35,17 @@ run('UEFI PXE: discovered, bound, flashed through the cache, booted', async () =
   assert.is(last?.disk?.serial, DISK_SERIAL)
   assert.match(last?.image?.src ?? '', `http://${LAB_ADDRESS}:8081/`)
   await waitFor(pxe, async () => (await pxe.readMachine()).last_flashed_at !== null)
+  assert.is((await readLeases(pxe)).length, 1, 'one address from the firmware to the wizard')
 
   await using machine = await pxe.start('uefi-pxe')
   await machine.waitFor(/boots its own disk/, PATIENCE)
   await machine.waitFor(/flasher-test login: /, PATIENCE)
 })
+
+/** The addresses that the machine has been given. */
+async function readLeases({ lab }: PxeLab): Promise<readonly string[]> {
+  const leases = await readFile(join(lab.folder, 'leases'), 'utf8')
+  return leases.split('\n').filter((line) => line.includes(LAB_MAC))
+}
 
 test.run()
