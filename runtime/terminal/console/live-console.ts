@@ -76,6 +76,6 @@ async function runPrograms(
 /** Nobody is there to look at the disks again. */
 async function settle({ env, signal }: LiveConsole): Promise<void> {
   const { createShell } = await import('../../services/host/shell.ts')
-  const { settleDevices } = await import('../../services/disk/udev.ts')
-  await settleDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
+  const { settleFirstDevices } = await import('../../services/disk/udev.ts')
+  await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }

@@ -57,6 +57,6 @@ plug_in() {
   else
     classes='bc02|bc0Csc03|virtio:|usb:|vmbus:|xen:|of:|acpi:|platform:|mdio:'
   fi
-  find /sys/devices -name modalias -type f -exec cat {} + 2>/dev/null |
+  cat /sys/bus/*/devices/*/modalias 2>/dev/null |
     grep -E "$classes" | sort -u | xargs modprobe -aqb 2>/dev/null
 }

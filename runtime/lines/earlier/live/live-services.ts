@@ -1,12 +1,13 @@
 /** What the live system asks of this machine: its disks, its programs, and a restart. */
 import { createDisks } from '../../../services/disk/disks.ts'
+import { settleFirstDevices } from '../../../services/disk/udev.ts'
 import { createPower } from '../../../services/host/power.ts'
 import { createShell, type Environment } from '../../../services/host/shell.ts'
 
 export type LiveServices = ReturnType<typeof createLiveServices>
 
 /** A device that hangs must not keep a machine here. */
-const SETTLE_MS = 60_000
+const SETTLE_SECONDS = 60
 
 export function createLiveServices(env: Environment) {
   const shell = createShell({ env })
@@ -14,7 +15,7 @@ export function createLiveServices(env: Environment) {
     /** All disks, once the kernel and udev have found what there is. */
     async listDisks() {
       // A disk that comes later would make two of the only one.
-      await shell.run(['udevadm', 'settle'], { timeout: SETTLE_MS }).catch(() => null)
+      await settleFirstDevices(shell, { seconds: SETTLE_SECONDS }).catch(() => null)
       return await createDisks({ shell }).survey()
     },
     hasCijoe: () => shell.has('cijoe'),
