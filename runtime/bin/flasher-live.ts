@@ -25,9 +25,10 @@ function startCurrent(environment: Environment): Promise<number> {
 
 async function startEarlier(environment: Environment): Promise<number> {
   const { cli, tui } = await import('../lines/earlier/programs.ts')
+  const env = { ...environment.env, FLASHER_LIVE: '1' }
   return await earlier({
     ...environment,
     flasher: (argv, process) => cli({ ...environment, ...process, argv, now }),
-    tui: (argv, opening) => tui({ ...environment, ...opening, argv, now }),
+    tui: (argv, opening) => tui({ ...environment, ...opening, env, argv, now }),
   })
 }

@@ -128,7 +128,7 @@ test('what drives a machine waits for its disks, a person does not', async () =>
   }
   assert.is(await machine.start(look).ended, 0)
   assert.is(await machine.start(look).ended, 0)
-  // udev may not yet have been told of what there is.
+  // udev may not yet know what there is.
   const waits = 'systemctl start systemd-udev-trigger.service\nudevadm settle --timeout=30\n'
   assert.equal(seen, [waits, waits])
   await using stick = await boot('quiet flasher.media=1\n')
