@@ -1,7 +1,7 @@
 /** Waits for udev, which loads drivers and names what they find. */
 import type { Shell } from '../host/shell.ts'
 
-const START_TELLING = ['systemctl', 'start', 'systemd-udev-trigger.service']
+const START_COLDPLUG = ['systemctl', 'start', 'systemd-udev-trigger.service']
 
 interface SettleOptions {
   /** Seconds at most; absent: 10. */
@@ -9,15 +9,15 @@ interface SettleOptions {
   readonly signal?: AbortSignal
 }
 
-/** As `settleDevices`, where the system may not yet have told udev of the devices that were there before it. */
+/** As `settleDevices`, soon after a boot: first until udev knows of the devices that were there before it. */
 export async function settleFirstDevices(
   shell: Shell,
   options: SettleOptions & Required<Pick<SettleOptions, 'seconds'>>,
 ): Promise<void> {
   const { seconds, ...rest } = options
-  // Its start is under way: systemctl waits for the end of it.
+  // systemd has begun that already: systemctl waits until it is done.
   if (await shell.has('systemctl'))
-    await shell.run(START_TELLING, { ...rest, timeout: seconds * 1000 }).catch(() => null)
+    await shell.run(START_COLDPLUG, { ...rest, timeout: seconds * 1000 }).catch(() => null)
   await settleDevices(shell, options)
 }
 
