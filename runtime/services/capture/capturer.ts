@@ -10,6 +10,7 @@ import { renderSize } from '../../core/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
 import { createDisks } from '../disk/disks.ts'
 import { createMeter } from '../flash/meter.ts'
+import { readOnce } from '../frame/frame-readings.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
 import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createShell, type Environment, type Shell } from '../host/shell.ts'
@@ -146,8 +147,8 @@ export async function runCapture(
       meter.add(bytes)
     }
     onProgress(meter.look(CAPTURING))
-    const { fill, skipZeros } = reader
-    const writing = writeFrames({ fill, skipZeros, write, workers, level, signal, onWritten })
+    const reading = readOnce(reader)
+    const writing = writeFrames({ reading, write, workers, level, signal, onWritten })
     return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }

@@ -34,14 +34,18 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
     bytesRead: () => bytesRead,
     /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
     checkDigest() {
-      const found = hash?.digest('hex') ?? null
-      if (found === sha256) return
-      const words = `its sha256 is ${found}, not ${sha256}`
-      throw new Fault('digest-mismatch', `${source.name} is not the image asked for: ${words}`, {
-        hint: 'Download it again, or correct the checksum.',
-      })
+      if (hash !== null) compareDigest(source, hash.digest('hex'), sha256)
     },
   }
+}
+
+/** A Fault `digest-mismatch` unless the source's bytes are the ones asked for; null: any may be. */
+export function compareDigest({ name }: Source, found: string, sha256: string | null): void {
+  if (sha256 === null || found === sha256) return
+  const words = `its sha256 is ${found}, not ${sha256}`
+  throw new Fault('digest-mismatch', `${name} is not the image asked for: ${words}`, {
+    hint: 'Download it again, or correct the checksum.',
+  })
 }
 
 // Loaded only for an image whose digest is known: that takes milliseconds.

@@ -43,8 +43,24 @@ export type FrameAnswer = { readonly id: number } & (
 )
 
 /**
+ * Whether a quarter of the content's samples, leaving out those of zeros, have no control characters.
+ * The thread gets this function's text as well.
+ */
+export function isTextLike(content: Buffer): boolean {
+  const sampleBytes = 64
+  const step = Math.max(sampleBytes, Math.floor(content.length / 256))
+  let [texts, others] = [0, 0]
+  for (let at = 0; at < content.length; at += step) {
+    const sample = content.subarray(at, at + sampleBytes)
+    if (sample.every((byte) => byte > 8)) texts += 1
+    else if (sample.some((byte) => byte > 0)) others += 1
+  }
+  return texts * 3 > others
+}
+
+/**
  * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
- * each): all that it uses it defines itself, or is given.
+ * each): all that it uses it defines itself, or is given; `isTextLike` goes with it.
  */
 export function serveFrames(
   port: MessagePort,
@@ -52,6 +68,16 @@ export function serveFrames(
   { constants, zstdCompressSync, zstdDecompressSync }: typeof zlib,
 ): void {
   const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
+
+  /**
+   * Level 3 in three quarters of the time that zstd's own parameters take, and 2 % larger: one table of
+   * 512 KiB, which a processor's cache holds. Of text it would be 7 % larger and hardly faster.
+   */
+  const fastLevel3 = {
+    [constants.ZSTD_c_strategy]: constants.ZSTD_fast,
+    [constants.ZSTD_c_hashLog]: 17,
+    [constants.ZSTD_c_minMatch]: 5,
+  }
 
   /** Memory is given back at once: several MiB a frame would pile up until they are collected. */
   // oxlint-disable-next-line unicorn/consistent-function-scoping -- the thread has only this text
@@ -84,6 +110,7 @@ export function serveFrames(
       [constants.ZSTD_c_compressionLevel]: level,
       [constants.ZSTD_c_checksumFlag]: 1,
       [constants.ZSTD_c_contentSizeFlag]: 1,
+      ...(level === 3 && !isTextLike(content) ? fastLevel3 : {}),
     }
     const options = { pledgedSrcSize: bytes, chunkSize: into.byteLength, params }
     const stored = putInto(into, zstdCompressSync(content, options))

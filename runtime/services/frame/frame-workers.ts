@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import {
+  isTextLike,
   serveFrames,
   type FrameAnswer,
   type FrameRequest,
@@ -35,7 +36,8 @@ export function createFrameWorkers(count = countWorkers()) {
   }
 }
 
-const CODE = `(${serveFrames.toString()})(
+const CODE = `${isTextLike.toString()}
+(${serveFrames.toString()})(
   require('node:worker_threads').parentPort, require('node:crypto'), require('node:zlib'))`
 
 /** All that is large lies outside of the threads' heaps. */

@@ -1,5 +1,5 @@
 /** Writes an image as independent frames with their index, compressed on all cores (docs/image-format.md). */
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { Fault } from '../../core/foundation/fault.ts'
 import {
   digestOfZeros,
@@ -10,15 +10,12 @@ import {
   SKIPPABLE_HEAD_BYTES,
   type IndexEntry,
 } from '../../core/image/frame-index.ts'
-import { isAllZero } from '../../core/image/extents.ts'
 import { encodeSeekTable } from '../../core/image/seek-table.ts'
+import type { FrameReading, ReadFrame } from './frame-readings.ts'
 import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
 interface FrameWriting {
-  /** Fills the buffer from the image's next bytes; fewer than its length only at the image's end. */
-  readonly fill: (into: Buffer) => Promise<number>
-  /** Skips the image's next bytes where so many are known to be zeros; absent: none ever are. */
-  readonly skipZeros?: (bytes: number) => boolean
+  readonly reading: FrameReading
   /** Takes the file's next bytes, which are its own until it resolves. */
   readonly write: (bytes: Buffer) => Promise<void>
   readonly workers: FrameWorkers
@@ -52,58 +49,49 @@ interface Pending {
 }
 
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
-  const { fill, skipZeros = () => false, workers, signal } = writing
+  const { reading, workers, signal } = writing
   const free = Array.from({ length: workers.count + 3 }, createStation)
   const pending: Pending[] = []
   const output = createOutput(writing)
   const encode = createEncoder(writing)
-  const image = createHash('sha256')
   const finishFirst = async () => {
     const first = pending.shift()
     if (first !== undefined) free.push(await output.add(first))
   }
-  /** The next frame is read while this one is hashed and compressed. */
+  /** The next frame is read while this one is compressed. */
   const read = () => {
     const station = free.pop() ?? createStation()
-    const isSkipped = skipZeros(FRAME_BYTES)
-    const filling = isSkipped ? Promise.resolve(FRAME_BYTES) : fill(Buffer.from(station.raw))
+    const frame = reading.next(Buffer.from(station.raw))
     // Its failure is thrown when its turn comes.
-    filling.catch(() => undefined)
-    return { station, isSkipped, filling }
+    frame.catch(() => undefined)
+    return { station, frame }
   }
   try {
     let next = read()
     for (let isOver = false; !isOver;) {
       signal.throwIfAborted()
-      const { station, isSkipped, filling } = next
-      const raw = Buffer.from(station.raw)
-      const bytes = await filling
-      isOver = bytes < raw.length
+      const { station } = next
+      const frame = await next.frame
+      const { bytes } = frame
+      isOver = bytes < FRAME_BYTES
       if (bytes === 0) break
       if (!isOver) next = read()
-      const entry = encode(station, bytes, isSkipped)
+      const entry = encode(station, frame)
       entry.catch(() => undefined)
       pending.push({ station, bytes, entry })
-      if (isSkipped) updateByZeros(image)
-      else image.update(raw.subarray(0, bytes))
       if (free.length === 0) await finishFirst()
     }
     while (pending.length > 0) await finishFirst()
   } finally {
     await Promise.allSettled(pending.map(({ entry }) => entry))
   }
-  return await output.end(image)
+  return await output.end(reading.digest())
 }
 
 const createStation = (): Station => ({
   raw: createSharedSlot(FRAME_BYTES),
   stored: createSharedSlot(MAX_STORED_BYTES),
 })
-
-const ZEROS = Buffer.alloc(64 * 1024)
-function updateByZeros(image: Hash) {
-  for (let at = 0; at < FRAME_BYTES; at += ZEROS.length) image.update(ZEROS)
-}
 
 /** A whole frame of zeros is compressed once. */
 function createEncoder({ workers, level }: FrameWriting) {
@@ -112,21 +100,22 @@ function createEncoder({ workers, level }: FrameWriting) {
     return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
   }
   async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
-    // What was skipped was not filled.
-    if (zeroFrame === null) Buffer.from(station.raw).fill(0)
+    const fresh = () => {
+      Buffer.from(station.raw, 0, bytes).fill(0)
+      return run(station, bytes)
+    }
     const frame =
       bytes === FRAME_BYTES
-        ? await (zeroFrame ??= run(station, bytes).then(({ bytes: storedBytes }) =>
+        ? await (zeroFrame ??= fresh().then(({ bytes: storedBytes }) =>
             Buffer.copyBytesFrom(new Uint8Array(station.stored), 0, storedBytes),
           ))
         : null
     frame?.copy(Buffer.from(station.stored))
-    const storedBytes = frame?.length ?? (await run(station, bytes)).bytes
+    const storedBytes = frame?.length ?? (await fresh()).bytes
     return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
   }
-  return async (station: Station, bytes: number, isSkipped: boolean): Promise<IndexEntry> => {
-    if (isSkipped || isAllZero(Buffer.from(station.raw, 0, bytes)))
-      return encodeZeros(station, bytes)
+  return async (station: Station, { bytes, isZero }: ReadFrame): Promise<IndexEntry> => {
+    if (isZero) return encodeZeros(station, bytes)
     const { bytes: storedBytes, sha256 } = await run(station, bytes)
     return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
   }
@@ -152,8 +141,7 @@ function createOutput({ write, onWritten }: FrameWriting) {
       onWritten(bytes)
       return station
     },
-    async end(image: Hash): Promise<WrittenFrames> {
-      const imageSha256 = image.digest()
+    async end(imageSha256: Buffer): Promise<WrittenFrames> {
       const index = encodeFrameIndex({ imageBytes: sizes.image, imageSha256, entries })
       await put(index)
       await put(encodeSeekTable([...listSeekEntries(entries, sizes.image), endOf(index)]))

@@ -4,13 +4,15 @@ import { exactBytes, type WriteProgress } from '../../core/flash/flash.ts'
 import type { ImageFacts, ImageFormat } from '../../core/image/image.ts'
 import { createShell } from '../host/shell.ts'
 import { report, untilAborted } from '../host/watch.ts'
-import { createDecoders } from '../image/decoders.ts'
+import { createDecoders, type Decoders } from '../image/decoders.ts'
 import { createFiller } from '../image/filler.ts'
+import { readOnce, readTwice, type FrameReading } from '../frame/frame-readings.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
 import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createImages } from '../image/images.ts'
+import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
-import { checkDigestFirst, countSource } from '../flash/counted-source.ts'
+import { checkDigestFirst, compareDigest, countSource } from '../flash/counted-source.ts'
 import { checkImage } from '../flash/image-checks.ts'
 import { createMeter } from '../flash/meter.ts'
 import { checkNothingThere, writeWhole } from './whole-file.ts'
@@ -53,30 +55,67 @@ export async function packImage(
   if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
   if (image.format === null) throw unknownFormat(image)
   await decoders.check(image.format)
-  const isOutOfOrder = image.format === 'qcow2'
-  if (isOutOfOrder && sha256 !== null) await checkDigestFirst(source, sha256, signal)
-  const counted = countSource(source, isOutOfOrder ? null : sha256)
-  const format = image.format
+  const { format } = image
   const written = await writeWhole(order.output, async (write) => {
-    await using blocks = await untilAborted(signal, decoders.open(counted.source, format))
+    await using opened = await openReading({ source, format, sha256, decoders, signal })
     await using workers = createFrameWorkers()
     const meter = createMeter({
       phase: 'write',
       totalBytes: exactBytes(image.virtual),
       sourceBytes: source.sizeBytes,
-      bytesRead: counted.bytesRead,
+      bytesRead: opened.bytesRead,
     })
-    const { fill } = createFiller(blocks)
+    const { reading } = opened
     const { level } = order
-    const writing = writeFrames({ fill, write, workers, level, signal, onWritten: meter.add })
+    const writing = writeFrames({ reading, write, workers, level, signal, onWritten: meter.add })
     onProgress(meter.look(format))
     const work = untilAborted(signal, writing)
     const frames = await report(work, TICK_MS, meter.look, onProgress)
-    counted.checkDigest()
+    opened.checkDigest(frames)
     if (frames.imageBytes === 0) throw new Fault('plan-refused', `${image.name} holds no image`)
     return frames
   })
   return { ...written, image, seconds: (performance.now() - before) / 1000 }
+}
+
+interface Opening {
+  readonly source: Source
+  readonly format: ImageFormat
+  /** What the source's bytes must have; null: any. */
+  readonly sha256: string | null
+  readonly decoders: Decoders
+  readonly signal: AbortSignal
+}
+
+interface OpenedReading extends AsyncDisposable {
+  readonly reading: FrameReading
+  readonly bytesRead: () => number
+  /** A Fault unless the source's bytes were the ones asked for. */
+  readonly checkDigest: (frames: WrittenFrames) => void
+}
+
+async function openReading(opening: Opening): Promise<OpenedReading> {
+  const { source, format, sha256, decoders, signal } = opening
+  const { path, readAt } = source
+  if (format === 'img' && path !== null && readAt !== null) {
+    const reading = readTwice({ ...source, readAt })
+    return {
+      reading,
+      bytesRead: reading.bytesRead,
+      checkDigest: ({ imageSha256 }) => compareDigest(source, imageSha256, sha256),
+      [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
+    }
+  }
+  const isOutOfOrder = format === 'qcow2'
+  if (isOutOfOrder && sha256 !== null) await checkDigestFirst(source, sha256, signal)
+  const counted = countSource(source, isOutOfOrder ? null : sha256)
+  const blocks = await untilAborted(signal, decoders.open(counted.source, format))
+  return {
+    reading: readOnce(createFiller(blocks)),
+    bytesRead: counted.bytesRead,
+    checkDigest: () => counted.checkDigest(),
+    [Symbol.asyncDispose]: () => blocks[Symbol.asyncDispose](),
+  }
 }
 
 const unknownFormat = ({ name }: ImageFacts) =>
