@@ -50,3 +50,12 @@ export function decideByCommand(
   const bySeconds = COMMAND_SECONDS + (zeroing === null ? 0 : bytes / zeroing)
   return bySeconds <= WORTH_OF_RUNNING_BESIDE * (bytes / writing) * (verifies ? 2 : 1)
 }
+
+/** Before a speed is known, and of a slow device: a cancel never waits for more. */
+const SHORT_RUN_BYTES = 128 * 1024 * 1024
+const LONG_RUN_BYTES = 4 * 1024 * 1024 * 1024
+const LONG_RUN_SECONDS = 0.25
+
+/** The most bytes that one command zeroes: each of them starts a process. `zeroing`: bytes per second. */
+export const longestZeroRun = (zeroing: number | null): number =>
+  Math.max(SHORT_RUN_BYTES, Math.min(LONG_RUN_BYTES, (zeroing ?? 0) * LONG_RUN_SECONDS))

@@ -7,7 +7,7 @@ import {
   type Range,
 } from '../../core/image/extents.ts'
 import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
-import { decideByCommand } from '../../core/flash/zeros.ts'
+import { decideByCommand, longestZeroRun } from '../../core/flash/zeros.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import type { Filler } from '../image/filler.ts'
 import { sumUp } from './checksum.ts'
@@ -40,8 +40,6 @@ export interface CopyOrder {
   readonly onKept: (bytes: number) => void
 }
 
-/** One run at a time is at most so long, so that speeds are known soon and a cancel never waits. */
-const LONGEST_ZERO_RUN = 128 * 1024 * 1024
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
 const MAX_ZEROING = 32
 
@@ -139,6 +137,7 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrde
     recentRate: () => recent.rateAt(now()),
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
+    longestZeroRun: () => longestZeroRun(zeroer.rate),
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
       data.add(at, part.length, verifies ? checksum(part) : 0)
       for (const meter of [writing, recent]) meter.begin(now())
@@ -195,13 +194,15 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
         run = { offset, bytes: 0 }
       }
       for (let rest = bytes; rest > 0;) {
-        const part = Math.min(rest, LONGEST_ZERO_RUN - run.bytes)
+        const longest = wholeSlots(recorder.longestZeroRun())
+        const part = Math.min(rest, Math.max(0, longest - run.bytes))
         run = { offset: run.offset, bytes: run.bytes + part }
         rest -= part
-        if (run.bytes >= LONGEST_ZERO_RUN) await flush()
+        if (run.bytes >= longest) await flush()
       }
     },
   }
 }
 
+const wholeSlots = (bytes: number) => bytes - (bytes % SLOT_BYTES)
 const wholeSectors = (bytes: number, { sectorBytes }: Device) => bytes - (bytes % sectorBytes)

@@ -1,6 +1,7 @@
 /** Carries out a FlashPlan and reports each step; makes no decisions. */
 import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { FrameMap } from '../../core/image/frame-map.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
 import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { Written } from './copier.ts'
@@ -103,36 +104,35 @@ async function* write(
   openFeed: OpenFeed,
   { signal, beforeEnds: planned = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
-  const { disks } = tools
-  const { image, target } = plan
   const waits = createWaits()
   const opened = await untilAborted(signal, openFeed({ waits, signal }))
-  const { counted } = opened
   const tasks = createTaskGroup()
-  const slots = createSlots(countSlots(image.format), opened.pool)
+  const slots = createSlots(countSlots(plan.image.format), opened.pool)
   const withinDeadline = createDeadline(CLEANUP_MS)
-  const facts = { ...target, sizeBytes: target.identity.sizeBytes }
+  const facts = { ...plan.target, sizeBytes: plan.target.identity.sizeBytes }
   let opening: Promise<Feed> | null = null
   let holding: Promise<Device> | null = null
+  /** `checked`: nobody writes to it before that. */
   async function hold() {
     holding = openDevice(facts)
     const device = await untilAborted(signal, holding)
-    const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
-    if (race !== null) throw new Fault('target-raced', race)
-    return device
+    const checked = checkRace(tools, plan, signal)
+    checked.catch(() => undefined)
+    return { device, checked }
   }
   try {
     // What is compared must not change any more.
     const compared = plan.delta && opened.map !== null ? await hold() : null
-    const delta = plan.delta ? (await loadDelta()).planDelta(plan, opened.map, compared) : NO_DELTA
+    const delta = await openDelta(plan, opened.map, compared?.device ?? null)
     opening = opened.open(delta.comparison?.compare)
     const feed = await untilAborted(signal, opening)
     const head = await untilAborted(signal, readHead(feed.filler, plan))
     const changes = await planChanges(plan, head, facts)
     const beforeEnds = planned?.plan(head, facts) ?? null
-    const device = compared ?? (await hold())
+    const { device, checked } = compared ?? (await hold())
+    await checked
     signal.throwIfAborted()
-    const parts = { plan, counted, delta, feed, head, ...changes, device }
+    const parts = { plan, counted: opened.counted, delta, feed, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
@@ -142,10 +142,21 @@ async function* write(
   }
 }
 
+/** A Fault where the disk that is held is not, or no longer, the one of the plan. */
+async function checkRace({ disks }: WriterTools, plan: FlashPlan, signal: AbortSignal) {
+  const { target, image } = plan
+  const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
+  if (race !== null) throw new Fault('target-raced', race)
+}
+
 const NO_DELTA: Delta = { comparison: null, report: () => ({}) }
 
 // What few flashes need is loaded for these alone.
-const loadDelta = () => import('../frame/delta-flash.ts')
+async function openDelta(plan: FlashPlan, map: FrameMap | null, compared: Device | null) {
+  if (!plan.delta) return NO_DELTA
+  const { planDelta } = await import('../frame/delta-flash.ts')
+  return planDelta(plan, map, compared)
+}
 const loadGrower = () => import('./grower.ts')
 
 /** What becomes of the image's table on this disk. */

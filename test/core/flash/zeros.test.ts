@@ -1,6 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideByCommand, decideZeroMethod } from '../../../runtime/core/flash/zeros.ts'
+import {
+  decideByCommand,
+  decideZeroMethod,
+  longestZeroRun,
+} from '../../../runtime/core/flash/zeros.ts'
 
 const test = suite('decideZeroMethod')
 
@@ -43,6 +47,19 @@ const choices = [
 for (const [name, writing, zeroing, bytes, verifies, byCommand] of choices)
   test(name, () => {
     assert.is(decideByCommand({ writing, zeroing }, bytes, verifies), byCommand)
+  })
+
+const MIB = 1024 * 1024
+/** What a device zeroes in a second, and the most that one command zeroes. */
+const longest = [
+  ['a speed that is not known', null, 128 * MIB],
+  ['a slow disk', 200 * MIB, 128 * MIB],
+  ['a fast one', 4096 * MIB, 1024 * MIB],
+  ['one that only takes a note of it', 1e15, 4096 * MIB],
+] as const
+for (const [name, zeroing, bytes] of longest)
+  test(`the longest run of ${name}`, () => {
+    assert.is(longestZeroRun(zeroing), bytes)
   })
 
 test.run()
