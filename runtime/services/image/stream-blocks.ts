@@ -7,6 +7,12 @@ import type { Blocks } from './blocks.ts'
 import { feed, release } from './chunks.ts'
 import type { Source } from './source.ts'
 
+/**
+ * Decoded data comes in buffers of this size. Each is a turn of the event loop, which comes late
+ * while several disks are written: with a quarter of it eight disks take a tenth longer.
+ */
+export const CHUNK_BYTES = 1024 * 1024
+
 /** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
 type Chunks = 'own' | 'borrowed'
 
@@ -37,7 +43,7 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
 
 const NOTHING: Buffer = Buffer.alloc(0)
 /** What a decoder makes at once; shorter pieces are not worth a look. */
-const ZEROS = Buffer.alloc(256 * 1024)
+const ZEROS = Buffer.alloc(CHUNK_BYTES)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
 /** A raw image, from an offset on: read straight into the caller's buffer where the source allows it. */
@@ -81,9 +87,6 @@ async function* members(source: Source, decoder: Gunzip): AsyncGenerator<Buffer>
 }
 
 export const GARBAGE = 'something else follows its end'
-
-/** Decoded data comes in buffers of this size. */
-export const CHUNK_BYTES = 256 * 1024
 
 /** Feeds a decoder of this process; a failure of the source is thrown as it is, any other as damage. */
 export async function* decodeThrough(
