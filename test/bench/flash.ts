@@ -62,7 +62,8 @@ const cache =
   process.env['FLASHER_TEST_CACHE'] ||
   join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'flasher-test')
 mkdirSync(cache, { recursive: true })
-const inputs = await makeInputs(cache, Number(values.mib))
+const formats = values.formats.split(',')
+const inputs = await makeInputs(cache, Number(values.mib), formats)
 const share = Math.round((inputs.nonZeroBytes / inputs.bytes) * 100)
 const about = `${values.mib} MiB image, ${share} % of it data; median of ${runs} runs (xz and bz2: one), interleaved; throttled: ${THROTTLE_MIB} MiB/s`
 console.log(about)
@@ -73,8 +74,7 @@ const rows: Row[] = []
 for (const kind of values.devices.split(',') as DeviceKind[]) {
   await using device = await openBenchDevice(kind, cache, inputs.bytes + (64 << 20))
   for (const contest of contests) {
-    const isWanted =
-      values.formats.split(',').includes(contest.format) && contest.devices.includes(kind)
+    const isWanted = formats.includes(contest.format) && contest.devices.includes(kind)
     if (isWanted) rows.push(...(await compete(contest, device)))
   }
 }
