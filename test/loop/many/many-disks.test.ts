@@ -6,7 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pipeThrough } from '../../support/disk/compressed.ts'
 import { makeDiskImage, makeNoise, writeGpt } from '../../support/disk/disk-images.ts'
-import { createFaultyDisk, gated, inMemory } from '../../support/disk/faulty-disk.ts'
+import { createFaultyDisk, gated, inMemory, scripted } from '../../support/disk/faulty-disk.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { packBuffer } from '../../support/disk/packed-image.ts'
 import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
@@ -90,6 +90,36 @@ test('one that fails ends alone; the exit code and the document tell which', asy
     assertSame((await readDisk(good.device)).subarray(0, RAW.length), RAW)
   })
 })
+
+/** Without zeros, which a disk would clear itself. */
+const NOISE = makeNoise(21 * MIB)
+writeGpt(NOISE, 512)
+
+for (const [name, place] of [
+  ['the first', 0],
+  ['the last', 2],
+] as const) {
+  test(`a disk that keeps other bytes than it was given is found out alone, as ${name} of three`, async () => {
+    await withImage('disk.img', NOISE, async (path) => {
+      const at = 9 * MIB
+      const isThere = `[ "$4" -le ${at} ] && [ $(($4 + $3)) -gt ${at} ]`
+      const flip = `tr '\\000-\\377' '\\001-\\377\\000' | dd of={}/data bs=1M seek=$4 oflag=seek_bytes conv=notrunc status=none; exit 0`
+      const pwrite = `if ${isThere}; then ${flip}; fi`
+      await using liar = await createFaultyDisk({ nbdkit: scripted(24, { pwrite }) })
+      await using one = await createLoop({ megabytes: 24 })
+      await using other = await createLoop({ megabytes: 24 })
+      const devices = [one.device, other.device].toSpliced(place, 0, liar.device)
+      const { code, stdout, stderr } = await flash(path, devices, '--yes')
+      assert.is(code, 1)
+      const expected = [NOISE.length, NOISE.length].map(String).toSpliced(place, 0, 'verify-failed')
+      assert.equal(resultsOf(stdout), expected)
+      assert.match(stderr, `${liar.device} does not hold what was written`)
+      for (const { device } of [one, other]) {
+        assertSame((await readDisk(device)).subarray(0, NOISE.length), NOISE)
+      }
+    })
+  })
+}
 
 /** More than the buffer and what is under way. */
 const LARGE = makeNoise(140 * MIB)
