@@ -13,6 +13,7 @@ import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { ENCODINGS, type Encoding } from '../support/disk/encodings.ts'
 import { createLoop } from '../support/disk/loop.ts'
 import { createMemorySource } from '../support/disk/memory-source.ts'
+import { packBuffer } from '../support/disk/packed-image.ts'
 import { flashRefused } from '../support/disk/refused-flash.ts'
 import {
   assertSame,
@@ -216,6 +217,17 @@ test('the disk that was looked at must be the one that is written', async () => 
     })
     const fault = await faultOf(() => flash({ source, device, change }))
     assert.is(fault.code, 'target-raced', JSON.stringify(other))
+  }
+  const { file } = await packBuffer(IMAGE)
+  const frames = createMemorySource(file, { name: 'disk.img.zst' })
+  for (const other of others) {
+    const change: FlashOrder['change'] = (plan) => ({
+      ...plan,
+      delta: true,
+      target: { ...plan.target, identity: { ...plan.target.identity, ...other } },
+    })
+    const fault = await faultOf(() => flash({ source: frames, device, change }))
+    assert.is(fault.code, 'target-raced', `compared: ${JSON.stringify(other)}`)
   }
   assertSame(await readDisk(device), stale)
   await flash({ source, device })

@@ -51,11 +51,16 @@ export function decideByCommand(
   return bySeconds <= WORTH_OF_RUNNING_BESIDE * (bytes / writing) * (verifies ? 2 : 1)
 }
 
-/** Before a speed is known, and of a slow device: a cancel never waits for more. */
-const SHORT_RUN_BYTES = 128 * 1024 * 1024
-const LONG_RUN_BYTES = 4 * 1024 * 1024 * 1024
+/** What one command zeroes at once before a speed is known, and on a slow device. */
+export const SHORT_RUN_BYTES = 128 * 1024 * 1024
+const LONG_RUN_BYTES = 1024 * 1024 * 1024
+/** What is under way when a flash is cancelled keeps the disk held for about so long. */
 const LONG_RUN_SECONDS = 0.25
 
-/** The most bytes that one command zeroes: each of them starts a process. `zeroing`: bytes per second. */
-export const longestZeroRun = (zeroing: number | null): number =>
-  Math.max(SHORT_RUN_BYTES, Math.min(LONG_RUN_BYTES, (zeroing ?? 0) * LONG_RUN_SECONDS))
+/**
+ * The most bytes that one command zeroes, while another one is under way: each of them starts a
+ * process. At most twice as many as the `last` one did, as a device may be fast at first alone.
+ * `zeroing`: bytes per second.
+ */
+export const longestZeroRun = (zeroing: number | null, last: number): number =>
+  Math.max(SHORT_RUN_BYTES, Math.min(LONG_RUN_BYTES, 2 * last, (zeroing ?? 0) * LONG_RUN_SECONDS))

@@ -7,7 +7,7 @@ import {
   type Range,
 } from '../../core/image/extents.ts'
 import { createBusyMeter } from '../../core/foundation/busy-meter.ts'
-import { decideByCommand, longestZeroRun } from '../../core/flash/zeros.ts'
+import { decideByCommand, longestZeroRun, SHORT_RUN_BYTES } from '../../core/flash/zeros.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import type { Filler } from '../image/filler.ts'
 import { sumUp } from './checksum.ts'
@@ -137,7 +137,8 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrde
     recentRate: () => recent.rateAt(now()),
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
-    longestZeroRun: () => longestZeroRun(zeroer.rate),
+    longestZeroRun: (last: number) => longestZeroRun(zeroer.rate, last),
+    isZeroerClosed: () => zeroer.isClosed,
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
       data.add(at, part.length, verifies ? checksum(part) : 0)
       for (const meter of [writing, recent]) meter.begin(now())
@@ -159,6 +160,7 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrde
 export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
+  let lastBytes = 0
   let lastZeroing: Promise<unknown> = Promise.resolve()
 
   async function zero(range: Range) {
@@ -166,6 +168,8 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
     if (byCommand && (await recorder.zeroByCommand(range))) return
     for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
       signal.throwIfAborted()
+      // The flash has failed: that the command was not run says nothing of the device.
+      if (recorder.isZeroerClosed()) return
       const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
       await recorder.write(part, range.offset + at, checksumOfZeros)
     }
@@ -177,6 +181,7 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
     if (range.bytes === 0) return
     if (zeroing >= MAX_ZEROING) await lastZeroing
     zeroing += 1
+    lastBytes = range.bytes
     tasks.launch(() => {
       const task = zero(range).finally(() => {
         zeroing -= 1
@@ -194,7 +199,9 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
         run = { offset, bytes: 0 }
       }
       for (let rest = bytes; rest > 0;) {
-        const longest = wholeSlots(recorder.longestZeroRun())
+        // Zeros that come slowly do not wait for more of them.
+        const isIdle = zeroing === 0
+        const longest = isIdle ? SHORT_RUN_BYTES : wholeSlots(recorder.longestZeroRun(lastBytes))
         const part = Math.min(rest, Math.max(0, longest - run.bytes))
         run = { offset: run.offset, bytes: run.bytes + part }
         rest -= part

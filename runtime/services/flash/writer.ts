@@ -3,13 +3,13 @@ import { decideBottleneck } from '../../core/flash/bottleneck.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FrameMap } from '../../core/image/frame-map.ts'
 import type { MovedBackup } from '../../core/disk/gpt.ts'
-import { decideRace, exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
+import { exactBytes, type FlashEvent, type FlashPlan } from '../../core/flash/flash.ts'
 import type { Written } from './copier.ts'
 import type { Counted } from './counted-source.ts'
 import type { Delta } from '../frame/delta-flash.ts'
 import type { Feed, OpenFeed } from './image-feed.ts'
 import type { Disks } from '../disk/disks.ts'
-import { openDevice, type Device } from '../disk/device.ts'
+import type { Device } from '../disk/device.ts'
 import {
   clearEnds,
   eraseEnds,
@@ -19,6 +19,7 @@ import {
   writeEnds,
   type EndPart,
 } from '../disk/disk-ends.ts'
+import { createHolding } from './held-disk.ts'
 import { readHead, readTail } from '../image/image-head.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
 import { createMeter } from './meter.ts'
@@ -111,42 +112,31 @@ async function* write(
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...plan.target, sizeBytes: plan.target.identity.sizeBytes }
   let opening: Promise<Feed> | null = null
-  let holding: Promise<Device> | null = null
-  /** `checked`: nobody writes to it before that. */
-  async function hold() {
-    holding = openDevice(facts)
-    const device = await untilAborted(signal, holding)
-    const checked = checkRace(tools, plan, signal)
-    checked.catch(() => undefined)
-    return { device, checked }
-  }
+  const disk = createHolding(tools.disks, plan, signal)
   try {
     // What is compared must not change any more.
-    const compared = plan.delta && opened.map !== null ? await hold() : null
-    const delta = await openDelta(plan, opened.map, compared?.device ?? null)
+    const compared = plan.delta && opened.map !== null ? await disk.hold() : null
+    const delta = await openDelta(plan, opened.map, compared)
     opening = opened.open(delta.comparison?.compare)
-    const feed = await untilAborted(signal, opening)
-    const head = await untilAborted(signal, readHead(feed.filler, plan))
+    const first = readFirst(opening, plan)
+    const { feed, head } = await disk.orRaced(untilAborted(signal, first))
     const changes = await planChanges(plan, head, facts)
     const beforeEnds = planned?.plan(head, facts) ?? null
-    const { device, checked } = compared ?? (await hold())
-    await checked
+    const device = compared ?? (await disk.hold())
+    await disk.check()
     signal.throwIfAborted()
     const parts = { plan, counted: opened.counted, delta, feed, head, ...changes, device }
     yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
-    const release = () => close(holding)
-    await withinDeadline(tasks.land().then(release, release))
+    await withinDeadline(tasks.land().then(disk.release, disk.release))
   }
 }
 
-/** A Fault where the disk that is held is not, or no longer, the one of the plan. */
-async function checkRace({ disks }: WriterTools, plan: FlashPlan, signal: AbortSignal) {
-  const { target, image } = plan
-  const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
-  if (race !== null) throw new Fault('target-raced', race)
+async function readFirst(opening: Promise<Feed>, plan: FlashPlan) {
+  const feed = await opening
+  return { feed, head: await readHead(feed.filler, plan) }
 }
 
 const NO_DELTA: Delta = { comparison: null, report: () => ({}) }

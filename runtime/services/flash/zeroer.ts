@@ -9,6 +9,8 @@ import type { Shell } from '../host/shell.ts'
 export interface Zeroer extends AsyncDisposable {
   /** True when the device now reads back zeros there; false when it would not do it. */
   zero(range: Range): Promise<boolean>
+  /** Ranges are not zeroed any more, whatever the device would do. */
+  readonly isClosed: boolean
   /** Bytes per second, measured on long runs only; null before the first of them. */
   readonly rate: number | null
 }
@@ -38,7 +40,17 @@ export function createZeroer(
   method: ZeroMethod,
 ): Zeroer {
   if (method === 'write') {
-    return { zero: async () => false, rate: null, [Symbol.asyncDispose]: async () => {} }
+    let isWritingClosed = false
+    return {
+      zero: async () => false,
+      rate: null,
+      get isClosed() {
+        return isWritingClosed
+      },
+      async [Symbol.asyncDispose]() {
+        isWritingClosed = true
+      },
+    }
   }
   const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
   const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])
@@ -58,6 +70,7 @@ export function createZeroer(
   // One at a time, so that after our end none is left to be read from the pipe.
   const speed = createBusyMeter()
   let startedAt = 0
+  let isClosed = false
   function startFirst() {
     const [job] = jobs
     if (job === undefined) return
@@ -74,6 +87,9 @@ export function createZeroer(
     startFirst()
   })
   return {
+    get isClosed() {
+      return isClosed
+    },
     get rate() {
       return speed.rate
     },
@@ -84,6 +100,7 @@ export function createZeroer(
         if (jobs.length === 1) startFirst()
       }),
     async [Symbol.asyncDispose]() {
+      isClosed = true
       refuse(jobs.splice(1))
       child.stdin.end()
       await gone

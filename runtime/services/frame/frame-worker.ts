@@ -43,7 +43,8 @@ export type FrameAnswer = { readonly id: number } & (
 )
 
 /**
- * Whether a quarter of the content's samples, leaving out those of zeros, have no control characters.
+ * Whether a quarter of the content's samples, leaving out those of zeros, have no byte below 9, as
+ * texts in ASCII and UTF-8 have none.
  * The thread gets this function's text as well.
  */
 export function isTextLike(content: Buffer): boolean {

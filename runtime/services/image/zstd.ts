@@ -13,6 +13,8 @@ import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.t
 /** Frames up to these sizes are decoded whole, side by side; they are what pzstd and seekable files hold. */
 const WHOLE_FRAME_BYTES = 4 * 1024 * 1024
 const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
+/** Each of them is decoded into pieces of this size, of which the last is mostly empty. */
+const WHOLE_CHUNK_BYTES = 256 * 1024
 /** Frames under way at once: more would only hold memory. */
 const SIDE_BY_SIDE = Math.min(4, availableParallelism() + 1)
 /** What zstd itself decodes unasked; more is made by `--long=28` and up. */
@@ -103,7 +105,7 @@ async function decodeWhole(source: Source, parts: readonly Buffer[]): Promise<Bu
   const frame = Buffer.concat(parts)
   try {
     return await decodeFrame(frame, {
-      chunkSize: CHUNK_BYTES,
+      chunkSize: WHOLE_CHUNK_BYTES,
       maxOutputLength: WHOLE_CONTENT_BYTES,
     })
   } catch (thrown) {
