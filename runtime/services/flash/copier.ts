@@ -123,10 +123,14 @@ function takeKept({ filler, onKept }: CopyOrder): number {
   return kept
 }
 
+interface Recording extends Pick<CopyOrder, 'zeroer' | 'verifies' | 'onWritten'> {
+  readonly device: Pick<Device, 'write'>
+}
+
 export type Recorder = ReturnType<typeof createRecorder>
 
 /** Writes, and records what came to lie where. */
-export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrder) {
+export function createRecorder({ device, zeroer, verifies, onWritten }: Recording) {
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
@@ -157,7 +161,10 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: CopyOrde
 }
 
 /** Collects zeros into runs, and launches the zeroing of each. */
-export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Recorder) {
+export function createZeroRuns(
+  { tasks, signal, from }: Pick<CopyOrder, 'tasks' | 'signal' | 'from'>,
+  recorder: Recorder,
+) {
   let run: Range = { offset: from, bytes: 0 }
   let zeroing = 0
   let lastBytes = 0
@@ -168,7 +175,7 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
     if (byCommand && (await recorder.zeroByCommand(range))) return
     for (let at = 0; at < range.bytes; at += SLOT_BYTES) {
       signal.throwIfAborted()
-      // The flash has failed: that the command was not run says nothing of the device.
+      // The flash has failed: the command was not refused by the device, it was never run.
       if (recorder.isZeroerClosed()) return
       const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
       await recorder.write(part, range.offset + at, checksumOfZeros)
@@ -199,7 +206,7 @@ export function createZeroRuns({ tasks, signal, from }: CopyOrder, recorder: Rec
         run = { offset, bytes: 0 }
       }
       for (let rest = bytes; rest > 0;) {
-        // Zeros that come slowly do not wait for more of them.
+        // While the device is idle, a run is not held back to become longer.
         const isIdle = zeroing === 0
         const longest = isIdle ? SHORT_RUN_BYTES : wholeSlots(recorder.longestZeroRun(lastBytes))
         const part = Math.min(rest, Math.max(0, longest - run.bytes))

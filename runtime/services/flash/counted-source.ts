@@ -39,7 +39,7 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
   }
 }
 
-/** A Fault `digest-mismatch` unless the source's bytes are the ones asked for; null: any may be. */
+/** A Fault `digest-mismatch` unless the source has the digest asked for; null: none was. */
 export function compareDigest({ name }: Source, found: string, sha256: string | null): void {
   if (sha256 === null || found === sha256) return
   const words = `its sha256 is ${found}, not ${sha256}`

@@ -1,10 +1,14 @@
-/** Holds the disk of a plan for us alone, and looks once more whether it is the one of the plan. */
+/** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { decideRace, type FlashPlan } from '../../core/flash/flash.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import type { Disks } from '../disk/disks.ts'
 import { untilAborted } from '../host/watch.ts'
 
+/**
+ * The disk is opened by `hold`, and closed by `release`, which also waits for an opening that is still
+ * under way. A Fault `target-raced` where it is in use, or another disk than the plan names.
+ */
 export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, signal: AbortSignal) {
   const { target, image } = plan
   let opening: Promise<Device> | null = null
@@ -16,7 +20,7 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
   }
 
   return {
-    /** Nobody writes to it before `check` has resolved. */
+    /** Nothing may be written before `check` has resolved. */
     async hold(): Promise<Device> {
       opening = openDevice({ ...target, sizeBytes: target.identity.sizeBytes })
       const device = await untilAborted(signal, opening)
@@ -24,11 +28,11 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
       checking.catch(() => undefined)
       return device
     },
-    /** A Fault where the disk that is held is not, or no longer, the one of the plan. */
+    /** Resolves when the disk was found to be the one of the plan. */
     async check() {
       await checking
     },
-    /** What goes wrong while another disk than the planned one is read is said of that. */
+    /** `work` reads the disk: if that fails on another disk than the plan's, the Fault says so. */
     async orRaced<Value>(work: Promise<Value>): Promise<Value> {
       try {
         return await work
@@ -37,7 +41,6 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
         throw thrown
       }
     },
-    /** Also closes what is still being opened. */
     async release() {
       const device = await opening
       await device?.[Symbol.asyncDispose]()

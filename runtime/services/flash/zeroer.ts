@@ -9,7 +9,7 @@ import type { Shell } from '../host/shell.ts'
 export interface Zeroer extends AsyncDisposable {
   /** True when the device now reads back zeros there; false when it would not do it. */
   zero(range: Range): Promise<boolean>
-  /** Ranges are not zeroed any more, whatever the device would do. */
+  /** It was disposed of: a range is refused without asking the device. */
   readonly isClosed: boolean
   /** Bytes per second, measured on long runs only; null before the first of them. */
   readonly rate: number | null

@@ -46,14 +46,15 @@ export function readOnce({ fill, skipZeros = () => false }: Once): FrameReading 
 /** Divides a frame. */
 const ZEROS = Buffer.alloc(64 * 1024)
 
-/** How far hashing is ahead of compressing: 256 MiB that are read again while they are in the page cache. */
+/** How many frames of data are hashed ahead: 256 MiB, which are still in the page cache when they are read again. */
 const MAX_DATA_AHEAD = 64
-/** Frames of zeros are not read again: what they are is remembered. */
+/** With the frames of zeros, which are not read again. */
 const MAX_AHEAD = 8192
 
 /**
- * A file is read twice: by its digest, which takes its bytes in order and one processor, as far ahead
- * of the frames as may be, so that the zeros at an image's end are hashed while data is compressed.
+ * For a file, which can be read twice. Its digest takes the bytes in order, on one processor: that
+ * reading runs ahead of the frames, so that the zeros at the image's end are hashed while data is
+ * still being compressed. As at every read, a file whose size or time of change differs is a Fault.
  */
 export function readTwice(source: Source & { readonly readAt: NonNullable<Source['readAt']> }) {
   const image = createHash('sha256')

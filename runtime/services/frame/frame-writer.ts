@@ -100,18 +100,18 @@ function createEncoder({ workers, level }: FrameWriting) {
     return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
   }
   async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
-    const fresh = () => {
+    const compress = () => {
       Buffer.from(station.raw, 0, bytes).fill(0)
       return run(station, bytes)
     }
     const frame =
       bytes === FRAME_BYTES
-        ? await (zeroFrame ??= fresh().then(({ bytes: storedBytes }) =>
+        ? await (zeroFrame ??= compress().then(({ bytes: storedBytes }) =>
             Buffer.copyBytesFrom(new Uint8Array(station.stored), 0, storedBytes),
           ))
         : null
     frame?.copy(Buffer.from(station.stored))
-    const storedBytes = frame?.length ?? (await fresh()).bytes
+    const storedBytes = frame?.length ?? (await compress()).bytes
     return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
   }
   return async (station: Station, { bytes, isZero }: ReadFrame): Promise<IndexEntry> => {

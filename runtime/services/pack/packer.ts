@@ -81,7 +81,7 @@ export async function packImage(
 interface Opening {
   readonly source: Source
   readonly format: ImageFormat
-  /** What the source's bytes must have; null: any. */
+  /** The digest that the source must have; null: none was given. */
   readonly sha256: string | null
   readonly decoders: Decoders
   readonly signal: AbortSignal
@@ -90,7 +90,7 @@ interface Opening {
 interface OpenedReading extends AsyncDisposable {
   readonly reading: FrameReading
   readonly bytesRead: () => number
-  /** A Fault unless the source's bytes were the ones asked for. */
+  /** A Fault unless the source has the digest that was given. */
   readonly checkDigest: (frames: WrittenFrames) => void
 }
 

@@ -31,6 +31,7 @@ async function zeroAll(bytes: number, { zero, isClosed, rate }: Zeroing) {
       },
       isClosed,
       rate,
+      [Symbol.asyncDispose]: () => Promise.resolve(),
     },
     tasks,
     signal: new AbortController().signal,
@@ -38,9 +39,7 @@ async function zeroAll(bytes: number, { zero, isClosed, rate }: Zeroing) {
     from: 0,
     onWritten: () => undefined,
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that is used of it
-  const given = order as unknown as Parameters<typeof createZeroRuns>[0]
-  const runs = createZeroRuns(given, createRecorder(given))
+  const runs = createZeroRuns(order, createRecorder(order))
   await runs.add(0, bytes)
   await runs.flush()
   await tasks.land()
