@@ -28,7 +28,10 @@ export async function writeWhole<Result>(
     await work.catch((cause: unknown) => {
       throw cause instanceof Fault ? cause : cannotWrite(path, cause)
     })
-  const file = await attempt(open(part, 'wx'))
+  const file = await open(part, 'wx').catch((cause: unknown) => {
+    if (!isMissing(cause)) throw cannotWrite(path, cause)
+    throw new Fault('input-missing', `there is no folder ${dirname(path)}`, { cause })
+  })
   let isWhole = false
   try {
     const result = await act(async (bytes) => {

@@ -6,6 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { Fault } from '../../../runtime/core/foundation/fault.ts'
 import { writeWhole } from '../../../runtime/services/pack/whole-file.ts'
+import { faultOf } from '../../support/collect.ts'
 
 const test = suite('files written whole')
 
@@ -24,6 +25,14 @@ test('a file that appears meanwhile stays, and nothing else does', async () => {
   }
   assert.is(await readFile(path, 'utf8'), 'theirs')
   assert.equal(await readdir(folder.path), ['a.img.zst'])
+})
+
+test('a folder that does not exist is named', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-whole-'))
+  const missing = join(folder.path, 'nowhere')
+  const fault = await faultOf(() => writeWhole(join(missing, 'a.img.zst'), async () => null))
+  assert.is(fault.code, 'input-missing')
+  assert.is(fault.message, `there is no folder ${missing}`)
 })
 
 test('without one the file has its name and all bytes', async () => {
