@@ -1,6 +1,7 @@
 /** An operator's order to capture a disk of a machine, and how far it is (docs/decisions/0022). */
 import { z } from 'zod'
 import { epochOf } from '../foundation/instants.ts'
+import { PickedDiskSchema } from '../machine/disk-pick.ts'
 import { renderHyphens, type Mac } from '../machine/mac.ts'
 import { CaptureNameSchema } from './capture-upload.ts'
 
@@ -15,6 +16,8 @@ export const CaptureOrderSchema = z.object({
   name: CaptureNameSchema,
   /** Of the one disk that is read, as `target_disk_serial` spells it. */
   disk_serial: z.string().min(1),
+  /** What it was when it was picked by another name than its serial number. */
+  disk_seen: PickedDiskSchema.optional(),
   /** Whether what identifies the machine is removed from the image. */
   generalize: z.boolean(),
   ordered_at: time,
@@ -29,7 +32,7 @@ export const CaptureOrderSchema = z.object({
 })
 export type CaptureOrder = Readonly<z.output<typeof CaptureOrderSchema>>
 
-type Ordered = Pick<CaptureOrder, 'name' | 'disk_serial' | 'generalize'>
+type Ordered = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
 
 export const createOrder = (ordered: Ordered, now: string): CaptureOrder => ({
   ...ordered,

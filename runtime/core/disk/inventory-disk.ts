@@ -10,7 +10,7 @@ const MAX = {
   model: 128,
   serial: 128,
   tran: 32,
-  name: 123,
+  name: 122,
 } as const
 const MAX_DISKS = 64
 

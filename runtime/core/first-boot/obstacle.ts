@@ -11,14 +11,18 @@ export interface LiveFeatures {
   readonly firstBoot: boolean
   /** Whether it captures disks. */
   readonly capture: boolean
+  /** Whether it knows disks by WWN, EUI and place; null: it announces nothing. */
+  readonly diskId: boolean | null
 }
 
 /** As clients announce them: `?features=first-boot,capture`; hostile. */
 export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
-  const names = (query['features'] ?? '').split(',')
+  const announced = query['features']
+  const names = (announced ?? '').split(',')
   return {
     firstBoot: names.includes(FEATURES.firstBoot),
     capture: names.includes(FEATURES.capture),
+    diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
   }
 }
 

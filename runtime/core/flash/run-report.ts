@@ -1,7 +1,8 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
 import type { DeltaState } from '../machine/run.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
-import { identifyDisk, type InventoryDisk } from '../machine/machine.ts'
+import { identifyDisk } from '../machine/disk-pick.ts'
+import type { InventoryDisk } from '../machine/machine.ts'
 import type { ImageFormat } from '../image/image.ts'
 import { renderSafeUrl } from '../net/image-location.ts'
 import type { ProgressPost, RunMode } from '../machine/run.ts'

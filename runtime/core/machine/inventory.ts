@@ -31,7 +31,7 @@ const lax = z
 
 /** What clients of ours add; one that is not as it must be is as good as none. */
 const extra = (most: number) => z.string().max(most).nullish().catch(null)
-const PREFIX = 'path:'.length
+const PREFIX = '+path:'.length
 
 /** Keys that are not in the specification are dropped, not refused: clients send what lsblk says. */
 export const InventoryDiskSchema = z.object({

@@ -38,21 +38,6 @@ export interface Inventory {
 }
 
 /**
- * What a disk is picked by: its serial, else `wwn:…`, else `path:…` (its /dev/disk/by-path name);
- * null when it has none of them. The same for client, server and picker.
- */
-export function identifyDisk(
-  disk: Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>,
-): string | null {
-  const [serial, wwn, path] = [disk.serial, disk.wwn, disk.by_path].map(
-    (text) => text?.trim() ?? '',
-  )
-  if (serial) return serial
-  if (wwn) return `wwn:${wwn}`
-  return path ? `path:${path}` : null
-}
-
-/**
  * What becomes of a machine's place among those that flash: it waits, it was sent to flash, it was sent
  * elsewhere, its plan is to flash (with or without a script of ours), or it no longer flashes.
  */

@@ -1,7 +1,8 @@
 /** A machine's life as a model: steps that contacts, operators, hours and restarts make, and the promises that hold at each. */
 import * as fc from 'fast-check'
 import * as assert from 'uvu/assert'
-import { identifyDisk, type InventoryDisk } from '../../../runtime/core/machine/machine.ts'
+import { findPicked } from '../../../runtime/core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
 import type { BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
 import { noteDone } from '../../../runtime/lines/current/rules/contact.ts'
 import * as edits from '../../../runtime/lines/current/rules/operator-edits.ts'
@@ -80,9 +81,9 @@ export function plan({ fixture, truth }: Life) {
   assert.is(ruling.plan.image.ref, machine.bty_image_ref)
   assert.not.ok(truth.finished, 'a finished flash-once is not flashed')
   if (machine.known_disks !== null) {
-    const matches = machine.known_disks.filter((disk) => identifyDisk(disk) === serial)
-    assert.is(matches.length, 1, 'exactly one disk')
-    assert.is(matches[0]?.readonly, false)
+    const found = findPicked(machine.known_disks, { name: serial, seen: machine.target_disk_seen })
+    assert.is(found.ok, true, 'exactly one disk')
+    assert.is(found.ok && found.value.readonly, false)
   }
   truth.halfWritten = true
   truth.unfinished = true

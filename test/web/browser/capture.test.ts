@@ -70,7 +70,7 @@ async function order(page: Page, name: string) {
 
 /** What the machine gets for its plan, as the program that captures. */
 async function fetchUpload(url: string) {
-  const plan = await fetch(`${url}/pxe/${macOf(1)}/plan?features=first-boot,capture`)
+  const plan = await fetch(`${url}/pxe/${macOf(1)}/plan?features=first-boot,capture,disk-id`)
   const { mode, upload } = Object(await plan.json())
   assert.is(mode, 'capture')
   return String(upload.token)

@@ -1,12 +1,20 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
 import { endOrder, isPending, planOrder, type CaptureResult } from '../../../core/capture/order.ts'
 import { epochOf } from '../../../core/foundation/instants.ts'
+import { keepPick } from '../../../core/machine/disk-pick.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
-import { createMachine, isFlashMode, type BootMode, type Cycle, type Machine } from './machine.ts'
+import {
+  createMachine,
+  isFlashMode,
+  targetOf,
+  type BootMode,
+  type Cycle,
+  type Machine,
+} from './machine.ts'
 import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
 
@@ -165,7 +173,9 @@ export function noteDisks(
   secureBoot: boolean | null = null,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
-  const listed = { known_disks: disks, known_disks_at: now, secure_boot }
+  const target = targetOf(machine)
+  const target_disk_seen = target === null ? null : keepPick(target, disks).seen
+  const listed = { known_disks: disks, known_disks_at: now, secure_boot, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
   const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known

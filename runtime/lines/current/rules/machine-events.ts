@@ -3,7 +3,8 @@ import { noteDisks, type MachineNote } from '../../../core/machine/flash-notes.t
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
-import { renderDiskMismatch, type PlanRuling } from './plan.ts'
+import type { PlanRuling } from './plan.ts'
+import { renderDiskMismatch } from './target.ts'
 
 /** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({

@@ -2,6 +2,7 @@
 import type { CaptureOrder } from '../../../core/capture/order.ts'
 import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
+import type { DiskPick, PickedDisk } from '../../../core/machine/disk-pick.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
 import type { Armer } from '../../../core/machine/run.ts'
 
@@ -68,6 +69,8 @@ export interface Machine extends MachineBase {
   readonly known_disks_at: string | null
   readonly target_disk_serial: string | null
   /** Internal from here on. */
+  /** What the disk was when it was picked by another name than its serial number; null: unknown. */
+  readonly target_disk_seen: PickedDisk | null
   readonly saw_flasher_boot: boolean
   readonly cycle: Cycle
   /** Who began the newest cycle that a person began. */
@@ -120,6 +123,15 @@ const WIRE_FIELDS = [
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
+/** Its target disk; null: none is selected. */
+export function targetOf({
+  target_disk_serial: serial,
+  target_disk_seen: seen,
+}: Pick<Machine, 'target_disk_serial' | 'target_disk_seen'>): DiskPick | null {
+  const name = serial?.trim() ?? ''
+  return name === '' ? null : { name, seen }
+}
+
 /** A machine that is new to the server. */
 export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machine {
   return {
@@ -136,6 +148,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     known_disks: null,
     known_disks_at: null,
     target_disk_serial: null,
+    target_disk_seen: null,
     created_at: now,
     updated_at: now,
     saw_flasher_boot: false,

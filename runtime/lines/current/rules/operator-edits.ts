@@ -9,13 +9,13 @@ import {
   createMachine,
   hasUnfinishedFlash,
   isFlashMode,
+  targetOf,
   type Cycle,
   type Machine,
 } from './machine.ts'
 import { sortLabels } from './label.ts'
-import { identifyDisk } from '../../../core/machine/machine.ts'
-import { renderDiskMismatch } from './plan.ts'
-import { findDiskMismatch } from './target.ts'
+import { nameAmong, pickDisk, type DiskPick } from '../../../core/machine/disk-pick.ts'
+import { findDiskMismatch, renderDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
 
 /**
@@ -52,7 +52,10 @@ export function applyUpsert(
   now: string,
 ): Result<Machine, readonly FieldError[]> {
   const machine = before ?? createMachine(mac, upsert.boot_mode, now)
-  const isSame = isSameIntent(machine, upsert)
+  const picked = toFields(
+    pickDisk(upsert.target_disk_serial, targetOf(machine), machine.known_disks),
+  )
+  const isSame = isSameIntent(machine, { ...upsert, ...picked })
   const refusal = isSame || !isFlashMode(upsert.boot_mode) ? null : findArmRefusal(machine)
   if (refusal !== null) return refuse([refusal])
   // A mode that flashes nothing had it boot its disk: it is armed as one that nobody has begun.
@@ -62,12 +65,18 @@ export function applyUpsert(
   return accept({
     ...begun,
     ...upsert,
+    ...picked,
     name: upsert.name === undefined ? begun.name : upsert.name,
     first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
     labels: sortLabels(upsert.labels),
     updated_at: now,
   })
 }
+
+const toFields = (target: DiskPick | null) => ({
+  target_disk_serial: target?.name ?? null,
+  target_disk_seen: target?.seen ?? null,
+})
 
 /** Null: it may be given something to flash. */
 const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
@@ -129,11 +138,13 @@ export function orderCapture(
   const { known_disks: disks } = machine
   const refusal = findCaptureRefusal(machine)
   if (refusal !== null) return refuse(refusal)
-  const serial = (disk_serial ?? machine.target_disk_serial ?? findOnlyDisk(disks))?.trim() || null
-  if (serial === null) return refuse('Select the disk to capture.')
-  const mismatch = findDiskMismatch(disks, serial, null)
+  const target = findCaptured(machine, disk_serial?.trim() || null)
+  if (target === null) return refuse('Select the disk to capture.')
+  const { name: serial, seen } = target
+  const mismatch = findDiskMismatch(disks, target, null)
   if (mismatch !== null) return refuse(renderDiskMismatch(mismatch, serial))
-  const capture = createOrder({ ...fields, disk_serial: serial }, now)
+  const picked = { disk_serial: serial, ...(seen === null ? {} : { disk_seen: seen }) }
+  const capture = createOrder({ ...fields, ...picked }, now)
   return accept({ ...machine, capture, updated_at: now })
 }
 
@@ -151,9 +162,13 @@ function findCaptureRefusal(machine: Machine): string | null {
     : null
 }
 
-function findOnlyDisk(disks: Machine['known_disks']): string | null {
-  const [disk, ...others] = disks ?? []
-  return disk === undefined || others.length > 0 ? null : identifyDisk(disk)
+/** The one that is named, that is selected, or the only one. */
+function findCaptured(machine: Machine, named: string | null): DiskPick | null {
+  const disks = machine.known_disks ?? []
+  const [disk, ...others] = disks
+  const only = disk === undefined || others.length > 0 ? null : nameAmong(disk, disks)
+  const target = targetOf(machine)
+  return named === null && target !== null ? target : pickDisk(named ?? only, target, disks)
 }
 
 /** An upload that is under way goes on until its machine asks the server again. */
@@ -186,7 +201,11 @@ const UNFINISHED =
   'A flash of it never finished: its disk may be half written. Flash it again, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
 const LOCKED = 'Locked: unlock the machine to flash it.'
 
-const isSameIntent = (machine: Machine, upsert: MachineUpsert): boolean =>
+const isSameIntent = (
+  machine: Machine,
+  upsert: MachineUpsert & Pick<Machine, 'target_disk_seen'>,
+): boolean =>
   machine.boot_mode === upsert.boot_mode &&
   machine.bty_image_ref === upsert.bty_image_ref &&
-  machine.target_disk_serial === upsert.target_disk_serial
+  machine.target_disk_serial === upsert.target_disk_serial &&
+  machine.target_disk_seen === upsert.target_disk_seen

@@ -3,11 +3,22 @@ import { renderCacheBase, replaceLoopback } from '../../../core/catalog/blob-add
 import { isPending } from '../../../core/capture/order.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
 import { findTemplateObstacle, type LiveFeatures } from '../../../core/first-boot/obstacle.ts'
-import { printable } from '../../../core/foundation/printable.ts'
-import { renderExactDiskSize, renderExactSize } from '../../../core/foundation/size.ts'
+import {
+  isListBlind,
+  wantsDiskId,
+  type DiskPick,
+  type PickedDisk,
+} from '../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
-import { checkReadiness, findDiskMismatch, type DiskMismatch, type Unready } from './target.ts'
+import {
+  checkReadiness,
+  findDiskMismatch,
+  renderDiskMismatch,
+  type DiskMismatch,
+  type Unready,
+} from './target.ts'
 
 export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit', 'capture'] as const
 
@@ -16,6 +27,8 @@ export type Plan =
       readonly mode: 'flash'
       readonly image: CatalogEntry
       readonly serial: string
+      /** What the disk was when it was picked by another name than its serial number. */
+      readonly seen?: PickedDisk
       /** Whether the client shall have the firmware boot the disk once, next time. */
       readonly registerUefiBoot: boolean
       /** Whether the image's last partition and its file system shall fill the disk. */
@@ -33,6 +46,8 @@ export type Plan =
       readonly mode: 'capture'
       /** Of the one disk that is read. */
       readonly serial: string
+      /** As of a flash. */
+      readonly seen?: PickedDisk
       /** Of the image. */
       readonly name: string
       readonly generalize: boolean
@@ -50,6 +65,7 @@ type PlanRule =
   | 'loop'
   | 'first-boot'
   | 'capture'
+  | 'disk-id'
   | Unready
   | DiskMismatch['why']
 
@@ -70,7 +86,7 @@ export const decidePlan = (
   DECIDE[machine.boot_mode](machine, surroundings, features)
 
 /** Of a client that announces nothing. */
-const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false }
+const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
 
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
 
@@ -92,10 +108,11 @@ function planCapture(
   if (!isPending(capture) || isHalfWritten(machine)) return null
   if (!features.capture) return interactive('capture', OLD_CAPTURE_CLIENT)
   if (cacheUrl === null) return interactive('capture', NO_CACHE)
-  const { disk_serial: serial, name, generalize } = capture
-  const mismatch = findDiskMismatch(known_disks, serial, null)
-  if (mismatch !== null) return doubt(mismatch, serial)
-  return rule('capture', { mode: 'capture', serial, name, generalize, cacheUrl })
+  const { disk_serial: serial, disk_seen: seen, name, generalize } = capture
+  return (
+    planDisk({ name: serial, seen: seen ?? null }, null, known_disks, features) ??
+    rule('capture', { mode: 'capture', serial, ...keepSeen(seen), name, generalize, cacheUrl })
+  )
 }
 
 const OLD_CAPTURE_CLIENT =
@@ -121,9 +138,9 @@ function planFlash(
     const reason = UNREADY[readiness.why]
     return interactive(readiness.why, isHalf ? `${reason} ${HALF_WRITTEN}` : reason)
   }
-  const { image, serial } = readiness
-  const mismatch = findDiskMismatch(known_disks, serial, image)
-  if (mismatch !== null) return doubt(mismatch, serial)
+  const { image, target } = readiness
+  const doubts = planDisk(target, image, known_disks, features)
+  if (doubts !== null) return doubts
   const obstacle = findTemplateObstacle(machine, {
     findTemplate: surroundings.findTemplate,
     tokens: surroundings.settings.tokens,
@@ -135,9 +152,33 @@ function planFlash(
   const firstBoot = machine.first_boot !== null
   const delta = askDelta(surroundings)
   const { grow } = machine
-  const plan: Plan = { mode: 'flash', image, serial, registerUefiBoot, grow, firstBoot, ...delta }
-  return rule('flash', plan)
+  const { name: serial, seen } = target
+  const options = { registerUefiBoot, grow, firstBoot, ...delta, ...keepSeen(seen) }
+  return rule('flash', { mode: 'flash', image, serial, ...options })
 }
+
+const keepSeen = (seen: PickedDisk | null | undefined): { readonly seen?: PickedDisk } =>
+  seen ? { seen } : {}
+
+/** Null: it is exactly one disk, and the client finds it by this name. */
+function planDisk(
+  target: DiskPick,
+  image: CatalogEntry | null,
+  disks: readonly InventoryDisk[] | null,
+  { diskId }: LiveFeatures,
+): PlanRuling | null {
+  const mismatch = findDiskMismatch(disks, target, image)
+  const isOld = diskId !== true && mismatch?.why === 'disk-missing' && isListBlind(target, disks)
+  if (mismatch !== null && !isOld) return doubt(mismatch, target.name)
+  // Who announces nothing is known by its list: no deployed client says WWNs or places in it.
+  const isKnowing = diskId ?? disks !== null
+  return isOld || (!isKnowing && wantsDiskId(target.name, disks))
+    ? interactive('disk-id', OLD_DISK_CLIENT)
+    : null
+}
+
+const OLD_DISK_CLIENT =
+  'The disk of this machine is selected by its WWN, EUI or place, and its live system knows disks by their serial numbers alone: install a newer live system on the server.'
 
 const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
   settings.delta === true ? { delta: true } : {}
@@ -179,6 +220,7 @@ const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
   mode: plan.mode,
   image: reachableUrl(plan.image, base),
   target_disk_serial: plan.serial,
+  ...(plan.seen !== undefined ? { target_disk: plan.seen } : {}),
   name: plan.image.name,
   ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
   ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
@@ -201,8 +243,9 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
     case 'exit':
       return { mode: plan.mode, reason: plan.reason }
     case 'capture': {
-      const { mode, serial: source_disk_serial, name, generalize } = plan
-      return { mode, source_disk_serial, name, ...(generalize ? { generalize } : {}) }
+      const { mode, serial: source_disk_serial, seen, name, generalize } = plan
+      const source = { source_disk_serial, ...(seen !== undefined ? { source_disk: seen } : {}) }
+      return { mode, ...source, name, ...(generalize ? { generalize } : {}) }
     }
   }
 }
@@ -230,21 +273,6 @@ const UNREADY: Readonly<Record<Unready, string>> = {
   'unknown-image': 'The image of this machine is not in the catalog of the server.',
   'not-an-image': 'The file assigned to this machine is not a disk image.',
   'no-target': 'No target disk is selected for this machine on the server.',
-}
-
-/** A mismatch in one sentence, for the machine's screen and the event. */
-export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
-  const serial = printable(of)
-  switch (mismatch.why) {
-    case 'disk-missing':
-      return `The disk ${serial}, which is selected on the server, is not in this machine.`
-    case 'disk-ambiguous':
-      return `${mismatch.count} disks of this machine have the serial number ${serial}: select one manually.`
-    case 'disk-read-only':
-      return `The disk ${serial} is read-only.`
-    case 'disk-too-small':
-      return `The disk ${serial} holds ${renderExactDiskSize(mismatch.has)}, the image needs ${renderExactSize(mismatch.needs)}.`
-  }
 }
 
 const rule = (name: PlanRule, plan: Plan, mismatch: DiskMismatch | null = null): PlanRuling => ({

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { CaptureOrderSchema } from '../../../core/capture/order.ts'
 import { MacSchema } from '../../../core/machine/mac-schema.ts'
+import { PickedDiskSchema } from '../../../core/machine/disk-pick.ts'
 import { InventoryDiskSchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
@@ -39,6 +40,7 @@ const RecordSchema = z.object({
   labels: asked.labels.catch([]),
   sanboot_drive: asked.sanboot_drive.catch(null),
   target_disk_serial: asked.target_disk_serial.catch(null),
+  target_disk_seen: PickedDiskSchema.nullable().catch(null),
   discovered_at: maybeTime,
   last_seen_at: maybeTime,
   last_seen_ip: z.string().nullable().catch(null),

@@ -1,28 +1,29 @@
 /** Current line: the origin of a run, who armed its machine, and which flash a reported end belongs to. */
 import { isPending } from '../../../core/capture/order.ts'
 import type { CatalogEntry } from '../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
+import { findPicked, type DiskPick } from '../../../core/machine/disk-pick.ts'
 import { plainWords } from '../../../core/foundation/printable.ts'
 import type { RunEnd } from '../../../core/machine/run-transition.ts'
 import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../core/machine/run.ts'
-import { isFlashMode, type Machine } from './machine.ts'
+import { isFlashMode, targetOf, type Machine } from './machine.ts'
 
 /** `findImage` as in `Surroundings`. What a person picks at the wizard, the record does not know. */
 export function originOf(
   machine: Machine,
   findImage: (ref: string) => CatalogEntry | null,
 ): RunOrigin {
-  const { mac, boot_mode, bty_image_ref: ref, armed_by, capture, target_disk_serial } = machine
+  const { mac, boot_mode, bty_image_ref: ref, armed_by, capture } = machine
   if (isPending(capture)) {
     const image = { ...GONE, name: plainWords(capture.name), ref: null, format: 'img.zst' }
-    const disk = describeDisk(machine, capture.disk_serial)
+    const { disk_serial: name, disk_seen: seen = null } = capture
+    const disk = describeDisk(machine, { name, seen })
     return { mac, mode: 'capture', image, disk, armed_by }
   }
   if (!isFlashMode(boot_mode)) {
     return { mac, mode: 'interactive', image: null, disk: null, armed_by }
   }
   const image = ref === null ? null : describeImage(ref, findImage(ref))
-  return { mac, mode: 'flash', image, disk: describeDisk(machine, target_disk_serial), armed_by }
+  return { mac, mode: 'flash', image, disk: describeDisk(machine, targetOf(machine)), armed_by }
 }
 
 /**
@@ -58,6 +59,7 @@ function latest(a: string | null, b: string | null): string | null {
   return Temporal.Instant.compare(a, b) < 0 ? b : a
 }
 
+const UNKNOWN = { path: null, model: null, tran: null, size_bytes: null } as const
 const GONE = { src: null, sha256: null, format: null, size_bytes: null } as const
 
 /** An entry that is gone leaves its ref. */
@@ -67,9 +69,9 @@ function describeImage(ref: string, entry: CatalogEntry | null): RunImage {
   return { name: plainWords(name), src, ref, sha256, format: format || null, size_bytes }
 }
 
-function describeDisk({ known_disks }: Machine, serial: string | null): RunDisk | null {
-  if (serial === null) return null
-  const disk: InventoryDisk | undefined = known_disks?.find((each) => identifyDisk(each) === serial)
-  const { path = null, model = null, tran = null, size_bytes = null } = disk ?? {}
-  return { path, model, serial, tran, size_bytes }
+function describeDisk({ known_disks }: Machine, pick: DiskPick | null): RunDisk | null {
+  if (pick === null) return null
+  const found = findPicked(known_disks ?? [], pick)
+  const { path, model, tran, size_bytes = null } = found.ok ? found.value : UNKNOWN
+  return { path, model, serial: pick.name, tran, size_bytes }
 }

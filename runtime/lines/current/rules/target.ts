@@ -1,7 +1,16 @@
 /** Current line: decides whether a machine can be flashed: its image, its disk, and whether the image fits. */
 import { isFlashable, type CatalogEntry } from '../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../core/machine/machine.ts'
-import type { Machine } from './machine.ts'
+import { printable } from '../../../core/foundation/printable.ts'
+import { renderExactDiskSize, renderExactSize } from '../../../core/foundation/size.ts'
+import {
+  findPicked,
+  kindOf,
+  renderPicked,
+  type DiskPick,
+  type PickRefusal,
+} from '../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import { targetOf, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 
 /** Why a flash mode boots the disk instead ("Without assignment or serial…"). */
@@ -9,7 +18,7 @@ export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' |
 
 type Readiness =
   | { readonly why: Unready }
-  | { readonly why: null; readonly image: CatalogEntry; readonly serial: string }
+  | { readonly why: null; readonly image: CatalogEntry; readonly target: DiskPick }
 
 /** What a flash mode needs before the live system is worth booting. */
 export function checkReadiness(machine: Machine, { findImage }: Surroundings): Readiness {
@@ -18,14 +27,15 @@ export function checkReadiness(machine: Machine, { findImage }: Surroundings): R
   const image = findImage(machine.bty_image_ref)
   if (image === null || image.name === '') return { why: 'unknown-image' }
   if (!isFlashable(image)) return { why: 'not-an-image' }
-  const serial = machine.target_disk_serial?.trim() ?? ''
-  return serial === '' ? { why: 'no-target' } : { why: null, image, serial }
+  const target = targetOf(machine)
+  return target === null ? { why: 'no-target' } : { why: null, image, target }
 }
 
 /** What is wrong with the disk that was picked, by the newest inventory. */
 export type DiskMismatch =
   | { readonly why: 'disk-missing' }
   | { readonly why: 'disk-ambiguous'; readonly count: number }
+  | Extract<PickRefusal, { why: 'disk-changed' }>
   | { readonly why: 'disk-read-only' }
   | { readonly why: 'disk-too-small'; readonly needs: number; readonly has: number }
 
@@ -35,17 +45,39 @@ export type DiskMismatch =
  */
 export function findDiskMismatch(
   disks: readonly InventoryDisk[] | null,
-  serial: string,
+  pick: DiskPick,
   image: CatalogEntry | null,
 ): DiskMismatch | null {
   if (disks === null) return null
-  const [disk, ...others] = disks.filter((known) => identifyDisk(known) === serial)
-  if (disk === undefined) return { why: 'disk-missing' }
-  if (others.length > 0) return { why: 'disk-ambiguous', count: others.length + 1 }
+  const picked = findPicked(disks, pick)
+  if (!picked.ok) return toMismatch(picked.refusal)
   if (image === null) return null
+  const disk = picked.value
   if (disk.readonly) return { why: 'disk-read-only' }
   const [needs, has] = [leastBytes(image), disk.size_bytes ?? null]
   return has !== null && needs > has ? { why: 'disk-too-small', needs, has } : null
+}
+
+export const toMismatch = (refusal: PickRefusal): DiskMismatch =>
+  refusal.why === 'disk-ambiguous' ? { why: refusal.why, count: refusal.disks.length } : refusal
+
+/** A mismatch in one sentence, for the machine's screen and the event. */
+export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
+  const name = printable(of)
+  switch (mismatch.why) {
+    case 'disk-missing':
+      return `The disk ${name}, which is selected on the server, is not in this machine.`
+    case 'disk-ambiguous':
+      return kindOf(of) === 'serial'
+        ? `${mismatch.count} disks of this machine have the serial number ${name}: select one by its WWN or place.`
+        : `${mismatch.count} disks of this machine are called ${name}: select one manually.`
+    case 'disk-changed':
+      return `Another disk is at ${name}: ${renderPicked(mismatch.is)}. When it was selected, there was ${renderPicked(mismatch.was)}. Select it again if it is the right one.`
+    case 'disk-read-only':
+      return `The disk ${name} is read-only.`
+    case 'disk-too-small':
+      return `The disk ${name} holds ${renderExactDiskSize(mismatch.has)}, the image needs ${renderExactSize(mismatch.needs)}.`
+  }
 }
 
 /**

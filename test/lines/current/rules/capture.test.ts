@@ -19,7 +19,7 @@ const test = suite('captures: rules')
 const NOW = '2027-01-15T08:00:00.000Z'
 const LATER = '2027-01-15T08:05:00.000Z'
 const NAME = 'web-42.img.zst'
-const KNOWS = { firstBoot: true, capture: true }
+const KNOWS = { firstBoot: true, capture: true, diskId: true }
 const { surroundings } = createFixture()
 
 const BASE: Machine = {

@@ -133,6 +133,11 @@ export const MACHINE = {
       'No disks reported yet. They appear here when the machine has booted from the network into the live system.',
     serial: 'Serial number, if you know it',
     noSerial: 'no serial',
+    pickedBy: {
+      wwn: 'Selected by its WWN, which the disk or RAID volume keeps in every slot.',
+      eui: 'Selected by its EUI or NGUID, which the NVMe namespace keeps in every slot.',
+      path: 'Selected by where it is attached: it is flashed only while size, model and serial number there are as they are now. Another slot or cable needs another selection.',
+    },
     gone: '{serial} (gone)',
     goneText:
       'Not among the disks that the machine reported last. It stays selected until you select another disk.',

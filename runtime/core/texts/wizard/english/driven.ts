@@ -46,10 +46,12 @@ export const DRIVEN = {
     noName: 'it names no image to be made',
     wrongUpload: 'the place for the captured image has no address, or no token',
     wrongTicket: 'its first-boot configuration has no address on this server, or no token',
+    wrongSeen: 'what it says about the disk cannot be read',
     wrongDigest: 'its digest is not a SHA-256: {digest}',
     namelessDisk: 'unnamed',
     noDisks: 'The disk {disk} is not in this machine: it has no disks.',
     diskMissing: 'The disk {disk} is not in this machine: it has {disks}.',
+    diskChanged: 'Another disk is at {disk}: {is}. When it was selected, there was {was}.',
     disksAlike: {
       one: '{count} disk of this machine is called {disk}: {paths}.',
       other: '{count} disks of this machine are called {disk}: {paths}.',

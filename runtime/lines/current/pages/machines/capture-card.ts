@@ -1,5 +1,6 @@
 /** The card of a machine's page that orders a capture, and shows how the newest one is or was. */
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { nameAmong } from '../../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { nameCapture } from '../../../../core/capture/capture-name.ts'
 import { isPending, type CaptureOrder } from '../../../../core/capture/order.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
@@ -117,7 +118,7 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
 /** Those that can be identified; none is known before the first live boot. */
 function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) {
   const options = (disks ?? []).flatMap((disk) => {
-    const id = identifyDisk(disk)
+    const id = nameAmong(disk, disks ?? [])
     return id === null ? [] : [{ value: id, text: nameDisk(disk, id) }]
   })
   const isListed = options.some(({ value }) => value === serial)

@@ -1,11 +1,20 @@
 /** The disks that a machine reported as cards, for its form; nothing of a disk is ever shortened. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import {
+  ANEW,
+  findPicked,
+  kindOf,
+  nameAmong,
+  pickDisk,
+  type PickRefusal,
+} from '../../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { radioCards, textField, type RadioCard } from '../../../../web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../web/ui/html.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { targetOf, type Machine } from '../../rules/machine.ts'
+import { renderDiskMismatch, toMismatch } from '../../rules/target.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 
 const t = PAGES.machine.disks
@@ -24,7 +33,7 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
     stored,
     className: 'disks follows',
     before: disks.length === 0 ? html`<p class="hint warning">${t.noneReported}</p>` : null,
-    cards: listCards(disks, selected, image),
+    cards: listCards(machine, disks, selected, image),
   })
 }
 
@@ -45,38 +54,60 @@ const renderUnknown = (typed: string): Html =>
   </fieldset>`
 
 function listCards(
+  machine: Machine,
   disks: readonly InventoryDisk[],
   selected: string,
   image: CatalogEntry | null,
 ): readonly RadioCard[] {
-  const isThere = disks.some((disk) => identifyDisk(disk) === selected)
+  const pick = pickDisk(selected || null, targetOf(machine), disks)
+  const found = pick === null ? null : findPicked(disks, pick)
+  const isGone = found !== null && !found.ok
   const gone: RadioCard = {
     value: selected,
     title: fillHtml(t.gone, { serial: html`<code>${printable(selected)}</code>` }),
-    text: t.goneText,
+    text: isGone ? renderGone(found.refusal, selected) : '',
   }
-  return [
-    ...(selected !== '' && !isThere ? [gone] : []),
-    ...disks.map((disk) => renderCard(disk, disks, selected, image)),
-    { value: '', title: t.none },
-  ]
+  const cards = disks.map((disk): RadioCard => {
+    const isSelected = found?.ok === true && found.value === disk
+    const name = nameAmong(disk, disks)
+    // The place is that of a disk which was there before: this one is picked anew.
+    const other = name === selected ? `${ANEW}${name}` : name
+    return renderCard(disk, {
+      all: disks,
+      image,
+      name,
+      isSelected,
+      value: isSelected ? selected : other,
+    })
+  })
+  return [...(isGone ? [gone] : []), ...cards, { value: '', title: t.none }]
+}
+
+const renderGone = (refusal: PickRefusal, selected: string): string =>
+  refusal.why === 'disk-missing' ? t.goneText : renderDiskMismatch(toMismatch(refusal), selected)
+
+interface CardFacts {
+  readonly all: readonly InventoryDisk[]
+  readonly image: CatalogEntry | null
+  readonly name: string | null
+  readonly isSelected: boolean
+  /** Null: it has no name of its own. */
+  readonly value: string | null
 }
 
 function renderCard(
   disk: InventoryDisk,
-  all: readonly InventoryDisk[],
-  selected: string,
-  image: CatalogEntry | null,
+  { all, image, name, value, isSelected }: CardFacts,
 ): RadioCard {
-  const id = identifyDisk(disk)
   const warnings = warnOf(disk, all, image)
+  const kind = name === null ? 'serial' : kindOf(name)
   return {
-    value: id ?? `-${disk.path}`,
+    value: value ?? `-${disk.path}`,
     title: html`<bdi>${modelOf(disk)}</bdi>`,
-    text: html`<code>${printable(id ?? t.noSerial)}</code><br />${aboutDisk(disk)},
-      ${printable(disk.path)}
+    text: html`<code>${printable(name ?? t.noSerial)}</code><br />${aboutDisk(disk)},
+      ${printable(disk.path)} ${kind === 'serial' ? null : html`<span>${t.pickedBy[kind]}</span>`}
       ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}
       <span class="lost">${t.lost}</span>`,
-    disabled: warnings.some(({ isHard }) => isHard) && id !== selected,
+    disabled: warnings.some(({ isHard }) => isHard) && !isSelected,
   }
 }

@@ -1,6 +1,7 @@
 /** Disks as texts: model, size, transport, and warnings. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { countTwins, nameAmong, pickDisk } from '../../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
@@ -54,18 +55,21 @@ export function warnOf(
   all: readonly InventoryDisk[],
   image: CatalogEntry | null,
 ): readonly DiskWarning[] {
-  const id = identifyDisk(disk)
-  const mismatch =
-    id === null || image === null
-      ? null
-      : findDiskMismatch([{ ...disk, size_bytes: bytesOf(disk) }], id, image)
-  const twins = id === null ? 0 : all.filter((other) => identifyDisk(other) === id).length
+  const id = nameAmong(disk, all)
+  const twins = countTwins(disk, all)
   const warnings: readonly (DiskWarning | false)[] = [
-    id === null && { text: t.warnings.noSerial, isHard: true },
+    id === null && twins < 2 && { text: t.warnings.noSerial, isHard: true },
     disk.readonly && { text: t.warnings.readOnly, isHard: true },
-    twins > 1 && { text: fill(t.warnings.sharedSerial, { count: twins }), isHard: true },
-    mismatch?.why === 'disk-too-small' && { text: t.warnings.tooSmall, isHard: true },
+    twins > 1 && { text: fill(t.warnings.sharedSerial, { count: twins }), isHard: id === null },
+    isTooSmall(disk, id, image) && { text: t.warnings.tooSmall, isHard: true },
     disk.removable && { text: t.warnings.removable, isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)
+}
+
+function isTooSmall(disk: InventoryDisk, id: string | null, image: CatalogEntry | null): boolean {
+  const sized = { ...disk, size_bytes: bytesOf(disk) }
+  const pick = pickDisk(id, null, [sized])
+  if (pick === null || image === null) return false
+  return findDiskMismatch([sized], pick, image)?.why === 'disk-too-small'
 }

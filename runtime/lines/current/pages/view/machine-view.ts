@@ -1,9 +1,10 @@
 /** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
 import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import { findPicked } from '../../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import type { Run } from '../../../../core/machine/run.ts'
 import { decideBoot, type BootRuling } from '../../rules/boot.ts'
-import { isFlashMode, type Machine } from '../../rules/machine.ts'
+import { isFlashMode, targetOf, type Machine } from '../../rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
 import { decideState, type StateView } from '../../rules/state.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
@@ -15,7 +16,7 @@ export interface MachineView {
   readonly view: StateView
   /** Null: none assigned, or no longer in the catalog. */
   readonly image: CatalogEntry | null
-  /** Null: none selected, or the machine does not have exactly one with this serial number. */
+  /** Null: none selected, or the machine does not have exactly one that is called so. */
   readonly disk: InventoryDisk | null
   /** The running flash, as reported by the machine. */
   readonly run: Run | null
@@ -27,19 +28,22 @@ export function viewMachine(
   run: Run | null,
 ): MachineView {
   const boot = decideBoot(machine, surroundings)
-  const plan = decidePlan(machine, surroundings, { firstBoot: true, capture: true })
-  const { bty_image_ref: ref, target_disk_serial: serial } = machine
-  const disks = (machine.known_disks ?? []).filter((disk) => identifyDisk(disk) === serial)
+  const plan = decidePlan(machine, surroundings, ALL_FEATURES)
+  const { bty_image_ref: ref } = machine
+  const target = targetOf(machine)
+  const disk = target === null ? null : findPicked(machine.known_disks ?? [], target)
   return {
     machine,
     boot,
     plan,
     view: decideState(machine, { boot, plan }, run),
     image: ref === null ? null : surroundings.findImage(ref),
-    disk: serial !== null && disks.length === 1 ? (disks[0] ?? null) : null,
+    disk: disk?.ok === true ? disk.value : null,
     run,
   }
 }
+
+const ALL_FEATURES = { firstBoot: true, capture: true, diskId: true }
 
 /** The name that a person gave it, else its host name, else its MAC. */
 export const nameOf = ({

@@ -3,7 +3,7 @@ import { CAPTURE_LEVEL, describeOrigin } from '../../../../core/capture/capture.
 import { milestone, NOTHING_DONE } from '../../../../core/flash/run-report.ts'
 import { renderError } from '../../../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import type { ProgressPost } from '../../../../core/machine/run.ts'
 import { openCapture, runCapture, type Captured } from '../../../../services/capture/capturer.ts'
 import { toUpload } from '../../../../services/capture/upload-client.ts'
@@ -103,7 +103,7 @@ function describeDisk(plan: CapturePlan, disk: CaptureSession['disk']): Progress
   // A disk that is not there is known by what it should have been called alone.
   if (!disk.ok) return { path: '', serial: plan.disk }
   const { path, model, size_bytes, tran } = disk.value
-  return { path, model, tran, serial: identifyDisk(disk.value), size_bytes: size_bytes ?? null }
+  return { path, model, tran, serial: plan.disk, size_bytes: size_bytes ?? null }
 }
 
 async function carryOut(

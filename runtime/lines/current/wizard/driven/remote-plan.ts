@@ -1,7 +1,14 @@
 /** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../core/image/image.ts'
 import { parseHttpTarget, parseLocation } from '../../../../core/net/image-location.ts'
-import { identifyDisk, type InventoryDisk } from '../../../../core/machine/machine.ts'
+import {
+  findPicked,
+  identifyDisk,
+  PickedDiskSchema,
+  renderPicked,
+  type PickedDisk,
+} from '../../../../core/machine/disk-pick.ts'
+import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import { printable } from '../../../../core/foundation/printable.ts'
 import { isRecord } from '../../../../core/foundation/shape.ts'
 import { accept, refuse, type Result } from '../../../../core/foundation/result.ts'
@@ -13,8 +20,10 @@ export type RemotePlan =
       readonly mode: 'flash'
       /** An http(s) URL or an oras reference. */
       readonly image: string
-      /** As `identifyDisk` spells it. */
+      /** As `target_disk_serial` spells it. */
       readonly disk: string
+      /** What it was when it was picked by another name than its serial number. */
+      readonly seen?: PickedDisk
       readonly name: string | null
       readonly format: ImageFormat | null
       /** Of the stored bytes, lower case. */
@@ -29,8 +38,9 @@ export type RemotePlan =
     }
   | {
       readonly mode: 'capture'
-      /** As `identifyDisk` spells it. */
+      /** As of a flash. */
       readonly disk: string
+      readonly seen?: PickedDisk
       /** Of the image that is made. */
       readonly name: string
       readonly generalize: boolean
@@ -86,6 +96,8 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
   if (!isText(image, MAX_ADDRESS)) return refuse(TEXTS.noImage)
   if (!isRemote(image)) return refuse(fill(TEXTS.imageElsewhere, { image: quote(image) }))
   if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  const seen = readSeen(fields['target_disk'])
+  if (seen === undefined) return refuse(TEXTS.wrongSeen)
   const sha256 = readDigest(digest)
   if (sha256 === undefined) {
     return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
@@ -96,6 +108,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     mode: 'flash',
     image: image.trim(),
     disk: disk.trim(),
+    ...(seen === null ? {} : { seen }),
     name: wordsOf(fields['name']),
     format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
     sha256,
@@ -111,6 +124,8 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
 function readCapture(fields: Fields): Result<RemotePlan, string> {
   const { source_disk_serial: disk, name, generalize, upload } = fields
   if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  const seen = readSeen(fields['source_disk'])
+  if (seen === undefined) return refuse(TEXTS.wrongSeen)
   if (!isText(name, MAX_IDENTITY)) return refuse(TEXTS.noName)
   const { url, token } = isRecord(upload) ? upload : NO_UPLOAD
   const isUsable = isText(url, MAX_ADDRESS) && parseHttpTarget(url.trim()) !== null
@@ -118,6 +133,7 @@ function readCapture(fields: Fields): Result<RemotePlan, string> {
   return accept({
     mode: 'capture',
     disk: disk.trim(),
+    ...(seen === null ? {} : { seen }),
     name: name.trim(),
     generalize: generalize === true,
     upload: { base: url.trim().replace(/\/+$/, ''), token: token.trim() },
@@ -144,6 +160,13 @@ function readDigest(digest: unknown): string | null | undefined {
 }
 
 /** Null: there is none; undefined: there is one that cannot be used, which must not pass for none. */
+function readSeen(seen: unknown): PickedDisk | null | undefined {
+  if (seen === undefined || seen === null) return null
+  const parsed = PickedDiskSchema.safeParse(seen)
+  return parsed.success ? parsed.data : undefined
+}
+
+/** The same. */
 function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
   if (ticket === undefined || ticket === null) return null
   if (!isRecord(ticket)) return undefined
@@ -157,24 +180,37 @@ function isRemote(address: string): boolean {
   return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
 }
 
-/** The one disk with this identity; the refusal lists the disks that there are. */
+/** The one disk that a plan means; the refusal lists the disks that there are. */
 export function findDisk(
   disks: readonly InventoryDisk[],
-  identity: string,
+  name: string,
+  seen: PickedDisk | null = null,
 ): Result<InventoryDisk, string> {
-  const [disk, ...others] = disks.filter((known) => identifyDisk(known) === identity)
-  const shown = quote(identity)
-  if (disk === undefined) {
-    const known = disks.map(
-      (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? TEXTS.namelessDisk)}`,
-    )
-    if (known.length === 0) return refuse(fill(TEXTS.noDisks, { disk: shown }))
-    return refuse(fill(TEXTS.diskMissing, { disk: shown, disks: known.slice(0, 8).join(', ') }))
+  const found = findPicked(disks, { name, seen })
+  if (found.ok) return found
+  const disk = quote(name)
+  switch (found.refusal.why) {
+    case 'disk-missing':
+      return refuse(describeMissing(disks, disk))
+    case 'disk-ambiguous': {
+      const paths = found.refusal.disks.map(({ path }) => printable(path)).join(', ')
+      const count = found.refusal.disks.length
+      return refuse(fill(pluralOf(TEXTS.disksAlike, count), { count, disk, paths }))
+    }
+    case 'disk-changed': {
+      const [was, is] = [renderPicked(found.refusal.was), renderPicked(found.refusal.is)]
+      return refuse(fill(TEXTS.diskChanged, { disk, was, is }))
+    }
   }
-  if (others.length === 0) return accept(disk)
-  const paths = [disk, ...others].map(({ path }) => printable(path)).join(', ')
-  const count = others.length + 1
-  return refuse(fill(pluralOf(TEXTS.disksAlike, count), { count, disk: shown, paths }))
+}
+
+function describeMissing(disks: readonly InventoryDisk[], disk: string): string {
+  const known = disks.map(
+    (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? TEXTS.namelessDisk)}`,
+  )
+  return known.length === 0
+    ? fill(TEXTS.noDisks, { disk })
+    : fill(TEXTS.diskMissing, { disk, disks: known.slice(0, 8).join(', ') })
 }
 
 const isText = (value: unknown, most: number): value is string =>

@@ -220,11 +220,11 @@ async function giveUp(
 
 /** Once more, right before the write: another disk may have come under the same name. */
 async function findAgain(
-  plan: Pick<FlashPlan, 'disk'>,
+  plan: Pick<FlashPlan, 'disk' | 'seen'>,
   machine: RemoteMachine,
 ): Promise<Result<InventoryDisk, string>> {
   try {
-    return findDisk(await machine.look(), plan.disk)
+    return findDisk(await machine.look(), plan.disk, plan.seen ?? null)
   } catch (thrown) {
     return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
   }
