@@ -26,7 +26,7 @@ export interface DiskPick {
   readonly seen: PickedDisk | null
 }
 
-export type PickKind = 'serial' | 'wwn' | 'eui' | 'path'
+type PickKind = 'serial' | 'wwn' | 'eui' | 'path'
 
 /** A serial number may look like the others; all of them are compared. */
 export const kindOf = (name: string): PickKind =>
@@ -36,7 +36,7 @@ export const kindOf = (name: string): PickKind =>
  * All names of a disk, the best first: its serial number, `wwn:…` (of NVMe namespaces `eui:…`, which
  * is their EUI-64 or NGUID), `path:…` (its /dev/disk/by-path name).
  */
-export function listNames({ serial, wwn, by_path }: Named): readonly string[] {
+function listNames({ serial, wwn, by_path }: Named): readonly string[] {
   const place = trim(by_path)
   const names = [trim(serial), nameWorldwide(trim(wwn)), place && `path:${place}`]
   return names.filter((name) => name !== '')
