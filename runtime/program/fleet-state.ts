@@ -1,6 +1,9 @@
 /** Opens the database of a machine server and everything stored in it, for the server or for one command. */
 import type { MachineBase } from '../core/machine/machine.ts'
-import { createDatabase } from '../services/state/database.ts'
+import { disarmAll, renderDisarmed, type OrderRules } from '../services/backup/disarming.ts'
+import { renderDoubt } from '../services/state/count/change-counter.ts'
+import { createDatabase, type Database } from '../services/state/database.ts'
+import { insertEvent, SYSTEM_EVENT } from '../services/state/event-rows.ts'
 import { createFeed } from '../services/host/feed.ts'
 import { createJournal } from '../services/state/journal.ts'
 import { createMachines } from '../services/state/machines.ts'
@@ -21,7 +24,7 @@ interface StateOptions<M extends MachineBase> {
   }
   /** Its name marks the file: one of the other line is refused. */
   readonly line: string
-  parseRecord(stored: unknown): M | null
+  readonly orders: OrderRules<M>
   readonly release: string
   /** A command beside the server, which may be running. */
   readonly visit: boolean
@@ -41,6 +44,7 @@ export async function openFleetState<M extends MachineBase>(options: StateOption
     keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
+  await settleDoubt(database, options)
   const feed = createFeed()
   const store = createSettingsStore(database, { feed })
   config.useSaved(store.list)
@@ -56,7 +60,7 @@ export async function openFleetState<M extends MachineBase>(options: StateOption
     feed,
     store,
     machines: createMachines(database, {
-      parseRecord: options.parseRecord,
+      parseRecord: options.orders.parseRecord,
       onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
     }),
     journal: createJournal(database, {
@@ -72,3 +76,28 @@ export async function openFleetState<M extends MachineBase>(options: StateOption
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
 }
+
+/** A state that may be an older copy arms nothing; once its orders are gone it counts as the newest. */
+async function settleDoubt<M extends MachineBase>(
+  database: Database,
+  { orders, log }: Pick<StateOptions<M>, 'orders' | 'log'>,
+): Promise<void> {
+  const { doubt } = database
+  if (doubt === null) return
+  if (database.sql.get('SELECT mac FROM machines LIMIT 1') === null) {
+    await database.write(database.trust)
+    return
+  }
+  const ts = new Date().toISOString()
+  const summary = await database.write((sql) => {
+    const disarmed = disarmAll(sql, orders, ts)
+    database.trust(sql)
+    const words = `${renderDoubt(database.path, doubt)}. ${renderDisarmed(disarmed) || NONE_ARMED}`
+    const event = { ...SYSTEM_EVENT, ts, kind: 'system.state.disarmed', summary: words }
+    insertEvent(sql, { ...event, details: { doubt, disarmed } })
+    return words
+  })
+  log.warn(summary)
+}
+
+const NONE_ARMED = 'No machine was armed.'

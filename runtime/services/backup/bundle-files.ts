@@ -77,29 +77,36 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     yield `\n  ]${frame.slice(at + 2)}`
   }
 
+  function parse(text: string, name: string): BundleContent<Item> {
+    const parsed = rules.parse(text)
+    if (parsed.ok) return parsed.value
+    throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
+  }
+
   /** Takes all machines of a bundle in, or none, and templates that are not here; returns how many machines. `name` names the text in errors. */
   async function importText(text: string, name: string) {
-    const parsed = rules.parse(text)
-    if (!parsed.ok)
-      throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
+    const content = parse(text, name)
     const at = now()
     await machines.updateMany(
-      parsed.value.machines.map((item) => ({
+      content.machines.map((item) => ({
         mac: item.mac,
         change: (before) => rules.toMachine(item, before, at),
         hardware: rules.toHardware(item),
       })),
     )
-    for (const one of parsed.value.templates) {
+    for (const one of content.templates) {
       await templates.save(one.name, (before) => before ?? one.template)
     }
-    for (const { mac } of parsed.value.machines) feed.announce({ topic: 'machine', mac })
-    return parsed.value.machines.length
+    for (const { mac } of content.machines) feed.announce({ topic: 'machine', mac })
+    return content.machines.length
   }
 
   return {
     render,
     importText,
+    /** The machines that it would take in. */
+    listMacs: (text: string, name: string): ReadonlySet<string> =>
+      new Set(parse(text, name).machines.map(({ mac }) => mac)),
     /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
     async exportTo(folder: string) {
       await replaceFile(join(folder, INVENTORY), render())

@@ -1,6 +1,7 @@
 /** Restores a stored backup as a job: shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BackupNotes } from './backup-events.ts'
+import { renderDisarmed, type DisarmedMachine } from './disarming.ts'
 import type { Requester } from '../state/journal.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
@@ -18,6 +19,8 @@ export interface BackupRestores {
   /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
   restore(id: string, by: Requester): Promise<Restored>
   restoring(): Restoring | null
+  /** The machines that a restore of it would disarm; null: there is no such backup. */
+  foresee(id: string): Promise<readonly DisarmedMachine[] | null>
 }
 
 interface RestoresDependencies {
@@ -38,7 +41,9 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
       restoring = { backup_id: id, bytes_done, bytes_total }
       notes.announceProgress(id)
     })
-    const words = `Backup ${id} was restored: ${restored.machines} machines`
+    const { machines, disarmed } = restored
+    const words =
+      `Backup ${id} was restored: ${machines} machines. ${renderDisarmed(disarmed)}`.trim()
     await notes.note('backup.restored', id, words, { by, details: { ...restored } })
     feed.announce({ topic: 'settings' })
     return restored
@@ -54,6 +59,10 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
 
   return {
     restoring: () => restoring,
+    async foresee(id) {
+      const stored = await store.find(id)
+      return stored === null ? null : await restorer.foresee(stored)
+    },
     restore: (id, by) =>
       queue.enqueue(async () => {
         const stored = await store.find(id)

@@ -1,13 +1,22 @@
 /** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
-import { mkdir, open, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { StoredFile } from '../../core/state/backup-manifest.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
+import {
+  disarmAll,
+  listArmed,
+  readRecords,
+  type DisarmedMachine,
+  type OrderRules,
+} from './disarming.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
-import { readText } from '../state/sqlite.ts'
+import { closeWhole } from '../state/rotation.ts'
+import { openSqlite, readText } from '../state/sqlite.ts'
 
 export interface Restored {
   readonly backup_id: string
@@ -18,22 +27,36 @@ export interface Restored {
   readonly archive: string | null
   /** The release that wrote it; null when it does not say. */
   readonly release: string | null
+  /** What was to be flashed or captured and is not any more, until an operator orders it again. */
+  readonly disarmed: readonly DisarmedMachine[]
 }
 
-export type Restorer = ReturnType<typeof createRestorer>
+export interface Restorer {
+  restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored>
+  /** The machines that a restore would disarm. Nothing is changed. */
+  foresee(backup: StoredBackup): Promise<readonly DisarmedMachine[]>
+}
 
 type OnProgress = (done: number, total: number) => void
 
-export function createRestorer({
-  database,
-  bundles,
-  store,
-}: {
+interface RestorerDependencies<Machine extends MachineBase> {
   readonly database: Database
   readonly bundles: Bundles
   readonly store: Pick<BackupStore, 'read' | 'readBare'>
-}) {
+  readonly orders: OrderRules<Machine>
+  now?(): Date
+}
+
+export function createRestorer<Machine extends MachineBase>({
+  database,
+  bundles,
+  store,
+  orders,
+  now = () => new Date(),
+}: RestorerDependencies<Machine>): Restorer {
   const folder = join(dirname(database.path), '.restore')
+  const iso = () => now().toISOString()
+  const { fetchTo, disarmIn } = createCandidates({ database, store, orders, iso })
 
   async function restoreFull(
     backup: StoredBackup,
@@ -47,15 +70,67 @@ export function createRestorer({
       await fetchTo(candidate, backup, file, onProgress)
       const { release } = inspectState(candidate, database.line)
       const revoked = listRevoked(database)
-      const archive = await database.replaceWith(candidate)
+      let disarmed: readonly DisarmedMachine[] = []
+      const archive = await database.replaceWith(candidate, () => {
+        disarmed = disarmIn(candidate)
+      })
       await revokeAgain(database, revoked)
       const machines = Number(database.sql.get('SELECT count(*) AS n FROM machines')?.['n'])
-      return { backup_id: backup.backup_id, kind: 'full', machines, archive, release }
+      const { backup_id } = backup
+      return { backup_id, kind: 'full', machines, archive, release, disarmed }
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
   }
 
+  async function readInventory({ backup_id, manifest }: StoredBackup): Promise<string> {
+    const stored = manifest?.files.find(({ name }) => name === INVENTORY)
+    const text =
+      stored === undefined
+        ? await store.readBare(backup_id)
+        : Buffer.concat(await Array.fromAsync(store.read(backup_id, stored)))
+    if (text === null) throw new Fault('not-found', `there is no backup ${backup_id}`)
+    return text.toString('utf8')
+  }
+
+  /** An import clears what its machines were to do. */
+  async function restoreInventory(backup: StoredBackup): Promise<Restored> {
+    const { backup_id, manifest } = backup
+    const text = await readInventory(backup)
+    const armed = listArmed(database.sql, orders, iso())
+    const machines = await bundles.importText(text, `backup ${backup_id}`)
+    const left = new Set(listArmed(database.sql, orders, iso()).map(({ mac }) => mac))
+    const disarmed = armed.filter(({ mac }) => !left.has(mac))
+    const release = manifest?.release ?? null
+    return { backup_id, kind: 'inventory', machines, archive: null, release, disarmed }
+  }
+
+  return {
+    async restore(backup, onProgress) {
+      const file = findDatabase(backup, database.line)
+      return file === null ? restoreInventory(backup) : restoreFull(backup, file, onProgress)
+    },
+    async foresee(backup) {
+      const file = findDatabase(backup, database.line)
+      if (file !== null) {
+        await using look = await makeLook(folder)
+        await fetchTo(look.path, backup, file, () => undefined)
+        inspectState(look.path, database.line)
+        return disarmIn(look.path)
+      }
+      const macs = bundles.listMacs(await readInventory(backup), `backup ${backup.backup_id}`)
+      return listArmed(database.sql, orders, iso()).filter(({ mac }) => macs.has(mac))
+    },
+  }
+}
+
+/** Copies of stored databases, before one of them is in force. */
+function createCandidates<Machine extends MachineBase>({
+  database,
+  store,
+  orders,
+  iso,
+}: Pick<RestorerDependencies<Machine>, 'database' | 'store' | 'orders'> & { iso(): string }) {
   async function fetchTo(
     path: string,
     { backup_id }: StoredBackup,
@@ -72,32 +147,40 @@ export function createRestorer({
     await file.sync()
   }
 
-  async function restoreInventory({ backup_id, manifest }: StoredBackup): Promise<Restored> {
-    const stored = manifest?.files.find(({ name }) => name === INVENTORY)
-    const text =
-      stored === undefined
-        ? await store.readBare(backup_id)
-        : Buffer.concat(await Array.fromAsync(store.read(backup_id, stored)))
-    if (text === null) throw new Fault('not-found', `there is no backup ${backup_id}`)
-    const machines = await bundles.importText(text.toString('utf8'), `backup ${backup_id}`)
-    const release = manifest?.release ?? null
-    return { backup_id, kind: 'inventory', machines, archive: null, release }
+  /** What it holds arms nothing, before it is in force. */
+  function disarmIn(candidate: string): readonly DisarmedMachine[] {
+    const file = openSqlite(candidate)
+    try {
+      return file.transact(() => disarmAll(file, orders, iso(), readRecords(database.sql, orders)))
+    } finally {
+      closeWhole(file)
+    }
   }
 
+  return { fetchTo, disarmIn }
+}
+
+/** A place for a copy that is only looked at. `await using` removes it. */
+async function makeLook(folder: string) {
+  const look = await mkdtemp(`${folder}-`)
   return {
-    async restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored> {
-      const { manifest } = backup
-      if (manifest !== null && manifest.line !== database.line) {
-        throw new Fault(
-          'conflict',
-          `backup ${backup.backup_id} belongs to the ${manifest.line} release line`,
-          { hint: 'Nothing was changed. Restore it with that line.' },
-        )
-      }
-      const file = manifest?.files.find(({ name }) => name === 'state.db')
-      return file === undefined ? restoreInventory(backup) : restoreFull(backup, file, onProgress)
-    },
+    path: join(look, 'state.db'),
+    [Symbol.asyncDispose]: () => rm(look, { recursive: true, force: true }),
   }
+}
+
+/** Null: it holds hardware alone. */
+function findDatabase({ backup_id, manifest }: StoredBackup, line: string): StoredFile | null {
+  if (manifest !== null && manifest.line !== line) {
+    throw new Fault(
+      'conflict',
+      `backup ${backup_id} belongs to the ${manifest.line} release line`,
+      {
+        hint: 'Nothing was changed. Restore it with that line.',
+      },
+    )
+  }
+  return manifest?.files.find(({ name }) => name === 'state.db') ?? null
 }
 
 interface Revoked {

@@ -13,9 +13,9 @@ interface Unit {
 /**
  * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill); the wait
  * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
- * were made while the one before was under way.
+ * were made while the one before was under way. `finish` ends each transaction.
  */
-export function createCommits(current: () => SqliteFile) {
+export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => void) {
   const disk = createDisk()
   let queue: Unit[] = []
   let armed = false
@@ -34,13 +34,14 @@ export function createCommits(current: () => SqliteFile) {
     try {
       file.transact(() => {
         for (const unit of units) attempt(file, unit, done)
+        finish(file)
       })
     } catch (thrown) {
       failAll(thrown)
       return
     }
     last = disk.sync(`${file.path}-wal`).then(() => {
-      for (const finish of done) finish()
+      for (const resolve of done) resolve()
     }, failAll)
   }
 

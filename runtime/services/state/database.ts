@@ -1,7 +1,9 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
 import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
+import type { StateDoubt } from '../../core/state/change-count.ts'
 import { createCommits } from './commits.ts'
+import { openChangeCounter } from './count/change-counter.ts'
 import { findHolder, lockState } from './lock.ts'
 import { openState } from './opening.ts'
 import { adoptFile } from './ownership.ts'
@@ -43,6 +45,12 @@ export interface Database extends AsyncDisposable {
   readonly reset: SchemaReset | null
   /** Whether the file was there at this start and held nothing; an event is recorded then. */
   readonly wasEmpty: boolean
+  /** Why the file may be an older copy, whose orders were carried out since; null: it is the newest. */
+  readonly doubt: StateDoubt | null
+  /** In the work of a `write`: the file counts as the newest from here on. */
+  trust(sql: Sql): void
+  /** In the work of a `write`: a machine's record is changed. */
+  noteChange(): void
   /**
    * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
    * on disk. When `work` throws, what it did is undone, alone.
@@ -54,9 +62,10 @@ export interface Database extends AsyncDisposable {
   copyTo(path: string, options?: CopyOptions): Promise<void>
   /**
    * Puts another database, on the same file system, in the place of this one, which stays as `.bak`
-   * (its name is returned). When the other one cannot be used, this one goes on.
+   * (its name is returned). When the other one cannot be used, this one goes on. `prepare` sees this
+   * one for the last time.
    */
-  replaceWith(path: string): Promise<string>
+  replaceWith(path: string, prepare?: () => void): Promise<string>
   /** Work to do before the file is closed or replaced: what waits in memory is written then. */
   beforeClosing(work: () => Promise<unknown>): void
   /** Best effort, again and again until the file is closed for good. */
@@ -64,23 +73,13 @@ export interface Database extends AsyncDisposable {
 }
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
-  const { path, release, line, visit = false, keepArchives = 5 } = options
+  const { path, release, line, keepArchives = 5 } = options
   const now = () => (options.now?.() ?? new Date()).toISOString()
-  const lock = lockState(`${path}.lock`)
-  if (lock === null && !visit) throw inUse(path)
-  const reopen = () => openState({ path, release, line, now: now(), owner: lock !== null })
   const closers: (() => Promise<unknown>)[] = []
   const timers: NodeJS.Timeout[] = []
-  let opened
-  try {
-    opened = reopen()
-    if (lock !== null) pruneArchives(path, keepArchives)
-  } catch (thrown) {
-    lock?.[Symbol.dispose]()
-    throw thrown
-  }
+  const { lock, reopen, opened, counter } = await openFiles(options, now, () => file)
   let { file } = opened
-  const commits = createCommits(() => file)
+  const commits = createCommits(() => file, counter.finish)
   const epochs = createEpochs(() => file)
 
   async function settle() {
@@ -95,6 +94,9 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     isOwner: lock !== null,
     reset: opened.reset,
     wasEmpty: opened.wasEmpty,
+    doubt: counter.doubt,
+    trust: counter.trust,
+    noteChange: counter.note,
     sql: {
       all: (text, ...values) => file.all(text, ...values),
       get: (text, ...values) => file.get(text, ...values),
@@ -106,11 +108,12 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       await settle()
       await file.copyTo(target, copying)
     },
-    async replaceWith(other) {
+    async replaceWith(other, prepare) {
       if (lock === null) throw inUse(path)
       await settle()
       // Nothing is awaited from here on, so that nobody can use the closed file.
       void commits.detach()
+      prepare?.()
       closeWhole(file)
       const archive = reserveArchive(path, release, now())
       archiveFile(path, archive)
@@ -119,6 +122,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
         adoptFile(other)
         moveFile(other, path)
         file = reopen().file
+        file.transact(() => counter.trust(file))
       } catch (thrown) {
         moveFile(archive, path)
         file = reopen().file
@@ -135,6 +139,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       try {
         await settle()
         await commits.detach()
+        await counter.flush()
       } finally {
         file.close()
         lock?.[Symbol.dispose]()
@@ -142,6 +147,26 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       }
     },
   }
+}
+
+/** The lock, the database and its counter, or none of them. `current`: the database that is open later. */
+async function openFiles(
+  { path, release, line, visit = false, keepArchives = 5 }: DatabaseOptions,
+  now: () => string,
+  current: () => SqliteFile,
+) {
+  await using undo = new AsyncDisposableStack()
+  const lock = lockState(`${path}.lock`)
+  if (lock === null && !visit) throw inUse(path)
+  if (lock !== null) undo.use(lock)
+  const isOwner = lock !== null
+  const reopen = () => openState({ path, release, line, now: now(), owner: isOwner })
+  const opened = reopen()
+  undo.use(opened.file)
+  if (isOwner) pruneArchives(path, keepArchives)
+  const counter = await openChangeCounter(opened.file, { current, adopt: adoptFile, isOwner })
+  undo.move()
+  return { lock, reopen, opened, counter }
 }
 
 function createEpochs(current: () => SqliteFile) {

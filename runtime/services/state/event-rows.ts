@@ -45,6 +45,7 @@ const LOSSES: ReadonlySet<string> = new Set([
   'system.schema.reset',
   'system.disk.low',
   'system.state.empty',
+  'system.state.disarmed',
   'auth.logouts.lost',
 ])
 

@@ -94,6 +94,7 @@ export function createMachines<Machine extends MachineBase>(
     async remove(mac: Mac): Promise<boolean> {
       const remove = (sql: Sql) => {
         removeHardware(sql, mac)
+        database.noteChange()
         return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
       }
       const removed = await database.write(remove).catch(distrust)
@@ -196,6 +197,7 @@ function createFleet<Machine extends MachineBase>(
       const next = change(before?.machine ?? null)
       if (next === null || next === before?.machine) return before
       const text = JSON.stringify(next)
+      database.noteChange()
       sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
       return remember(mac, { machine: next, text })
     },

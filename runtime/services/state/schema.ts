@@ -2,7 +2,7 @@
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 3
+export const SCHEMA = 4
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -20,6 +20,7 @@ export const CARRIED = [
   'tokens',
   'runs',
   'run_logs',
+  'change_count',
 ] as const
 
 const TABLES = `
@@ -27,6 +28,10 @@ CREATE TABLE flasher_state (
   release TEXT NOT NULL,
   line TEXT NOT NULL,
   "schema" INTEGER NOT NULL
+);
+CREATE TABLE change_count (
+  id TEXT PRIMARY KEY,
+  count INTEGER NOT NULL
 );
 CREATE TABLE machines (
   mac TEXT PRIMARY KEY,

@@ -35,8 +35,18 @@ test('brings machines, bindings, labels, hardware and settings back, while the s
     machines: 3,
     archive: 'state.db.1.2.3.20261121T065553Z.bak',
     release: '1.2.3',
+    disarmed: [1, 2, 3].map((n) => ({ mac: macOf(n), name: null })),
   })
-  assert.equal(await fixture.machines.list(), before)
+  // All of it but its orders: a machine may have been flashed since.
+  const disarmed = { disarmed_at: now().toISOString() }
+  assert.equal(
+    await fixture.machines.list(),
+    before.map((machine) => ({
+      ...machine,
+      cycle: { ...machine.cycle, ...disarmed },
+      updated_at: disarmed.disarmed_at,
+    })),
+  )
   assert.is((await fixture.machines.findHardware(macOf(1)))?.json.includes('box-1'), true)
   assert.is(fixture.store.find('upstream.netboot_tag'), 'v1')
   assert.ok(heard.has('backup') && heard.has('settings'))

@@ -11,6 +11,7 @@ import {
   renderBundle,
   type BundleMachine,
 } from '../../../runtime/lines/current/rules/bundle.ts'
+import { ORDERS } from '../../../runtime/lines/current/assembly/state.ts'
 import type { Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { BackupJobSchema } from '../../../runtime/services/backup/backup-job.ts'
 import { createBackupMaker } from '../../../runtime/services/backup/backup-maker.ts'
@@ -95,7 +96,7 @@ export async function openBackupFixture(
         },
       },
     }),
-    restorer: createRestorer({ database: state.database, bundles, store }),
+    restorer: createRestorer({ database: state.database, bundles, store, orders: ORDERS, now }),
     journal: state.journal,
     feed: state.feed,
     settings: () => settings.current,

@@ -5,6 +5,7 @@ import { findPicked } from '../../../runtime/core/machine/disk-pick.ts'
 import type { InventoryDisk } from '../../../runtime/core/machine/machine.ts'
 import type { BootRuling } from '../../../runtime/lines/current/rules/boot.ts'
 import { noteDone } from '../../../runtime/lines/current/rules/contact.ts'
+import { disarm } from '../../../runtime/lines/current/rules/disarming.ts'
 import * as edits from '../../../runtime/lines/current/rules/operator-edits.ts'
 import { isFlashMode, type Machine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
@@ -23,6 +24,8 @@ interface Truth {
   liveInRow: number
   /** The disks that were asked for have come, and the machine has not booted since. */
   listed: boolean
+  /** An older state was restored, and nothing was asked for since. */
+  disarmed: boolean
 }
 
 interface Life {
@@ -80,6 +83,7 @@ export function plan({ fixture, truth }: Life) {
   assert.is(machine.target_disk_serial, serial)
   assert.is(ruling.plan.image.ref, machine.bty_image_ref)
   assert.not.ok(truth.finished, 'a finished flash-once is not flashed')
+  assert.not.ok(truth.disarmed, 'a restored state flashes nothing')
   if (machine.known_disks !== null) {
     const found = findPicked(machine.known_disks, { name: serial, seen: machine.target_disk_seen })
     assert.is(found.ok, true, 'exactly one disk')
@@ -144,6 +148,7 @@ function failed({ fixture }: Life) {
 
 /** Something new was asked for. */
 function begin(truth: Truth, before: Machine, after: Machine) {
+  truth.disarmed = false
   truth.finished = false
   truth.listed = false
   truth.liveInRow = 0
@@ -193,6 +198,15 @@ function allow({ fixture, truth }: Life) {
   truth.finished = isFlashMode(acted.value.boot_mode)
 }
 
+/** An older state takes its place that says the same of it. */
+function restore({ fixture, truth }: Life) {
+  const { machine } = fixture
+  fixture.machine = disarm(machine, fixture.now())
+  if (fixture.machine.cycle.disarmed_at === machine.cycle.disarmed_at) return
+  truth.disarmed = true
+  truth.liveInRow = 0
+}
+
 function restart({ fixture }: Life) {
   const stored = parseRecord(JSON.parse(JSON.stringify(fixture.machine)))
   assert.equal(stored, fixture.machine)
@@ -211,6 +225,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: always(again) },
   { weight: 1, arbitrary: always(allow) },
   { weight: 1, arbitrary: always(restart) },
+  { weight: 1, arbitrary: always(restore) },
   { weight: 3, arbitrary: fc.array(anyDisk, { maxLength: 4 }).map(disks) },
   { weight: 3, arbitrary: anyBody.map(put) },
   {
@@ -251,5 +266,12 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
 /** A new machine under the settings. */
 export const createLife = (settings: Fixture['surroundings']['settings']): Life => ({
   fixture: createFixture({ settings }),
-  truth: { halfWritten: false, unfinished: false, finished: false, liveInRow: 0, listed: false },
+  truth: {
+    halfWritten: false,
+    unfinished: false,
+    finished: false,
+    liveInRow: 0,
+    listed: false,
+    disarmed: false,
+  },
 })

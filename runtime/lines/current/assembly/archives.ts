@@ -23,7 +23,7 @@ import {
   type BundleMachine,
 } from '../rules/bundle.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { State } from './state.ts'
+import { ORDERS, type State } from './state.ts'
 
 const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
   build: buildBundleMachine,
@@ -56,7 +56,7 @@ export async function openBackups(
   return createBackups({
     store,
     maker: createBackupMaker({ database, bundles, store }),
-    restorer: createRestorer({ database, bundles, store }),
+    restorer: createRestorer({ database, bundles, store, orders: ORDERS }),
     journal,
     feed,
     settings: () => config.current().backup,

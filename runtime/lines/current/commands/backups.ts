@@ -2,8 +2,10 @@
 import { isBackupId } from '../../../core/state/backup.ts'
 import { Fault } from '../../../core/foundation/fault.ts'
 import { createRestorer, type Restored } from '../../../services/backup/restore.ts'
+import { nameDisarmed, renderDisarmed } from '../../../services/backup/disarming.ts'
 import { openFileBackup } from '../../../services/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
+import { ORDERS } from '../assembly/state.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../core/command/server-exit.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
@@ -37,8 +39,16 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
     restored.archive === null ? '' : `; the previous state is kept as ${restored.archive}`
   const from = what ?? restored.backup_id
   visit.success(`Restored ${restored.machines} machines from ${from}${archive}`)
+  if (restored.disarmed.length > 0) visit.warn(renderConsequence(restored.disarmed))
   return SUCCESS
 }
+
+/** One to a line. */
+const renderConsequence = (disarmed: Restored['disarmed']): string =>
+  [
+    'These machines are not flashed or captured until you order it again (Flash again on their pages):',
+    ...disarmed.map((machine) => `  ${nameDisarmed(machine)}`),
+  ].join('\n')
 
 /** `named` null: the operator chooses. */
 async function restoreStored(
@@ -55,7 +65,8 @@ async function restoreStored(
 async function restoreFile({ state, release }: Visit, path: string): Promise<Restored> {
   const { database, journal } = state
   const { backup, store } = await openFileBackup(path, database.line)
-  const restorer = createRestorer({ database, bundles: openBundles(state, release), store })
+  const bundles = openBundles(state, release)
+  const restorer = createRestorer({ database, bundles, store, orders: ORDERS })
   const restored = await restorer.restore(backup, () => undefined)
   await journal.record({
     kind: 'backup.restored',
@@ -63,7 +74,8 @@ async function restoreFile({ state, release }: Visit, path: string): Promise<Res
     subject_id: null,
     actor: 'operator',
     source_ip: null,
-    summary: `The state was restored from the file ${path}: ${restored.machines} machines`,
+    summary:
+      `The state was restored from the file ${path}: ${restored.machines} machines. ${renderDisarmed(restored.disarmed)}`.trim(),
     details: { ...restored },
   })
   return restored

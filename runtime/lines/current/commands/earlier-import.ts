@@ -3,6 +3,7 @@ import { SUCCESS } from '../../../core/command/server-exit.ts'
 import { printable } from '../../../core/foundation/printable.ts'
 import type { Run } from '../../../terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../program/process-environment.ts'
+import { nameDisarmed, renderDisarmed } from '../../../services/backup/disarming.ts'
 import { readEarlierState } from '../../../services/backup/earlier-state.ts'
 import { createCatalog } from '../../../services/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../../services/catalog/kept-catalogs.ts'
@@ -44,7 +45,7 @@ export const importEarlier: Run<ProcessEnvironment> = async (environment, given)
         hardware: null,
       })),
     )
-    if (report.added > 0) await record(visit, folder, report.added)
+    if (report.added > 0) await record(visit, folder, report)
   }
   if (given.switches.has('json')) {
     const document = { schema_version: '1', command: 'import', ...report }
@@ -70,6 +71,9 @@ function renderReport(
     added,
     kept: planned.length - added,
     unreadable: records.length - planned.length,
+    disarmed: planned
+      .filter(({ isDisarmed }) => isDisarmed)
+      .map(({ machine: { mac, name } }) => ({ mac, name })),
     catalog_error: catalogError,
     machines: planned.map(({ action, machine: { mac, name, bty_image_ref }, left }) => ({
       mac,
@@ -90,6 +94,11 @@ function tell({ stdout, env }: ProcessEnvironment, report: Report): void {
     for (const sentence of left) log(`  not taken over: ${sentence}`)
   }
   for (const { what, reason } of report.set_aside) log(`${what} is set aside: ${reason}`)
+  if (report.disarmed.length > 0) {
+    warn(
+      `Not flashed here until you set their mode: ${report.disarmed.map(nameDisarmed).join(', ')}`,
+    )
+  }
   if (report.unreadable > 0) warn(`${report.unreadable} machines could not be read`)
   if (report.catalog_error !== null) warn(`No images were matched: ${report.catalog_error}`)
   const { program } = COMMAND_LINE
@@ -115,11 +124,13 @@ async function readCatalog({ config, state }: Visit, { env, stderr }: ProcessEnv
   return await catalog.refresh()
 }
 
-const record = ({ state }: Visit, folder: string, added: number) =>
+/** Names those that the earlier server would have flashed. */
+const record = ({ state }: Visit, folder: string, { added, disarmed }: Report) =>
   state.journal.record({
     ...SYSTEM_EVENT,
     kind: 'system.state.imported',
     actor: 'operator',
-    summary: `${added} machines of the earlier line were imported from ${folder}`,
-    details: { folder, added },
+    summary:
+      `${added} machines of the earlier line were imported from ${folder}. ${renderDisarmed(disarmed)}`.trim(),
+    details: { folder, added, disarmed },
   })

@@ -25,12 +25,14 @@ export async function visitState(
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()
   const state = await openState({ config, release, visit: !alone, log: { warn: note } })
+  const voice = openVoice(environment.stdout, env)
   return {
     config,
     state,
     release,
-    /** Says on standard output what was done. */
-    success: openVoice(environment.stdout, env).success,
+    /** Say on standard output what was done, and what to mind. */
+    success: voice.success,
+    warn: voice.warn,
     [Symbol.asyncDispose]: () => state[Symbol.asyncDispose](),
   }
 }

@@ -11,7 +11,7 @@ import {
 import { isPending } from '../../../core/capture/order.ts'
 import type { FlashSlot } from '../../../core/machine/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
-import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
+import { isHalfWritten, isHeldBack, type BootMode, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness, type Unready } from './target.ts'
 
@@ -25,6 +25,8 @@ export type BootRule =
   | 'flash-retry'
   | 'flashed'
   | 'disk-allowed'
+  | 'disarmed'
+  | 'held-back'
   | 'disk-after-flash'
   | 'loop-to-disk'
   | 'loop-to-person'
@@ -54,7 +56,7 @@ export interface BootRuling {
 /** What the machine gets now. Pure: `noteOffer` (contact.ts) makes the record that follows from it. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
-  const rule = capture === 'due' ? 'capture' : DECIDE[machine.boot_mode](machine, surroundings)
+  const rule = decideRule(machine, surroundings, capture === 'due')
   const sets = pickSets(surroundings.sets, machine.arch)
   const isLive = GOES_LIVE.has(rule)
   const ruling = {
@@ -80,7 +82,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   }
   return {
     ...ruling,
-    counts: rule !== 'wizard' && rule !== 'capture',
+    counts: !UNCOUNTED.has(rule),
     decision: {
       kind: 'to-live',
       base,
@@ -92,12 +94,21 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   }
 }
 
+/** What a restored state says comes after a disk that may be half written. */
+function decideRule(machine: Machine, surroundings: Surroundings, isCaptured: boolean): BootRule {
+  if (isCaptured) return 'capture'
+  return isHeldBack(machine) ? 'held-back' : DECIDE[machine.boot_mode](machine, surroundings)
+}
+
 /** A capture comes before the mode, but never before the end of a flash (docs/decisions/0022). */
 function decideCapture(machine: Machine, { settings }: Surroundings): 'due' | 'looping' | null {
   const { capture } = machine
   if (!isPending(capture) || isHalfWritten(machine)) return null
   return capture.offers >= settings.loop_limit ? 'looping' : 'due'
 }
+
+/** A person is there, or the order of a capture counts its own. */
+const UNCOUNTED: ReadonlySet<BootRule> = new Set(['wizard', 'capture', 'held-back'])
 
 /** A disk is written without a person there: where there is a limit, one after the other. */
 const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
@@ -119,6 +130,10 @@ const REASONS: Readonly<Record<BootRule, string>> = {
   'flash-retry': 'Its last flash never reported that it was done: it is flashed again.',
   flashed: 'It was flashed once, as configured.',
   'disk-allowed': 'An operator chose to boot its disk, although a flash never reported its end.',
+  disarmed:
+    'An older state of the server was restored, which arms no machine: it is flashed once an operator chooses Flash again.',
+  'held-back':
+    'A flash of it began and never reported its end, and an older state of the server was restored since: the disk may be half written.',
   'disk-after-flash': 'It was just flashed, and boot_disk_once_after_flash is on.',
   'loop-to-disk': 'It started the live system too often without finishing; nothing was written.',
   'loop-to-person':
@@ -143,6 +158,7 @@ const GOES_LIVE: ReadonlySet<BootRule> = new Set([
   'flash',
   'flash-retry',
   'loop-to-person',
+  'held-back',
   'capture',
 ])
 
@@ -168,15 +184,25 @@ function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): B
  * an operator said so.
  */
 function decideFlash(machine: Machine, s: Surroundings): BootRule {
-  const { boot_mode, cycle } = machine
+  const { cycle } = machine
   const isLoop = cycle.offers >= s.settings.loop_limit
-  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
-  if (cycle.disk_allowed_at !== null) return 'disk-allowed'
+  const ended = decideEnded(machine)
+  if (ended !== null) return ended
   if (isHalfWritten(machine)) return isLoop ? 'loop-to-person' : 'flash-retry'
   if (s.settings.boot_disk_once_after_flash && cycle.owes_disk_boot) return 'disk-after-flash'
   const unready = checkReadiness(machine, s).why
   if (unready !== null) return unready
   return isLoop ? 'loop-to-disk' : 'flash'
+}
+
+/** Null: its order is open. */
+function decideEnded({
+  boot_mode,
+  cycle,
+}: Machine): 'flashed' | 'disk-allowed' | 'disarmed' | null {
+  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
+  if (cycle.disk_allowed_at !== null) return 'disk-allowed'
+  return cycle.disarmed_at === null ? null : 'disarmed'
 }
 
 function isStale(at: string | null, { now, settings }: Surroundings): boolean {

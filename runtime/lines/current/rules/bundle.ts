@@ -13,6 +13,7 @@ import { parseMac, type Mac } from '../../../core/machine/mac.ts'
 import { parseJson } from '../../../core/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '../../../core/machine/inventory.ts'
+import { keepHeldBack } from './disarming.ts'
 import { createMachine, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 
@@ -107,21 +108,30 @@ const BundleTemplateSchema = TemplateSchema.safeExtend({
   updated_at: z.iso.datetime(),
 })
 
-/** An imported machine: its hardware, and nothing that was decided about it ("bundle import"). */
+/**
+ * An imported machine: its hardware, and nothing that was decided about it ("bundle import"). A disk
+ * that may be half written stays held back.
+ */
 export const importMachine = (
   { mac, name, known_disks, known_disks_at }: BundleMachine,
   before: Machine | null,
   now: string,
-): Machine => ({
-  ...createMachine(mac, 'flasher-inventory', now),
-  known_disks,
-  known_disks_at,
-  // A lock protects a disk, a UART is a fact of the board, a name is a person's: none is a binding.
-  name: name || (before?.name ?? null),
-  hostname: before?.hostname ?? null,
-  locked: before?.locked ?? false,
-  serial_console: before?.serial_console ?? 'ttyS0',
-})
+): Machine => {
+  const machine: Machine = {
+    ...createMachine(mac, 'flasher-inventory', now),
+    known_disks,
+    known_disks_at,
+    name: name || null,
+  }
+  return before === null ? machine : keepFacts(machine, before, now)
+}
+
+/** A lock protects a disk, a UART is a fact of the board, a name is a person's: none is a binding. */
+function keepFacts(machine: Machine, before: Machine, now: string): Machine {
+  const { hostname, locked, serial_console } = before
+  const kept = { ...machine, name: machine.name ?? before.name, hostname, locked, serial_console }
+  return keepHeldBack(kept, before, now) ?? kept
+}
 
 const VersionSchema = z
   .object({ bty_export_version: z.unknown() })

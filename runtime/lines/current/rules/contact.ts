@@ -188,9 +188,10 @@ export function noteDisks(
 export function noteDone(machine: Machine, now: string, isFormer = false): Machine {
   if (isFormer) return noteFormerDone(machine, now)
   const flashed = { ...machine, last_flashed_at: now, updated_at: now }
-  return isLate(machine.cycle)
-    ? changeCycle(flashed, now, { carried: false })
-    : AFTER_FLASH[machine.boot_mode](flashed, now)
+  if (isLate(machine.cycle)) return changeCycle(flashed, now, { carried: false })
+  return machine.cycle.disarmed_at === null
+    ? AFTER_FLASH[machine.boot_mode](flashed, now)
+    : endDisarmed(flashed, now)
 }
 
 /** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
@@ -209,6 +210,10 @@ function noteFormerDone(machine: Machine, now: string): Machine {
 
 const endCarried = (machine: Machine, now: string): Machine =>
   changeCycle(machine, now, { carried: false, failure: null })
+
+/** Its disk is whole, and it stays disarmed: `flasher-flash-always` too. */
+const endDisarmed = (machine: Machine, now: string): Machine =>
+  changeCycle(machine, now, { carried: false, planned: false, failure: null })
 
 const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
   'ipxe-exit': endCarried,

@@ -40,6 +40,8 @@ interface Import {
   readonly machine: Machine
   /** What does not come along, each as a sentence. */
   readonly left: readonly string[]
+  /** The earlier server would have flashed it at its next network boot. */
+  readonly isDisarmed: boolean
 }
 
 interface SetAside {
@@ -61,7 +63,7 @@ export function planImport(
   if (before !== null) {
     const isNamed = before.name !== null || name === null
     const machine = isNamed ? before : { ...before, name, updated_at: now }
-    return { action: 'kept', machine, left: [] }
+    return { action: 'kept', machine, left: [], isDisarmed: false }
   }
   const matches = findImages(earlier.image, images)
   const [image] = matches
@@ -76,7 +78,8 @@ export function planImport(
     last_flashed_at,
     created_at: created_at ?? now,
   }
-  return { action: 'added', machine, left: listLeft(earlier, name, matches.length) }
+  const isDisarmed = earlier.boot_policy === 'flash' && earlier.image !== null
+  return { action: 'added', machine, left: listLeft(earlier, name, matches.length), isDisarmed }
 }
 
 const parseName = (hostname: string | null): string | null => {

@@ -56,6 +56,11 @@ export interface Cycle {
   readonly queued_at: string | null
   /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
   readonly disk_allowed_at: string | null
+  /**
+   * When the state of the server was replaced by an older one, which took its orders away and holds a
+   * disk back that may be half written; null: it was not.
+   */
+  readonly disarmed_at: string | null
 }
 
 export interface Machine extends MachineBase {
@@ -180,6 +185,7 @@ export const createCycle = (now: string): Cycle => ({
   failure: null,
   queued_at: null,
   disk_allowed_at: null,
+  disarmed_at: null,
 })
 
 /**
@@ -189,9 +195,17 @@ export const createCycle = (now: string): Cycle => ({
 export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
   cycle.carried || (cycle.planned && cycle.finished_at === null)
 
-/** What is on the disk must not be booted; another mode than one that flashes says that it may be. */
+/**
+ * What is on the disk must not be booted; another mode than one that flashes says that it may be,
+ * unless the mode is that of a restored state, which knows nothing of the flash.
+ */
 export const isHalfWritten = (machine: Machine): boolean =>
-  isFlashMode(machine.boot_mode) && hasUnfinishedFlash(machine)
+  (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
+  hasUnfinishedFlash(machine)
+
+/** An older state was restored: nobody is flashed by it, and this disk may be half written. */
+export const isHeldBack = (machine: Machine): boolean =>
+  machine.cycle.disarmed_at !== null && isHalfWritten(machine)
 
 /** Discovered, and nobody has given it anything to do. */
 export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

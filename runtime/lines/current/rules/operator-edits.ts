@@ -156,7 +156,7 @@ function findCaptureRefusal(machine: Machine): string | null {
   // In flash-always a late end of the flash before would arm the next one.
   const isDisarmed =
     boot_mode === 'flasher-flash-once' &&
-    (cycle.finished_at !== null || cycle.disk_allowed_at !== null)
+    [cycle.finished_at, cycle.disk_allowed_at, cycle.disarmed_at].some((at) => at !== null)
   return isFlashMode(boot_mode) && !isDisarmed
     ? 'It is set to be flashed: choose another boot mode first.'
     : null

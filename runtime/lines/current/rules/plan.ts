@@ -10,7 +10,8 @@ import {
   type PickedDisk,
 } from '../../../core/machine/disk-pick.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
-import { isHalfWritten, type BootMode, type Machine } from './machine.ts'
+import { isHalfWritten, isHeldBack, type BootMode, type Machine } from './machine.ts'
+import { DISARMED, HELD_BACK } from './disarming.ts'
 import type { Surroundings } from './surroundings.ts'
 import {
   checkReadiness,
@@ -62,6 +63,8 @@ type PlanRule =
   | 'ipxe-exit'
   | 'flashed'
   | 'disk-allowed'
+  | 'disarmed'
+  | 'held-back'
   | 'loop'
   | 'first-boot'
   | 'capture'
@@ -83,6 +86,7 @@ export const decidePlan = (
   features: LiveFeatures = NO_FEATURES,
 ): PlanRuling =>
   planCapture(machine, surroundings, features) ??
+  planHeldBack(machine) ??
   DECIDE[machine.boot_mode](machine, surroundings, features)
 
 /** Of a client that announces nothing. */
@@ -114,6 +118,9 @@ function planCapture(
     rule('capture', { mode: 'capture', serial, ...keepSeen(seen), name, generalize, cacheUrl })
   )
 }
+
+const planHeldBack = (machine: Machine): PlanRuling | null =>
+  isHeldBack(machine) ? interactive('held-back', HELD_BACK) : null
 
 const OLD_CAPTURE_CLIENT =
   'A capture of this machine was ordered, and its live system cannot capture disks: install a newer live system on the server.'
@@ -188,9 +195,10 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
   if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
     return exit('flashed', 'This machine was flashed once, as it should.')
   }
-  return cycle.disk_allowed_at === null
-    ? null
-    : exit('disk-allowed', 'An operator had this machine boot its own disk.')
+  if (cycle.disk_allowed_at !== null) {
+    return exit('disk-allowed', 'An operator had this machine boot its own disk.')
+  }
+  return cycle.disarmed_at === null ? null : exit('disarmed', DISARMED)
 }
 
 /** There is nothing that a person in front of the machine could go on with. */

@@ -36,7 +36,8 @@ export function holdsFlashSlot(
 ): boolean {
   const { boot_mode, cycle } = machine
   const isBegun = cycle.offers > 0 || cycle.planned
-  const isUnderWay = isBegun && cycle.finished_at === null && cycle.failure === null
+  const isUnderWay =
+    isBegun && [cycle.finished_at, cycle.failure, cycle.disarmed_at].every((end) => end === null)
   if (!isFlashMode(boot_mode) || !isUnderWay || cycle.queued_at !== null) return false
   return isHeardOf(machine, now, flash_silence)
 }

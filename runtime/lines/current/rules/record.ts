@@ -27,6 +27,7 @@ const CycleSchema = z.object({
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
   queued_at: maybeTime,
   disk_allowed_at: maybeTime,
+  disarmed_at: maybeTime,
 })
 
 const asked = MachineUpsertSchema.shape

@@ -121,6 +121,8 @@ const USUAL: Readonly<Record<BootRule, MachineState>> = {
   'flash-retry': 'armed',
   flashed: 'done',
   'disk-allowed': 'ready',
+  disarmed: 'needs-you',
+  'held-back': 'needs-you',
   'disk-after-flash': 'done',
   'loop-to-disk': 'needs-you',
   'loop-to-person': 'needs-you',

@@ -1,10 +1,13 @@
 /** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
 import { openFleetState, type FleetState } from '../../../program/fleet-state.ts'
+import { renderDisarmed, type OrderRules } from '../../../services/backup/disarming.ts'
 import { readDeployedMachines } from '../../../services/backup/deployed-machines.ts'
 import { SYSTEM_EVENT } from '../../../services/state/event-rows.ts'
 import { parseDeployedRow, parseRecord } from '../rules/record.ts'
-import type { Machine } from '../rules/machine.ts'
+import { disarm, keepHeldBack, nameMachine, type Machine } from '../rules/machine.ts'
 import type { LineConfig } from './configuration.ts'
+
+const ORDERS: OrderRules<Machine> = { parseRecord, disarm, keepHeldBack, nameOf: nameMachine }
 
 export type State = FleetState<Machine>
 
@@ -20,7 +23,7 @@ interface StateOptions {
  */
 export async function openState({ config, release, log }: StateOptions): Promise<State> {
   const former = await readDeployedMachines(`${config.stateDir}/state.db`)
-  const options = { line: 'earlier', parseRecord, visit: false } as const
+  const options = { line: 'earlier', orders: ORDERS, visit: false } as const
   const state = await openFleetState({ ...options, config, release, log })
   if (former !== null) await takeOver(state, former.map(parseDeployedRow), log)
   return state
@@ -31,9 +34,14 @@ async function takeOver(
   former: readonly (Machine | null)[],
   log: StateOptions['log'],
 ): Promise<void> {
+  const now = new Date().toISOString()
   const found = former.filter((machine) => machine !== null)
+  // Nothing tells how old that file is.
+  const taken = found.map((machine) => disarm(machine, now))
+  const armed = found.filter((machine, at) => machine !== taken[at])
+  const disarmed = armed.map((machine) => ({ mac: machine.mac, name: nameMachine(machine) }))
   await machines.updateMany(
-    found.map((machine) => ({
+    taken.map((machine) => ({
       mac: machine.mac,
       change: (before) => before ?? machine,
       hardware: null,
@@ -43,4 +51,9 @@ async function takeOver(
   const summary = `${found.length} machines of the deployed server were taken over, ${left} could not be read`
   log.warn(summary)
   await journal.record({ ...SYSTEM_EVENT, kind: 'system.state.taken_over', summary })
+  if (disarmed.length === 0) return
+  const words = renderDisarmed(disarmed)
+  log.warn(words)
+  const kind = 'system.state.disarmed'
+  await journal.record({ ...SYSTEM_EVENT, kind, summary: words, details: { disarmed } })
 }

@@ -4,10 +4,10 @@ import { DEFAULT_DRIVE, type BootDecision, type ToDisk } from '../../../core/boo
 import { LIVE_SET } from '../../../core/boot/live-release.ts'
 import { segment } from '../../../core/boot/ipxe.ts'
 import type { KernelArg } from '../../../core/boot/kernel-args.ts'
-import type { Machine } from './machine.ts'
+import { isHeldBack, type Machine } from './machine.ts'
 import { CLIENT_PROVISIONING } from './provisioning.ts'
 
-type BootRule = 'local' | 'no-image' | 'flash' | 'wizard'
+type BootRule = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 
 export interface BootRuling {
   readonly rule: BootRule
@@ -29,16 +29,23 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   return { rule, reason: REASONS[rule], decision: decide(rule, machine, surroundings) }
 }
 
-export function decideRule({ boot_policy, image }: Machine): BootRule {
+export function decideRule(machine: Machine): BootRule {
+  const { boot_policy, image, disarmed_at } = machine
+  if (isHeldBack(machine)) return 'held-back'
   if (boot_policy === 'tui') return 'wizard'
   if (boot_policy === 'local') return 'local'
-  return image === null ? 'no-image' : 'flash'
+  if (image === null) return 'no-image'
+  return disarmed_at === null ? 'flash' : 'disarmed'
 }
 
 const REASONS: Readonly<Record<BootRule, string>> = {
   local: 'Its policy is to boot its own disk.',
   'no-image': 'Its policy is to be flashed, but no image is assigned.',
   flash: 'Its policy is to be flashed at every network boot.',
+  disarmed:
+    'An older state of the server was restored, which arms no machine: it is flashed once an operator orders it again.',
+  'held-back':
+    'A flash of it began and never reported its end, and an older state of the server was restored since: the disk may be half written.',
   wizard: 'Its policy is to ask the person in front of it.',
 }
 
@@ -46,10 +53,12 @@ function decide(rule: BootRule, machine: Machine, surroundings: Surroundings): B
   switch (rule) {
     case 'local':
     case 'no-image':
+    case 'disarmed':
       return TO_DISK
     case 'flash':
       return toLive(surroundings, surroundings.token, flashArgs(machine, surroundings.base))
     case 'wizard':
+    case 'held-back':
       return toLive(surroundings, null, [[KERNEL_ARGS.mode, 'interactive']])
   }
 }

@@ -1,4 +1,4 @@
-/** Earlier line: the machine record ("Machine"), and what of it is never on the wire. */
+/** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { MachineBase } from '../../../core/machine/machine.ts'
 import type { Armer } from '../../../core/machine/run.ts'
@@ -39,6 +39,8 @@ export interface Machine extends MachineBase {
   readonly failure: Failure | null
   /** Since a workflow run began: when the machine was sent to its own disk, and its address then. */
   readonly disk_boot: DiskBoot | null
+  /** When an older state of the server took its place, which arms nothing; null: it did not. */
+  readonly disarmed_at: string | null
 }
 
 interface DiskBoot {
@@ -93,11 +95,36 @@ export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machin
   offered_at: null,
   failure: null,
   disk_boot: null,
+  disarmed_at: null,
 })
 
 /** Discovered, and nobody has given it an image. */
 export const isUnassigned = ({ image }: Machine): boolean => image === null
 
 /** The next network boot writes its disk. */
-export const isArmed = ({ boot_policy, image }: Machine): boolean =>
-  boot_policy === 'flash' && image !== null
+export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =>
+  boot_policy === 'flash' && image !== null && disarmed_at === null
+
+/** A flash was offered, nobody heard its end, and an older state was restored: its disk may be half written. */
+export const isHeldBack = ({ disarmed_at, offered_at }: Machine): boolean =>
+  disarmed_at !== null && offered_at !== null
+
+/** Policy and image stay; it is flashed once an operator sets its policy again. */
+export const disarm = (machine: Machine, now: string): Machine =>
+  isArmed(machine) ? { ...machine, disarmed_at: now, updated_at: now } : machine
+
+/** A machine whose disk may be half written by what is known now; null: nothing is to be stored. */
+export function keepHeldBack(
+  restored: Machine | null,
+  present: Machine,
+  now: string,
+): Machine | null {
+  const { offered_at } = present
+  if (offered_at === null || !(isArmed(present) || isHeldBack(present))) return null
+  if (restored !== null && isHeldBack(restored)) return null
+  const held = restored ?? present
+  return { ...held, offered_at, disarmed_at: held.disarmed_at ?? now, updated_at: now }
+}
+
+/** What a list calls it; null: its address is all there is. */
+export const nameMachine = ({ hostname }: Machine): string | null => hostname

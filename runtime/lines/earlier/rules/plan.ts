@@ -15,9 +15,14 @@ export function decidePlan(machine: Machine) {
 
 const NO_DISK = 'This server names no disk: choose one.'
 
+const HELD_BACK =
+  'A flash of this machine never reported its end, and an older state of the server was restored since: its disk may be half written.'
+
 const PLANS = {
   local: { mode: 'exit' },
   'no-image': { mode: 'exit' },
+  disarmed: { mode: 'exit' },
+  'held-back': { mode: 'interactive', reason: HELD_BACK },
   flash: { mode: 'interactive', reason: NO_DISK },
   wizard: { mode: 'interactive' },
 } as const satisfies Readonly<

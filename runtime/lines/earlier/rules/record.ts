@@ -40,6 +40,7 @@ const RecordSchema = z.object({
   offered_at: maybeTime,
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
   disk_boot: z.object({ at: time, ip: z.string() }).nullable().catch(null),
+  disarmed_at: maybeTime,
 })
 
 /** Null when it cannot be a machine. */

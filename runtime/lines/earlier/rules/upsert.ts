@@ -58,6 +58,7 @@ export const arm = (machine: Machine, by: Armer): Machine => ({
   armed_by: by,
   offered_at: null,
   failure: null,
+  disarmed_at: null,
 })
 
 const isSameIntent = (before: Machine, after: Machine): boolean =>

@@ -15,6 +15,11 @@ export const BACKUPS = {
   done: {
     restored:
       'Backup {id} was restored. The previous state was kept beside the database as {suffix}.',
+    disarmed: {
+      one: 'This machine is not flashed or captured until you order it again, with Flash again on its page:',
+      other:
+        'These {count} machines are not flashed or captured until you order it again, with Flash again on their pages:',
+    },
     removed: 'Backup {id} was removed.',
   },
   jobs: {
@@ -67,6 +72,12 @@ export const BACKUPS = {
       'This backup holds hardware only: machines return in mode flasher-inventory, without image or disk.',
     consequence:
       'This replaces everything. The current database is kept on the server as a {suffix} file.',
+    disarms: {
+      one: 'A restore arms no machine. This one loses its order: it keeps its mode, image and disk, and is not flashed or captured until you choose Flash again:',
+      other:
+        'A restore arms no machine. These {count} lose their orders: they keep their modes, images and disks, and are not flashed or captured until you choose Flash again:',
+    },
+    disarmsNone: 'No machine loses an order to be flashed or captured.',
     confirm: 'Type {time}, the time of the backup:',
     button: 'Restore {id}',
   },

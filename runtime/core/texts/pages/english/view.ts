@@ -97,6 +97,14 @@ export const VIEW = {
         is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
         next: 'Choose Flash again to flash it.',
       },
+      disarmed: {
+        is: 'Not armed: an older state of the server was restored.',
+        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+      },
+      'held-back': {
+        is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
+        next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is good.',
+      },
       'disk-after-flash': {
         is: 'Flashed.',
         next: 'Its next network boot starts its disk; the one after that flashes it again.',

@@ -11,6 +11,7 @@ import type { Backups } from '../../../../services/backup/backups.ts'
 import type { BackupJob } from '../../../../services/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../services/backup/backup-store.ts'
 import { renderStored } from './backup-table.ts'
+import { renderDisarmed, renderForeseen } from './disarmed-list.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { renderRemoval } from '../frame/question.ts'
@@ -57,7 +58,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
     section: PATH,
     count: stored.length,
     actions: start,
-    messages: html`${context.message()}${problem === null ? done(context.query) : banner('failed', problem)}`,
+    messages: html`${context.message()}${problem === null ? await renderDone(context) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
       ${isBusy ? card({ title: t.running, body: renderActive(active, restoring) }) : null}
       ${
@@ -88,13 +89,12 @@ async function list({ services }: PageContext) {
 const renderFault = ({ message, hint }: Fault): string =>
   `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
 
-function done(query: URLSearchParams): Content {
+async function renderDone({ query, site }: PageContext): Promise<Content> {
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
   if (restored) {
-    return banner(
-      'done',
-      fillHtml(t.done.restored, { id: restored, suffix: html`<code>.bak</code>` }),
-    )
+    const suffix = html`<code>.bak</code>`
+    return html`${banner('done', fillHtml(t.done.restored, { id: restored, suffix }))}
+    ${await renderDisarmed(site.journal, restored)}`
   }
   return deleted ? banner('done', fill(t.done.removed, { id: deleted })) : null
 }
@@ -145,6 +145,12 @@ async function ask(context: PageContext, error: string | null): Promise<HTTPResp
   const stored = await find(context)
   const { backup_id: id } = stored
   const present = await context.site.machines.count()
+  let foreseen: Awaited<ReturnType<Backups['foresee']>>
+  try {
+    foreseen = await context.services.backups.foresee(id)
+  } catch (thrown) {
+    return refuseFault(context, thrown)
+  }
   return await context.show({
     title: fill(t.restore.title, { id }),
     section: PATH,
@@ -164,6 +170,7 @@ async function ask(context: PageContext, error: string | null): Promise<HTTPResp
         </div>
       </div>
       ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
+      ${renderForeseen(foreseen ?? [])}
       <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
         ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}

@@ -46,6 +46,7 @@ function offerFlash({ machine, view, plan }: MachineView): OfferedAction | null 
   }
   // Another disk or image has to be selected before.
   if (ref === null || serial === null || plan.mismatch !== null) return null
-  const isTrouble = view.state === 'failed' || machine.cycle.loop_suspected_at !== null
+  const { loop_suspected_at, disarmed_at } = machine.cycle
+  const isTrouble = view.state === 'failed' || loop_suspected_at !== null || disarmed_at !== null
   return { action: 'flash', isPrimary: isTrouble }
 }

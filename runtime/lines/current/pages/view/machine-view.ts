@@ -3,7 +3,7 @@ import type { CatalogEntry } from '../../../../core/catalog/catalog.ts'
 import { findPicked } from '../../../../core/machine/disk-pick.ts'
 import type { InventoryDisk } from '../../../../core/machine/machine.ts'
 import type { Run } from '../../../../core/machine/run.ts'
-import { decideBoot, type BootRuling } from '../../rules/boot.ts'
+import { decideBoot, type BootRule, type BootRuling } from '../../rules/boot.ts'
 import { isFlashMode, targetOf, type Machine } from '../../rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
 import { decideState, type StateView } from '../../rules/state.ts'
@@ -64,7 +64,9 @@ export const isWaiting = ({ machine, boot }: MachineView): boolean =>
 
 /** Whether it does not boot its disk until an operator acts, because the disk may be half written. */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
-  (rule === 'half-written' || rule === 'loop-to-person') && (run === null || run.stalled)
+  HELD_BACK.has(rule) && (run === null || run.stalled)
+
+const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
 
 /**
  * Whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
@@ -75,5 +77,10 @@ export const isArmed = ({
   bty_image_ref,
   target_disk_serial,
   locked,
+  cycle,
 }: Machine): boolean =>
-  isFlashMode(boot_mode) && bty_image_ref !== null && target_disk_serial !== null && !locked
+  isFlashMode(boot_mode) &&
+  bty_image_ref !== null &&
+  target_disk_serial !== null &&
+  !locked &&
+  cycle.disarmed_at === null
