@@ -86,8 +86,9 @@ export const decidePlan = (
   features: LiveFeatures = NO_FEATURES,
 ): PlanRuling =>
   planCapture(machine, surroundings, features) ??
-  planHeldBack(machine) ??
-  DECIDE[machine.boot_mode](machine, surroundings, features)
+  (isHeldBack(machine)
+    ? interactive('held-back', HELD_BACK)
+    : DECIDE[machine.boot_mode](machine, surroundings, features))
 
 /** Of a client that announces nothing. */
 const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
@@ -118,9 +119,6 @@ function planCapture(
     rule('capture', { mode: 'capture', serial, ...keepSeen(seen), name, generalize, cacheUrl })
   )
 }
-
-const planHeldBack = (machine: Machine): PlanRuling | null =>
-  isHeldBack(machine) ? interactive('held-back', HELD_BACK) : null
 
 const OLD_CAPTURE_CLIENT =
   'A capture of this machine was ordered, and its live system cannot capture disks: install a newer live system on the server.'
