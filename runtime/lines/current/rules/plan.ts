@@ -17,6 +17,7 @@ import {
   checkReadiness,
   findDiskMismatch,
   renderDiskMismatch,
+  UNREADY,
   type DiskMismatch,
   type Unready,
 } from './target.ts'
@@ -272,14 +273,6 @@ const LOOP =
   'Its disk may be half written: find out what is wrong, then flash it manually.'
 
 const HALF_WRITTEN = 'A flash of it never finished: its disk may be half written.'
-
-const UNREADY: Readonly<Record<Unready, string>> = {
-  locked: 'This machine is locked on the server: it is not flashed.',
-  'no-image': 'The server has no image for this machine.',
-  'unknown-image': 'The image of this machine is not in the catalog of the server.',
-  'not-an-image': 'The file assigned to this machine is not a disk image.',
-  'no-target': 'No target disk is selected for this machine on the server.',
-}
 
 const rule = (name: PlanRule, plan: Plan, mismatch: DiskMismatch | null = null): PlanRuling => ({
   rule: name,

@@ -16,6 +16,15 @@ import type { Surroundings } from './surroundings.ts'
 /** Why a flash mode boots the disk instead ("Without assignment or serial…"). */
 export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' | 'no-target'
 
+/** For the person in front of the machine. */
+export const UNREADY: Readonly<Record<Unready, string>> = {
+  locked: 'This machine is locked on the server: it is not flashed.',
+  'no-image': 'The server has no image for this machine.',
+  'unknown-image': 'The image of this machine is not in the catalog of the server.',
+  'not-an-image': 'The file assigned to this machine is not a disk image.',
+  'no-target': 'No target disk is selected for this machine on the server.',
+}
+
 type Readiness =
   | { readonly why: Unready }
   | { readonly why: null; readonly image: CatalogEntry; readonly target: DiskPick }
