@@ -12,17 +12,28 @@ const MAX = {
   tran: 32,
   name: 122,
 } as const
-const MAX_DISKS = 64
+/** What is beyond that the server would only count. */
+const MAX_DISKS = 1024
+/** Servers of older releases refuse a list of more. */
+export const MOST_FOR_OLDER_SERVERS = 64
 
-/** `byPath`: the /dev/disk/by-path name of a disk by its path. */
+/**
+ * Those that can be flashed come first: whoever keeps fewer keeps them. `byPath`: the /dev/disk/by-path
+ * name of a disk by its path.
+ */
 export const listInventory = (
   disks: readonly SurveyedDisk[],
   byPath: ReadonlyMap<string, string>,
 ): readonly InventoryDisk[] =>
   disks
     .filter(({ path }) => path.length <= MAX.path)
+    .toSorted((a, b) => Number(isKeptBack(a)) - Number(isKeptBack(b)))
     .slice(0, MAX_DISKS)
     .map((disk) => toInventory(disk, byPath.get(disk.device.node) ?? byPath.get(disk.path) ?? null))
+
+/** Nobody will pick it for an image now. */
+const isKeptBack = ({ device: { readonly, identity, uses } }: SurveyedDisk): boolean =>
+  readonly || identity.sizeBytes === 0 || uses.length > 0
 
 function toInventory(
   { path, removable, device }: SurveyedDisk,

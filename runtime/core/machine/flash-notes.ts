@@ -1,4 +1,5 @@
 /** The events that machines of every release line record: disks that were reported, and ends of a flash. */
+import type { Inventory } from './machine.ts'
 
 /** The server adds subject, actor, address and time. */
 export interface MachineNote {
@@ -10,12 +11,21 @@ export interface MachineNote {
 type Details = Readonly<Record<string, unknown>>
 type Subject = { readonly mac: string }
 
-/** `details`: how many, and what else a line records of them. */
-export const noteDisks = ({ mac }: Subject, details: Details & { readonly count: number }) => ({
-  kind: 'machine.inventory',
-  summary: `${mac} reported ${details.count} ${details.count === 1 ? 'disk' : 'disks'}`,
-  details,
-})
+/** `details`: what else a line records of them. */
+export function noteDisks(
+  { mac }: Subject,
+  { disks, disksLeftOut, isHardwareLeftOut }: Inventory,
+  details: Details = {},
+): MachineNote {
+  const count = disks.length + disksLeftOut
+  const kept = disksLeftOut === 0 ? '' : `, of which the first ${disks.length} were kept`
+  const tree = isHardwareLeftOut ? '; its hardware tree was left out: it is too large' : ''
+  return {
+    kind: 'machine.inventory',
+    summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}${kept}${tree}`,
+    details: { count, ...(disksLeftOut === 0 ? {} : { kept: disks.length }), ...details },
+  }
+}
 
 export const noteFlashed = ({ mac }: Subject, details: Details): MachineNote => ({
   kind: 'machine.flashed',

@@ -1,14 +1,22 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../foundation/field-error.ts'
+import { createJsonSift, type Sifted, type Verbatim } from '../foundation/json-sift.ts'
+import type { Wanted } from '../foundation/json-sift-frames.ts'
 import type { Inventory } from './machine.ts'
+import { parseJson } from '../foundation/json-reader.ts'
 import { plainWords } from '../foundation/printable.ts'
 import { accept, type Result } from '../foundation/result.ts'
 
 export const MAX_SERIAL_CHARACTERS = 128
-export const MAX_DISKS = 64
-/** A larger hardware tree is dropped; the disks are stored anyway. */
+/** So many are kept, and the rest is counted: storage servers have hundreds. */
+export const MAX_DISKS = 1024
+/** A larger hardware tree is left out; the disks are stored anyway. */
 export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
+/** The largest servers have some 20,000; each costs memory wherever the tree is read. */
+export const MAX_HARDWARE_VALUES = 250_000
+/** Levels of the body. */
+const MAX_DEPTH = 100
 
 const exactly = (most: number) => z.string().max(most).nullable().default(null)
 /** For people, on terminals as well. */
@@ -51,17 +59,63 @@ export const InventoryDiskSchema = z.object({
 const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
 
 export const InventorySchema = z.strictObject({
-  disks: z.array(InventoryDiskSchema).max(MAX_DISKS),
+  disks: z.array(InventoryDiskSchema),
   lshw: HardwareSchema.nullish(),
   /** Not in the specification: clients of ours say whether firmware enforced Secure Boot. */
   secure_boot: z.boolean().nullish().catch(null),
 })
 
-export function parseInventory(body: unknown): Result<Inventory, readonly FieldError[]> {
-  const parsed = parseFields(InventorySchema, body)
+const small = { kind: 'small' } as const
+const DISK: Wanted = {
+  kind: 'object',
+  keys: new Map(Object.keys(InventoryDiskSchema.shape).map((key) => [key, small])),
+}
+const BODY: Wanted = {
+  kind: 'object',
+  namesOthers: true,
+  keys: new Map<string, Wanted>([
+    ['disks', { kind: 'list', of: DISK, most: MAX_DISKS }],
+    ['lshw', { kind: 'verbatim', maxBytes: MAX_HARDWARE_BYTES, maxValues: MAX_HARDWARE_VALUES }],
+    ['secure_boot', small],
+  ]),
+}
+
+/** Takes disks and hardware out of a body as it arrives, in whatever order they come. */
+export const createInventorySift = () => createJsonSift(BODY, MAX_DEPTH)
+
+/** Undefined: nothing was sent. */
+export function parseInventory(
+  sifted: Sifted | undefined,
+): Result<Inventory, readonly FieldError[]> {
+  const { value, verbatim, leftOut } = sifted ?? NOTHING
+  const lshw = verbatim.get('lshw') ?? null
+  const parsed = parseFields(InventorySchema, withTree(value, lshw))
   if (!parsed.ok) return parsed
-  const { disks, lshw, secure_boot: secureBoot = null } = parsed.value
-  const hardware = lshw === undefined || lshw === null ? null : JSON.stringify(lshw)
-  const fits = hardware !== null && Buffer.byteLength(hardware) <= MAX_HARDWARE_BYTES
-  return accept({ disks, hardware: fits ? hardware : null, secureBoot })
+  const { disks, secure_boot: secureBoot = null } = parsed.value
+  const hardware = takeTree(lshw)
+  const isHardwareLeftOut = lshw !== null && isTree(lshw) && hardware === null
+  return accept({ disks, disksLeftOut: leftOut, hardware, isHardwareLeftOut, secureBoot })
+}
+
+const NOTHING: Sifted = { value: undefined, verbatim: new Map(), leftOut: 0 }
+
+const isTree = ({ opening }: Verbatim) => opening === 0x7b || opening === 0x5b
+
+const takeTree = (lshw: Verbatim | null) =>
+  lshw?.bytes && isTree(lshw) && isReadable(lshw.bytes) ? lshw.bytes : null
+
+/** The tree itself is no part of what is checked; that it is one is. */
+function withTree(value: unknown, lshw: Verbatim | null): unknown {
+  if (lshw === null || typeof value !== 'object') return value
+  const isNull = lshw.opening === NULL
+  return { ...value, lshw: isTree(lshw) ? {} : isNull ? null : 'a text or number' }
+}
+
+const NULL = 0x6e
+
+/** A document that our own reader refuses later (`json-reader.ts`) is not kept: an export would have it. */
+function isReadable(hardware: Uint8Array): boolean {
+  const bytes = Buffer.from(hardware.buffer, hardware.byteOffset, hardware.byteLength)
+  const isSuspect = ['__proto__', 'constructor', '\\u00'].some((text) => bytes.includes(text))
+  return !isSuspect || parseJson(bytes.toString('utf8')) !== undefined
 }

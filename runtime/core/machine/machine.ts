@@ -31,8 +31,12 @@ export interface InventoryDisk {
 /** Body of `POST /pxe/{mac}/inventory`, checked. */
 export interface Inventory {
   readonly disks: readonly InventoryDisk[]
-  /** The hardware tree as JSON text; null: absent, or over the limit. */
-  readonly hardware: string | null
+  /** How many more it has than are kept. */
+  readonly disksLeftOut: number
+  /** The hardware tree as it came, JSON; null: absent, or left out. */
+  readonly hardware: Uint8Array | null
+  /** It was over a limit. */
+  readonly isHardwareLeftOut: boolean
   /** Whether firmware enforced Secure Boot; null: it did not say. */
   readonly secureBoot: boolean | null
 }

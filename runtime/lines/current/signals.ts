@@ -75,10 +75,11 @@ function takeFailure(
 
 function takeInventory(
   machine: Machine,
-  { disks, hardware, secureBoot }: Inventory,
+  inventory: Inventory,
   now: string,
   match: MatchToken,
 ): Transition<Machine> {
+  const { disks, hardware, secureBoot } = inventory
   const shown = match()
   // The flash is over, and so are the disks as they were before it.
   if (shown.ok && isLateHardware(machine, shown.value, now)) {
@@ -86,7 +87,7 @@ function takeInventory(
   }
   return {
     machine: contacts.noteDisks(machine, disks, now, secureBoot),
-    notes: [notes.noteInventory(machine, disks, hardware !== null)],
+    notes: [notes.noteInventory(machine, inventory)],
   }
 }
 

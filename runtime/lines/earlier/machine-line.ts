@@ -139,7 +139,7 @@ function applySignal(
         notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
       }
     case 'inventory':
-      return { machine, notes: [noteDisks(machine, { count: signal.inventory.disks.length })] }
+      return { machine, notes: [noteDisks(machine, signal.inventory)] }
     case 'boot-file':
     case 'run-began':
     // Its machines are never captured.

@@ -1,5 +1,5 @@
 /** Reads the hardware tree of this machine, and the last lines of its kernel's log. */
-import { parseJson } from '../../core/foundation/json-reader.ts'
+import { parseExact } from '../../core/foundation/json-exact.ts'
 import type { Shell } from './shell.ts'
 
 export type Hardware = ReturnType<typeof createHardware>
@@ -17,7 +17,7 @@ export function createHardware({ shell }: { readonly shell: Shell }) {
     async readTree(): Promise<object | null> {
       const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
       // Some versions leave out a comma; the server can do without.
-      const tree = parseJson(text ?? '')
+      const tree = parseExact(text ?? '')
       return typeof tree === 'object' ? tree : null
     },
     /** The last lines of the kernel's log; empty where it may not be read. */

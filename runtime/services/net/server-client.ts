@@ -1,6 +1,7 @@
 /** A client for the machine server's API for machines: disks, plan, progress, log, the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FEATURES } from '../../../appliance/contract.ts'
+import { MOST_FOR_OLDER_SERVERS } from '../../core/disk/inventory-disk.ts'
 import type { InventoryDisk } from '../../core/machine/machine.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, type Result } from '../../core/foundation/result.ts'
@@ -16,6 +17,7 @@ type Delivery = Result<null, Rejection>
 export type ServerClient = ReturnType<typeof createServerClient>
 
 interface InventoryBody {
+  /** The best first. */
   readonly disks: readonly InventoryDisk[]
   /** The tree of `lshw -json`. */
   readonly lshw?: object
@@ -77,6 +79,17 @@ export function createServerClient(options: ServerClientOptions) {
   const send = async (path: string, body: object | string, time = once) =>
     toDelivery(await insist(() => post(path, body), time))
 
+  /** A server of an older release refuses a long list whole: it gets as many as it takes. */
+  let mostDisks = Infinity
+  async function sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery> {
+    const disks = body.disks.slice(0, mostDisks)
+    const answer = await send('/inventory', { ...body, disks }, time)
+    const isRefused = !answer.ok && answer.refusal.status === 422
+    if (!isRefused || disks.length <= MOST_FOR_OLDER_SERVERS) return answer
+    mostDisks = MOST_FOR_OLDER_SERVERS
+    return sendInventory(body, time)
+  }
+
   async function postDone(): Promise<Result<unknown, Rejection>> {
     const answer = await post('/done')
     const isOld = !answer.ok && (answer.refusal.status === 404 || answer.refusal.status === 405)
@@ -87,7 +100,7 @@ export function createServerClient(options: ServerClientOptions) {
     /** `http://host:port`, as everything is asked from it. */
     base,
     mac,
-    sendInventory: (body: InventoryBody, time?: RetryTime) => send('/inventory', body, time),
+    sendInventory,
     /** The plan as it came; anything at all. */
     fetchPlan: (time = once) =>
       insist(() => ask(`/plan?features=${Object.values(FEATURES).join(',')}`), time),

@@ -1,4 +1,5 @@
 /** Stores the lshw report of each machine, compressed, beside its record. */
+import { isUtf8 } from 'node:buffer'
 import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { Mac } from '../../core/machine/mac.ts'
@@ -19,14 +20,25 @@ const MAX_AT_ONCE = 512 * 1024
 const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
+/** A tree as a machine posted it: the bytes that came. */
+export interface PostedHardware {
+  readonly json: string | Uint8Array
+  readonly at: string
+}
+
 /** As it is stored. To be called before a transaction, which waits for nothing. */
-export async function packHardware({ json, at }: Hardware) {
+export async function packHardware({ json, at }: PostedHardware) {
+  const bytes = typeof json === 'string' ? Buffer.from(json) : repairText(json)
   // A compressor that knows the size takes no more memory than such a text needs.
-  const sized = { pledgedSrcSize: Buffer.byteLength(json) }
+  const sized = { pledgedSrcSize: bytes.length }
   const tree =
-    json.length > MAX_AT_ONCE ? await compressLong(json, sized) : zstdCompressSync(json, sized)
+    bytes.length > MAX_AT_ONCE ? await compressLong(bytes, sized) : zstdCompressSync(bytes, sized)
   return { at, tree }
 }
+
+/** Names that firmware made of other bytes than UTF-8 would be no JSON. */
+const repairText = (json: Uint8Array): Uint8Array =>
+  isUtf8(json) ? json : Buffer.from(Buffer.from(json).toString('utf8'))
 
 export const saveHardware = (sql: Sql, mac: Mac, { at, tree }: PackedHardware): unknown =>
   sql.run(SAVE, mac, at, tree)

@@ -104,7 +104,7 @@ export function createMachines<Machine extends MachineBase>(
     },
     /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
     findHardware: (mac: Mac): Promise<Hardware | null> => findHardware(database.sql, mac),
-    async saveHardware(mac: Mac, json: string, at: string): Promise<void> {
+    async saveHardware(mac: Mac, json: string | Uint8Array, at: string): Promise<void> {
       const packed = await packHardware({ json, at })
       await database.write((sql) => saveHardware(sql, mac, packed))
     },

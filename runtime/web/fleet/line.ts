@@ -10,6 +10,7 @@ import type {
 import type { Note } from '../http/event-note.ts'
 import type { Scope } from '../http/caller.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
+import type { Sifted } from '../../core/foundation/json-sift.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { Inventory, InventoryDisk, MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
@@ -59,7 +60,8 @@ export interface ServerLine<M extends MachineBase> {
     before: M | null,
     on: { readonly mac: Mac; readonly by: Armer },
   ): Result<M, readonly FieldError[]>
-  parseInventory(body: unknown): Result<Inventory, readonly FieldError[]>
+  /** Undefined: the body was empty. */
+  parseInventory(sifted: Sifted | undefined): Result<Inventory, readonly FieldError[]>
   /**
    * Whether the machine is let in with what it shows (`Contact.bearer`); null: nobody knows it.
    * Refused in words. Notes are worth recording although it is let in.

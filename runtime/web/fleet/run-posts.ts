@@ -1,9 +1,7 @@
 /** Receives the reports of a flashing machine: its progress, and its log after a failure. */
 import type { H3Event } from 'h3'
 import { hideBootTokens } from '../../core/boot/boot-token.ts'
-import type { Eventual } from '../../core/foundation/eventual.ts'
-import type { Mac } from '../../core/machine/mac.ts'
-import type { MachineBase } from '../../core/machine/machine.ts'
+import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import {
   MAX_LOG_BYTES,
   MAX_PROGRESS_BYTES,
@@ -26,15 +24,19 @@ const RETRY_SECONDS = 30
 export function runPostRoutes(site: Site): readonly Route[] {
   const { machines, runs } = site
 
-  async function find(mac: Mac, contact: Contact): Promise<MachineBase> {
-    await site.admitMachine(mac, 'report', contact)
-    return site.findMachine(mac)
+  /** Before a body is read: whose machine nobody knows sends none. */
+  function admit(event: H3Event): Eventual<void> {
+    const mac = readMac(event)
+    return after(
+      site.admitMachine(mac, 'report', site.contact(event)),
+      () => void site.findMachine(mac),
+    )
   }
 
   async function report(event: H3Event, body: unknown): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    const machine = await find(mac, contact)
+    const machine = site.findMachine(mac)
     const post = checked(ProgressSchema, body)
     if (runs.find(mac, post.run) === null) await site.admitMachine(mac, 'begin', contact)
     const taken = await runs.take(post, site.line.describeRun(machine, contact).origin)
@@ -49,7 +51,6 @@ export function runPostRoutes(site: Site): readonly Route[] {
 
   async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
     const mac = readMac(event)
-    await find(mac, site.contact(event))
     const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
     const missing = () => refuse(404, `${mac} has no such run`)
     if (!id.success || runs.find(mac, id.data) === null) throw missing()
@@ -64,6 +65,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
       path: '/pxe/:mac/progress',
       access: 'open',
       takes: 'json',
+      admit,
       most: MAX_PROGRESS_BYTES,
       doc: {
         summary: 'How far a flash is: at every change of phase, and every few seconds',
@@ -78,6 +80,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
       path: '/pxe/:mac/log',
       access: 'open',
       takes: 'bytes',
+      admit,
       most: LIMITS.log,
       seconds: LIMITS.bodySeconds,
       doc: {
@@ -138,6 +141,9 @@ async function endCapture(
   await transition({ kind: 'capture-ended', result, reason, startedAt })
 }
 
+/** Pieces that are kept apart: each costs memory, however short it is. */
+const MAX_CHUNKS = 4096
+
 /** The end of a log says why. */
 async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   let chunks: Uint8Array[] = []
@@ -149,9 +155,10 @@ async function readTail(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   for await (const chunk of bytes) {
     chunks.push(chunk)
     length += chunk.length
-    if (length < 2 * MAX_LOG_BYTES) continue
-    chunks = [cut()]
-    length = MAX_LOG_BYTES
+    if (length < 2 * MAX_LOG_BYTES && chunks.length < MAX_CHUNKS) continue
+    const tail = cut()
+    chunks = [tail]
+    length = tail.length
   }
   // The kernel's log begins with its command line.
   return Buffer.from(hideBootTokens(cut().toString('latin1')), 'latin1')

@@ -1,6 +1,9 @@
 /** Receives what live systems and clients report of a machine: its disks, and the end of a flash. */
 import type { H3Event } from 'h3'
 import * as z from 'zod'
+import { after } from '../../core/foundation/eventual.ts'
+import type { Sifted } from '../../core/foundation/json-sift.ts'
+import { createInventorySift } from '../../core/machine/inventory.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
@@ -9,7 +12,7 @@ import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
 import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
-import type { Contact, Transition } from './transition.ts'
+import type { Contact, MachineRequest, Transition } from './transition.ts'
 import type { Route } from '../http/route.ts'
 import { endRun } from './run-ends.ts'
 import { isOnRecord, nameRun } from './run-events.ts'
@@ -19,13 +22,12 @@ const STATUS_BODY = z.strictObject({
   reason: z.string().max(500).overwrite(plainWords).nullish(),
 })
 
-export function signalRoutes(site: Site): readonly Route[] {
+function createHandlers(site: Site) {
   const { line, machines, fleet } = site
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    await site.admitMachine(mac, 'report', contact)
     const { status, reason = null } = end
     const ended = await endRun(site, mac, { result: status, reason }, contact)
     const signal = status === 'done' ? { kind: status } : { kind: status, reason }
@@ -40,11 +42,10 @@ export function signalRoutes(site: Site): readonly Route[] {
     return nothing()
   }
 
-  async function takeInventory(event: H3Event, body: unknown): Promise<unknown> {
+  async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    await site.admitMachine(mac, 'inventory', contact)
-    const inventory = line.parseInventory(body)
+    const inventory = line.parseInventory(sifted)
     if (!inventory.ok) throw refuseFields(inventory.refusal)
     const { hardware } = inventory.value
     const signal = { kind: 'inventory', inventory: inventory.value } as const
@@ -60,12 +61,21 @@ export function signalRoutes(site: Site): readonly Route[] {
     return nothing()
   }
 
+  return { finish, takeInventory }
+}
+
+export function signalRoutes(site: Site): readonly Route[] {
+  const { finish, takeInventory } = createHandlers(site)
+  const admit = (event: H3Event, request: MachineRequest) =>
+    site.admitMachine(readMac(event), request, site.contact(event))
   return [
     {
       method: 'POST',
       path: '/pxe/:mac/inventory',
       access: 'open',
-      takes: 'json',
+      takes: 'sifted',
+      admit: (event) => admit(event, 'inventory'),
+      sift: createInventorySift,
       most: LIMITS.inventory,
       seconds: LIMITS.inventorySeconds,
       doc: {
@@ -81,13 +91,14 @@ export function signalRoutes(site: Site): readonly Route[] {
       path: '/pxe/:mac/done',
       access: 'open',
       doc: { summary: 'The flash is done', answers: { 204: null }, refuses: [401] },
-      handle: (event) => finish(event, { status: 'done' }),
+      handle: (event) => after(admit(event, 'report'), () => finish(event, { status: 'done' })),
     },
     {
       method: 'POST',
       path: '/pxe/:mac/status',
       access: 'open',
       takes: 'json',
+      admit: (event) => admit(event, 'report'),
       doc: {
         summary: 'The flash is done, or has failed',
         body: renderSchema(STATUS_BODY, 'input'),

@@ -1,7 +1,9 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
+import { createGathering } from '../../core/foundation/gathering.ts'
 import { createDepthMeter } from '../../core/foundation/json-depth.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
+import type { JsonSift, Sifted } from '../../core/foundation/json-sift.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { refuse } from './faults.ts'
 import { LIMITS } from './limits.ts'
@@ -47,12 +49,20 @@ async function* readPieces(event: H3Event, patience: () => number): AsyncGenerat
   }
 }
 
+/** All of its pieces, the time for them and their number of bytes limited. */
+async function* readWhole(event: H3Event, most: number, seconds: number) {
+  const deadline = performance.now() + seconds * 1000
+  let length = 0
+  for await (const piece of readPieces(event, () => (deadline - performance.now()) / 1000)) {
+    length += piece.byteLength
+    if (length > most) throw tooLong(most)
+    yield piece
+  }
+}
+
 /** Not h3's `readBody`: that knows no limits of depth, of time, and of all bodies together. */
 export function createBodyReader() {
-  const budgets = {
-    small: createBudget(LIMITS.smallBodies),
-    large: createBudget(LIMITS.largeBodies),
-  }
+  const createHold = createBudgets()
 
   async function readBytes(
     event: H3Event,
@@ -60,33 +70,45 @@ export function createBodyReader() {
     seconds: number,
     accepts: (bytes: Uint8Array) => boolean,
   ): Promise<Buffer> {
-    const budget = most > LIMITS.json && !isSmall(event) ? budgets.large : budgets.small
-    const deadline = Date.now() + seconds * 1000
-    const chunks: Uint8Array[] = []
-    let length = 0
-    try {
-      for await (const piece of readPieces(event, () => (deadline - Date.now()) / 1000)) {
-        length += piece.byteLength
-        if (length > most) throw tooLong(most)
-        if (!accepts(piece)) throw refuse(422, 'the JSON nests too deep', { headers: CLOSE })
-        if (!budget.take(piece.byteLength)) throw tooMuch()
-        chunks.push(piece)
-      }
-      return Buffer.concat(chunks, length)
-    } finally {
-      budget.give(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0))
+    using hold = createHold(event)
+    const gathering = createGathering(most)
+    for await (const piece of readWhole(event, most, seconds)) {
+      if (!accepts(piece)) throw tooDeep()
+      gathering.add(piece)
+      hold.resize(gathering.held())
     }
+    return gathering.finish() ?? Buffer.alloc(0)
   }
 
   return {
     /** Undefined when nothing was sent. */
     async readJson(event: H3Event, most: number, seconds: number): Promise<unknown> {
       checkLength(event, most)
-      const type = typeOf(event)
-      if (type !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(type)) throw wrongType('JSON')
+      checkJsonType(event)
       const meter = createDepthMeter(LIMITS.jsonDepth)
       const bytes = await readBytes(event, most, seconds, (chunk) => meter.feed(chunk))
       return bytes.length === 0 ? undefined : parse(bytes)
+    },
+    /** The same of JSON that is never built as a whole; what was taken out counts until it is used. */
+    async siftJson<Answer>(
+      event: H3Event,
+      sift: JsonSift,
+      { most, seconds }: { readonly most: number; readonly seconds: number },
+      use: (sifted: Sifted | undefined) => Answer | Promise<Answer>,
+    ): Promise<Answer> {
+      checkLength(event, most)
+      checkJsonType(event)
+      using hold = createHold(event)
+      let isEmpty = true
+      for await (const piece of readWhole(event, most, seconds)) {
+        isEmpty &&= piece.byteLength === 0
+        if (!sift.feed(piece)) throw sift.defect() === 'too-deep' ? tooDeep() : noJson(CLOSE)
+        hold.resize(sift.held())
+      }
+      if (isEmpty) return await use(undefined)
+      const sifted = sift.end()
+      if (!sifted.ok) throw noJson()
+      return await use(sifted.value)
     },
     async readForm(event: H3Event, most: number, seconds: number): Promise<URLSearchParams> {
       checkLength(event, most)
@@ -101,13 +123,31 @@ export function createBodyReader() {
   }
 }
 
+/** Nothing here decodes: compressed bytes would be taken for the text or the file itself. */
+export function checkEncoding(event: H3Event): void {
+  const encoding = event.req.headers.get('content-encoding')
+  if (encoding === null || encoding.trim().toLowerCase() === 'identity') return
+  const headers = { ...CLOSE, 'accept-encoding': 'identity' }
+  throw refuse(415, 'the body is encoded: send it without Content-Encoding', { headers })
+}
+
+function checkJsonType(event: H3Event): void {
+  const type = typeOf(event)
+  if (type !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(type)) throw wrongType('JSON')
+}
+
 function parse(bytes: Buffer): unknown {
   const document = parseJson(bytes.toString('utf8'))
   if (document !== undefined) return document
-  throw refuse(422, 'not JSON', {
-    fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
-  })
+  throw noJson()
 }
+
+const noJson = (headers: Readonly<Record<string, string>> = {}) =>
+  refuse(422, 'not JSON', {
+    fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
+    headers,
+  })
+const tooDeep = () => refuse(422, 'the JSON nests too deep', { headers: CLOSE })
 
 /** The texts of a multipart form; files in it are left out. */
 async function parseParts(event: H3Event, bytes: Buffer): Promise<URLSearchParams> {
@@ -127,9 +167,6 @@ async function parseParts(event: H3Event, bytes: Buffer): Promise<URLSearchParam
 /** Empty where none is named: the body is taken for what the route wants. */
 const typeOf = (event: H3Event) =>
   (event.req.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
-
-const isSmall = (event: H3Event) =>
-  Number(event.req.headers.get('content-length') ?? Infinity) <= LIMITS.json
 
 /** What is awaited, or a 408 when it takes longer. */
 async function within<Value>(work: Promise<Value>, seconds: number): Promise<Value> {
@@ -153,17 +190,30 @@ function asRefusal(error: unknown): unknown {
   return isOurs ? error : refuse(400, 'the body broke off', { headers: CLOSE })
 }
 
-function createBudget(most: number) {
-  let used = 0
-  return {
-    take(bytes: number) {
-      if (used + bytes > most) return false
-      used += bytes
-      return true
-    },
-    give(bytes: number) {
-      used -= bytes
-    },
+/** Bodies up to `LIMITS.json` never wait for larger ones: each kind has a budget of its own. */
+function createBudgets() {
+  const left = { small: LIMITS.smallBodies, large: LIMITS.largeBodies }
+  type Kind = keyof typeof left
+
+  return (event: H3Event) => {
+    const length = event.req.headers.get('content-length')
+    const isSaidSmall = length === null || Number(length) <= LIMITS.json
+    let [kind, size]: [Kind, number] = [isSaidSmall ? 'small' : 'large', 0]
+    const free = () => {
+      left[kind] += size
+      size = 0
+    }
+    return {
+      /** So many bytes are held now; throws a 503 where there is no room for them. */
+      resize(bytes: number): void {
+        free()
+        if (bytes > LIMITS.json) kind = 'large'
+        if (bytes > left[kind]) throw tooMuch()
+        left[kind] -= bytes
+        size = bytes
+      },
+      [Symbol.dispose]: free,
+    }
   }
 }
 

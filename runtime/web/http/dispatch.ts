@@ -1,7 +1,14 @@
 /** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
 import { H3, HTTPResponse, type H3Event } from 'h3'
+import { after } from '../../core/foundation/eventual.ts'
 import { seeOther } from './answers.ts'
-import { checkLength, createBodyReader, streamBody, type BodyReader } from './body.ts'
+import {
+  checkEncoding,
+  checkLength,
+  createBodyReader,
+  streamBody,
+  type BodyReader,
+} from './body.ts'
 import { answerFailure, isPage, refuse, type FailureContext } from './faults.ts'
 import type { Guard } from './guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
@@ -106,17 +113,30 @@ function recordTime({ context }: H3Event, status: number): void {
 }
 
 function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
+  if (route.takes === undefined) {
+    checkLength(event, LIMITS.noBody)
+    return route.handle(event)
+  }
+  checkEncoding(event)
+  return after(route.admit?.(event), () => read(route, event, bodies))
+}
+
+type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
+
+function read(route: BodyRoute, event: H3Event, bodies: BodyReader): unknown {
+  const { seconds = LIMITS.bodySeconds } = route
   switch (route.takes) {
-    case undefined:
-      checkLength(event, LIMITS.noBody)
-      return route.handle(event)
     case 'json':
       return bodies
-        .readJson(event, mostOf(route, LIMITS.json), route.seconds ?? LIMITS.bodySeconds)
+        .readJson(event, mostOf(route, LIMITS.json), seconds)
         .then((json) => route.handle(event, json))
+    case 'sifted':
+      return bodies.siftJson(event, route.sift(), { most: route.most, seconds }, (sifted) =>
+        route.handle(event, sifted),
+      )
     case 'form':
       return bodies
-        .readForm(event, mostOf(route, LIMITS.form), route.seconds ?? LIMITS.bodySeconds)
+        .readForm(event, mostOf(route, LIMITS.form), seconds)
         .then((form) => route.handle(event, form))
     case 'bytes': {
       const most = mostOf(route, LIMITS.noBody)

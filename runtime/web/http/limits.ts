@@ -20,7 +20,7 @@ export const LIMITS = {
   idleSeconds: 60,
   /** Bytes of bodies held at once: those up to `json`, and the larger ones. */
   smallBodies: 64 * MIB,
-  largeBodies: 160 * MIB,
+  largeBodies: 64 * MIB,
   listeners: 1000,
   queryText: 200,
   queryFields: 16,

@@ -23,8 +23,9 @@ export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refuse
 const BY_BODY = {
   nothing: [],
   json: [408, 415, 422],
+  sifted: [408, 415, 422],
   form: [408, 415],
-  bytes: [408],
+  bytes: [408, 415],
 } as const
 
 /** Ascending. `access`: what the route asks for now. */

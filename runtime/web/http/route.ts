@@ -1,5 +1,7 @@
 /** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
+import type { Eventual } from '../../core/foundation/eventual.ts'
+import type { JsonSift, Sifted } from '../../core/foundation/json-sift.ts'
 import type { Scope } from './caller.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
@@ -40,6 +42,8 @@ interface RouteBase {
 }
 
 interface BodyLimits {
+  /** Throws for a caller who is not let in: asked before a byte of the body is read. */
+  admit?(event: H3Event): Eventual<void>
   /** Most bytes; a function where a setting says it. */
   readonly most?: number | (() => number)
   /** How long it may take to arrive, seconds; for `bytes`: how long nothing may arrive. */
@@ -58,6 +62,14 @@ interface JsonRoute extends RouteBase, BodyLimits {
   handle(event: H3Event, json: unknown): unknown
 }
 
+/** JSON that may be long: what is wanted is taken out as it arrives. An empty body is `undefined`. */
+interface SiftedRoute extends RouteBase, BodyLimits {
+  readonly takes: 'sifted'
+  readonly most: number
+  sift(): JsonSift
+  handle(event: H3Event, sifted: Sifted | undefined): unknown
+}
+
 /** A form (urlencoded or multipart, texts alone) of at most 64 KiB unless said. */
 interface FormRoute extends RouteBase, BodyLimits {
   readonly takes: 'form'
@@ -72,7 +84,7 @@ interface BytesRoute extends RouteBase, BodyLimits {
 }
 
 /** What `handle` returns is answered as h3 does: text, JSON, a Response. */
-export type Route = PlainRoute | JsonRoute | FormRoute | BytesRoute
+export type Route = PlainRoute | JsonRoute | SiftedRoute | FormRoute | BytesRoute
 
 /** Of a route whose answer is an object that no schema describes. */
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({

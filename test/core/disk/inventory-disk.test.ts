@@ -6,6 +6,7 @@ import {
   listInventory,
   renderListedSize,
 } from '../../../runtime/core/disk/inventory-disk.ts'
+import { siftBody } from '../../support/server/sifted.ts'
 import { parseInventory } from '../../../runtime/core/machine/inventory.ts'
 
 const test = suite('inventory')
@@ -50,13 +51,27 @@ test('says what the server asks for', () => {
 
 test('whatever a disk calls itself, the server takes the list', () => {
   const long = 'x'.repeat(4096)
-  const identity = { serial: long, wwn: long, sizeBytes: 0, diskseq: null }
+  const identity = { serial: long, wwn: long, sizeBytes: 1, diskseq: null }
   const odd = disk('/dev/sdb', { vendor: long, model: long, tran: long, identity })
-  const many = Array.from({ length: 100 }, (_, index) => disk(`/dev/vd${index}`))
+  const many = Array.from({ length: 2000 }, (_, index) => disk(`/dev/vd${index}`))
   const disks = listInventory([odd, ...many], new Map([['/dev/sdb', long]]))
-  const parsed = parseInventory({ disks })
-  assert.is(parsed.ok && parsed.value.disks.length, 64)
+  const parsed = parseInventory(siftBody({ disks }))
+  assert.equal(parsed.ok && [parsed.value.disks.length, parsed.value.disksLeftOut], [1024, 0])
   assert.equal([disks[0]?.serial, disks[0]?.wwn, disks[0]?.by_path], [null, null, null])
+})
+
+test('disks that can be flashed come first: whoever keeps fewer keeps them', () => {
+  const used = { uses: [{ kind: 'swap', device: '/dev/sda1' }] } as const
+  const identity = { serial: 'S', wwn: null, sizeBytes: 0, diskseq: null }
+  const disks = [
+    disk('/dev/sda', used),
+    disk('/dev/sdb'),
+    disk('/dev/sdc', { readonly: true }),
+    disk('/dev/sdd', { identity }),
+    disk('/dev/sde'),
+  ]
+  const paths = listInventory(disks, new Map()).map(({ path }) => path)
+  assert.equal(paths, ['/dev/sdb', '/dev/sde', '/dev/sda', '/dev/sdc', '/dev/sdd'])
 })
 
 test('sizes read as in a listing', () => {

@@ -40,7 +40,16 @@ const line = createMachineLine(GETTERS)
 const FLASH = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
 const bootFile = (name: string) => ({ kind: 'boot-file', name }) as const
 const inventory = (hardware: string | null, ...disks: InventoryDisk[]) =>
-  ({ kind: 'inventory', inventory: { disks, hardware, secureBoot: null } }) as const
+  ({
+    kind: 'inventory',
+    inventory: {
+      disks,
+      disksLeftOut: 0,
+      hardware: hardware === null ? null : Buffer.from(hardware),
+      isHardwareLeftOut: false,
+      secureBoot: null,
+    },
+  }) as const
 const kindsOf = (turn: { readonly notes: readonly { readonly kind: string }[] }) =>
   turn.notes.map(({ kind }) => kind)
 

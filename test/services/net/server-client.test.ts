@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import * as z from 'zod'
 import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
 import {
   createServerClient,
   findServer,
   type ServerClientOptions,
 } from '../../../runtime/services/net/server-client.ts'
+import { diskOf } from '../../support/server/machine-fixture.ts'
 import { createTestServer, listen } from '../../support/server/server.ts'
 
 const test = suite('server client')
@@ -73,6 +75,22 @@ test('the real server: disks, plan, done', async () => {
   assert.is((await client.sendDone()).ok, true)
   assert.is.not((await server.machines.find(MAC))?.last_flashed_at, null)
   assert.is((await client.sendFailure('x'.repeat(900))).ok, true)
+})
+
+test('a server that refuses a long list gets the first 64 disks of it, from then on', async () => {
+  const counts: number[] = []
+  await using server = await serve(async (request, response) => {
+    const { disks } = z
+      .object({ disks: z.array(z.unknown()) })
+      .parse(JSON.parse(await read(request)))
+    counts.push(disks.length)
+    response.writeHead(disks.length > 64 ? 422 : 204).end()
+  })
+  const client = clientOf(server.url)
+  const disks = Array.from({ length: 100 }, (_, n) => diskOf(`S${n}`))
+  assert.ok((await client.sendInventory({ disks })).ok)
+  assert.ok((await client.sendInventory({ disks, lshw: {} })).ok)
+  assert.equal(counts, [100, 64, 64])
 })
 
 test('everything is sent as the server wants it, with the token', async () => {

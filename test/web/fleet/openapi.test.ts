@@ -66,6 +66,7 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"name":"x.img.zst"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
+  { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: '{}' },
   // Refused before a byte of it is read.
   { headers: { 'content-length': '999999999999' } },
 ]

@@ -34,7 +34,6 @@ test('malformed bodies get a clear answer', async () => {
     '{"disks":[],"more":1}',
     '{"__proto__":{"disks":[]}}',
     '{"disks":[{"path":"/dev/sda","serial":{"toString":1}}]}',
-    `{"disks":[${Array.from({ length: 65 }, () => '{"path":"/dev/sda"}').join(',')}]}`,
     `{"disks":[{"path":"${'x'.repeat(256)}"}]}`,
     '\xff\xfe',
     '\u0000',

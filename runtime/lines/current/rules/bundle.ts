@@ -10,7 +10,7 @@ import {
 } from '../../../core/first-boot/template.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
-import { parseJson } from '../../../core/foundation/json-reader.ts'
+import { parseExact } from '../../../core/foundation/json-exact.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '../../../core/machine/inventory.ts'
 import { keepHeldBack } from './disarming.ts'
@@ -26,7 +26,7 @@ export interface BundleMachine {
   readonly name?: string | null | undefined
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
-  /** A native object, as lshw gave it. */
+  /** A native object, as lshw gave it, its numbers as it spelled them. */
   readonly hw_lshw: unknown
   readonly hw_lshw_at: string | null
 }
@@ -44,7 +44,7 @@ export const buildBundleMachine = (
   ...(machine.name === null ? {} : { name: machine.name }),
   known_disks: machine.known_disks,
   known_disks_at: machine.known_disks_at,
-  hw_lshw: hardware === null ? null : (parseJson(hardware.json) ?? null),
+  hw_lshw: hardware === null ? null : (parseExact(hardware.json) ?? null),
   hw_lshw_at: hardware?.at ?? null,
 })
 
@@ -81,7 +81,7 @@ export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle
 
 /** The text of `inventory.json`; refused in words that name what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
-  const document = parseJson(text)
+  const document = parseExact(text)
   if (document === undefined) return refuse('inventory.json is no JSON')
   const version = VersionSchema.safeParse(document)
   if (!version.success) return refuse('this is no export bundle: it names no bty_export_version')

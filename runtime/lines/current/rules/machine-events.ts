@@ -1,6 +1,6 @@
 /** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
 import { noteDisks, type MachineNote } from '../../../core/machine/flash-notes.ts'
-import type { InventoryDisk } from '../../../core/machine/machine.ts'
+import type { Inventory } from '../../../core/machine/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
@@ -88,16 +88,17 @@ export function noteArmed(before: Machine, after: Machine, name: string): readon
   return [{ kind: 'netboot.flasher.armed', summary, details: { name } }]
 }
 
-export const noteInventory = (
-  machine: Machine,
-  disks: readonly InventoryDisk[],
-  hasHardware: boolean,
-): MachineNote =>
-  noteDisks(machine, {
-    count: disks.length,
-    serials: disks.map(({ serial }) => serial).filter((serial) => serial !== null),
-    lshw: hasHardware,
+export const noteInventory = (machine: Machine, inventory: Inventory): MachineNote =>
+  noteDisks(machine, inventory, {
+    serials: inventory.disks
+      .map(({ serial }) => serial)
+      .filter((serial) => serial !== null)
+      .slice(0, MAX_SERIALS),
+    lshw: inventory.hardware !== null,
   })
+
+/** An event is a line, not the list itself. */
+const MAX_SERIALS = 64
 
 /** How the newest capture ended; none while it goes on. */
 export function listCaptureEnds({ mac, capture }: Machine): readonly MachineNote[] {

@@ -59,6 +59,19 @@ test('the layout: native objects, sorted by MAC, nothing of what operators decid
   )
 })
 
+test('numbers of the hardware are exported and imported as they were spelled', () => {
+  const tree = '{"id":"core","size":18446744073709551615,"clock":1.0,"e":[1E+2,-0]}'
+  const machine = buildBundleMachine(createMachine(OTHER, 'ipxe-exit', NOW), {
+    json: tree,
+    at: NOW,
+  })
+  const about = { version: '0.1.0', now: NOW, templates: [] }
+  const text = renderBundle(buildBundle([machine], about))
+  assert.is(text.match(/"hw_lshw": (\{[^}]*\})/)?.[1]?.replaceAll(/\s/g, ''), tree)
+  const parsed = parseBundle(text)
+  assert.is(parsed.ok && JSON.stringify(parsed.value.machines[0]?.hw_lshw), tree)
+})
+
 test('what was exported is imported, as flasher-inventory with its bindings cleared', () => {
   const { fixture, bundle } = makeBundle()
   const parsed = parseBundle(renderBundle(bundle))

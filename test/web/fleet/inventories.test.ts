@@ -1,0 +1,118 @@
+/** Inventories over a socket: order of the checks, what is kept, and who waits for whom. */
+import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { codeOf, exchange } from '../../support/http/raw-http.ts'
+import { MAC } from '../../support/server/machine-fixture.ts'
+import { asJson, checkUp, createTestServer, listen } from '../../support/server/server.ts'
+
+const PATH = `/pxe/${MAC}/inventory`
+const JSON_TYPE = { 'content-type': 'application/json' }
+const test = suite('inventories')
+
+const post = (body: BodyInit, headers: Readonly<Record<string, string>> = {}) => ({
+  method: 'POST',
+  body,
+  headers: { ...JSON_TYPE, ...headers },
+})
+
+test('who is not let in is refused before a byte of the body is read', async () => {
+  await using server = await createTestServer({ pxe: { tokens: 'require' } })
+  await using http = await listen(server)
+  await server.request(`/pxe/${MAC}`)
+  for (const route of ['inventory', 'status', 'progress', 'log?run=x']) {
+    const text = await exchange(
+      http.port,
+      `POST /pxe/${MAC}/${route} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`,
+      3000,
+    )
+    assert.is(codeOf(text), 401, route)
+  }
+  await checkUp(server)
+})
+
+const many = (item: string) => `[${`${item},`.repeat(1_000_000)}${item}]`
+
+test('millions of values are skipped, wherever they stand, and the disks are kept', async () => {
+  await using server = await createTestServer()
+  await server.request(`/pxe/${MAC}`)
+  const disk = '{"path":"/dev/sda","serial":"S1"}'
+  const before = process.memoryUsage().heapUsed
+  const rows = [
+    [`{"disks":[${disk}${',{"path":"/dev/sdb"}'.repeat(100_000)}]}`, 204],
+    [`{"disks":[{"children":${many('{}')},"path":"/dev/sda","serial":"S1"}]}`, 204],
+    [`{"lshw":{"a":${many('{}')}},"disks":[${disk}]}`, 204],
+    [`{"disks":[${disk}],"lshw":${many('[]')}}`, 204],
+    [`{"more":${many('[]')},"disks":[${disk}]}`, 422],
+  ] as const
+  for (const [body, status] of rows) {
+    assert.is((await server.request(PATH, post(body))).status, status, body.slice(0, 40))
+    assert.is((await server.machines.find(MAC))?.known_disks?.[0]?.serial, 'S1')
+  }
+  assert.ok(process.memoryUsage().heapUsed - before < 300 * 2 ** 20)
+  assert.is(await server.machines.findHardware(MAC), null)
+})
+
+test('how many disks there are beyond those that are kept is on record', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const disks = Array.from({ length: 1500 }, (_, n) => ({ path: `/dev/sd${n}`, serial: `S${n}` }))
+  assert.is((await server.request(PATH, asJson({ disks }))).status, 204)
+  assert.is((await server.machines.find(MAC))?.known_disks?.length, 1024)
+  const events = await (await ask('/events')).text()
+  assert.match(events, 'reported 1500 disks, of which the first 1024 were kept')
+})
+
+test('the tree comes back as the bytes that came', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const tree = '{"id":"box", "size":18446744073709551615,\n"clock":1.0}'
+  await server.request(PATH, post(`{"disks":[],"lshw":${tree}}`))
+  assert.is(await (await ask(`/machines/${MAC}/lshw.json`)).text(), tree)
+})
+
+test('a compressed body is refused with its reason', async () => {
+  await using server = await createTestServer()
+  await server.request(`/pxe/${MAC}`)
+  const body = new Uint8Array(gzipSync('{"disks":[]}'))
+  const refused = await server.request(PATH, post(body, { 'content-encoding': 'gzip' }))
+  assert.is(refused.status, 415)
+  assert.equal(await refused.json(), {
+    detail: 'the body is encoded: send it without Content-Encoding',
+  })
+  const plain = post('{"disks":[]}', { 'content-encoding': 'identity' })
+  assert.is((await server.request(PATH, plain)).status, 204)
+})
+
+test('short bodies do not wait for long ones, which are told when to come again', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  await server.request(`/pxe/${MAC}`)
+  const head = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n`
+  const start = `{"disks":[],"lshw":{"a":"${'x'.repeat(7_900_000)}`
+  // As many as there is room for, and more: each holds what it has sent, and sends no more.
+  const sockets = Array.from({ length: 12 }, () => connect(http.port, '127.0.0.1'))
+  const answers = sockets.map(async (socket) => {
+    socket.on('error', () => {})
+    socket.write(head + start)
+    let text = ''
+    socket.setEncoding('latin1')
+    for await (const piece of socket) {
+      text += String(piece)
+      if (text.includes('\r\n\r\n')) return text
+    }
+    return text
+  })
+  const refused = await Promise.race(answers)
+  assert.is(codeOf(refused), 503)
+  assert.match(refused, /retry-after: \d+/i)
+  assert.is((await server.request(PATH, asJson({ disks: [] }))).status, 204)
+  for (const socket of sockets) socket.destroy()
+  await Promise.allSettled(answers)
+  await checkUp(server)
+})
+
+test.run()
