@@ -15,7 +15,7 @@ const MAX = {
 /** What is beyond that the server would only count. */
 const MAX_DISKS = 1024
 /** Servers of older releases refuse a list of more. */
-export const MOST_FOR_OLDER_SERVERS = 64
+export const MAX_FOR_OLDER_SERVERS = 64
 
 /**
  * Those that can be flashed come first: whoever keeps fewer keeps them. `byPath`: the /dev/disk/by-path

@@ -1,8 +1,8 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../foundation/field-error.ts'
-import { createJsonSift, type Sifted, type Verbatim } from '../foundation/json-sift.ts'
-import type { Wanted } from '../foundation/json-sift-frames.ts'
+import { createJsonSift, type Sifted, type Verbatim } from '../json/json-sift.ts'
+import type { Wanted } from '../json/json-sift-frames.ts'
 import type { Inventory } from './machine.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 import { plainWords } from '../foundation/printable.ts'

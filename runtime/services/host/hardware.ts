@@ -1,5 +1,5 @@
 /** Reads the hardware tree of this machine, and the last lines of its kernel's log. */
-import { parseExact } from '../../core/foundation/json-exact.ts'
+import { parseExact } from '../../core/json/json-exact.ts'
 import type { Shell } from './shell.ts'
 
 export type Hardware = ReturnType<typeof createHardware>

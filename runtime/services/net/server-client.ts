@@ -1,7 +1,7 @@
 /** A client for the machine server's API for machines: disks, plan, progress, log, the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FEATURES } from '../../../appliance/contract.ts'
-import { MOST_FOR_OLDER_SERVERS } from '../../core/disk/inventory-disk.ts'
+import { MAX_FOR_OLDER_SERVERS } from '../../core/disk/inventory-disk.ts'
 import type { InventoryDisk } from '../../core/machine/machine.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { accept, type Result } from '../../core/foundation/result.ts'
@@ -85,8 +85,8 @@ export function createServerClient(options: ServerClientOptions) {
     const disks = body.disks.slice(0, mostDisks)
     const answer = await send('/inventory', { ...body, disks }, time)
     const isRefused = !answer.ok && answer.refusal.status === 422
-    if (!isRefused || disks.length <= MOST_FOR_OLDER_SERVERS) return answer
-    mostDisks = MOST_FOR_OLDER_SERVERS
+    if (!isRefused || disks.length <= MAX_FOR_OLDER_SERVERS) return answer
+    mostDisks = MAX_FOR_OLDER_SERVERS
     return sendInventory(body, time)
   }
 

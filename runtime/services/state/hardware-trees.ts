@@ -21,7 +21,7 @@ const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
 /** A tree as a machine posted it: the bytes that came. */
-export interface PostedHardware {
+interface PostedHardware {
   readonly json: string | Uint8Array
   readonly at: string
 }

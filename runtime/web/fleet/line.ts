@@ -10,7 +10,7 @@ import type {
 import type { Note } from '../http/event-note.ts'
 import type { Scope } from '../http/caller.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
-import type { Sifted } from '../../core/foundation/json-sift.ts'
+import type { Sifted } from '../../core/json/json-sift.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { Inventory, InventoryDisk, MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'

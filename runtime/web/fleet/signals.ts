@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { after } from '../../core/foundation/eventual.ts'
-import type { Sifted } from '../../core/foundation/json-sift.ts'
+import type { Sifted } from '../../core/json/json-sift.ts'
 import { createInventorySift } from '../../core/machine/inventory.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'

@@ -1,9 +1,9 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
-import { createGathering } from '../../core/foundation/gathering.ts'
+import { createGathering } from '../../core/json/gathering.ts'
 import { createDepthMeter } from '../../core/foundation/json-depth.ts'
 import { parseJson } from '../../core/foundation/json-reader.ts'
-import type { JsonSift, Sifted } from '../../core/foundation/json-sift.ts'
+import type { JsonSift, Sifted } from '../../core/json/json-sift.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { refuse } from './faults.ts'
 import { LIMITS } from './limits.ts'

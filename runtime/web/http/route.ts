@@ -1,7 +1,7 @@
 /** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
 import type { Eventual } from '../../core/foundation/eventual.ts'
-import type { JsonSift, Sifted } from '../../core/foundation/json-sift.ts'
+import type { JsonSift, Sifted } from '../../core/json/json-sift.ts'
 import type { Scope } from './caller.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'

@@ -6,7 +6,7 @@ import {
   listInventory,
   renderListedSize,
 } from '../../../runtime/core/disk/inventory-disk.ts'
-import { siftBody } from '../../support/server/sifted.ts'
+import { siftBody } from '../../support/json/sifted.ts'
 import { parseInventory } from '../../../runtime/core/machine/inventory.ts'
 
 const test = suite('inventory')

@@ -9,7 +9,7 @@ import {
 } from '../../../runtime/core/machine/inventory.ts'
 import { createMachine } from '../../../runtime/lines/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
-import { siftBody, siftText } from '../../support/server/sifted.ts'
+import { siftBody, siftText } from '../../support/json/sifted.ts'
 import { createFixture, diskOf, MAC, REF } from '../../support/server/machine-fixture.ts'
 
 const test = suite('inventory')

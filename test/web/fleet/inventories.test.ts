@@ -87,7 +87,7 @@ test('a compressed body is refused with its reason', async () => {
   assert.is((await server.request(PATH, plain)).status, 204)
 })
 
-test('short bodies do not wait for long ones, which are told when to come again', async () => {
+test('short bodies do not wait for long ones, which learn when to come again', async () => {
   await using server = await createTestServer()
   await using http = await listen(server)
   await server.request(`/pxe/${MAC}`)

@@ -10,7 +10,7 @@ import {
 } from '../../../core/first-boot/template.ts'
 import type { InventoryDisk } from '../../../core/machine/machine.ts'
 import { parseMac, type Mac } from '../../../core/machine/mac.ts'
-import { parseExact } from '../../../core/foundation/json-exact.ts'
+import { parseExact } from '../../../core/json/json-exact.ts'
 import { accept, refuse, type Result } from '../../../core/foundation/result.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '../../../core/machine/inventory.ts'
 import { keepHeldBack } from './disarming.ts'

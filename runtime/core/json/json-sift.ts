@@ -2,7 +2,7 @@
 import { createGathering } from './gathering.ts'
 import { createJsonGrammar, type JsonDefect } from './json-grammar.ts'
 import { createSiftFrames, type Wanted } from './json-sift-frames.ts'
-import { accept, refuse, type Result } from './result.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
 
 /** A value as it came. */
 export interface Verbatim {

@@ -2,9 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createJsonGrammar } from '../../../runtime/core/foundation/json-grammar.ts'
-import { createJsonSift } from '../../../runtime/core/foundation/json-sift.ts'
-import type { Wanted } from '../../../runtime/core/foundation/json-sift-frames.ts'
+import { createJsonGrammar } from '../../../runtime/core/json/json-grammar.ts'
+import { createJsonSift } from '../../../runtime/core/json/json-sift.ts'
+import type { Wanted } from '../../../runtime/core/json/json-sift-frames.ts'
 
 const test = suite('JSON as it arrives')
 

@@ -1,7 +1,5 @@
 /** Gathers a stretch of bytes that comes in pieces, as one copy, up to a limit. */
 
-export type Gathering = ReturnType<typeof createGathering>
-
 const BLOCK = 64 * 1024
 
 /** Copied, block by block: pieces of one byte each would take hundreds of bytes of memory. */

@@ -16,7 +16,7 @@ import {
 export type JsonDefect = 'malformed' | 'too-deep'
 
 /** Told of each value and key, by their places in the bytes that are being fed. */
-export interface JsonListener {
+interface JsonListener {
   /** A value begins with this byte, inside of so many containers. */
   begin(at: number, byte: number, depth: number): void
   /** The innermost open value, inside of so many containers, has ended before this place. */
