@@ -1,5 +1,6 @@
 /** Reads the credentials for a registry from a Docker configuration. */
 import { z } from 'zod'
+import { namesOfRegistry } from './docker-hub.ts'
 import { parseJson } from '../foundation/json-reader.ts'
 
 export interface Credentials {
@@ -44,8 +45,13 @@ export function parseHelperAnswer(text: string): Credentials | null {
 export const renderBasic = ({ user, password }: Credentials): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-const findByHost = (names: Readonly<Record<string, unknown>>, host: string, otherwise: unknown) =>
-  (Object.entries(names).find(([name]) => hostOf(name) === host) ?? ['', otherwise])[1]
+function findByHost(names: Readonly<Record<string, unknown>>, host: string, otherwise: unknown) {
+  const entries = Object.entries(names)
+  const found = namesOfRegistry(host)
+    .map((known) => entries.find(([name]) => hostOf(name) === known))
+    .find((entry) => entry !== undefined)
+  return found === undefined ? otherwise : found[1]
+}
 
 /** Keys are hosts, or addresses as old clients wrote them: `https://host/v1/`. */
 const hostOf = (key: string) =>

@@ -1,4 +1,5 @@
 /** Parses the reference of an image in an OCI registry, and derives the URLs to fetch it from. */
+import { namesOfRegistry } from './docker-hub.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 type OrasVersion =
@@ -54,7 +55,7 @@ type RegistryScheme = 'https' | 'http'
  */
 export function decideSchemes(host: string, plainHosts: string): readonly RegistryScheme[] {
   const listed = plainHosts.split(',').map((name) => name.trim().toLowerCase())
-  if (listed.includes(host)) return ['http']
+  if (namesOfRegistry(host).some((name) => listed.includes(name))) return ['http']
   return isLoopback(host) ? ['https', 'http'] : ['https']
 }
 

@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 const VARIABLES = ['http_proxy', 'https_proxy'] as const
 type Variable = (typeof VARIABLES)[number]
 
-type ProxySettings = { readonly [Name in Variable | 'no_proxy']?: string }
+export type ProxySettings = { readonly [Name in Variable | 'no_proxy']?: string }
 
 /**
  * The three variables in either case, lower first. A proxy without a scheme is an http one, as for

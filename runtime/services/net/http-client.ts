@@ -4,7 +4,8 @@ import * as https from 'node:https'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 import { codedError, MISDIRECTED, STALLED } from '../../core/net/network-failure.ts'
-import { decideProxies } from '../../core/net/proxy.ts'
+import { isDirectHost } from '../../core/net/direct-host.ts'
+import { decideProxies, type ProxySettings } from '../../core/net/proxy.ts'
 import { isRedirect, nextTarget, REDIRECT_LIMIT } from '../../core/net/redirect.ts'
 import { readAuthorities } from './authorities.ts'
 import type { Environment } from '../host/shell.ts'
@@ -134,11 +135,30 @@ function drop(response: http.IncomingMessage, method: HttpRequest['method']): vo
   else response.destroy()
 }
 
-/** One agent for each protocol, created at its first request. */
+/** Agents that go through the proxies of the environment, and ones that do not, for each URL. */
 function createAgents(env: Environment) {
+  const direct = createAgentPair(env, () => ({}))
+  const proxied = createAgentPair(env, () => proxiesOf(env))
+  return {
+    of(url: string) {
+      const { no_proxy: list = '' } = proxiesOf(env)
+      return (isDirectHost(url, list) ? direct : proxied).of(url)
+    },
+    async close() {
+      await Promise.all([direct.close(), proxied.close()])
+    },
+  }
+}
+
+/** One agent for each protocol, created at its first request. */
+function createAgentPair(env: Environment, proxies: () => ProxySettings) {
   let plain: http.Agent | undefined
   let secure: Promise<https.Agent> | undefined
-  const settings = () => ({ keepAlive: true, proxyEnv: proxiesOf(env) })
+  const settings = () => {
+    // Which hosts are asked directly is decided here: Node knows no networks.
+    const { no_proxy: _, ...proxyEnv } = proxies()
+    return { keepAlive: true, proxyEnv }
+  }
   const createSecure = async () => {
     const ca = await readAuthorities(env)
     return new https.Agent({ ...settings(), ...(ca === undefined ? {} : { ca }) })

@@ -7,6 +7,7 @@ import {
   findHelper,
   parseHelperAnswer,
 } from '../../core/net/docker-config.ts'
+import { loginsOf, namesOfRegistry } from '../../core/net/docker-hub.ts'
 import type { Environment } from '../host/shell.ts'
 
 const MAX_BYTES = 1024 * 1024
@@ -18,9 +19,8 @@ const HELPER_MS = 10_000
  * Podman's; each may name a program that keeps them (`docker-credential-…`).
  */
 export async function readCredentials(env: Environment, host: string): Promise<Credentials | null> {
-  const own = env['FLASHER_REGISTRY_HOST']?.trim().toLowerCase()
-  const user = env['FLASHER_REGISTRY_USER'] ?? ''
-  if (own === host && user !== '') return { user, password: env['FLASHER_REGISTRY_PASSWORD'] ?? '' }
+  const own = readOwn(env, host)
+  if (own !== null) return own
   const given = await lookIn(env['DOCKER_AUTH_CONFIG'] ?? '', env, host)
   if (given !== null) return given
   for (const path of placesOf(env)) {
@@ -28,6 +28,13 @@ export async function readCredentials(env: Environment, host: string): Promise<C
     if (found !== null) return found
   }
   return null
+}
+
+function readOwn(env: Environment, host: string): Credentials | null {
+  const own = env['FLASHER_REGISTRY_HOST']?.trim().toLowerCase() ?? ''
+  const user = env['FLASHER_REGISTRY_USER'] ?? ''
+  const isOwn = user !== '' && namesOfRegistry(host).includes(own)
+  return isOwn ? { user, password: env['FLASHER_REGISTRY_PASSWORD'] ?? '' } : null
 }
 
 function placesOf(env: Environment): readonly string[] {
@@ -60,9 +67,14 @@ async function lookIn(text: string, env: Environment, host: string): Promise<Cre
 async function askHelper(helper: string, env: Environment, host: string) {
   try {
     const { createShell } = await import('../host/shell.ts')
-    const asked = { input: host, timeout: HELPER_MS }
-    const answer = await createShell({ env }).run([`docker-credential-${helper}`, 'get'], asked)
-    return answer.exitCode === 0 ? parseHelperAnswer(answer.stdout) : null
+    const shell = createShell({ env })
+    for (const input of loginsOf(host)) {
+      const asked = { input, timeout: HELPER_MS }
+      const answer = await shell.run([`docker-credential-${helper}`, 'get'], asked)
+      const found = answer.exitCode === 0 ? parseHelperAnswer(answer.stdout) : null
+      if (found !== null) return found
+    }
+    return null
   } catch {
     return null
   }

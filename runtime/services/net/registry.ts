@@ -10,6 +10,7 @@ import {
   renderOrasRef,
   type OrasRef,
 } from '../../core/net/oras.ts'
+import { locateRegistry } from '../../core/net/docker-hub.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from '../../core/net/oras-manifest.ts'
 import { describeFailure, NO_TLS } from '../../core/net/network-failure.ts'
 import { notReachable, readingCancelled } from '../../core/net/source-fault.ts'
@@ -56,9 +57,10 @@ export function createRegistry(options: RegistryOptions) {
 
   /** This machine's own registries may speak plain http: that shows at the first request. */
   async function greet(ref: OrasRef) {
-    const schemes = decideSchemes(ref.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
+    const place = locateRegistry(ref)
+    const schemes = decideSchemes(place.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
     for (const [at, scheme] of schemes.entries()) {
-      const entrance = enter(options, client, ref, `${scheme}://${ref.host}`)
+      const entrance = enter(options, client, place, `${scheme}://${place.host}`)
       try {
         return { ...entrance, first: await entrance.ask(locatorOf(ref.version)) }
       } catch (thrown) {
@@ -72,11 +74,11 @@ export function createRegistry(options: RegistryOptions) {
     /** A Fault `input-missing` says why the image is unavailable. */
     async resolve(ref: OrasRef, wanted: ResolveOptions = {}) {
       try {
-        const { base, access, ask, first } = await greet(ref)
+        const { base, repository, access, ask, first } = await greet(ref)
         const layer = await findLayer(ref, wanted, ask, first)
         const { authorization } = access
         return {
-          url: blobUrlOf(base, ref.repository, layer.digest),
+          url: blobUrlOf(base, repository, layer.digest),
           headers: authorization === null ? {} : { authorization },
           ...layer,
           /** Lets itself in at the registry, again where a token has expired. */
@@ -93,7 +95,7 @@ export function createRegistry(options: RegistryOptions) {
 function enter(
   { env, signal, retryMs }: RegistryOptions,
   client: HttpClient,
-  { host, repository }: OrasRef,
+  { host, repository }: ReturnType<typeof locateRegistry>,
   base: string,
 ) {
   const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
@@ -107,7 +109,7 @@ function enter(
       { url: manifestUrl(base, repository, locator), authorization: null },
       { ...bounds, headers },
     )
-  return { base, access, ask }
+  return { base, repository, access, ask }
 }
 
 async function findLayer(

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { locateRegistry } from '../../../runtime/core/net/docker-hub.ts'
 import {
   findCredentials,
   findHelper,
@@ -26,6 +27,26 @@ test('the program that keeps a password: the one of the host, else the one of al
   for (const [content, host, helper] of rows) {
     assert.is(findHelper(JSON.stringify(content), host), helper, JSON.stringify(content))
   }
+})
+
+test('Docker Hub is one registry under several names', () => {
+  const auth = Buffer.from('me:secret').toString('base64')
+  for (const stored of ['https://index.docker.io/v1/', 'docker.io', 'registry-1.docker.io']) {
+    const config = JSON.stringify({ auths: { 'ghcr.example': {}, [stored]: { auth } } })
+    for (const host of ['docker.io', 'index.docker.io', 'registry-1.docker.io']) {
+      assert.equal(findCredentials(config, host), { user: 'me', password: 'secret' }, stored)
+    }
+    assert.is(findCredentials(config, 'evil-docker.io'), null)
+    assert.is(findCredentials(config, 'auth.docker.io'), null)
+  }
+  assert.equal(locateRegistry({ host: 'docker.io', repository: 'alpine' }), {
+    host: 'registry-1.docker.io',
+    repository: 'library/alpine',
+  })
+  const own = { host: 'docker.io', repository: 'lab/disk' }
+  assert.is(locateRegistry(own).repository, 'lab/disk')
+  const other = { host: 'ghcr.example', repository: 'disk' }
+  assert.equal(locateRegistry(other), other)
 })
 
 const read = (answer: unknown) => parseHelperAnswer(JSON.stringify(answer))

@@ -101,9 +101,13 @@ test('goes through a tunnel for https', async () => {
 
 test('goes round the proxy where no_proxy says so', async () => {
   await using server = await serve()
-  for (const name of ['no_proxy', 'NO_PROXY']) {
+  for (const [name, direct] of [
+    ['no_proxy', 'other.test,127.0.0.1'],
+    ['NO_PROXY', 'other.test,127.0.0.1'],
+    ['no_proxy', 'fd00::/8, 127.0.0.0/8'],
+  ] as const) {
     await using proxy = await startConnectProxy()
-    const sources = sourcesWith({ http_proxy: proxy.address, [name]: 'other.test,127.0.0.1' })
+    const sources = sourcesWith({ http_proxy: proxy.address, [name]: direct })
     await using source = await sources.open(`${server.origin}/x.img`)
     assert.is(source.sizeBytes, BYTES.length)
     assert.equal(proxy.asked, [])

@@ -1,0 +1,77 @@
+/** Decides which hosts are asked without a proxy, as curl and Go read `no_proxy`. */
+
+/**
+ * `list`: names that stand for all below them, addresses, networks (`10.0.0.0/8`, `fd00::/8`), ranges
+ * (`10.0.0.1-10.0.0.9`), each perhaps with a port, IPv6 in brackets or not; `*` is every host.
+ */
+export function isDirectHost(href: string, list: string): boolean {
+  const url = URL.parse(href)
+  if (url === null) return false
+  const host = trimDots(url.hostname)
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  return list.split(/[\s,]+/).some((entry) => {
+    const { name, port: wanted } = splitEntry(entry.toLowerCase())
+    return (wanted === null || wanted === port) && isNamed(host, name)
+  })
+}
+
+/** A colon stands before a port, unless it is one of many: then it is in an address without brackets. */
+function splitEntry(entry: string): { readonly name: string; readonly port: string | null } {
+  const [, name, port = null] = /^(\[[^\]]*\](?:\/\d+)?|[^:]*)(?::(\d+))?$/.exec(entry) ?? []
+  return name === undefined ? { name: entry, port: null } : { name, port }
+}
+
+function isNamed(host: string, name: string): boolean {
+  if (name === '*') return true
+  const address = toBits(host)
+  if (address !== null) return isWithin(address, name)
+  const suffix = trimDots(name.replace(/^\*?\./, ''))
+  return suffix !== '' && (host === suffix || host.endsWith(`.${suffix}`))
+}
+
+const isWithin = (address: string, name: string): boolean =>
+  isInRange(address, name) || isInNetwork(address, name.replaceAll(/[[\]]/g, ''))
+
+function isInRange(address: string, range: string): boolean {
+  const [first = '', last = first] = range.split('-')
+  const [from, to] = [toBits(first), toBits(last)]
+  return from !== null && to !== null && from <= address && address <= to
+}
+
+function isInNetwork(address: string, network: string): boolean {
+  const [, base = '', length] = /^(.*)\/(\d{1,3})$/.exec(network) ?? []
+  const bits = toBits(base)
+  if (bits === null) return false
+  const prefix = Number(length) + (base.includes(':') ? 0 : MAPPED.length)
+  return prefix <= bits.length && bits.slice(0, prefix) === address.slice(0, prefix)
+}
+
+const MAPPED = `${'0'.repeat(80)}${'1'.repeat(16)}`
+
+/** 128 binary digits, an IPv4 address as the IPv6 one that stands for it; null: no address. */
+function toBits(text: string): string | null {
+  const bare = text.replaceAll(/[[\]]/g, '')
+  if (/^\d+\.\d+\.\d+\.\d+$/.test(bare)) return toBits4(bare)
+  // The URL's parser has one spelling for each address, the last part in hexadecimal as well.
+  const host = bare.includes(':') ? URL.parse(`http://[${bare}]/`)?.hostname : undefined
+  return host === undefined ? null : toBits6(host.slice(1, -1))
+}
+
+function toBits6(address: string): string {
+  const [left = [], right = []] = address
+    .split('::')
+    .map((part) => part.split(':').filter((group) => group !== ''))
+  const zeros = Array<string>(8 - left.length - right.length).fill('0')
+  return [...left, ...zeros, ...right]
+    .map((group) => Number.parseInt(group, 16).toString(2).padStart(16, '0'))
+    .join('')
+}
+
+function toBits4(text: string): string | null {
+  const octets = text.split('.').map(Number)
+  if (octets.some((octet) => octet > 255)) return null
+  return `${MAPPED}${octets.map((octet) => octet.toString(2).padStart(8, '0')).join('')}`
+}
+
+/** The dot of the root says nothing: `a.example.` is `a.example`. */
+const trimDots = (name: string) => name.replace(/\.+$/, '')
