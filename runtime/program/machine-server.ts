@@ -1,6 +1,9 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
 import type { ServerSettings } from '../core/config/server-settings.ts'
 import { renderError } from '../core/foundation/fault.ts'
+import { pathOfUrl } from '../core/net/host-header.ts'
+import { PAGES } from '../core/texts/pages/texts.ts'
+import { fill } from '../core/texts/text.ts'
 import type { MachineBase } from '../core/machine/machine.ts'
 import { createSecret, type Secret } from '../services/access/secret.ts'
 import { createSignedOut } from '../services/access/signed-out.ts'
@@ -37,6 +40,8 @@ export async function openMachineServer<M extends MachineBase>(
 ) {
   await using opened = new AsyncDisposableStack()
   const { journal } = state
+  const path = pathOfUrl(config.current().server.public_url)
+  if (path !== '') log.warn(fill(PAGES.settings.row.publicPath, { path }))
   const configured = config.current().server.session_secret
   const secret = await createSecret({ path: folders.secret, configured })
   opened.use(

@@ -21,6 +21,17 @@ export function parseHost(header: string): Result<string, 'not-a-host'> {
 }
 
 /**
+ * The same, of what a client sent. The zone of an IPv6 address means something on its own host alone
+ * and gets into no script; an IPv4 address with the dot of the root is that address.
+ */
+export const parseHostHeader = (header: string): Result<string, 'not-a-host'> =>
+  parseHost(
+    header
+      .replace(/^(\[[0-9a-f:.]+)%[\w.~%-]{1,40}\]/i, '$1]')
+      .replace(/^(\d+(?:\.\d+){3})\.(?=:\d+$|$)/, '$1'),
+  )
+
+/**
  * The `public_url` setting: scheme, host, perhaps a path below which a proxy serves us. No
  * trailing slash in what is returned.
  */
@@ -33,6 +44,10 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   const url = `${scheme.toLowerCase()}://${host.value}${prefix}`
   return url.length > MAX_CHARACTERS ? refuse('not-a-url') : accept(url)
 }
+
+/** What `public_url` has behind the host: boot scripts and files are below it, pages are not; '' is nothing. */
+export const pathOfUrl = (publicUrl: string): string =>
+  /^https?:\/\/[^/]+(\/.*)$/.exec(publicUrl)?.[1] ?? ''
 
 function isHostName(name: string): boolean {
   if (name.startsWith('[')) return URL.canParse(`http://${name}/`)

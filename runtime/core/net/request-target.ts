@@ -1,5 +1,5 @@
 /** Checks the raw target of an HTTP request before anything parses it. */
-import { parseHost } from './host-header.ts'
+import { parseHostHeader } from './host-header.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 export type TargetRefusal = 'dot-segment' | 'backslash' | 'not-a-target'
@@ -37,10 +37,15 @@ function splitTarget(
 ): { readonly rest: string; readonly host: string | null } | null {
   if (target.startsWith('/')) return { rest: target, host: null }
   const [, authority = '', rest = ''] = ABSOLUTE.exec(target) ?? []
-  const host = parseHost(authority)
+  const host = parseHostHeader(authority)
   return host.ok ? { rest, host: host.value } : null
 }
 
-/** shim asks for `/boot//grubx64.efi`: it appends a name with a slash to a folder that ends in one. So may GRUB. */
+/**
+ * shim asks for `/boot//grubx64.efi`: it appends a name with a slash to a folder that ends in one. So
+ * may GRUB, and people who write an address with a slash at its end before such a path.
+ */
 const mergeSlashes = (path: string) =>
-  /^\/(?:boot|grub|pxe)\//.test(path) ? path.replaceAll(/\/{2,}/g, '/') : path
+  /^\/+(?:boot|grub|pxe)\/|^\/{2,}pxe-bootstrap\.ipxe$/.test(path)
+    ? path.replaceAll(/\/{2,}/g, '/')
+    : path

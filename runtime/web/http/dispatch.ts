@@ -70,23 +70,29 @@ function guarded(
 ) {
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
+  /** Throws, or returns the answer for who must log in first. */
+  function admit(event: H3Event, { access: asked }: Route): unknown {
+    const { context } = event
+    const peer = (context.peer = findPeer(event))
+    guard.checkOrigin(event, peer)
+    const access = typeof asked === 'function' ? asked() : asked
+    if (access === 'open') return null
+    context.isPrivate = true
+    const isForPage = access === 'page'
+    const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
+    if (!isForPage) guard.checkScope(caller, access)
+    else if (caller.kind !== 'session') return sendToLogin(event)
+    context.caller = caller
+    return null
+  }
   return (event: H3Event): unknown => {
     const { context } = event
     if (time !== undefined) {
       context.startedAt = performance.now()
       context.recordTime = time
     }
-    const peer = (context.peer = findPeer(event))
-    guard.checkOrigin(event, peer)
-    const access = typeof route.access === 'function' ? route.access() : route.access
-    if (access !== 'open') {
-      context.isPrivate = true
-      const isForPage = access === 'page'
-      const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
-      if (!isForPage) guard.checkScope(caller, access)
-      else if (caller.kind !== 'session') return respond(sendToLogin(event), event)
-      context.caller = caller
-    }
+    const turned = route.isForAnyHost ? null : admit(event, route)
+    if (turned !== null) return respond(turned, event)
     const value = receive(route, event, bodies)
     return value instanceof Promise
       ? value.then((settled) => finish(settled, event))

@@ -5,7 +5,7 @@ import { isIP, type Socket } from 'node:net'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { after, recover, type Eventual } from '../../core/foundation/eventual.ts'
 import { renderError } from '../../core/foundation/fault.ts'
-import { parseHost } from '../../core/net/host-header.ts'
+import { parseHostHeader } from '../../core/net/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../core/net/request-target.ts'
 import type { Parts } from './answers.ts'
 import { NOSNIFF } from './headers.ts'
@@ -27,7 +27,7 @@ export type Entrance = RequestListener
  * where there is none, and silently walks up the path where segments say so.
  */
 export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
-  const isHost = createHostCheck()
+  const readHost = createHostReader()
 
   function fail(error: unknown, { method, url }: IncomingMessage, response: ServerResponse): void {
     log.error(`${method} ${url}: ${renderError(error)}`)
@@ -46,9 +46,11 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
   function accept(request: IncomingMessage, response: ServerResponse): void {
     const refusal = normalize(request)
     if (refusal !== null) return answer(response, 400, refusal)
-    if (!isHost(request.headers.host ?? '')) {
+    const host = readHost(request.headers.host ?? '')
+    if (host === null && !isHealthCheck(request)) {
       return answer(response, 400, 'the Host header is not a host name or address')
     }
+    request.headers.host = host ?? ownAddress(request)
     void serve(request, response)
   }
 
@@ -175,14 +177,19 @@ function ownAddress({ socket }: IncomingMessage): string {
   return `${host}:${socket.localPort ?? 80}`
 }
 
-/** Nearly always the one of the request before. */
-function createHostCheck(): (said: string) => boolean {
-  let good = ''
+/** Whoever watches over servers calls them by any name, or by none. */
+const isHealthCheck = ({ url = '' }: IncomingMessage) => /^\/healthz(?:\?|$)/.test(url)
+
+/** As it is spelled in scripts; null: none. Nearly always the one of the request before. */
+function createHostReader(): (said: string) => string | null {
+  let [good, host] = ['', '']
   return (said) => {
-    if (said === good) return said !== ''
-    if (!parseHost(said).ok) return false
+    if (said === good) return host || null
+    const parsed = parseHostHeader(said)
+    if (!parsed.ok) return null
     good = said
-    return true
+    host = parsed.value
+    return host
   }
 }
 

@@ -47,7 +47,8 @@ export function createGuard(parts: {
     /** Throws a 403 when a browser says that the request comes from elsewhere. */
     checkOrigin(event: H3Event, peer: Peer): void {
       if (SAFE.has(event.req.method)) return
-      if (!isSameOrigin(event, peer)) throw refuse(403, 'this request comes from another site')
+      const why = findForeign(event, peer)
+      if (why !== null) throw refuse(403, why)
     },
     /** Throws 401 or 403 for a caller who lacks the scope. */
     checkScope(caller: Caller, scope: Scope): void {
@@ -71,19 +72,29 @@ export function renderBy(caller: Caller, ip: string | null): By {
   return { actor: caller.kind === 'session' ? 'operator' : 'pxe-client', ip }
 }
 
-/** Scripts say neither `Sec-Fetch-Site` nor `Origin`, browsers say both. */
-function isSameOrigin(event: H3Event, peer: Peer): boolean {
+/** Why a request is not ours; null: it is. Scripts say neither `Sec-Fetch-Site` nor `Origin`, browsers say both. */
+function findForeign(event: H3Event, peer: Peer): string | null {
   const site = event.req.headers.get('sec-fetch-site')
-  if (site !== null && site !== 'same-origin' && site !== 'none') return false
+  if (site !== null && site !== 'same-origin' && site !== 'none') return OTHER_SITE
   const origin = event.req.headers.get('origin')
-  if (origin === null) return true
+  if (origin === null) return null
   const url = URL.parse(origin)
-  return url !== null && url.origin !== 'null' && peer.ownHosts.some((own) => isSame(url, own))
+  if (url === null || url.origin === 'null') return OTHER_SITE
+  if (peer.ownHosts.some((own) => isSame(url, own))) return null
+  const what = `the page is at ${url.host}, and this server was asked for ${peer.host}`
+  return `${site === null ? `${OTHER_SITE}, or ` : ''}${NO_HOST}: ${what} (nginx: proxy_set_header Host $http_host)`
 }
+
+const OTHER_SITE = 'this request comes from another site'
+/** A plain `proxy_pass` of nginx sends the name of the server behind it. */
+const NO_HOST = 'a proxy in front of this server does not pass on the Host header'
 
 /** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
 const isSame = (origin: URL, own: string): boolean =>
-  URL.parse(`${origin.protocol}//${own}`)?.host === origin.host
+  withoutDot(URL.parse(`${origin.protocol}//${own}`)?.host) === withoutDot(origin.host)
+
+/** A name with the dot of the root is the same name. */
+const withoutDot = (host = '') => host.replace(/\.(?=:|$)/, '')
 
 /** `Authorization: Bearer …`; null: none, or one that is longer or stranger than any of ours. */
 export function readBearer(event: H3Event): string | null {

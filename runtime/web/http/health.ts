@@ -2,7 +2,7 @@
 import type { Route } from './route.ts'
 
 export const healthRoutes = (version: string): readonly Route[] => [
-  tell('/healthz', 'Whether the server answers', { status: 'ok' }),
+  { ...tell('/healthz', 'Whether the server answers', { status: 'ok' }), isForAnyHost: true },
   tell('/version', 'Which release answers', { version }),
 ]
 

@@ -1,7 +1,7 @@
 /** Identifies the peer of a request: its address, the host name it used, and whether the line is private. */
 import type { H3Event } from 'h3'
 import { BlockList, isIP } from 'node:net'
-import { parseHost } from '../../core/net/host-header.ts'
+import { parseHostHeader } from '../../core/net/host-header.ts'
 import type { Peer, PeerSettings } from './caller.ts'
 import { refuse } from './faults.ts'
 
@@ -60,7 +60,7 @@ function createRules({ publicUrl, allowedHosts, trustedProxies }: PeerSettings) 
   return {
     publicUrl,
     own: publicUrl === null ? null : new URL(publicUrl),
-    allowed: allowedHosts.map((name) => name.toLowerCase()),
+    allowed: allowedHosts.map((name) => name.toLowerCase().replace(/\.$/, '')),
     isTrusted: (ip: string): boolean =>
       trustedProxies.length > 0 &&
       isIP(ip) !== 0 &&
@@ -69,10 +69,10 @@ function createRules({ publicUrl, allowedHosts, trustedProxies }: PeerSettings) 
 }
 
 function openDoor(said: string, isSecure: boolean, { publicUrl, own, allowed }: Rules): Door {
-  const parsed = parseHost(said)
+  const parsed = parseHostHeader(said)
   if (!parsed.ok) throw refuse(400, 'the Host header is not a host name or address')
   const host = parsed.value
-  const name = host.replace(/:\d+$/, '')
+  const name = host.replace(/\.?(?::\d+)?$/, '')
   if (allowed.length > 0 && own?.hostname !== name && !allowed.includes(name)) {
     throw refuse(400, 'this server does not answer to that name', {
       hint: 'Add the name to [server] allowed_hosts, or set [server] public_url.',

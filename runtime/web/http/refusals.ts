@@ -33,8 +33,8 @@ export function listRefusals(route: Route, access: Access): readonly number[] {
   const { method, path, takes = 'nothing', doc } = route
   const canBeMissing = path.includes('/:') && doc?.isNeverMissing !== true
   const statuses = [
-    // The Host header of every request is checked.
-    400,
+    // The Host header of nearly every request is checked.
+    ...(route.isForAnyHost ? [] : [400]),
     // 429: several wrong tokens came from the same address.
     ...(access === 'open' ? [] : [401, 403, 429]),
     // The guard against forms of other sites, and the limit of bodies.

@@ -36,6 +36,8 @@ interface RouteBase {
    * under `/ui`. Otherwise a session, or a token with this scope; errors are JSON.
    */
   readonly access: Access | (() => Access)
+  /** Whether it is answered whatever the `Host` header is; nothing of the caller is known then. */
+  readonly isForAnyHost?: true
   /** Unless said: texts of all routes but the open ones, which have no work to spare a request. */
   readonly isCompressed?: boolean
   readonly doc?: RouteDoc

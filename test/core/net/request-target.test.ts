@@ -12,7 +12,11 @@ const SERVED: readonly (readonly [target: string, path: string, host?: string])[
   ['/boot/flasher-v1.2.3.initrd', '/boot/flasher-v1.2.3.initrd'],
   ['/boot//grubx64.efi', '/boot/grubx64.efi'],
   ['/boot///a//b?x=//', '/boot/a/b?x=//'],
-  ['//boot//x', '//boot//x'],
+  ['//boot//x', '/boot/x'],
+  ['///pxe/52-54-00-12-34-56', '/pxe/52-54-00-12-34-56'],
+  ['//pxe-bootstrap.ipxe', '/pxe-bootstrap.ipxe'],
+  ['//bootx//y', '//bootx//y'],
+  ['//evil//boot/x', '//evil//boot/x'],
   ['/a/...', '/a/...'],
   ['/a/.hidden', '/a/.hidden'],
   ['/a/b..', '/a/b..'],
@@ -23,6 +27,7 @@ const SERVED: readonly (readonly [target: string, path: string, host?: string])[
   ['http://a', '/', 'a'],
   ['HTTP://A:80/x/y?z', '/x/y?z', 'a:80'],
   ['https://[::1]:1?z', '/?z', '[::1]:1'],
+  ['http://[fe80::1%25eth0]:80/x', '/x', '[fe80::1]:80'],
 ]
 for (const [target, path, host = null] of SERVED) {
   test(`serves ${target}`, () => {

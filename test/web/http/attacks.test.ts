@@ -25,7 +25,6 @@ test('a Host header goes into no script unless it is one', async () => {
     ':8080',
     '[::1',
     '::1',
-    '[::1%eth0]',
     'x"y',
     "x'y",
     '<script>',
@@ -39,7 +38,7 @@ test('a Host header goes into no script unless it is one', async () => {
     '0x7f.1',
   ]
   for (const host of bad) {
-    for (const path of ['/pxe-bootstrap.ipxe', `/pxe/${MAC}`, '/healthz', '/boot/autoexec.ipxe']) {
+    for (const path of ['/pxe-bootstrap.ipxe', `/pxe/${MAC}`, '/version', '/boot/autoexec.ipxe']) {
       const text = await exchange(
         http.port,
         Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`, 'latin1'),
@@ -77,9 +76,35 @@ test('allowed_hosts keeps other names out', async () => {
     ['flasher.lan.evil.test', 400],
   ] as const
   for (const [host, status] of rows) {
-    const answer = await server.request('/healthz', { headers: { host } })
+    const answer = await server.request('/version', { headers: { host } })
     assert.is(answer.status, status, host)
   }
+})
+
+test('a proxy that leaves out the Host header is named', async () => {
+  await using server = await createTestServer()
+  const post = async (headers: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams({ password: PASSWORD })
+    const answer = await server.request('/ui/login', { method: 'POST', body, headers })
+    assert.is(answer.status, 403)
+    return await answer.text()
+  }
+  const dot = { host: 'a.test.', origin: 'http://a.test' }
+  const body = new URLSearchParams({ password: PASSWORD })
+  const same = await server.request('/ui/login', { method: 'POST', body, headers: dot })
+  assert.is(same.status, 303, 'the dot of the root is no other site')
+  const behind = { host: '127.0.0.1:8080', origin: 'https://flasher.example' }
+  for (const headers of [behind, { ...behind, 'sec-fetch-site': 'same-origin' }]) {
+    const text = await post(headers)
+    assert.match(text, /proxy in front of this server does not pass on the Host header/)
+    assert.match(
+      text,
+      'the page is at flasher.example, and this server was asked for 127.0.0.1:8080',
+    )
+    assert.match(text, 'proxy_set_header Host $http_host')
+  }
+  const other = await post({ ...behind, 'sec-fetch-site': 'cross-site' })
+  assert.not.match(other, 'proxy')
 })
 
 test('another site can send no form', async () => {

@@ -66,15 +66,54 @@ test('paths that lead elsewhere are refused, and say so', async () => {
   assert.is(await server.machines.count(), 0)
 })
 
-test('repeated slashes below /boot/ are one, and nowhere else', async () => {
+test('repeated slashes before and below /boot/ are one, and nowhere else', async () => {
   await using server = await createTestServer()
   await using http = await listen(server)
   await server.putBootFile('grubx64.efi', 'bytes')
-  for (const target of ['/boot/grubx64.efi', '/boot//grubx64.efi', '/boot///grubx64.efi?a=//']) {
+  for (const target of [
+    '/boot/grubx64.efi',
+    '/boot//grubx64.efi',
+    '/boot///grubx64.efi?a=//',
+    '//boot/grubx64.efi',
+  ]) {
     assert.match(await send(http.port, target), /\r\n\r\nbytes$/, target)
   }
-  assert.is(codeOf(await send(http.port, '//boot/grubx64.efi')), 404)
+  assert.match(await send(http.port, '//pxe-bootstrap.ipxe'), '#!ipxe')
+  assert.match(await send(http.port, `//pxe/${MAC}`), '#!ipxe')
   assert.is(codeOf(await send(http.port, '//healthz')), 404)
+})
+
+test('whether it is well is said to whoever asks, by whatever name', async () => {
+  await using server = await createTestServer({
+    settings: { allowedHosts: ['flasher.lan.'] },
+  })
+  await using http = await listen(server)
+  for (const host of ['', 'a b', 'a:99999', '[fe80::1%25eth0]:8080', 'other.', '10.0.0.1']) {
+    assert.match(await send(http.port, '/healthz', { host }), '{"status":"ok"}', host)
+    assert.is(codeOf(await send(http.port, '/version', { host })), 400, host)
+  }
+  for (const host of ['flasher.lan', 'FLASHER.lan.:8080']) {
+    assert.is(codeOf(await send(http.port, '/version', { host })), 200, host)
+  }
+})
+
+test('the zone and the last dot of an address are taken, and never put into scripts', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  for (const [host, base] of [
+    ['[fe80::1%25eth0]:8080', 'http://[fe80::1]:8080/'],
+    ['[fe80::1%eth0.5]', 'http://[fe80::1]/'],
+    ['10.0.0.1.', 'http://10.0.0.1/'],
+  ] as const) {
+    for (const path of ['/pxe-bootstrap.ipxe', `/pxe/${MAC}`, '/boot/autoexec.ipxe']) {
+      const text = await send(http.port, path, { host })
+      assert.match(text, base, `${host} ${path}`)
+      assert.not.match(text, /%|eth0|1\.\//)
+    }
+  }
+  for (const host of ['[fe80::1%]', '[fe80::1%a b]', '[fe80::1%]]', 'a..', '..', '1.2.3.']) {
+    assert.is(codeOf(await send(http.port, '/version', { host })), 400, host)
+  }
 })
 
 test('absolute targets and HTTP/1.0 without a Host are served', async () => {

@@ -63,6 +63,8 @@ export const SETTINGS = {
   upstreamEnvironment: 'Set by the environment variable {variable}.',
   row: {
     restart: 'Takes effect after a restart.',
+    publicPath:
+      'The public address has the path {path}: boot scripts and boot files are below it, pages are not. Open pages at the root of a host name.',
     unset: 'not set',
     secret: 'set, not shown',
     /** Instead of a form: where the setting is changed. */

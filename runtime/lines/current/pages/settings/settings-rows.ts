@@ -1,5 +1,6 @@
 /** One setting on the settings page: its name, value and source, what overrides it, and its form. */
 import type { ShownSetting } from '../../../../core/config/shown-setting.ts'
+import { pathOfUrl } from '../../../../core/net/host-header.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../web/ui/html.ts'
 import { hidden } from '../../../../web/ui/fields.ts'
 import { SETTING_TITLES } from './setting-titles.ts'
@@ -49,11 +50,17 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
     </div>
     <div>
       <span class="value">${renderShown(row)}</span>
-      ${row.isPending ? html`<p class="small warning">${t.restart}</p>` : null}
+      ${row.isPending ? html`<p class="small warning">${t.restart}</p>` : null} ${renderPath(row)}
       <p class="small dim">${sourceOf(row)}</p>
     </div>
     <div>${renderChange(row, mine)}</div>
   </li>`
+}
+
+/** A proxy that serves this server below a path serves no pages there. */
+function renderPath(row: ShownSetting): Html | null {
+  const path = nameOf(row) === 'server.public_url' ? pathOfUrl(row.shown) : ''
+  return path === '' ? null : html`<p class="small warning">${fill(t.publicPath, { path })}</p>`
 }
 
 function renderShown({ shown, isSecret }: ShownSetting): Content {

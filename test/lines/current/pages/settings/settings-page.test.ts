@@ -48,6 +48,28 @@ test('entries that were left out are named without being asked for, also after a
   assert.match(await site.home.text('state/catalog.toml'), /^name = "good\.img"$/m)
 })
 
+test('a public address with a path is said to be one without pages, at the start and here', async () => {
+  await using site = await open()
+  const warns = /has the path \/flasher: boot scripts and boot files are below it, pages are not/
+  const start = async (url: string) => {
+    await using server = await site.home.start([], {
+      FLASHER_ADMIN_PASSWORD: PASSWORD,
+      FLASHER_SERVER_PUBLIC_URL: url,
+    })
+    const { cookie } = await login(server.url, PASSWORD)
+    const page = await fetch(`${server.url}/ui/settings`, { headers: { cookie } })
+    const text = await page.text()
+    server.child.kill('SIGTERM')
+    const { stderr } = await server.ended
+    return { log: stderr, page: text }
+  }
+  const below = await start('https://flash.example/flasher')
+  assert.match(below.log, warns)
+  assert.match(below.page, warns)
+  const root = await start('https://flash.example')
+  assert.not.match(root.log + root.page, /pages are not/)
+})
+
 test('a form with a field that there is not is refused, and nothing of it is saved', async () => {
   await using site = await open()
   await using server = await site.start()
