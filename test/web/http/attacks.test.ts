@@ -56,7 +56,7 @@ test('a Host header goes into no script unless it is one', async () => {
   }
   const twice = await exchange(
     http.port,
-    'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
+    'GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
   )
   assert.is(codeOf(twice), 400)
   assert.is(await server.machines.count(), 0)
