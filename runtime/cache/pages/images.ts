@@ -2,7 +2,7 @@
 import type { Space } from '../../services/cache/blob-room.ts'
 import type { CacheRow, RowState } from '../../services/cache/cache-rows.ts'
 import type { Capture } from '../../services/cache/capture-states.ts'
-import type { Upload } from '../../services/cache/uploads.ts'
+import type { Upload } from '../../services/cache/upload-states.ts'
 import { blobKeyOf } from '../../core/catalog/cache-entry.ts'
 import { renderDuration, renderRate } from '../../core/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../core/foundation/size.ts'

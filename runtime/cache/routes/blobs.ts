@@ -50,6 +50,7 @@ function readToken(event: H3Event): string | null {
 /** Trying these again by itself would fail again, and cost a whole download each time. */
 const LASTING: ReadonlySet<FaultCode> = new Set([
   'digest-mismatch',
+  'image-broken',
   'storage-full',
   'input-invalid',
 ])

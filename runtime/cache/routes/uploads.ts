@@ -2,14 +2,18 @@
 import { getRouterParam, type H3Event } from 'h3'
 import { MAX_UPLOAD_BYTES, UploadSchema } from '../../core/catalog/image-upload.ts'
 import { parseContentRange } from '../../core/net/http-range.ts'
-import type { Upload } from '../../services/cache/uploads.ts'
+import type { Upload } from '../../services/cache/upload-states.ts'
 import { json, nothing } from '../../web/http/answers.ts'
 import { checked } from '../../web/http/checked.ts'
 import { refuse } from '../../web/http/faults.ts'
 import type { Route } from '../../web/http/route.ts'
 import type { CacheSite } from './site.ts'
 
-export function uploadRoutes({ cache: { uploads }, log }: CacheSite): readonly Route[] {
+/** A client asks again sooner than proxies give up. */
+const VERIFY_WAIT_MS = 10_000
+const RETRY_LATER = { 'retry-after': '2' } as const
+
+export function uploadRoutes({ cache: { uploads } }: CacheSite): readonly Route[] {
   async function create(body: unknown) {
     const upload = await uploads.create(checked(UploadSchema, body))
     const status = upload.offset === 0 ? 201 : 200
@@ -25,9 +29,9 @@ export function uploadRoutes({ cache: { uploads }, log }: CacheSite): readonly R
   }
 
   async function complete(event: H3Event) {
-    const { name, sha256, sizeBytes } = await uploads.complete(idOf(event))
-    log.info(`${name} was uploaded (${sizeBytes} bytes, SHA-256 ${sha256})`)
-    return json({ name, sha256, size_bytes: sizeBytes }, 201)
+    const { name, sha256, sizeBytes } = await uploads.complete(idOf(event), VERIFY_WAIT_MS)
+    const body = { name, sha256, size_bytes: sizeBytes }
+    return sha256 === null ? json(body, 202, RETRY_LATER) : json(body, 201)
   }
 
   async function remove(event: H3Event) {

@@ -11,8 +11,10 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const StoredSourceSchema = z.object({
   sha256: Sha256,
   sizeBytes: z.number(),
-  /** Of the index of an image in frames; absent where there is none, or it was not looked at. */
-  indexSha256: Sha256.optional(),
+  /** Of an image's index, which its frames were compared with; null: it has none; absent: not yet. */
+  checkedIndex: Sha256.nullable().optional(),
+  /** Of the source when it was downloaded (an ETag, a date); null or absent: it named none. */
+  version: z.string().nullable().optional(),
   /** ISO time. */
   fetchedAt: z.string(),
 })

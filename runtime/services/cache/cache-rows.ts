@@ -12,7 +12,7 @@ export type RowState =
   | 'ready'
   | 'receiving'
   | 'queued'
-  | 'checking' // a dropped file that is being copied or hashed
+  | 'checking' // a dropped file that is being copied or read, a download that is being decoded
   | 'failed'
   | 'absent' // known, and not here
 
@@ -87,20 +87,22 @@ function describe(entry: CacheEntry): CatalogFields {
 /** What the bytes are, where they are here, rather than what the entry says of them. */
 const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Download | null) => ({
   sha256: stored?.sha256 ?? entry.sha256,
-  ...(stored?.indexSha256 === undefined ? {} : { index_sha256: stored.indexSha256 }),
+  ...(stored === null ? {} : { index_sha256: stored.checkedIndex ?? null }),
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
 
 /** What is here stays ready while a newer version of it comes. */
 function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): RowState {
   if (isStored) return 'ready'
-  if (download !== null) return download.isQueued ? 'queued' : 'receiving'
+  if (download?.isQueued === true) return 'queued'
+  if (download !== null) return download.checked === null ? 'receiving' : 'checking'
   return hasFailed ? 'failed' : 'absent'
 }
 
 function progressOf(download: Download | null): number | null {
-  const total = download?.growth.total ?? null
-  return download === null || total === null || total === 0 ? null : download.growth.bytes / total
+  if (download === null || download.checked !== null) return download?.checked ?? null
+  const { total, bytes } = download.growth
+  return total === null || total === 0 ? null : bytes / total
 }
 
 function rowOfFile(

@@ -1,26 +1,29 @@
-/** Verifies a captured image by what is stored of it: its SHA-256, and the index of its frames. */
+/** Verifies a captured image by what is stored of it: its SHA-256, its index, and each of its frames. */
 import { open } from 'node:fs/promises'
-import { basename } from 'node:path'
 import type { CaptureEnd } from '../../core/capture/capture-upload.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
-import { readIndexDigest } from './index-digest.ts'
+import type { IndexChecks } from './index-checks.ts'
 
-/** Throws a Fault where it differs; otherwise the file is on the disk, for everybody to read. */
+/**
+ * Throws a Fault `digest-mismatch` or `image-broken` where it differs; otherwise the file is on the disk,
+ * for everybody to read.
+ */
 export async function checkCapture(
-  path: string,
+  { path, name }: { readonly path: string; readonly name: string },
   { bytes, sha256, index_sha256: indexSha256 }: CaptureEnd,
+  indexes: IndexChecks,
   signal: AbortSignal,
 ): Promise<void> {
   await using handle = await open(path, 'r+')
   const { size: sizeBytes } = await handle.stat()
   if (sizeBytes !== bytes) throw differs(`${sizeBytes} bytes`, `${bytes} bytes`)
-  const index = await readIndexDigest(handle, { name: basename(path), sizeBytes })
+  const found = (await hashStart(handle, bytes, signal)).digest('hex')
+  if (found !== sha256) throw differs(`the SHA-256 ${found}`, sha256)
+  const index = await indexes.check(handle, { name, sizeBytes, signal })
   if (index !== indexSha256) {
     throw differs(index === null ? 'no frame index' : `an index with SHA-256 ${index}`, indexSha256)
   }
-  const found = (await hashStart(handle, bytes, signal)).digest('hex')
-  if (found !== sha256) throw differs(`the SHA-256 ${found}`, sha256)
   await handle.chmod(0o644)
   await handle.sync()
 }

@@ -7,7 +7,7 @@ import {
   type CaptureEnd,
   type CaptureSource,
 } from '../../core/capture/capture-upload.ts'
-import { Fault, renderError } from '../../core/foundation/fault.ts'
+import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { pause } from '../host/watch.ts'
 import { describeFull } from './blobs.ts'
@@ -93,7 +93,7 @@ async function receive(
     // The offset never says more than what a power cut leaves.
     if (at > from && !state.isGone) {
       await handle.datasync()
-      await saveCapture(context, state, { durableBytes: at })
+      await saveCapture(context, state, { durableBytes: at, announced: null })
     }
   }
   if (state.isGone) throw gone()
@@ -137,6 +137,15 @@ function announceEnd(
   return refusal
 }
 
+/** Goes on with what the process before was verifying. */
+export function resumeChecks(context: CapturesContext): void {
+  for (const state of context.states.values()) {
+    const { announced, end } = state.record
+    if (end !== null || announced === null) continue
+    state.check = { end: announced, done: verify(context, state, announced) }
+  }
+}
+
 /** As a part behind the last byte: what speaks against that speaks against the end as well. */
 const atEnd = ({ bytes }: CaptureEnd): CapturePart => ({ offset: bytes, length: 0 })
 
@@ -149,16 +158,19 @@ async function verify(
   state: CaptureState,
   end: CaptureEnd,
 ): Promise<unknown> {
-  const { folder, log, signal } = context
+  const { folder, log, indexes } = context
   const { name } = state.record
+  const file = { path: join(folder, state.id), name }
+  const signal = AbortSignal.any([context.signal, state.ending.signal])
   try {
-    await checkCapture(join(folder, state.id), end, signal)
-    await saveCapture(context, state, { end })
+    await saveCapture(context, state, { announced: end })
+    await checkCapture(file, end, indexes, signal)
+    await saveCapture(context, state, { announced: null, end, isDecoded: true })
     log.info(`${name} was captured (${end.bytes} bytes, SHA-256 ${end.sha256}): it waits`)
     return null
   } catch (thrown) {
     // The bytes are not what was announced, rather than our disk being in trouble.
-    const isWrong = thrown instanceof Fault && thrown.code === 'digest-mismatch'
+    const isWrong = thrown instanceof Fault && WRONG.has(thrown.code)
     log.warn(`the capture ${name} could not be verified: ${renderError(thrown)}`)
     if (isWrong && !state.isGone) {
       state.failure = thrown
@@ -169,6 +181,8 @@ async function verify(
     state.check = null
   }
 }
+
+const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken'])
 
 const complete = () => new Fault('conflict', 'the capture is complete already')
 const gone = () => new Fault('not-found', 'the capture was removed')

@@ -20,8 +20,12 @@ export const CaptureRecordSchema = z.object({
   /** ISO times. */
   createdAt: z.string(),
   touchedAt: z.string(),
+  /** What was announced and is being verified; null: nothing, or it was verified. */
+  announced: CaptureEndSchema.nullable().catch(null),
   /** What was verified; null: it is not complete. */
   end: CaptureEndSchema.nullable(),
+  /** Whether its frames were decoded for that; earlier releases did not. */
+  isDecoded: z.boolean().catch(false),
 })
 
 export type CaptureRecord = Readonly<z.infer<typeof CaptureRecordSchema>>

@@ -6,7 +6,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
 import type { RecordsOf } from '../host/records.ts'
 import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
-import type { ReceiverDependencies } from './uploads.ts'
+import type { ReceiverDependencies } from './upload-states.ts'
 
 export interface Capture {
   readonly id: string
@@ -28,6 +28,8 @@ export interface CaptureState {
   /** A part is being received, or the image is being moved. */
   isBusy: boolean
   isGone: boolean
+  /** Aborted when it is removed. */
+  readonly ending: AbortController
   /** Of what was announced, while it is verified; what went wrong, or null. */
   check: { readonly end: CaptureEnd; readonly done: Promise<unknown> } | null
   /** Why nothing was kept of it, for a client that asks again. */
@@ -60,6 +62,7 @@ export const createCapture = (id: string, record: CaptureRecord): CaptureState =
   record,
   isBusy: false,
   isGone: false,
+  ending: new AbortController(),
   check: null,
   failure: null,
 })
@@ -103,6 +106,7 @@ async function useUp(
 
 export async function dropCapture(context: CapturesContext, state: CaptureState): Promise<void> {
   state.isGone = true
+  state.ending.abort(new Fault('not-found', 'the capture was removed'))
   context.states.delete(state.id)
   await removeStored(context, state)
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { syncFolder } from '../host/atomic-file.ts'
-import { appendPart, finishCapture, type CapturePart } from './capture-parts.ts'
+import { appendPart, finishCapture, resumeChecks, type CapturePart } from './capture-parts.ts'
 import { selectRecords } from '../host/records.ts'
 import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
 import {
@@ -20,7 +20,7 @@ import {
   type CapturesContext,
   type CaptureState,
 } from './capture-states.ts'
-import type { ReceiverDependencies } from './uploads.ts'
+import type { ReceiverDependencies } from './upload-states.ts'
 
 /** What a token that holds says of the capture that begins with it. */
 interface CaptureTicket {
@@ -43,6 +43,7 @@ export async function createCaptures(parts: ReceiverDependencies) {
   await restoreCaptures(context)
   const sweep = () => removeAbandoned(context)
   await sweep()
+  resumeChecks(context)
   const timer = setInterval(() => {
     sweep().catch((thrown: unknown) => parts.log.warn(`captures: ${renderError(thrown)}`))
   }, SWEEP_MS).unref()
@@ -99,7 +100,7 @@ async function begin(
   if (others.length >= MAX_CAPTURES) throw tooMany()
   const id = randomBytes(16).toString('hex')
   const createdAt = now().toISOString()
-  const kept = { durableBytes: 0, createdAt, touchedAt: createdAt, end: null }
+  const kept = { ...NOTHING_YET, createdAt, touchedAt: createdAt }
   const record = { name, source, order, issuedAt, tokenDigest: digestOf(token), ...kept }
   const state = createCapture(id, record)
   // Before anything is awaited, so that two requests at once make one capture.
@@ -121,6 +122,8 @@ async function begin(
   }
 }
 
+const NOTHING_YET = { durableBytes: 0, announced: null, end: null, isDecoded: false } as const
+
 const isUsedUp = ({ record, check, failure }: CaptureState, issuedAt: number): boolean =>
   record.issuedAt > issuedAt || record.end !== null || check !== null || failure !== null
 
@@ -133,7 +136,9 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   if (context.isTaken(name)) throw taken(name)
   state.isBusy = true
   try {
-    await context.dropped.place(join(context.folder, id), name, end.sha256)
+    const checkedIndex = state.record.isDecoded ? end.index_sha256 : undefined
+    const digests = { sha256: end.sha256, checkedIndex }
+    await context.dropped.place(join(context.folder, id), name, digests)
     await closeCapture(context, state)
     return { name, end, source: state.record.source }
   } finally {

@@ -10,6 +10,7 @@ import {
   type Downloaded,
   type DownloadOrder,
   type DownloadDependencies,
+  type DownloadProgress,
   runDownload,
 } from './download-run.ts'
 
@@ -19,6 +20,8 @@ export interface Download {
   readonly id: number
   readonly isQueued: boolean
   readonly growth: Growth
+  /** All bytes are here, and its frames are being decoded: 0 to 1; null: they are not. */
+  readonly checked: number | null
   /** Bytes a second of the last moments. */
   readonly rate: number
   readonly eta: number | null
@@ -36,7 +39,7 @@ interface DownloadsDependencies extends DownloadDependencies {
 
 interface DownloadState extends JobState {
   readonly id: number
-  readonly growth: Growth
+  readonly progress: DownloadProgress
   readonly pace: Pace
 }
 
@@ -52,12 +55,12 @@ export function createDownloads(parts: DownloadsDependencies) {
   }
 
   async function run(order: DownloadOrder, { state, signal }: Job<DownloadState>) {
-    const { growth, pace } = state
-    const work = runDownload(parts, order, growth, signal)
-    const looks = watch(work, 1000, () => pace.add(performance.now() / 1000, growth.bytes))
+    const { progress, pace } = state
+    const work = runDownload(parts, order, progress, signal)
+    const look = () => pace.add(performance.now() / 1000, progress.growth.bytes)
+    const looks = watch(work, 1000, look)
     while ((await looks.next()).done !== true);
     await parts.finished(order, await work)
-    growth.complete()
   }
 
   return {
@@ -68,11 +71,12 @@ export function createDownloads(parts: DownloadsDependencies) {
       const before = find(key)
       if (before !== null) return before
       count += 1
-      const state = { ...QUEUED, id: count, growth: createGrowth(), pace: createPace() }
+      const progress: DownloadProgress = { growth: createGrowth(), checked: null }
+      const state = { ...QUEUED, id: count, progress, pace: createPace() }
       const job = jobs.start(key, state, {
         run: (own) => run(order, own),
         async onEnd({ failure }) {
-          if (failure !== null) state.growth.fail(toFault(failure))
+          if (failure !== null) progress.growth.fail(toFault(failure))
         },
       })
       return toDownload(job)
@@ -104,9 +108,10 @@ const toDownload = ({ key, state, ended }: Job<DownloadState>): Download => ({
   key,
   id: state.id,
   isQueued: state.status === 'queued',
-  growth: state.growth,
+  growth: state.progress.growth,
+  checked: state.progress.checked,
   rate: state.pace.rate,
-  eta: state.pace.eta(state.growth.total),
+  eta: state.pace.eta(state.progress.growth.total),
   ended,
 })
 

@@ -8,9 +8,9 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { placeNewFile, syncFolder } from '../host/atomic-file.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { detectFormat } from '../../core/image/image.ts'
-import { createDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
+import { createDigests, type FileDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
-import { readIndexDigest } from './index-digest.ts'
+import type { IndexChecks } from './index-checks.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
 
@@ -18,11 +18,11 @@ export interface DroppedFile {
   readonly stamp: FileStamp
   /** Lower case; null until it is known. */
   readonly sha256: string | null
-  /** Of its index, lower case; null: it is not in frames, or `sha256` is not known yet. */
+  /** Of its index, lower case; null: it is not in frames, or they were not compared with it yet. */
   readonly indexSha256: string | null
   /** Why it is not offered, in words; null where it is, or will be. */
   readonly refusal: string | null
-  /** Of the hashing, 0 to 1. */
+  /** Of reading it, 0 to 1. */
   readonly progress: number
 }
 
@@ -32,6 +32,7 @@ interface DroppedFilesDependencies {
   readonly folder: string
   /** Keeps digests across restarts. */
   readonly records: Storage
+  readonly indexes: IndexChecks
   /** Milliseconds without a change after which a file counts as whole. */
   readonly settleMs?: number
   readonly scanMs?: number
@@ -41,6 +42,8 @@ interface DroppedFilesDependencies {
 type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
   /** Since when it has this stamp, on the clock of performance.now(). */
   since: number
+  /** Its frames were compared with its index, or it is not in frames. */
+  isChecked: boolean
 }
 
 interface Scanned {
@@ -48,6 +51,7 @@ interface Scanned {
   readonly settleMs: number
   readonly seen: Map<string, Seen>
   readonly digests: ReturnType<typeof createDigests>
+  readonly indexes: IndexChecks
   readonly signal: AbortSignal
 }
 
@@ -59,7 +63,8 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   const seen = new Map<string, Seen>()
   const closing = new AbortController()
   const { signal } = closing
-  const scanned = { folder, settleMs, seen, digests: createDigests(parts.records), signal }
+  const { indexes, records } = parts
+  const scanned = { folder, settleMs, seen, digests: createDigests(records), indexes, signal }
   let scanning: Promise<void> | null = null
   let hashing: Promise<void> | null = null
   let again: NodeJS.Timeout | undefined
@@ -104,12 +109,15 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       await scanning
       seen.delete(name)
     },
-    /** Takes a complete file into the folder. A Fault `conflict` where something has that name. */
-    async place(path: string, name: string, sha256: string) {
+    /**
+     * Takes a complete file into the folder; `digests`: what was computed of it. A Fault `conflict` where
+     * something has that name.
+     */
+    async place(path: string, name: string, digests: FileDigests) {
       const stamp = await readStamp(dirname(path), basename(path))
       if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
       // Known before the file is seen, so that it is not hashed again.
-      await scanned.digests.save({ ...stamp, name }, sha256)
+      await scanned.digests.save({ ...stamp, name }, digests)
       await placeNewFile(path, join(folder, name))
       await syncFolder(folder)
       await scanning
@@ -132,7 +140,8 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   }
 }
 
-const isOpen = ({ sha256, refusal }: Seen) => sha256 === null && refusal === null
+const isOpen = ({ sha256, isChecked, refusal }: Seen) =>
+  (sha256 === null || !isChecked) && refusal === null
 
 const isSettled = ({ settleMs }: Scanned, { since }: Seen) => performance.now() - since >= settleMs
 
@@ -153,23 +162,16 @@ async function lookAt({ folder, seen, digests }: Scanned, name: string) {
   }
   let file = seen.get(name)
   if (file === undefined || !isSameStamp(file.stamp, stamp)) {
-    const sha256 = refusal === null ? await digests.find(stamp) : null
-    const indexSha256 = sha256 === null ? null : await readIndex(folder, stamp)
-    file = { stamp, since: performance.now(), sha256, indexSha256, refusal, progress: 0 }
+    const known = refusal === null ? await digests.find(stamp) : null
+    const sha256 = known?.sha256 ?? null
+    const indexSha256 = known?.checkedIndex ?? null
+    // Earlier releases did not compare frames: such an image is offered by its own digest meanwhile.
+    const isChecked = known?.checkedIndex !== undefined || !isFramed(stamp)
+    const state = { sha256, indexSha256, isChecked, refusal, progress: 0 }
+    file = { stamp, since: performance.now(), ...state }
     seen.set(name, file)
   }
   if (file.sha256 !== null) file.refusal = await compare(folder, file)
-}
-
-/** Of the version whose digest is known; a file that cannot be read has none. */
-async function readIndex(folder: string, stamp: FileStamp): Promise<string | null> {
-  if (!isFramed(stamp)) return null
-  try {
-    await using handle = await openStamped(folder, stamp)
-    return await readIndexDigest(handle, stamp)
-  } catch {
-    return null // The next look finds another version, or says why.
-  }
 }
 
 const isFramed = ({ name }: FileStamp) => detectFormat(name) === 'img.zst'
@@ -194,29 +196,41 @@ async function hashAll(scanned: Scanned) {
       await hash(scanned, next)
     } catch (thrown) {
       if (scanned.signal.aborted) return
-      next.refusal = `cannot be read: ${renderError(thrown)}`
+      const isBroken = thrown instanceof Fault && thrown.code === 'image-broken'
+      next.sha256 = null
+      next.refusal = isBroken ? thrown.message : `cannot be read: ${renderError(thrown)}`
     }
   }
 }
 
-async function hash({ folder, digests, signal }: Scanned, file: Seen) {
+async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
   const { stamp } = file
   await using handle = await openStamped(folder, stamp)
-  const started = await hashStart(handle, stamp.sizeBytes, signal, (bytes) => {
-    file.progress = bytes / stamp.sizeBytes
-  })
-  const indexSha256 = isFramed(stamp) ? await readIndexDigest(handle, stamp) : null
+  const sha256 = file.sha256 ?? (await digestOf(handle, file, signal))
+  const onProgress = (part: number) => {
+    file.progress = part
+  }
+  const order = { ...stamp, signal, onProgress }
+  const indexSha256 = isFramed(stamp) ? await indexes.check(handle, order) : null
   const after = await readStamp(folder, stamp.name)
   // It changed meanwhile: the next look finds it new.
   if (after === null || !isSameStamp(after, stamp)) {
     file.since = performance.now()
     return
   }
-  const sha256 = started.digest('hex')
-  await digests.save(stamp, sha256)
+  await digests.save(stamp, { sha256, checkedIndex: indexSha256 })
   file.sha256 = sha256
   file.indexSha256 = indexSha256
+  file.isChecked = true
   file.refusal = await compare(folder, file)
+}
+
+async function digestOf(handle: FileHandle, file: Seen, signal: AbortSignal): Promise<string> {
+  const { sizeBytes } = file.stamp
+  const hash = await hashStart(handle, sizeBytes, signal, (bytes) => {
+    file.progress = bytes / sizeBytes
+  })
+  return hash.digest('hex')
 }
 
 /** Only makes it quicker: some file systems report no changes. */

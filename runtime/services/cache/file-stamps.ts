@@ -50,15 +50,31 @@ export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boo
 
 const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 
+/** Lower case, in hexadecimal. */
+export interface FileDigests {
+  readonly sha256: string
+  /**
+   * Of the index of an image in frames, all of which were compared with it; null: it has none;
+   * undefined: nobody has looked yet.
+   */
+  readonly checkedIndex: string | null | undefined
+}
+
+const StoredSchema = FileStampSchema.extend({
+  sha256: z.string(),
+  checkedIndex: z.string().nullable().optional(),
+})
+
 /** Digests of files that have not changed since, so that a restart reads none of them again. */
 export function createDigests(records: Storage) {
-  const files = selectRecords(records, 'file', FileStampSchema.extend({ sha256: z.string() }))
+  const files = selectRecords(records, 'file', StoredSchema)
   return {
-    async find(stamp: FileStamp): Promise<string | null> {
+    async find(stamp: FileStamp): Promise<FileDigests | null> {
       const found = await files.read(keyOf(stamp.name))
-      return found !== null && isSameStamp(found, stamp) ? found.sha256 : null
+      if (found === null || !isSameStamp(found, stamp)) return null
+      return { sha256: found.sha256, checkedIndex: found.checkedIndex }
     },
-    save: (stamp: FileStamp, sha256: string) =>
-      files.write(keyOf(stamp.name), { ...stamp, sha256 }),
+    save: (stamp: FileStamp, digests: FileDigests) =>
+      files.write(keyOf(stamp.name), { ...stamp, ...digests }),
   }
 }

@@ -11,11 +11,11 @@ import { decideArch } from '../../core/catalog/catalog.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
-import { type BlobIndex, createBlobIndex, type StoredSource } from './blob-index.ts'
+import { type BlobIndex, createBlobIndex } from './blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { type BlobRoom, createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
-import { readIndexDigest } from './index-digest.ts'
+import { createIndexChecks } from './index-checks.ts'
 import { readBootId } from '../host/boot-id.ts'
 import { listRows } from './cache-rows.ts'
 import { createCaptures } from './captures.ts'
@@ -25,6 +25,7 @@ import { makeFolder } from '../host/folders.ts'
 import { PartNoteSchema, type PartNote } from './part-records.ts'
 import { createPins, type Pins } from './pins.ts'
 import { createRecords, selectRecords, type RecordsOf } from '../host/records.ts'
+import { startStoredChecks } from './stored-checks.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 import { createUploads } from './uploads.ts'
@@ -46,6 +47,7 @@ interface ImageCacheDependencies {
   readonly settleMs?: number
   readonly scanMs?: number
   readonly checkpointBytes?: number
+  readonly againMs?: number
 }
 
 export const DATA_FOLDER = '.cache'
@@ -59,6 +61,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const blobs = await createBlobs(data)
   const index = await createBlobIndex(records)
   const notes = selectRecords(records, 'part', PartNoteSchema)
+  const indexes = createIndexChecks()
   const pins = await createPins(records, now)
   const used = await tidy(blobs, index)
   const room = createBlobRoom({
@@ -74,24 +77,26 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     ...parts,
     blobs,
     notes,
+    indexes,
     bootId: await readBootId(),
-    async finished({ key }, downloaded) {
+    async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
       const before = index.find(key)
-      const indexed = await readIndex(blobs, downloaded)
-      await index.store(key, { ...downloaded, ...indexed, fetchedAt: now().toISOString() })
+      await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
       used.set(downloaded.sha256, now().getTime())
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  const dropped = await createDroppedFiles({ ...parts, records })
+  const dropped = await createDroppedFiles({ ...parts, records, indexes })
   const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
   const stores = { index, blobs, room, downloads }
   await resume(stores, await listWanted(blobs, notes))
 
   const rows = () => listRows({ index, downloads, dropped, used, pins })
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
-  const uploads = await createUploads({ data, records, room, dropped, isTaken, now, log })
-  const captures = await createCaptures({ data, records, room, dropped, isTaken, now, log })
+  const receiving = { data, records, room, dropped, indexes, isTaken, now, log }
+  const uploads = await createUploads(receiving)
+  const captures = await createCaptures(receiving)
+  const checks = startStoredChecks({ index, blobs, room, indexes, log })
 
   return {
     ...readers,
@@ -126,19 +131,11 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      for (const part of [downloads, uploads, captures, dropped]) await part[Symbol.asyncDispose]()
+      for (const part of [checks, downloads, uploads, captures, dropped])
+        await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
   }
-}
-
-async function readIndex(
-  blobs: Pick<Blobs, 'peek'>,
-  { sha256, sizeBytes }: Pick<StoredSource, 'sha256' | 'sizeBytes'>,
-): Promise<Pick<StoredSource, 'indexSha256'>> {
-  await using handle = await blobs.peek(sha256)
-  const indexSha256 = await readIndexDigest(handle, { name: sha256, sizeBytes })
-  return indexSha256 === null ? {} : { indexSha256 }
 }
 
 async function lockFolder(folder: string, data: string): Promise<Disposable> {
@@ -178,7 +175,7 @@ async function adopt({ index }: Stores, entry: CacheEntry): Promise<void> {
   const key = keyOf(entry)
   if (entry.sha256 === null || index.find(key) !== null) return
   const same = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
-  if (same !== undefined) await index.store(key, same)
+  if (same !== undefined) await index.store(key, { ...same, version: null })
 }
 
 /** Two entries may share a source, and two sources the bytes. */

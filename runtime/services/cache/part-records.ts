@@ -9,6 +9,8 @@ export const PartNoteSchema = z.object({
   durableBytes: z.int().min(0),
   /** The run of the kernel in which the rest was written. */
   bootId: z.string().nullable().catch(null),
+  /** All of it is here, and has this digest; null: not yet. */
+  sha256: z.string().nullable().catch(null),
   /** Whether it is to go on by itself after a restart. */
   isWanted: z.boolean().catch(false),
 })

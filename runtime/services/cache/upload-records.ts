@@ -12,6 +12,10 @@ export const UploadRecordSchema = z.object({
   durableBytes: z.int().min(0),
   /** ISO time of the last byte. */
   touchedAt: z.string(),
+  /** All of it is here, and it is being verified. */
+  isWhole: z.boolean().catch(false),
+  /** The digest of what was verified, and is in the folder or on its way there. */
+  verified: z.string().nullable().catch(null),
 })
 
 export type UploadRecord = Readonly<z.infer<typeof UploadRecordSchema>>

@@ -9,17 +9,20 @@ import type { FrameWorkers } from './frame-workers.ts'
 /** A source that can be read anywhere. */
 export type FrameSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
 
+/** What frames are fetched from. */
+export type FrameFile = Pick<FrameSource, 'name' | 'readAt'>
+
 const WRONG_TABLES = 'its tables do not say where its frames end'
 
 interface Place {
-  readonly source: FrameSource
+  readonly source: FrameFile
   /** Reads under way. */
   busy: number
   /** It failed, or sent something else: it is asked again only where no other is left. */
   isBad: boolean
 }
 
-export function createFrameLoader(sources: readonly FrameSource[], workers: FrameWorkers) {
+export function createFrameLoader(sources: readonly FrameFile[], workers: FrameWorkers) {
   const places: readonly Place[] = sources.map((source) => ({ source, busy: 0, isBad: false }))
 
   async function read(place: Place, frame: Frame, stored: SharedArrayBuffer) {
@@ -44,7 +47,8 @@ export function createFrameLoader(sources: readonly FrameSource[], workers: Fram
     const hashes = sha256 !== null
     const task = { does: 'decode', from: stored, storedBytes, into, bytes, hashes } as const
     const found = await workers.run(task).catch((cause: unknown) => {
-      throw damaged(source, cause)
+      // A thread that failed says nothing about the image.
+      throw cause instanceof Fault ? cause : damaged(source, cause)
     })
     if (sha256 === null || found.sha256 === sha256) return
     throw damaged(source, `frame ${frame.index} does not hold what its index says`)

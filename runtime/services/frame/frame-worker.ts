@@ -16,6 +16,8 @@ export type FrameTask =
       readonly bytes: number
       readonly hashes: boolean
     }
+  /** Adds the first `bytes` to a digest that the thread keeps; without any, ends and gives it. */
+  | { readonly does: 'sum'; readonly from: SharedArrayBuffer; readonly bytes: number }
   /** One frame of the first `bytes`; `into` has room for it. */
   | {
       readonly does: 'encode'
@@ -65,7 +67,7 @@ export function isTextLike(content: Buffer): boolean {
  */
 export function serveFrames(
   port: MessagePort,
-  { hash }: typeof crypto,
+  { createHash, hash }: typeof crypto,
   { constants, zstdCompressSync, zstdDecompressSync }: typeof zlib,
 ): void {
   const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
@@ -118,7 +120,19 @@ export function serveFrames(
     return { sha256: digestOf(content), bytes: stored }
   }
 
+  let sum = createHash('sha256')
+  function addUp({ from, bytes }: Extract<FrameTask, { does: 'sum' }>): FrameResult {
+    if (bytes > 0) {
+      sum.update(Buffer.from(from, 0, bytes))
+      return { sha256: '', bytes }
+    }
+    const sha256 = sum.digest('hex')
+    sum = createHash('sha256')
+    return { sha256, bytes }
+  }
+
   function carryOut(task: FrameTask): FrameResult {
+    if (task.does === 'sum') return addUp(task)
     if (task.does === 'decode') return decode(task)
     if (task.does === 'encode') return encode(task)
     return { sha256: digestOf(Buffer.from(task.from, 0, task.bytes)), bytes: task.bytes }

@@ -1,6 +1,7 @@
 /** Threads that work on frames side by side: each task goes to the one that has the least to do. */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
+import { Fault } from '../../core/foundation/fault.ts'
 import {
   isTextLike,
   serveFrames,
@@ -25,7 +26,7 @@ export function createFrameWorkers(count = countWorkers()) {
   const threads = Array.from({ length: count }, createThread)
   return {
     count,
-    /** Rejects with an Error whose message is a reason in words. */
+    /** Rejects with an Error whose message is a reason in words; a Fault where a thread has ended. */
     run(task: FrameTask): Promise<FrameResult> {
       const [idlest] = threads.toSorted((a, b) => a.load() - b.load())
       return idlest?.run(task) ?? Promise.reject(new Error('there are no threads'))
@@ -55,10 +56,10 @@ function createThread() {
   })
   let ended: Error | null = null
   worker.on('error', (cause) => {
-    ended = new Error('a thread of this program failed', { cause })
+    ended = new Fault('tool-failed', 'a thread of this program failed', { cause })
   })
   worker.on('exit', () => {
-    ended ??= new Error('a thread of this program ended')
+    ended ??= new Fault('tool-failed', 'a thread of this program ended')
     for (const { reject } of waiting.values()) reject(ended)
     waiting.clear()
   })

@@ -131,7 +131,7 @@ export function remember(chunks: AsyncIterable<Buffer>) {
 }
 
 /** The decoder's own words behind ours; the tools name their input `(stdin)`, which says nothing. */
-export function damaged(source: Source, cause: unknown): Fault {
+export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
   const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
   return imageBroken(`${source.name} is damaged or cut off: ${words}`, cause)
 }

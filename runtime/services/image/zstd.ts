@@ -4,14 +4,16 @@ import { promisify } from 'node:util'
 import { createZstdDecompress, zstdDecompress } from 'node:zlib'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import { MAX_STORED_BYTES } from '../../core/image/frame-index.ts'
 import { createFrameWalker, type Span } from '../../core/image/zstd-walker.ts'
 import { renderZstdRefusal } from '../../core/image/zstd.ts'
 import type { Blocks } from './blocks.ts'
+import { createIndexCheck, type IndexCheck } from './index-check.ts'
 import type { Source } from './source.ts'
 import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
 
-/** Frames up to these sizes are decoded whole, side by side; they are what pzstd and seekable files hold. */
-const WHOLE_FRAME_BYTES = 4 * 1024 * 1024
+/** Frames up to these sizes are decoded whole, side by side; they are what pzstd and our own files hold. */
+const WHOLE_FRAME_BYTES = MAX_STORED_BYTES
 const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
 /** Each of them is decoded into pieces of this size, of which the last is mostly empty. */
 const WHOLE_CHUNK_BYTES = 256 * 1024
@@ -27,11 +29,12 @@ export const openZstd = (source: Source): Blocks => blocksOf(decode(source), 'ow
 type Spans = AsyncGenerator<Span, undefined>
 
 /** The walker's spans over the whole source; what is not frames is a Fault. */
-async function* readSpans(source: Source): Spans {
+async function* readSpans(source: Source, check: IndexCheck): Spans {
   const walker = createFrameWalker()
   for await (const chunk of source.stream()) {
     const spans = walker.push(chunk)
     if (!spans.ok) throw damaged(source, renderZstdRefusal(spans.refusal))
+    check.see(chunk, spans.value)
     yield* spans.value
   }
   const end = walker.end()
@@ -39,15 +42,17 @@ async function* readSpans(source: Source): Spans {
 }
 
 async function* decode(source: Source): AsyncGenerator<Buffer> {
-  const spans = readSpans(source)
+  const check = createIndexCheck(source)
+  const spans = readSpans(source, check)
   const underWay: WholeFrame[] = []
+  let frames = 0
   try {
     for (let span = await spans.next(); span.done !== true; span = await spans.next()) {
       if (span.value.kind !== 'frame-start') continue
       checkWindow(source, span.value.windowBytes)
       const { whole, parts } = await collect(spans, span.value.contentBytes)
       if (whole) {
-        const decoded = decodeWhole(source, parts)
+        const decoded = decodeWhole(source, parts, check, frames)
         // Its failure is thrown when its turn comes.
         decoded.catch(() => undefined)
         underWay.push({ parts, decoded })
@@ -56,8 +61,10 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
         while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
         yield* decodeStream(source, parts, spans)
       }
+      frames += 1
     }
     while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
+    await check.finish()
   } finally {
     await Promise.allSettled(underWay.map(({ decoded }) => decoded))
     await spans.return(undefined)
@@ -101,13 +108,20 @@ async function collect(spans: Spans, contentBytes: number | null) {
   return { whole: false, parts }
 }
 
-async function decodeWhole(source: Source, parts: readonly Buffer[]): Promise<Buffer | null> {
+async function decodeWhole(
+  source: Source,
+  parts: readonly Buffer[],
+  check: IndexCheck,
+  index: number,
+): Promise<Buffer | null> {
   const frame = Buffer.concat(parts)
   try {
-    return await decodeFrame(frame, {
+    const content = await decodeFrame(frame, {
       chunkSize: WHOLE_CHUNK_BYTES,
       maxOutputLength: WHOLE_CONTENT_BYTES,
     })
+    await check.take(index, content)
+    return content
   } catch (thrown) {
     if (systemCodeOf(thrown) === 'ERR_BUFFER_TOO_LARGE') return null
     throw damaged(source, thrown)

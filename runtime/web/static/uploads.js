@@ -174,10 +174,17 @@ async function sendPart(upload, file, offset, length) {
 
 /** Where the answer was lost, the upload is gone because it is complete. */
 async function complete(upload, file) {
-  await insist(upload, file.name, async (tries) => {
-    const answer = await send(upload, { method: 'POST', url: `${upload.url}/complete` })
-    return tries > 0 && answer.status === 404 ? { status: 200 } : answer
-  })
+  for (;;) {
+    const { status } = await insist(upload, file.name, async (tries) => {
+      const answer = await send(upload, { method: 'POST', url: `${upload.url}/complete` })
+      return tries > 0 && answer.status === 404 ? { status: 200 } : answer
+    })
+    if (status !== 202) return
+    // It is still being verified.
+    upload.view.say(texts.checking)
+    await pause(PAUSES[1])
+    if (upload.isCancelled) throw new Refusal(texts.cancelled)
+  }
 }
 
 async function uploadImage(upload, form) {

@@ -1,4 +1,5 @@
 /** Images in frames onto disks: entered anywhere where they can be trusted, refused where they lie. */
+import { createHash } from 'node:crypto'
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import * as assert from 'uvu/assert'
 import { createSources } from '../../../runtime/services/image/sources.ts'
 import { seekable } from '../../support/disk/compressed.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
+import { callZeros } from '../../support/disk/lying-image.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { packBuffer } from '../../support/disk/packed-image.ts'
 import { flashRefused } from '../../support/disk/refused-flash.ts'
@@ -158,6 +160,15 @@ function swapEntries(bytes: Buffer) {
   bytes.writeUInt32LE(bytes.readUInt32LE(table) - 1, table)
   bytes.writeUInt32LE(bytes.readUInt32LE(table + 8) + 1, table + 8)
 }
+
+test('read from start to end, a frame of data that the index calls zeros is refused as well', async () => {
+  const lying = callZeros(PACKED.file, 0)
+  using stored = writeTemporary(lying)
+  const sha256 = createHash('sha256').update(lying).digest('hex')
+  const { fault } = await refusedFrom(stored.path, { sha256 })
+  assert.is(fault.code, 'image-broken')
+  assert.match(fault.message, 'frame 0 does not hold what its index says')
+})
 
 test('seek tables of other tools are entered; one that lies is refused', async () => {
   const parts = [0, 1, 2].map((n) => makeNoise(700_000, n + 1))

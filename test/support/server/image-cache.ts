@@ -52,6 +52,7 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     log: QUIET,
     settleMs: options.settleMs ?? 20,
     scanMs: 50,
+    againMs: 1,
     ...(options.checkpointBytes === undefined ? {} : { checkpointBytes: options.checkpointBytes }),
   })
 

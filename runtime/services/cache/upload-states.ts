@@ -1,0 +1,129 @@
+/** What the cache knows of each upload, in memory and on disk. */
+import type { Hash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Storage } from 'unstorage'
+import { Fault } from '../../core/foundation/fault.ts'
+import type { RecordsOf } from '../host/records.ts'
+import type { BlobRoom } from './blob-room.ts'
+import type { DroppedFiles } from './dropped-files.ts'
+import type { IndexChecks } from './index-checks.ts'
+import type { UploadRecord } from './upload-records.ts'
+
+export interface Upload {
+  readonly id: string
+  readonly name: string
+  readonly sizeBytes: number
+  /** So many bytes are here. */
+  readonly offset: number
+  /** ISO time of the last byte. */
+  readonly touchedAt: string
+  /** A part of it is being received, or it is being verified. */
+  readonly isReceiving: boolean
+}
+
+/** What receives files in parts, whoever sends them, is given. */
+export interface ReceiverDependencies {
+  /** The cache's own folder: `.cache`. */
+  readonly data: string
+  readonly records: Storage
+  readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
+  readonly dropped: Pick<DroppedFiles, 'place'>
+  readonly indexes: IndexChecks
+  /** Whether an image has that name. */
+  isTaken(name: string): boolean
+  now(): Date
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+export interface UploadState {
+  readonly id: string
+  record: UploadRecord
+  /** Of the bytes up to the offset; null: it is computed before the next part. */
+  hash: Hash | null
+  offset: number
+  /** A part is being received. */
+  isBusy: boolean
+  /** While it is verified; what went wrong, or null. */
+  check: Promise<unknown> | null
+  /** Why nothing was kept of it, for a client that asks again. */
+  failure: Fault | null
+  /** Aborted when it is removed. */
+  readonly ending: AbortController
+}
+
+export interface UploadsContext extends ReceiverDependencies {
+  readonly folder: string
+  readonly notes: RecordsOf<UploadRecord>
+  readonly states: Map<string, UploadState>
+  /** Aborted when the cache is closed. */
+  readonly signal: AbortSignal
+}
+
+export const createUpload = (id: string, record: UploadRecord, offset: number): UploadState => ({
+  id,
+  record,
+  hash: null,
+  offset,
+  isBusy: false,
+  check: null,
+  failure: null,
+  ending: new AbortController(),
+})
+
+export const toUpload = ({ id, record, offset, isBusy, check }: UploadState): Upload => ({
+  id,
+  name: record.name,
+  sizeBytes: record.sizeBytes,
+  offset,
+  touchedAt: record.touchedAt,
+  isReceiving: isBusy || check !== null,
+})
+
+/** Those that are not in the folder yet, and still can be. */
+export const listUnfinished = ({ states }: UploadsContext): readonly UploadState[] =>
+  [...states.values()].filter(({ record, failure }) => !isPlaced(record) && failure === null)
+
+export const isPlaced = ({ verified, isWhole }: UploadRecord): boolean =>
+  verified !== null && !isWhole
+
+export function findUpload({ states }: UploadsContext, id: string): UploadState {
+  const state = states.get(id)
+  if (state === undefined) throw new Fault('not-found', 'there is no such unfinished upload')
+  return state
+}
+
+export async function saveUpload(
+  { notes }: UploadsContext,
+  state: UploadState,
+  news: Partial<UploadRecord>,
+): Promise<void> {
+  state.record = { ...state.record, ...news }
+  await notes.write(state.id, state.record)
+}
+
+export async function discardUpload(context: UploadsContext, state: UploadState): Promise<void> {
+  context.states.delete(state.id)
+  state.ending.abort(new Fault('not-found', 'the upload was removed'))
+  await removeUploaded(context, state)
+}
+
+/** The state stays, so that the client learns why, however often it asks. */
+export async function removeUploaded(
+  { folder, notes, room }: UploadsContext,
+  { id }: UploadState,
+): Promise<void> {
+  room.release(id)
+  await notes.remove(id)
+  await rm(join(folder, id), { force: true })
+}
+
+export function refuseBusy({ isBusy, check }: UploadState): void {
+  if (check !== null) throw new Fault('conflict', 'the upload is being verified')
+  if (isBusy) throw new Fault('conflict', 'another request is writing to this upload')
+}
+
+export const taken = (name: string) =>
+  new Fault('conflict', `an image named ${name} is in the cache already`, {
+    hint: 'Remove it first, or rename the new one.',
+  })

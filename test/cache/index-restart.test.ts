@@ -1,0 +1,153 @@
+/** What a cache was decoding when it ended goes on at the next start; what earlier ones took unseen is decoded. */
+import { createHash } from 'node:crypto'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { keyOf } from '../../runtime/core/catalog/cache-entry.ts'
+import {
+  captureClient,
+  makeSigner,
+  SOURCE,
+  type CapturedImage,
+} from '../support/capture/uploads.ts'
+import { makeBytes } from '../support/collect.ts'
+import { callZeros } from '../support/disk/lying-image.ts'
+import { packBuffer } from '../support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { bring, makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
+
+const test = suite('cache: decoding goes on after a restart')
+const { file: FILE, indexSha256: INDEX } = await packBuffer(makeBytes(9_000_000))
+const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const SHA256 = digestOf(FILE)
+const NAME = 'web-42.img.zst'
+
+/** Changes what one of the cache's records says, as another process would have left it. */
+async function changeRecord(folder: string, kind: string, news: object): Promise<void> {
+  const records = join(folder, '.cache/records')
+  const [name = ''] = (await readdir(records)).filter((each) => each.startsWith(`${kind}+`))
+  const path = join(records, name)
+  const record = { ...Object(JSON.parse(await readFile(path, 'utf8'))), ...news }
+  await writeFile(path, JSON.stringify(record))
+}
+
+test('a capture whose end was announced', async () => {
+  await using folder = await makeFolder()
+  const end: CapturedImage['end'] = { bytes: FILE.length, sha256: SHA256, index_sha256: INDEX }
+  let token = ''
+  let id: unknown
+  {
+    await using served = await serveCache(folder.path)
+    token = (await makeSigner(join(folder.path, '.cache/secret')))(NAME)
+    const machine = captureClient(served.base, token)
+    id = (await machine.begin(NAME, SOURCE)).body['id']
+    await machine.send(id, 0, FILE)
+  }
+  await changeRecord(folder.path, 'capture', { announced: { ...end, warnings: [] } })
+  await using served = await serveCache(folder.path)
+  await until(() => served.cache.captures.list()[0]?.status === 'waiting')
+  const machine = captureClient(served.base, token)
+  assert.is((await machine.finish(id, end)).status, 200)
+})
+
+test('an upload of which all had come', async () => {
+  await using folder = await makeFolder()
+  let id = ''
+  {
+    await using cache = await openCache(folder.path)
+    const request = { name: NAME, size_bytes: FILE.length, sha256: SHA256, version: null }
+    ;({ id } = await cache.uploads.create(request))
+    const part = { from: 0, to: FILE.length, total: FILE.length }
+    await cache.uploads.append(
+      id,
+      part,
+      (async function* () {
+        yield FILE
+      })(),
+    )
+  }
+  await changeRecord(folder.path, 'upload', { isWhole: true })
+  await using cache = await openCache(folder.path)
+  await until(() => cache.rows()[0]?.state === 'ready')
+  const [row] = cache.rows()
+  assert.equal([row?.entry.sha256, row?.entry.index_sha256], [SHA256, INDEX])
+  assert.is((await cache.uploads.complete(id, 0)).sha256, SHA256, 'a client that asks again')
+  assert.equal(cache.uploads.list(), [])
+})
+
+test('a download of which all had come, though its source is gone', async () => {
+  await using folder = await makeFolder()
+  const src = 'http://127.0.0.1:9/a.img.zst'
+  const entry = { src, resolved_src: null }
+  const key = keyOf({ ...EMPTY, ...entry, name: 'a' })
+  {
+    await using cache = await openCache(folder.path)
+    await cache.add({ src, name: 'a' })
+  }
+  await writeFile(join(folder.path, `.cache/parts/${key}.part`), FILE)
+  const note = { version: '"1"', sizeBytes: FILE.length, durableBytes: FILE.length, bootId: null }
+  await writeFile(
+    join(folder.path, `.cache/records/part+${key}.json`),
+    JSON.stringify({ ...note, sha256: SHA256, isWanted: true }),
+  )
+  await using cache = await openCache(folder.path)
+  await until(() => cache.rows()[0]?.state === 'ready')
+  const [row] = cache.rows()
+  assert.equal([row?.entry.sha256, row?.entry.index_sha256], [SHA256, INDEX])
+  assert.equal(await readdir(join(folder.path, '.cache/parts')), [])
+})
+
+const EMPTY = {
+  format: null,
+  arch: null,
+  sha256: null,
+  size_bytes: null,
+  description: null,
+  netboot_ref: null,
+}
+
+test('an image that an earlier release stored, and one whose index lies', async () => {
+  for (const file of [FILE, callZeros(FILE, 0)]) {
+    await using folder = await makeFolder()
+    const isLie = file !== FILE
+    await using source = await startHostileServer((request, response) =>
+      sendFile(FILE, request, response),
+    )
+    {
+      await using cache = await openCache(folder.path)
+      await bring(cache, { src: `${source.origin}/a.img.zst` })
+    }
+    const sha256 = digestOf(file)
+    const { size, fetchedAt } = { size: file.length, fetchedAt: '2026-11-01T00:00:00Z' }
+    await writeFile(join(folder.path, '.cache/blobs', sha256), file)
+    const key = (await readdir(join(folder.path, '.cache/records'))).find((name) =>
+      name.startsWith('blob+'),
+    )
+    const old = { sha256, sizeBytes: size, indexSha256: '7'.repeat(64), fetchedAt }
+    await writeFile(join(folder.path, '.cache/records', key ?? ''), JSON.stringify(old))
+    await using cache = await openCache(folder.path)
+    const look = () => cache.rows()[0]
+    const seen = look()?.entry.index_sha256 ?? null
+    assert.ok(seen === null || seen === INDEX, 'what was not checked is not told')
+    await until(() => (isLie ? look()?.state === 'absent' : look()?.entry.index_sha256 === INDEX))
+  }
+})
+
+test('a file in the folder that an earlier release had hashed', async () => {
+  await using folder = await makeFolder()
+  await writeFile(join(folder.path, NAME), FILE)
+  {
+    await using cache = await openCache(folder.path)
+    await until(() => cache.rows()[0]?.state === 'ready')
+  }
+  await changeRecord(folder.path, 'file', { checkedIndex: undefined })
+  await using cache = await openCache(folder.path, { settleMs: 300 })
+  assert.equal(
+    [cache.rows()[0]?.state, cache.rows()[0]?.entry.sha256, cache.rows()[0]?.entry.index_sha256],
+    ['ready', SHA256, undefined],
+  )
+  await until(() => cache.rows()[0]?.entry.index_sha256 === INDEX)
+})
+
+test.run()
