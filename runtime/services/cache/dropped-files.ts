@@ -63,8 +63,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   const seen = new Map<string, Seen>()
   const closing = new AbortController()
   const { signal } = closing
-  const { indexes, records } = parts
-  const scanned = { folder, settleMs, seen, digests: createDigests(records), indexes, signal }
+  const scanned = { ...parts, settleMs, seen, digests: createDigests(parts.records), signal }
   let scanning: Promise<void> | null = null
   let hashing: Promise<void> | null = null
   let again: NodeJS.Timeout | undefined
@@ -114,12 +113,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
      * something has that name.
      */
     async place(path: string, name: string, digests: FileDigests) {
-      const stamp = await readStamp(dirname(path), basename(path))
-      if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
-      // Known before the file is seen, so that it is not hashed again.
-      await scanned.digests.save({ ...stamp, name }, digests)
-      await placeNewFile(path, join(folder, name))
-      await syncFolder(folder)
+      await placeFile(scanned, path, name, digests)
       await scanning
       await scan()
     },
@@ -138,6 +132,15 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       await hashing
     },
   }
+}
+
+async function placeFile(scanned: Scanned, path: string, name: string, digests: FileDigests) {
+  const stamp = await readStamp(dirname(path), basename(path))
+  if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
+  // Known before the file is seen, so that it is not hashed again.
+  await scanned.digests.save({ ...stamp, name }, digests)
+  await placeNewFile(path, join(scanned.folder, name))
+  await syncFolder(scanned.folder)
 }
 
 const isOpen = ({ sha256, isChecked, refusal }: Seen) =>
@@ -163,16 +166,22 @@ async function lookAt({ folder, seen, digests }: Scanned, name: string) {
   let file = seen.get(name)
   if (file === undefined || !isSameStamp(file.stamp, stamp)) {
     const known = refusal === null ? await digests.find(stamp) : null
-    const sha256 = known?.sha256 ?? null
-    const indexSha256 = known?.checkedIndex ?? null
-    // Earlier releases did not compare frames: such an image is offered by its own digest meanwhile.
-    const isChecked = known?.checkedIndex !== undefined || !isFramed(stamp)
-    const state = { sha256, indexSha256, isChecked, refusal, progress: 0 }
-    file = { stamp, since: performance.now(), ...state }
+    file = createSeen(stamp, known, refusal)
     seen.set(name, file)
   }
   if (file.sha256 !== null) file.refusal = await compare(folder, file)
 }
+
+const createSeen = (stamp: FileStamp, known: FileDigests | null, refusal: string | null): Seen => ({
+  stamp,
+  since: performance.now(),
+  sha256: known?.sha256 ?? null,
+  indexSha256: known?.checkedIndex ?? null,
+  // Earlier releases did not compare frames: such an image is offered by its own digest meanwhile.
+  isChecked: known?.checkedIndex !== undefined || !isFramed(stamp),
+  refusal,
+  progress: 0,
+})
 
 const isFramed = ({ name }: FileStamp) => detectFormat(name) === 'img.zst'
 
@@ -227,10 +236,10 @@ async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
 
 async function digestOf(handle: FileHandle, file: Seen, signal: AbortSignal): Promise<string> {
   const { sizeBytes } = file.stamp
-  const hash = await hashStart(handle, sizeBytes, signal, (bytes) => {
+  const sum = await hashStart(handle, sizeBytes, signal, (bytes) => {
     file.progress = bytes / sizeBytes
   })
-  return hash.digest('hex')
+  return sum.digest('hex')
 }
 
 /** Only makes it quicker: some file systems report no changes. */

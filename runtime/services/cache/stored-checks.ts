@@ -26,7 +26,7 @@ export function startStoredChecks(parts: StoredChecksDependencies): AsyncDisposa
 }
 
 async function checkAll(parts: StoredChecksDependencies, signal: AbortSignal): Promise<void> {
-  for (const [key, source] of [...parts.index.sources()]) {
+  for (const [key, source] of parts.index.sources()) {
     if (source.checkedIndex !== undefined || signal.aborted) continue
     try {
       await checkOne(parts, key, source, signal)

@@ -61,9 +61,23 @@ export function isTextLike(content: Buffer): boolean {
   return texts * 3 > others
 }
 
+/** Adds bytes to a digest; without any it ends and gives it. The thread gets this function's text as well. */
+export function createSum(createHash: typeof crypto.createHash) {
+  let sum = createHash('sha256')
+  return (bytes: Buffer): string => {
+    if (bytes.length > 0) {
+      sum.update(bytes)
+      return ''
+    }
+    const sha256 = sum.digest('hex')
+    sum = createHash('sha256')
+    return sha256
+  }
+}
+
 /**
  * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
- * each): all that it uses it defines itself, or is given; `isTextLike` goes with it.
+ * each): all that it uses it defines itself, or is given; the two before it go with it.
  */
 export function serveFrames(
   port: MessagePort,
@@ -120,22 +134,14 @@ export function serveFrames(
     return { sha256: digestOf(content), bytes: stored }
   }
 
-  let sum = createHash('sha256')
-  function addUp({ from, bytes }: Extract<FrameTask, { does: 'sum' }>): FrameResult {
-    if (bytes > 0) {
-      sum.update(Buffer.from(from, 0, bytes))
-      return { sha256: '', bytes }
-    }
-    const sha256 = sum.digest('hex')
-    sum = createHash('sha256')
-    return { sha256, bytes }
-  }
+  const addUp = createSum(createHash)
 
   function carryOut(task: FrameTask): FrameResult {
-    if (task.does === 'sum') return addUp(task)
     if (task.does === 'decode') return decode(task)
     if (task.does === 'encode') return encode(task)
-    return { sha256: digestOf(Buffer.from(task.from, 0, task.bytes)), bytes: task.bytes }
+    const { from, bytes } = task
+    const content = Buffer.from(from, 0, bytes)
+    return { sha256: task.does === 'sum' ? addUp(content) : digestOf(content), bytes }
   }
 
   function answer({ id, task }: FrameRequest): FrameAnswer {

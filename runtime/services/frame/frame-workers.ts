@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../core/foundation/fault.ts'
 import {
+  createSum,
   isTextLike,
   serveFrames,
   type FrameAnswer,
@@ -38,6 +39,7 @@ export function createFrameWorkers(count = countWorkers()) {
 }
 
 const CODE = `${isTextLike.toString()}
+${createSum.toString()}
 (${serveFrames.toString()})(
   require('node:worker_threads').parentPort, require('node:crypto'), require('node:zlib'))`
 
