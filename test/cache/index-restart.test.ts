@@ -12,8 +12,7 @@ import {
   type CapturedImage,
 } from '../support/capture/uploads.ts'
 import { makeBytes } from '../support/collect.ts'
-import { callZeros } from '../support/disk/lying-image.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
+import { callZeros, packBuffer } from '../support/disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { bring, makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
 
@@ -129,7 +128,7 @@ test('an image that an earlier release stored, and one whose index lies', async 
     await using cache = await openCache(folder.path)
     const look = () => cache.rows()[0]
     const seen = look()?.entry.index_sha256 ?? null
-    assert.ok(seen === null || seen === INDEX, 'what was not checked is not told')
+    assert.ok(seen === null || seen === INDEX, 'what was not checked is not published')
     await until(() => (isLie ? look()?.state === 'absent' : look()?.entry.index_sha256 === INDEX))
   }
 })

@@ -7,8 +7,12 @@ import * as assert from 'uvu/assert'
 import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
 import { openCaptureLab } from '../support/capture/uploads.ts'
 import { makeContent } from '../support/disk/disk-images.ts'
-import { callZeros, changeFlags, changeImageDigest } from '../support/disk/lying-image.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
+import {
+  callZeros,
+  changeFlags,
+  changeImageDigest,
+  packBuffer,
+} from '../support/disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { asOperator, makeFolder, serveCache, until } from '../support/server/image-cache.ts'
 import { readFrameMap } from '../../runtime/services/image/frame-maps.ts'

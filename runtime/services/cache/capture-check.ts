@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import type { CaptureEnd } from '../../core/capture/capture-upload.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
-import type { IndexChecks } from './index-checks.ts'
+import type { IndexChecks } from '../frame/index-checks.ts'
 
 /**
  * Throws a Fault `digest-mismatch` or `image-broken` where it differs; otherwise the file is on the disk,

@@ -10,7 +10,7 @@ import { hashStart } from '../host/file-hash.ts'
 import { detectFormat } from '../../core/image/image.ts'
 import { createDigests, type FileDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import { makeFolder } from '../host/folders.ts'
-import type { IndexChecks } from './index-checks.ts'
+import type { IndexChecks } from '../frame/index-checks.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
 

@@ -11,7 +11,7 @@ import { type BlobIndex, createBlobIndex } from './blob-index.ts'
 import { createBlobRoom } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
-import { createIndexChecks } from './index-checks.ts'
+import { createIndexChecks } from '../frame/index-checks.ts'
 import { PartNoteSchema } from './part-records.ts'
 import { createPins, type Pins } from './pins.ts'
 

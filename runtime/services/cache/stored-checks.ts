@@ -3,7 +3,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { BlobIndex, StoredSource } from './blob-index.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { Blobs } from './blobs.ts'
-import type { IndexChecks } from './index-checks.ts'
+import type { IndexChecks } from '../frame/index-checks.ts'
 
 interface StoredChecksDependencies {
   readonly index: BlobIndex
@@ -31,7 +31,7 @@ async function checkAll(parts: StoredChecksDependencies, signal: AbortSignal): P
     try {
       await checkOne(parts, key, source, signal)
     } catch (thrown) {
-      // It is tried again at the next start; until then nobody is told the digest of its index.
+      // It is tried again at the next start; until then the digest of its index is not published.
       if (!signal.aborted) parts.log.warn(`${nameOf(source)}: ${renderError(thrown)}`)
     }
   }

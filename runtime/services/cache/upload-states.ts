@@ -3,12 +3,32 @@ import type { Hash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
+import { z } from 'zod'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { RecordsOf } from '../host/records.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { DroppedFiles } from './dropped-files.ts'
-import type { IndexChecks } from './index-checks.ts'
-import type { UploadRecord } from './upload-records.ts'
+import type { IndexChecks } from '../frame/index-checks.ts'
+
+/** Kept on disk, so that uploads go on after a restart. */
+export const UploadRecordSchema = z.object({
+  name: z.string(),
+  sizeBytes: z.int().min(1),
+  /** Lower case; null: whatever comes is right. */
+  sha256: z.string().nullable().catch(null),
+  /** As the client named it. */
+  version: z.string().nullable().catch(null),
+  /** So many bytes are on the disk for sure. */
+  durableBytes: z.int().min(0),
+  /** ISO time of the last byte. */
+  touchedAt: z.string(),
+  /** All of it is here, and it is being verified. */
+  isWhole: z.boolean().catch(false),
+  /** The digest of what was verified, and is in the folder or on its way there. */
+  verified: z.string().nullable().catch(null),
+})
+
+export type UploadRecord = Readonly<z.infer<typeof UploadRecordSchema>>
 
 export interface Upload {
   readonly id: string

@@ -7,7 +7,6 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { describeFull } from './blobs.ts'
 import { completeUpload, resumeEnds } from './upload-ends.ts'
-import { UploadRecordSchema, type UploadRecord } from './upload-records.ts'
 import {
   createUpload,
   discardUpload,
@@ -17,8 +16,10 @@ import {
   refuseBusy,
   taken,
   toUpload,
+  UploadRecordSchema,
   type ReceiverDependencies,
   type Upload,
+  type UploadRecord,
   type UploadsContext,
   type UploadState,
 } from './upload-states.ts'

@@ -8,7 +8,8 @@ import { MAX_STORED_BYTES } from '../../core/image/frame-index.ts'
 import { createFrameWalker, type Span } from '../../core/image/zstd-walker.ts'
 import { renderZstdRefusal } from '../../core/image/zstd.ts'
 import type { Blocks } from './blocks.ts'
-import { createIndexCheck, type IndexCheck } from './index-check.ts'
+import { readFrameMap } from './frame-maps.ts'
+import { createIndexCheck, type IndexCheck } from './frames/index-check.ts'
 import type { Source } from './source.ts'
 import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
 
@@ -42,7 +43,7 @@ async function* readSpans(source: Source, check: IndexCheck): Spans {
 }
 
 async function* decode(source: Source): AsyncGenerator<Buffer> {
-  const check = createIndexCheck(source)
+  const check = createIndexCheck()
   const spans = readSpans(source, check)
   const underWay: WholeFrame[] = []
   let frames = 0
@@ -64,11 +65,18 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
       frames += 1
     }
     while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
-    await check.finish()
+    await compareIndex(source, check)
   } finally {
     await Promise.allSettled(underWay.map(({ decoded }) => decoded))
     await spans.return(undefined)
   }
+}
+
+/** A Fault where the file has an index that does not describe exactly the frames that came. */
+async function compareIndex(source: Source, check: IndexCheck): Promise<void> {
+  const map = await readFrameMap({ name: source.name, ...check.toFile() })
+  const wrong = map === null || map.indexSha256 === null ? null : check.findWrong(map)
+  if (wrong !== null) throw damaged(source, `frame ${wrong} does not hold what its index says`)
 }
 
 interface WholeFrame {

@@ -8,9 +8,8 @@ import * as assert from 'uvu/assert'
 import { createSources } from '../../../runtime/services/image/sources.ts'
 import { seekable } from '../../support/disk/compressed.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { callZeros } from '../../support/disk/lying-image.ts'
 import { createLoop } from '../../support/disk/loop.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
+import { callZeros, packBuffer } from '../../support/disk/packed-image.ts'
 import { flashRefused } from '../../support/disk/refused-flash.ts'
 import {
   assertSame,

@@ -6,9 +6,13 @@ import { checkFrames } from '../../../runtime/services/frame/frame-check.ts'
 import { readFrameMap } from '../../../runtime/services/image/frame-maps.ts'
 import { faultOf } from '../../support/collect.ts'
 import { makeContent, makeNoise } from '../../support/disk/disk-images.ts'
-import { callZeros, changeDigest, changeImageDigest } from '../../support/disk/lying-image.ts'
 import { createMemorySource } from '../../support/disk/memory-source.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
+import {
+  callZeros,
+  changeDigest,
+  changeImageDigest,
+  packBuffer,
+} from '../../support/disk/packed-image.ts'
 
 const test = suite('frames checked once')
 const FRAME = 4 << 20
@@ -36,7 +40,7 @@ async function check(file: Buffer, signal = new AbortController().signal) {
   return seen
 }
 
-test('what is right passes, and its progress is told', async () => {
+test('what is right passes, and its progress is reported', async () => {
   const seen = await check(FILE)
   assert.is(seen.length, 9)
   assert.is(seen.at(-1), IMAGE.length)
@@ -62,7 +66,7 @@ test('an image whose digest was not computed is checked by its frames', async ()
   await check(Buffer.from(thin.fill(0, at, at + 32)))
 })
 
-test('it ends when it is told to', async () => {
+test('it ends when its signal is aborted', async () => {
   const reason = new Fault('cancelled', 'enough')
   const fault = await faultOf(() => check(FILE, AbortSignal.abort(reason)))
   assert.is(fault, reason)

@@ -1,11 +1,11 @@
 /** Decodes each image in frames once, before the cache vouches for its index. */
 import type { FileHandle } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { checkFrames } from '../frame/frame-check.ts'
+import { checkFrames } from './frame-check.ts'
 import { createQueue } from '../host/queue.ts'
 import { readFrameMap } from '../image/frame-maps.ts'
 
-export interface IndexOrder {
+interface IndexOrder {
   /** What to call it in a message. */
   readonly name: string
   readonly sizeBytes: number

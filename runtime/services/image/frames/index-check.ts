@@ -1,11 +1,8 @@
 /** Compares the frames of a zstd image that is read from start to end with the index at its end. */
-import { isAllZero } from '../../core/image/extents.ts'
-import { digestOfZeros, FRAME_BYTES } from '../../core/image/frame-index.ts'
-import type { FrameMap } from '../../core/image/frame-map.ts'
-import type { Span } from '../../core/image/zstd-walker.ts'
-import { readFrameMap } from './frame-maps.ts'
-import type { Source } from './source.ts'
-import { damaged } from './stream-blocks.ts'
+import { isAllZero } from '../../../core/image/extents.ts'
+import { digestOfZeros, FRAME_BYTES } from '../../../core/image/frame-index.ts'
+import type { FrameMap } from '../../../core/image/frame-map.ts'
+import type { Span } from '../../../core/image/zstd-walker.ts'
 
 /** One frame as it was found in the file. */
 interface FoundFrame {
@@ -17,7 +14,7 @@ interface FoundFrame {
 
 export type IndexCheck = ReturnType<typeof createIndexCheck>
 
-export function createIndexCheck(source: Source) {
+export function createIndexCheck() {
   const frames: FoundFrame[] = []
   const tail = createTail()
   /** Of the frame before: only the last one holds less than a whole frame. */
@@ -45,15 +42,10 @@ export function createIndexCheck(source: Source) {
       if (frame?.isLikely !== true) return
       frame.content = { bytes: content.length, sha256: await hashContent(content) }
     },
-    /** A Fault where the file has an index that does not describe exactly these frames. */
-    async finish(): Promise<void> {
-      const { name } = source
-      const file = tail.toFile()
-      const map = await readFrameMap({ name, ...file })
-      if (map === null || map.indexSha256 === null) return
-      const wrong = findWrongFrame(map, frames)
-      if (wrong !== null) throw damaged(source, `frame ${wrong} does not hold what its index says`)
-    },
+    /** The file as far as its tables can reach; all of it was seen. */
+    toFile: tail.toFile,
+    /** The number of the first frame that the index at the file's end does not describe; null: none. */
+    findWrong: (map: FrameMap): number | null => findWrongFrame(map, frames),
   }
 }
 

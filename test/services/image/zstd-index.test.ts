@@ -5,9 +5,13 @@ import { openZstd } from '../../../runtime/services/image/zstd.ts'
 import { faultOf } from '../../support/collect.ts'
 import { seekable } from '../../support/disk/compressed.ts'
 import { makeContent, makeNoise } from '../../support/disk/disk-images.ts'
-import { callZeros, changeDigest, changeFlags } from '../../support/disk/lying-image.ts'
 import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
+import {
+  callZeros,
+  changeDigest,
+  changeFlags,
+  packBuffer,
+} from '../../support/disk/packed-image.ts'
 
 const test = suite('frames compared with their index')
 const FRAME = 4 << 20
