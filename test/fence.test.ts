@@ -170,6 +170,15 @@ test('no folders need each other, types counted', () => {
   assert.equal(findCycles(folders), [])
 })
 
+test('only one file changes the names in folders, so that all changes outlive a power cut', () => {
+  const changing = /\b(?:rename|rm|rmdir|unlink|link|symlink)(?:Sync)?\b[^}]*\} from 'node:fs/
+  const changers = files.filter((file) => {
+    const imports = (text.get(file) ?? '').split(/^import /m).slice(1)
+    return file.startsWith('runtime/') && imports.some((each) => changing.test(each))
+  })
+  assert.equal(changers, ['runtime/services/host/folders.ts'])
+})
+
 test('a folder holds at most 25 files', () => {
   const every = [...files, ...tests.keys()]
   const counts = Map.groupBy(every, (file) => dirname(file))

@@ -28,12 +28,14 @@ interface StateOptions<M extends MachineBase> {
   readonly release: string
   /** A command beside the server, which may be running. */
   readonly visit: boolean
+  /** A damaged database is left to be replaced by a backup. */
+  readonly replacesDamaged?: boolean
   readonly log: { warn(message: string): void }
 }
 
 /** Makes the state directory and the database where they are missing. */
 export async function openFleetState<M extends MachineBase>(options: StateOptions<M>) {
-  const { config, line, release, visit, log } = options
+  const { config, line, release, visit, replacesDamaged = false, log } = options
   const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)
   const database = await createDatabase({
@@ -41,6 +43,7 @@ export async function openFleetState<M extends MachineBase>(options: StateOption
     release,
     line,
     visit,
+    replacesDamaged,
     keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))

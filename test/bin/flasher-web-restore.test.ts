@@ -1,5 +1,6 @@
 /** `flasher-web restore` without an argument: the operator chooses, in a real terminal. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -72,6 +73,32 @@ test('is left by Ctrl-C, Esc and Ctrl-D, and nothing has changed then', async ()
     assert.match(after, `${EXITED}1`)
   }
   assert.match((await home.run(['restore', fixture.id])).stdout, fixture.id)
+})
+
+test('takes the place of a database that is damaged', async () => {
+  const fixture = await createFixture()
+  await using home = fixture.home
+  const damaged = Buffer.alloc(20_000, 'no database')
+  await writeFile(home.at('state/state.db'), damaged)
+  const bare = await home.run(['restore', fixture.bare])
+  assert.match(bare.stderr, /holds hardware alone, and .*state\.db is damaged/)
+  assert.equal(await readFile(home.at('state/state.db')), damaged)
+  const restored = await home.run(['restore', fixture.id])
+  const archive = /kept as (state\.db\.damaged\.\S+\.bak)/.exec(restored.stdout)?.[1] ?? ''
+  assert.equal(await readFile(home.at(`state/${archive}`)), damaged)
+  assert.is((await home.run(['backup'])).code, 0)
+})
+
+test('names the program that has the database open', async () => {
+  const fixture = await createFixture()
+  await using home = fixture.home
+  using held = new DatabaseSync(home.at('state/state.db'))
+  held.prepare('SELECT count(*) FROM machines').get()
+  const refused = await home.run(['restore', fixture.id])
+  assert.match(refused.stderr, `process ${process.pid} (`)
+  assert.match(refused.stderr, /state\.db open.*\n.*End that program and try again/)
+  held.close()
+  assert.is((await home.run(['restore', fixture.id])).code, 0)
 })
 
 test('explains what to do where there is nothing to choose, or nobody to ask', async () => {

@@ -24,6 +24,8 @@ const ManifestSchema = z.object({
   line: z.string().max(64),
   trigger: z.string().max(64),
   machines: z.int().min(0),
+  /** Grows with each backup of the storage, whatever the clock says; earlier releases left it out. */
+  number: z.int().min(1).optional(),
   files: z.array(FileSchema).max(16),
 })
 

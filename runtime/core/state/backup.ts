@@ -40,9 +40,62 @@ const sortKey = (id: string) => {
 export const sortBackups = (ids: readonly string[]): readonly string[] =>
   ids.filter(isBackupId).toSorted((a, b) => (sortKey(a) < sortKey(b) ? 1 : -1))
 
-/** Those to remove so that the newest `keep` stay. */
-export const planBackupPruning = (ids: readonly string[], keep: number): readonly string[] =>
-  sortBackups(ids).slice(Math.max(1, Math.trunc(keep)))
+/** What the order of backups depends on. */
+interface Stored {
+  readonly backup_id: string
+  /** Its number grows with each backup of a storage; one of an earlier release has none. */
+  readonly manifest: { readonly number?: number | undefined } | null
+}
+
+/** 0: nobody counted it. */
+export const numberOf = ({ manifest }: Stored): number => manifest?.number ?? 0
+
+/**
+ * Newest first. The number decides, for the clock may have been wrong: a backup was made no later than
+ * those that follow it, and none was made later than now. Of those without a number only the time is
+ * known; one that lies ahead says nothing and counts as the oldest. `now` in milliseconds.
+ */
+export function orderBackups<Backup extends Stored>(
+  backups: readonly Backup[],
+  now: number,
+): readonly Backup[] {
+  const byName = backups.toSorted((a, b) => (sortKey(a.backup_id) < sortKey(b.backup_id) ? 1 : -1))
+  let latest = now
+  const counted = byName
+    .filter((backup) => numberOf(backup) > 0)
+    .toSorted((a, b) => numberOf(b) - numberOf(a))
+    .map((backup) => {
+      latest = Math.min(latest, timeOf(backup))
+      return { backup, at: latest }
+    })
+  const others = byName
+    .filter((backup) => numberOf(backup) === 0)
+    .map((backup) => ({ backup, at: timeOf(backup) > now ? -Infinity : timeOf(backup) }))
+  // Sorting is stable: of the same time the counted ones come first, in their order.
+  const ordered = [...counted, ...others].toSorted((a, b) => (a.at === b.at ? 0 : b.at - a.at))
+  return ordered.map(({ backup }) => backup)
+}
+
+/** In milliseconds; 0 where its name is no time. */
+function timeOf({ backup_id }: Stored): number {
+  const iso = readBackupTime(backup_id)
+  try {
+    return iso === null ? 0 : Temporal.Instant.from(iso).epochMilliseconds
+  } catch {
+    return 0
+  }
+}
+
+/** Those to remove so that `keep` stay: `made`, which was made just now, and the newest. */
+export const planBackupPruning = (
+  newestFirst: readonly string[],
+  keep: number,
+  made: string | null,
+): readonly string[] => {
+  const others = newestFirst.filter((id) => id !== made)
+  const places = Math.max(1, Math.trunc(keep)) - (others.length < newestFirst.length ? 1 : 0)
+  return others.slice(places)
+}
 
 const DAY_MS = 86_400_000
 const PERIOD_MS = { daily: DAY_MS, weekly: 7 * DAY_MS, manual: null } as const satisfies Record<
@@ -54,21 +107,30 @@ const PERIOD_MS = { daily: DAY_MS, weekly: 7 * DAY_MS, manual: null } as const s
 const RETRY_MS = 3_600_000
 
 interface BackupHistory {
-  /** The last scheduled one that succeeded; milliseconds, null when there was none. */
+  /** When the last scheduled one succeeded, by the wall clock; milliseconds, null when there was none. */
   readonly succeededAt: number | null
-  /** The last scheduled one that was begun by this process. */
-  readonly triedAt: number | null
+  /** How long ago that was, where this process made it; null where another one did. */
+  readonly sinceSuccess: number | null
+  /** How long ago this process began the last scheduled one. */
+  readonly sinceTry: number | null
 }
 
-/** Whether a scheduled backup is due now. One that was missed is due at once. */
+/** A clock may be set back by so much without a backup too many. */
+const AHEAD_MS = 3_600_000
+
+/**
+ * Whether a scheduled backup is due now. One that was missed is due at once. What this process did is
+ * told by a clock that nobody sets, too: one that is set back delays nothing.
+ */
 export function isBackupDue(
   { enabled, cadence }: BackupSettings,
-  { succeededAt, triedAt }: BackupHistory,
+  { succeededAt, sinceSuccess, sinceTry }: BackupHistory,
   now: number,
 ): boolean {
   const period = PERIOD_MS[cadence]
   if (!enabled || period === null) return false
-  if (triedAt !== null && triedAt <= now && now - triedAt < RETRY_MS) return false
-  // A time in the future is a clock that was set back: it must not stop backups for years.
-  return succeededAt === null || succeededAt > now + DAY_MS || now - succeededAt >= period
+  if (sinceTry !== null && sinceTry < RETRY_MS) return false
+  if (succeededAt === null || now - succeededAt >= period) return true
+  // A time that lies ahead is of a wrong clock, and says nothing.
+  return sinceSuccess === null ? succeededAt > now + AHEAD_MS : sinceSuccess >= period
 }

@@ -14,15 +14,28 @@ export function renderArchiveName(file: string, from: string, iso: string, attem
 
 const TAIL = /\.(\d{8}T\d{6}Z)\.(?:(\d+)\.)?bak$/
 
+interface Kept {
+  readonly keep: number
+  /** The name of one that was made just now: it stays, whatever the clock says. */
+  readonly made: string | null
+  /** ISO time. What lies ahead of it is of a wrong clock, and counts as the oldest. */
+  readonly now: string
+}
+
 /** Those of a folder's names to remove so that the newest `keep` archives of `file` stay. */
 export function planArchivePruning(
   names: readonly string[],
   file: string,
-  keep: number,
+  { keep, made, now }: Kept,
 ): readonly string[] {
+  const present = renderStamp(now)
+  const keyOf = (name: string, stamp: string, attempt: string) => {
+    const rank = name === made ? '2' : stamp > present ? '0' : '1'
+    return `${rank}.${stamp}.${attempt.padStart(6, '0')}`
+  }
   const archives = names.flatMap((name) => {
     const tail = name.startsWith(`${file}.`) ? TAIL.exec(name) : null
-    return tail === null ? [] : [{ name, at: `${tail[1]}.${(tail[2] ?? '0').padStart(6, '0')}` }]
+    return tail === null ? [] : [{ name, at: keyOf(name, tail[1] ?? '', tail[2] ?? '0') }]
   })
   const newestFirst = archives.toSorted((a, b) => (a.at < b.at ? 1 : -1))
   return newestFirst.slice(Math.max(0, keep)).map(({ name }) => name)

@@ -1,11 +1,11 @@
 /** Secret keys that the server generates and keeps in its state directory, readable only by itself. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
-import { link, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
-import { replaceFile, syncFolder } from '../host/atomic-file.ts'
+import { replaceFile } from '../host/atomic-file.ts'
+import { linkName, removeName } from '../host/folders.ts'
 
 export interface Secret {
   /** HMAC-SHA256 of a text, base64url. */
@@ -52,12 +52,11 @@ async function makeKey(path: string): Promise<void> {
   const own = `${path}.${randomBytes(6).toString('hex')}.new`
   await replaceFile(own, freshKey(), 0o600)
   try {
-    await link(own, path)
-    await syncFolder(dirname(path))
+    await linkName(own, path)
   } catch (thrown) {
     if (systemCodeOf(thrown) !== 'EEXIST') throw thrown
   } finally {
-    await unlink(own)
+    await removeName(own)
   }
 }
 

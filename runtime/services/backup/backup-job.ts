@@ -47,8 +47,8 @@ interface BackupJobsDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly maker: BackupMaker
   readonly notes: BackupNotes
-  /** Called after each backup that was made. */
-  prune(): Promise<void>
+  /** Called after each backup that was made, with its id. */
+  prune(made: string): Promise<void>
   now(): Date
   /** Lists the backups of the process before; one that was cut off has failed. */
   readonly records?: JobRecords<BackupJob> | undefined
@@ -156,7 +156,7 @@ async function report(
   try {
     const words = `Backup ${id} completed: ${machines} machines, ${renderSize(bytes_done)}`
     await notes.note('backup.created', id, words, { by, details: detailsOf(state) })
-    await prune()
+    await prune(id)
   } catch (thrown) {
     await noteFailure(notes, { ...state, error: renderError(thrown) }, by)
   }

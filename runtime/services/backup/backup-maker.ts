@@ -1,12 +1,13 @@
 /** Makes one backup: a full copy of the database and the inventory beside it, read back and verified. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, rm, stat } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { BackupManifest } from '../../core/state/backup-manifest.ts'
 import type { BackupStore } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
 import type { Database } from '../state/database.ts'
 import { requireSpace } from '../state/disk-space.ts'
+import { removeTree } from '../host/folders.ts'
 
 interface BackupOrder {
   readonly id: string
@@ -66,13 +67,14 @@ export function createBackupMaker({
     ]
     const { release, line } = database
     const manifest = { version: 1, backup_id: id, created_at: at, release, line } as const
-    const whole: BackupManifest = { ...manifest, trigger, machines, files }
+    const number = (await store.findLastNumber()) + 1
+    const whole: BackupManifest = { ...manifest, trigger, machines, number, files }
     signal.throwIfAborted()
     await store.finish(whole)
     return whole
   }
 
-  const clear = () => rm(folder, { recursive: true, force: true })
+  const clear = () => removeTree(folder)
 
   return {
     async make(order: BackupOrder): Promise<BackupManifest> {

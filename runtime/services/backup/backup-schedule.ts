@@ -9,6 +9,8 @@ interface ScheduleDependencies {
   readonly store: SettingsStore
   settings(): BackupSettings
   now?(): Date
+  /** Milliseconds of a clock that nobody sets. */
+  elapsed?(): number
 }
 
 /** "Scheduler tick for backups". */
@@ -19,18 +21,25 @@ const LAST_RUN = 'backup.last_run_at'
 export function startBackupSchedule(parts: ScheduleDependencies) {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
+  const { elapsed = () => performance.now() } = parts
+  const since = (at: number | null) => (at === null ? null : elapsed() - at)
   let triedAt: number | null = null
+  let madeAt: number | null = null
   let running: Promise<void> | null = null
 
   async function runIfDue() {
     const at = now()
     const last = Date.parse(store.find(LAST_RUN) ?? '')
     const succeededAt = Number.isNaN(last) ? null : last
-    if (!isBackupDue(parts.settings(), { succeededAt, triedAt }, at.getTime())) return
-    triedAt = at.getTime()
+    const history = { succeededAt, sinceSuccess: since(madeAt), sinceTry: since(triedAt) }
+    if (!isBackupDue(parts.settings(), history, at.getTime())) return
+    const begunAt = elapsed()
+    triedAt = begunAt
     const { backup_id } = await backups.start('scheduled', SYSTEM)
     const job = await backups.awaitEnd(backup_id)
-    if (job?.status === 'completed') await store.save({ [LAST_RUN]: at.toISOString() })
+    if (job?.status !== 'completed') return
+    madeAt = begunAt
+    await store.save({ [LAST_RUN]: at.toISOString() })
   }
 
   /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */

@@ -1,10 +1,9 @@
 /** Stores backups as pieces of bounded size with their digests, through any unstorage driver. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { open, rmdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { createStorage, type Driver, type Storage } from 'unstorage'
-import { isBackupId, sortBackups } from '../../core/state/backup.ts'
+import { stat } from 'node:fs/promises'
+import { createStorage, type Storage } from 'unstorage'
+import { isBackupId, numberOf, orderBackups, sortBackups } from '../../core/state/backup.ts'
 import {
   parseManifest,
   renderManifest,
@@ -12,9 +11,8 @@ import {
   type StoredFile,
 } from '../../core/state/backup-manifest.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { systemCodeOf } from '../../core/foundation/system-error.ts'
+import { openBackupFolder } from './backup-folder.ts'
 import { loadDriver, readValue } from './drivers.ts'
-import { makeFolder } from '../host/folders.ts'
 
 /** Drivers take and give whole values, so no value is larger than this. */
 const PIECE_BYTES = 8 * 2 ** 20
@@ -50,13 +48,8 @@ export interface BackupStorage {
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
-export async function openBackupStore(place: BackupStorage) {
-  const base = place.driver === 'fs' ? String(place.options['base'] ?? place.folder) : null
-  // The copies are as secret as the database: no other user may read them.
-  if (base !== null) await makeFolder(base, 0o700).catch(refuseFile(base))
-  const options = base === null ? place.options : { ...place.options, base }
-  const driver = await loadDriver(place.driver, options)
-  const storage = createStorage({ driver: base === null ? driver : guardFolder(driver, base) })
+export async function openBackupStore(place: BackupStorage, now = () => new Date()) {
+  const storage = await openStorage(place)
 
   /** Null when there is none, or it was never finished. */
   async function find(id: string): Promise<StoredBackup | null> {
@@ -85,9 +78,19 @@ export async function openBackupStore(place: BackupStorage) {
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
   }
 
+  /** All that can be restored, newest first. */
+  async function list(): Promise<readonly StoredBackup[]> {
+    const found = await Array.fromAsync(await listTraces(), find)
+    const stored = found.filter((backup) => backup !== null)
+    return orderBackups(stored, now().getTime())
+  }
+
   return {
     find,
+    list,
     listTraces,
+    /** Of the backup that was made last; 0: none has a number. */
+    findLastNumber: async (): Promise<number> => Math.max(0, ...(await list()).map(numberOf)),
     /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
     async listUnfinished() {
       const found = await Array.fromAsync(await listTraces(), async (id) => {
@@ -97,21 +100,12 @@ export async function openBackupStore(place: BackupStorage) {
       })
       return found.flat()
     },
-    /** All that can be restored, newest first. */
-    async list(): Promise<readonly StoredBackup[]> {
-      const found = await Array.fromAsync(await listTraces(), find)
-      return found.filter((backup) => backup !== null)
-    },
-    async put(id: string, name: string, path: string, putOptions: PutOptions): Promise<StoredFile> {
-      const file = await putFile(storage, { id, name, path }, putOptions)
-      if (base !== null) await syncFiles(join(base, id), file.pieces)
-      return file
-    },
+    put: (id: string, name: string, path: string, putOptions: PutOptions): Promise<StoredFile> =>
+      putFile(storage, { id, name, path }, putOptions),
     /** Last of all: from here on the backup exists. */
     async finish(manifest: BackupManifest) {
-      const id = manifest.backup_id
-      await putPiece(storage, id, MANIFEST, Buffer.from(renderManifest(manifest)))
-      if (base !== null) await syncFiles(join(base, id), [{ name: MANIFEST }])
+      const text = Buffer.from(renderManifest(manifest))
+      await putPiece(storage, manifest.backup_id, MANIFEST, text)
     },
     /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
     read: (id: string, file: StoredFile) => readPieces(storage, id, file),
@@ -122,13 +116,18 @@ export async function openBackupStore(place: BackupStorage) {
       // The manifest first: what is half removed is no backup any more.
       await storage.removeItem(key(id, MANIFEST))
       for (const name of await storage.getKeys(id)) await storage.removeItem(name)
-      // Best effort: an empty folder is no backup.
-      if (base !== null) await rmdir(join(base, id)).catch(() => undefined)
     },
     async [Symbol.asyncDispose]() {
       await storage.dispose()
     },
   }
+}
+
+async function openStorage({ driver: name, folder, options }: BackupStorage): Promise<Storage> {
+  if (name !== 'fs') return createStorage({ driver: await loadDriver(name, options) })
+  const base = String(options['base'] ?? folder)
+  const driver = await loadDriver(name, { ...options, base })
+  return createStorage({ driver: await openBackupFolder(driver, base) })
 }
 
 async function putFile(
@@ -165,7 +164,7 @@ async function* readPieces(storage: Storage, id: string, file: StoredFile): Asyn
   const whole = createHash('sha256')
   for (const piece of file.pieces) {
     const bytes = await readValue(storage, key(id, piece.name))
-    if (bytes === null) throw damaged(id, `${piece.name} is missing`)
+    if (bytes === null) throw damaged(id, `${piece.name} is missing, or is no file`)
     if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
       throw damaged(id, `${piece.name} is not what was written`)
     }
@@ -174,39 +173,6 @@ async function* readPieces(storage: Storage, id: string, file: StoredFile): Asyn
   }
   if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
 }
-
-/** While a file stands where the folder should be, the driver would find nothing instead of failing. */
-function guardFolder(driver: Driver, base: string): Driver {
-  async function check() {
-    if (await isFile(base)) throw notAFolder('the backup folder is a file')
-  }
-  return {
-    ...driver,
-    getItemRaw: (...given) => check().then((): unknown => driver.getItemRaw?.(...given)),
-    setItemRaw: (...given) => check().then(() => driver.setItemRaw?.(...given)),
-    removeItem: (...given) => check().then(() => driver.removeItem?.(...given)),
-    getKeys: (...given) => check().then(() => driver.getKeys(...given)),
-  }
-}
-
-const isFile = (path: string): Promise<boolean> =>
-  stat(path).then(
-    (found) => !found.isDirectory(),
-    () => false,
-  )
-
-const refuseFile = (base: string) => (thrown: unknown) => {
-  const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(systemCodeOf(thrown) ?? '')
-  throw isInTheWay
-    ? notAFolder(`backups cannot be kept in ${base}: it is no folder`, thrown)
-    : thrown
-}
-
-const notAFolder = (words: string, cause?: unknown) =>
-  new Fault('conflict', words, {
-    hint: 'Move the file away, or choose another folder (paths.backup_dir).',
-    cause,
-  })
 
 const key = (id: string, name: string) => `${id}:${name}`
 
@@ -221,11 +187,3 @@ const damaged = (id: string, what: string) =>
   new Fault('input-invalid', `backup ${id} is damaged: ${what}`, {
     hint: 'Nothing was changed. Choose another backup.',
   })
-
-/** Drivers have no call that syncs to disk; where we know the files, we sync them ourselves. */
-async function syncFiles(folder: string, files: readonly { readonly name: string }[]) {
-  for (const name of ['.', '..', ...files.map((file) => file.name)]) {
-    await using file = await open(join(folder, name), 'r')
-    await file.sync()
-  }
-}

@@ -47,7 +47,7 @@ export function createBackups(parts: BackupDependencies): Backups {
     notes,
     now,
     records: parts.records,
-    prune: () => prune(parts, notes),
+    prune: (made) => prune(parts, notes, made),
   })
   return {
     ...jobs,
@@ -80,10 +80,14 @@ export function createBackups(parts: BackupDependencies): Backups {
 }
 
 /** Removes those that `retention` no longer keeps. */
-async function prune({ store, settings }: BackupDependencies, notes: BackupNotes): Promise<void> {
+async function prune(
+  { store, settings }: BackupDependencies,
+  notes: BackupNotes,
+  made: string,
+): Promise<void> {
   const { retention } = settings()
   const ids = (await store.list()).map(({ backup_id }) => backup_id)
-  for (const id of planBackupPruning(ids, retention)) {
+  for (const id of planBackupPruning(ids, retention, made)) {
     await store.remove(id)
     const details = { backup_id: id, retention }
     const words = `Backup ${id} was removed: ${retention} are kept`

@@ -49,6 +49,8 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
 
 export type Bundles = ReturnType<typeof createBundles>
 
+/** A bundle is for other programs, and holds no secrets. */
+const FOR_ALL = 0o644
 /** Texts past this cannot be parsed at once. */
 const MAX_BYTES = 384 * 2 ** 20
 
@@ -109,7 +111,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
       new Set(parse(text, name).machines.map(({ mac }) => mac)),
     /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
     async exportTo(folder: string) {
-      await replaceFile(join(folder, INVENTORY), render())
+      await replaceFile(join(folder, INVENTORY), render(), FOR_ALL)
       return machines.count()
     },
     /** The same of such a folder. */

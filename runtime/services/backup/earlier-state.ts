@@ -1,5 +1,5 @@
 /** Reads the state folder of a server of the earlier line, ours or the deployed one; nothing in it is changed. */
-import { copyFile, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
@@ -9,6 +9,7 @@ import { decodeDeployedRow } from '../../core/machine/deployed-row.ts'
 import { readMarker, SCHEMA } from '../state/schema.ts'
 import { openSqlite, readText, type SqliteFile } from '../state/sqlite.ts'
 import { readDeployedMachines } from './deployed-machines.ts'
+import { removeName, removeTree } from '../host/folders.ts'
 
 interface EarlierState {
   /** The machines' records, which nobody has checked. */
@@ -73,11 +74,11 @@ const TRIES = 20
 async function takeSnapshot(folder: string) {
   await using undo = new AsyncDisposableStack()
   const copy = await mkdtemp(join(tmpdir(), 'flasher-import-'))
-  undo.defer(() => rm(copy, { recursive: true, force: true }))
+  undo.defer(() => removeTree(copy))
   const path = join(copy, DATABASE)
   for (let tries = 0; ; tries += 1) {
     const before = await stamp(folder)
-    await rm(`${path}-wal`, { force: true })
+    await removeName(`${path}-wal`)
     await copyFile(join(folder, DATABASE), path)
     if (before.hasWal) {
       await copyFile(join(folder, `${DATABASE}-wal`), `${path}-wal`).catch(ifMissing(undefined))

@@ -1,5 +1,5 @@
 /** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
-import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { StoredFile } from '../../core/state/backup-manifest.ts'
@@ -13,6 +13,7 @@ import {
   type OrderRules,
 } from './disarming.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { removeTree } from '../host/folders.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
 import { closeWhole } from '../state/rotation.ts'
@@ -64,7 +65,7 @@ export function createRestorer<Machine extends MachineBase>({
     onProgress: OnProgress,
   ): Promise<Restored> {
     const candidate = join(folder, 'state.db')
-    await rm(folder, { recursive: true, force: true })
+    await removeTree(folder)
     await mkdir(folder, { mode: 0o700 })
     try {
       await fetchTo(candidate, backup, file, onProgress)
@@ -79,7 +80,7 @@ export function createRestorer<Machine extends MachineBase>({
       const { backup_id } = backup
       return { backup_id, kind: 'full', machines, archive, release, disarmed }
     } finally {
-      await rm(folder, { recursive: true, force: true })
+      await removeTree(folder)
     }
   }
 
@@ -96,6 +97,7 @@ export function createRestorer<Machine extends MachineBase>({
   /** An import clears what its machines were to do. */
   async function restoreInventory(backup: StoredBackup): Promise<Restored> {
     const { backup_id, manifest } = backup
+    if (database.isStandIn()) throw nothingToImportInto(database, backup_id)
     const text = await readInventory(backup)
     const armed = listArmed(database.sql, orders, iso())
     const machines = await bundles.importText(text, `backup ${backup_id}`)
@@ -165,7 +167,7 @@ async function makeLook(folder: string) {
   const look = await mkdtemp(`${folder}-`)
   return {
     path: join(look, 'state.db'),
-    [Symbol.asyncDispose]: () => rm(look, { recursive: true, force: true }),
+    [Symbol.asyncDispose]: () => removeTree(look),
   }
 }
 
@@ -182,6 +184,11 @@ function findDatabase({ backup_id, manifest }: StoredBackup, line: string): Stor
   }
   return manifest?.files.find(({ name }) => name === 'state.db') ?? null
 }
+
+const nothingToImportInto = ({ path }: Database, id: string) =>
+  new Fault('conflict', `backup ${id} holds hardware alone, and ${path} is damaged`, {
+    hint: 'Move that file away first, or restore a backup that holds a database.',
+  })
 
 interface Revoked {
   readonly id: string

@@ -1,5 +1,5 @@
 /** The live environment's files: the contents of the boot directory, and which set is active. */
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { LiveSet } from '../../core/boot/boot-decision.ts'
 import {
@@ -36,9 +36,9 @@ import {
   writeBootRecord,
 } from './boot-install.ts'
 import { createBootSets, type BootSets } from './boot-sets.ts'
-import { makeFolder } from '../host/folders.ts'
 import { createQueue } from '../host/queue.ts'
 import { UPLOAD } from '../host/temporary-uploads.ts'
+import { makeFolder, removeName } from '../host/folders.ts'
 
 export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
 
@@ -246,6 +246,6 @@ async function removeSets(
   inForce: PerArch<string | null>,
 ): Promise<void> {
   for (const set of removed.filter(({ arch, version }) => inForce[arch] !== version)) {
-    for (const name of listSetFiles(set)) await rm(join(dir, name), { force: true })
+    for (const name of listSetFiles(set)) await removeName(join(dir, name))
   }
 }

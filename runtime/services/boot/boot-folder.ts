@@ -1,11 +1,11 @@
 /** Single files of the boot directory: lists them, reads digests from checksum lists, receives uploads. */
 import { createHash, randomBytes } from 'node:crypto'
-import { open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseSha256For } from '../../core/foundation/checksum.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { syncFolder } from '../host/atomic-file.ts'
 import { describeFullDisk } from '../state/disk-space.ts'
+import { moveName, removeName } from '../host/folders.ts'
 
 export interface FolderFile {
   readonly name: string
@@ -68,13 +68,12 @@ export async function receiveUpload({ dir, name, bytes, maxBytes, prefix, sha256
   try {
     const { length, digest } = await writeStream(temporary, bytes, maxBytes)
     if (sha256 !== null && sha256 !== digest) throw mismatch(name)
-    await rename(temporary, join(dir, name)).catch((cause: unknown) => {
+    await moveName(temporary, join(dir, name)).catch((cause: unknown) => {
       throw new Fault('conflict', `${name} cannot be replaced: is it a folder?`, { cause })
     })
-    await syncFolder(dir)
     return length
   } catch (thrown) {
-    await rm(temporary, { force: true })
+    await removeName(temporary)
     throw (await describeFullDisk(thrown, dir)) ?? thrown
   }
 }

@@ -1,14 +1,17 @@
 /** Moves files into the boot directory all together, even across a crash. */
-import { lstat, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { lstat, open, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseJson } from '../../core/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from '../../core/boot/boot-set.ts'
 import { Fault } from '../../core/foundation/fault.ts'
-import { replaceFile, syncFolder } from '../host/atomic-file.ts'
+import { replaceFile } from '../host/atomic-file.ts'
+import { moveName, removeTree } from '../host/folders.ts'
 import { clearUploads } from '../host/temporary-uploads.ts'
 
 /** Hidden, so that nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'
+/** Like the files beside it, which another program may serve. */
+const FOR_ALL = 0o644
 /** How the names of folders begin in which files are gathered, and once all of them are there. */
 export const STAGED = '.staged-'
 const COMMITTED = '.install-'
@@ -19,7 +22,7 @@ export async function readBootRecord(dir: string): Promise<BootRecord> {
 }
 
 export const writeBootRecord = (dir: string, record: BootRecord): Promise<void> =>
-  replaceFile(join(dir, RECORD), renderRecord(record))
+  replaceFile(join(dir, RECORD), renderRecord(record), FOR_ALL)
 
 /**
  * `record` null: the folder has none. Commits with one rename; from then on the installation is finished here, or at the next start.
@@ -33,10 +36,9 @@ export async function installStaged(
   const names = await readdir(staged)
   for (const name of names) await checkPlace(dir, name)
   for (const name of names) await syncFile(join(staged, name))
-  if (record !== null) await replaceFile(join(staged, RECORD), renderRecord(record))
+  if (record !== null) await replaceFile(join(staged, RECORD), renderRecord(record), FOR_ALL)
   const committed = join(dir, basename(staged).replace(STAGED, COMMITTED))
-  await rename(staged, committed)
-  await syncFolder(dir)
+  await moveName(staged, committed)
   await finish(dir, committed)
 }
 
@@ -46,7 +48,7 @@ export async function recoverInstalls(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
     if (name.startsWith(COMMITTED)) await finish(dir, join(dir, name))
     else if (name.startsWith(STAGED)) {
-      await rm(join(dir, name), { recursive: true, force: true })
+      await removeTree(join(dir, name))
     }
   }
 }
@@ -55,12 +57,10 @@ export async function recoverInstalls(dir: string): Promise<void> {
 async function finish(dir: string, committed: string): Promise<void> {
   const names = await readdir(committed)
   for (const name of names.filter((one) => one !== RECORD)) {
-    await rename(join(committed, name), join(dir, name))
+    await moveName(join(committed, name), join(dir, name))
   }
-  await syncFolder(dir)
-  if (names.includes(RECORD)) await rename(join(committed, RECORD), join(dir, RECORD))
-  await syncFolder(dir)
-  await rm(committed, { recursive: true })
+  if (names.includes(RECORD)) await moveName(join(committed, RECORD), join(dir, RECORD))
+  await removeTree(committed)
 }
 
 async function checkPlace(dir: string, name: string): Promise<void> {

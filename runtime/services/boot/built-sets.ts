@@ -1,5 +1,5 @@
 /** Copies live systems that were built in a checkout into the boot directory. */
-import { constants, copyFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { constants, copyFile, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
 import {
@@ -9,9 +9,9 @@ import {
   listSetFiles,
   type CompleteSet,
 } from '../../core/boot/boot-set.ts'
-import { makeFolder } from '../host/folders.ts'
 import { listFolder, type FolderFile } from './boot-folder.ts'
 import { UPLOAD } from '../host/temporary-uploads.ts'
+import { makeFolder, moveName, removeName } from '../host/folders.ts'
 
 interface BuiltFolders {
   /** Where `pnpm build:images` leaves its files; it need not exist. */
@@ -60,9 +60,9 @@ async function copy(file: FolderFile, { from, to }: BuiltFolders): Promise<void>
     // Shares the blocks where the file system can.
     await copyFile(join(from, name), temporary, constants.COPYFILE_FICLONE)
     await utimes(temporary, changedMs / 1000, changedMs / 1000)
-    await rename(temporary, path)
+    await moveName(temporary, path)
   } catch (thrown) {
-    await rm(temporary, { force: true })
+    await removeName(temporary)
     throw thrown
   }
 }

@@ -1,11 +1,11 @@
 /** Puts a DHCP proxy into dnsmasq and takes it out again; what dnsmasq refuses is undone. */
-import { open, readFile, rename, rm, unlink } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { renderActivation, type Activation } from '../../core/boot/pxe-activation.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { ifMissing } from '../../core/foundation/system-error.ts'
-import { syncFolder } from '../host/atomic-file.ts'
 import type { Finished, Shell } from '../host/shell.ts'
+import { moveName, removeName } from '../host/folders.ts'
 
 const ACTIVE_FILE = '/etc/dnsmasq.d/flasher-pxe-active.conf'
 
@@ -59,24 +59,20 @@ async function change(shell: Tools, apply: () => Promise<void>): Promise<void> {
 
 /** Complete or not at all, and readable by all: the server shows it, whatever umask we inherited. */
 async function write(content: string): Promise<void> {
-  await rm(TEMPORARY, { force: true })
+  await removeName(TEMPORARY)
   try {
     await using handle = await open(TEMPORARY, 'wx', 0o644)
     await handle.chmod(0o644)
     await handle.writeFile(content)
     await handle.sync()
-    await rename(TEMPORARY, ACTIVE_FILE)
+    await moveName(TEMPORARY, ACTIVE_FILE)
   } catch (thrown) {
-    await rm(TEMPORARY, { force: true })
+    await removeName(TEMPORARY)
     throw thrown
   }
-  await syncFolder(FOLDER)
 }
 
-async function remove(): Promise<void> {
-  await unlink(ACTIVE_FILE)
-  await syncFolder(FOLDER)
-}
+const remove = () => removeName(ACTIVE_FILE)
 
 const wordsOf = ({ stderr, stdout, exitCode }: Finished) =>
   stderr.trim() || stdout.trim() || `exit code ${exitCode}`

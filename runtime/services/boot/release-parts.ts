@@ -1,9 +1,10 @@
 /** Partial files of a release: the next fetch resumes what a cancelled one has downloaded. */
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Artifact } from '../../core/boot/release.ts'
 import { hashStart } from '../host/file-hash.ts'
 import type { Source } from '../image/source.ts'
+import { makeFolder, moveName, removeName, removeTree } from '../host/folders.ts'
 
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
@@ -22,10 +23,10 @@ interface PartHooks {
 /** `files`: what is to be fetched; parts of anything else are removed. */
 export async function openReleaseParts(bootDir: string, files: readonly Artifact[]) {
   const folder = join(bootDir, FOLDER)
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder)
   const wanted = new Set(files.map(({ sha256 }) => sha256))
   for (const name of await readdir(folder)) {
-    if (!wanted.has(name)) await rm(join(folder, name), { recursive: true, force: true })
+    if (!wanted.has(name)) await removeTree(join(folder, name))
   }
 
   /**
@@ -36,7 +37,7 @@ export async function openReleaseParts(bootDir: string, files: readonly Artifact
     const path = join(folder, file.sha256)
     const { found, from } = await fill(path, file, hooks)
     if (found === file.sha256) return found
-    await rm(path)
+    await removeName(path)
     // What was there may be what is wrong.
     return from === 0 ? found : await bring(file, hooks)
   }
@@ -45,10 +46,10 @@ export async function openReleaseParts(bootDir: string, files: readonly Artifact
     bring,
     /** Puts the files, all of which are there, into a folder under their names. */
     async moveInto(target: string) {
-      for (const { name, sha256 } of files) await rename(join(folder, sha256), join(target, name))
+      for (const { name, sha256 } of files) await moveName(join(folder, sha256), join(target, name))
     },
     /** Nothing of it is needed any more. */
-    clear: () => rm(folder, { recursive: true, force: true }),
+    clear: () => removeTree(folder),
   }
 }
 

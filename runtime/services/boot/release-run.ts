@@ -1,5 +1,5 @@
 /** Fetches one release: finds it at its site, checks every file's digest, installs all files together. */
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSafeUrl } from '../../core/net/image-location.ts'
@@ -9,6 +9,7 @@ import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
 import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
 import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
 import { openReleaseParts, type PartFiles } from './release-parts.ts'
+import { removeTree } from '../host/folders.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
@@ -50,7 +51,7 @@ export async function runRelease(
     throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
   } finally {
     // Gone already where it was installed.
-    await rm(staged, { recursive: true, force: true })
+    await removeTree(staged)
     // Who cancels may go on later; what failed is fetched anew.
     if (!order.signal.aborted) await incoming.clear()
   }

@@ -1,11 +1,11 @@
 /** Stores image files by their digest, and the partial files of unfinished downloads. */
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { type FileHandle, open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 import { isFull, isMissing } from '../../core/foundation/system-error.ts'
-import { syncFolder } from '../host/atomic-file.ts'
+import { makeFolder, moveName, removeName } from '../host/folders.ts'
 
 export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
@@ -15,8 +15,8 @@ const PART = /^([0-9a-f]{64})\.part$/
 export async function createBlobs(folder: string) {
   const whole = join(folder, 'blobs')
   const parts = join(folder, 'parts')
-  await mkdir(whole, { recursive: true })
-  await mkdir(parts, { recursive: true, mode: 0o700 })
+  await makeFolder(whole)
+  await makeFolder(parts, 0o700)
   const pathOf = (sha256: string) => join(whole, checked(sha256))
   const partOf = (key: string) => join(parts, `${checked(key)}.part`)
 
@@ -44,12 +44,12 @@ export async function createBlobs(folder: string) {
     },
     /** One that was just published, to be read by the cache itself: that is no use of it. */
     peek: (sha256: string) => openExisting(pathOf(sha256), constants.O_NOATIME),
-    remove: (sha256: string) => rm(pathOf(sha256), { force: true }),
+    remove: (sha256: string) => removeName(pathOf(sha256)),
     /** The part that has come so far, made where there is none; for reading and appending. */
     openPart: (key: string) => open(partOf(key), 'a+', 0o600),
     /** The same, for reading what another writes. */
     readPart: (key: string) => openExisting(partOf(key)),
-    removePart: (key: string) => rm(partOf(key), { force: true }),
+    removePart: (key: string) => removeName(partOf(key)),
     async listParts() {
       return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
     },
@@ -62,8 +62,7 @@ export async function createBlobs(folder: string) {
       await handle.chmod(0o644)
       await handle.utimes(usedAt, usedAt)
       await handle.sync()
-      await rename(partOf(key), pathOf(sha256))
-      await syncFolder(whole)
+      await moveName(partOf(key), pathOf(sha256))
     },
     /** Bytes that the file system can still take. */
     async free() {

@@ -1,5 +1,5 @@
 /** What the cache knows of each captured image, in memory and on disk, from its first byte to its end. */
-import { readdir, rm, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CaptureEnd, CaptureSource } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
@@ -7,6 +7,7 @@ import { isFull } from '../../core/foundation/system-error.ts'
 import type { RecordsOf } from '../host/records.ts'
 import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
 import type { ReceiverDependencies } from './upload-states.ts'
+import { removeName } from '../host/folders.ts'
 
 export interface Capture {
   readonly id: string
@@ -117,7 +118,7 @@ export const forgetCapture = (context: CapturesContext, state: CaptureState): Pr
 
 async function removeStored({ notes, folder }: CapturesContext, { id }: CaptureState) {
   await notes.remove(id)
-  await rm(join(folder, id), { force: true })
+  await removeName(join(folder, id))
 }
 
 /** Finds the captures of the process before, and removes files that belong to none. */
@@ -135,7 +136,7 @@ export async function restoreCaptures(context: CapturesContext): Promise<void> {
     }
   }
   for (const name of await readdir(folder)) {
-    if (!states.has(name)) await rm(join(folder, name), { force: true })
+    if (!states.has(name)) await removeName(join(folder, name))
   }
 }
 

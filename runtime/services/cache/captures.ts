@@ -1,10 +1,9 @@
 /** Receives captured images, verifies them, and keeps them until an operator accepts or rejects them. */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capture-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { syncFolder } from '../host/atomic-file.ts'
 import { appendPart, finishCapture, resumeChecks, type CapturePart } from './capture-parts.ts'
 import { selectRecords } from '../host/records.ts'
 import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
@@ -21,6 +20,7 @@ import {
   type CaptureState,
 } from './capture-states.ts'
 import type { ReceiverDependencies } from './upload-states.ts'
+import { makeFolder, syncFolder } from '../host/folders.ts'
 
 /** What a token that holds says of the capture that begins with it. */
 interface CaptureTicket {
@@ -34,7 +34,7 @@ const SWEEP_MS = 600_000
 
 export async function createCaptures(parts: ReceiverDependencies) {
   const folder = join(parts.data, 'captures')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolder(folder, 0o700)
   const closing = new AbortController()
   const { signal } = closing
   const notes = selectRecords(parts.records, 'capture', CaptureRecordSchema)

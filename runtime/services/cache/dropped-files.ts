@@ -1,18 +1,18 @@
 /** Image files that people put into the cache's folder: offered once they are complete and hashed. */
 import { watch as watchFolder } from 'node:fs'
-import { type FileHandle, readdir, unlink } from 'node:fs/promises'
+import { type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '../../core/catalog/dropped-file.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
-import { placeNewFile, syncFolder } from '../host/atomic-file.ts'
+import { placeNewFile } from '../host/atomic-file.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { detectFormat } from '../../core/image/image.ts'
 import { createDigests, type FileDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
-import { makeFolder } from '../host/folders.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
+import { makeFolder, removeName, syncFolder } from '../host/folders.ts'
 
 export interface DroppedFile {
   readonly stamp: FileStamp
@@ -103,7 +103,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
     isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
     async remove(name: string) {
       if (!seen.has(name)) return
-      await unlink(join(folder, name))
+      await removeName(join(folder, name))
       // A scan that saw the file just before would list it again.
       await scanning
       seen.delete(name)

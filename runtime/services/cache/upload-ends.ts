@@ -1,5 +1,5 @@
 /** Verifies uploads that are complete, and puts them into the folder of the cache. */
-import { open, rm, stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
 import { hashStart } from '../host/file-hash.ts'
@@ -15,6 +15,7 @@ import {
   type UploadsContext,
   type UploadState,
 } from './upload-states.ts'
+import { removeName } from '../host/folders.ts'
 
 interface CompletedUpload {
   readonly name: string
@@ -57,7 +58,7 @@ export async function resumeEnds(context: UploadsContext): Promise<void> {
     const file = await stat(join(folder, state.id)).catch(() => null)
     // It was being moved into the folder of the cache, and is there.
     if (verified !== null && (file === null || file.nlink > 1)) {
-      await rm(join(folder, state.id), { force: true })
+      await removeName(join(folder, state.id))
       await saveUpload(context, state, { isWhole: false })
     } else if (file === null) await saveUpload(context, state, { isWhole: false })
     else state.check = finish(context, state)

@@ -1,6 +1,5 @@
 /** What the cache knows of each upload, in memory and on disk. */
 import type { Hash } from 'node:crypto'
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
@@ -9,6 +8,7 @@ import type { RecordsOf } from '../host/records.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { DroppedFiles } from './dropped-files.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
+import { removeName } from '../host/folders.ts'
 
 /** Kept on disk, so that uploads go on after a restart. */
 export const UploadRecordSchema = z.object({
@@ -135,7 +135,7 @@ export async function removeUploaded(
 ): Promise<void> {
   room.release(id)
   await notes.remove(id)
-  await rm(join(folder, id), { force: true })
+  await removeName(join(folder, id))
 }
 
 export function refuseBusy({ isBusy, check }: UploadState): void {

@@ -1,6 +1,6 @@
 /** Receives image files in parts, hashes them on the way, and offers them once they are complete. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rm } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { UploadRequest } from '../../core/catalog/image-upload.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
@@ -24,6 +24,7 @@ import {
   type UploadState,
 } from './upload-states.ts'
 import { selectRecords } from '../host/records.ts'
+import { makeFolder, removeName } from '../host/folders.ts'
 
 /** Where one part belongs; `to` is exclusive. */
 interface UploadPart {
@@ -38,7 +39,7 @@ const SWEEP_MS = 600_000
 
 export async function createUploads(parts: ReceiverDependencies) {
   const folder = join(parts.data, 'uploads')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await makeFolder(folder, 0o700)
   const closing = new AbortController()
   const notes = selectRecords(parts.records, 'upload', UploadRecordSchema)
   const { signal } = closing
@@ -177,7 +178,7 @@ async function restore(context: UploadsContext): Promise<void> {
     // What fitted before is not refused now; it fails when the disk is full.
     await room.reserve(id, () => record.sizeBytes - state.offset).catch(() => undefined)
   }
-  for (const name of names) if (!states.has(name)) await rm(join(folder, name), { force: true })
+  for (const name of names) if (!states.has(name)) await removeName(join(folder, name))
 }
 
 async function removeAbandoned(context: UploadsContext): Promise<void> {

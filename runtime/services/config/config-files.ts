@@ -1,22 +1,13 @@
 /** Configuration files: finds and reads them in order, and rewrites them with owner and mode kept. */
 import { randomBytes } from 'node:crypto'
-import {
-  access,
-  constants,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from 'node:fs/promises'
+import { access, constants, open, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CONFIG_FILE, type ConfigPath } from '../../core/config/config-paths.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import type { Layer } from '../../core/config/layers.ts'
 import { isMissing, systemCodeOf } from '../../core/foundation/system-error.ts'
 import { parseToml } from '../../core/config/toml.ts'
+import { moveName, removeName } from '../host/folders.ts'
 
 export interface ConfigFiles {
   /** Those that exist, the winner first. */
@@ -99,10 +90,10 @@ export async function writeConfigFile(path: string, text: string): Promise<void>
   const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString('hex')}`)
   try {
     await writeWhole(temporary, text, before)
-    await rename(temporary, target)
+    await moveName(temporary, target)
   } catch (thrown) {
     // Best effort: it may never have been made.
-    await unlink(temporary).catch(() => {})
+    await removeName(temporary).catch(() => {})
     if (before === null || !isNotReplaceable(thrown)) throw unwritable(path, thrown)
     await rewrite(target, text).catch((cause: unknown) => {
       throw unwritable(path, cause)

@@ -1,9 +1,10 @@
 /** Finds, reads and writes files inside a foreign tree without ever leaving it. */
 import { randomBytes } from 'node:crypto'
-import { constants, open, rename, rm, type FileHandle } from 'node:fs/promises'
+import { constants, open, type FileHandle } from 'node:fs/promises'
 import type { Stats } from 'node:fs'
 import { Fault } from '../../core/foundation/fault.ts'
 import { entryOf, look, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
+import { moveName, removeName } from '../host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
 
@@ -68,10 +69,10 @@ export async function writeInside(root: string, request: WriteInside): Promise<v
     await file.writeFile(content)
     await file.chmod(mode)
     await file.sync()
-    await rename(temporary, entryOf(folder, name))
+    await moveName(temporary, entryOf(folder, name))
   } catch (error) {
     // Best effort: the reason to report is the one above.
-    await rm(temporary, { force: true }).catch(() => undefined)
+    await removeName(temporary).catch(() => undefined)
     throw error
   }
   await folder.sync()

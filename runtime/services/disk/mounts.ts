@@ -1,9 +1,10 @@
 /** Mounts foreign file systems in a private place, and always unmounts them again. */
-import { constants, mkdir, mkdtemp, open, realpath, rmdir } from 'node:fs/promises'
+import { constants, mkdir, mkdtemp, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
+import { removeFolder } from '../host/folders.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 import { startKeeper } from './keepers.ts'
 
@@ -39,10 +40,10 @@ export async function mountPrivately(
   await using undo = new AsyncDisposableStack()
   undo.defer(() => waitUntilFree(node))
   const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
-  undo.defer(() => rmdir(folder))
+  undo.defer(() => removeFolder(folder))
   const at = join(folder, 'root')
   await mkdir(at)
-  undo.defer(() => rmdir(at))
+  undo.defer(() => removeFolder(at))
   const space = undo.use(await openSpace(shell))
   const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
   const { exitCode, stderr } = await shell.run(space.enter(argv))

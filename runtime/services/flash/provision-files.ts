@@ -1,10 +1,10 @@
 /** The provisioning files that a server keeps for its machines: one folder per machine, for the server's user alone. */
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ifMissing } from '../../core/foundation/system-error.ts'
 import { renderHyphens, type Mac } from '../../core/machine/mac.ts'
 import { replaceFile } from '../host/atomic-file.ts'
-import { makeFolder } from '../host/folders.ts'
+import { makeFolder, removeName, removeTree } from '../host/folders.ts'
 
 export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
 
@@ -20,9 +20,8 @@ export function createProvisionFiles(dir: string) {
       await makeFolder(folderOf(mac), 0o700)
       await replaceFile(join(folderOf(mac), name), bytes, 0o600)
     },
-    remove: (mac: Mac, name: string): Promise<void> =>
-      rm(join(folderOf(mac), name), { force: true }),
+    remove: (mac: Mac, name: string): Promise<void> => removeName(join(folderOf(mac), name)),
     /** All of a machine's. */
-    clear: (mac: Mac): Promise<void> => rm(folderOf(mac), { recursive: true, force: true }),
+    clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
   }
 }

@@ -1,5 +1,5 @@
 /** Runs a cijoe workflow on the root file system of a disk that was just written. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import {
@@ -14,6 +14,7 @@ import { isFolderInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
+import { removeTree } from '../host/folders.ts'
 
 type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
 
@@ -35,7 +36,7 @@ export async function runWorkflow(
   const { shell, env } = tools
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(env['TMPDIR'] || '/tmp', 'flasher-cijoe-'))
-  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  undo.defer(() => removeTree(folder))
   const generated = join(folder, 'config.toml')
   if (config === null) await writeFile(generated, CIJOE_CONFIG)
   await using mounted = await mountLargest(tools, node, disk)

@@ -1,16 +1,19 @@
 /** Files that are complete or absent after a crash, and never in the place of one that must stay. */
 import { randomBytes } from 'node:crypto'
-import { link, open, rename, unlink } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import { systemCodeOf } from '../../core/foundation/system-error.ts'
-import { makeFolder } from './folders.ts'
+import { linkName, makeFolder, moveName, removeName } from './folders.ts'
 
-/** Replaces a file: written beside it, made durable, and put in its place; its folder is made. */
+/**
+ * Replaces a file: written beside it, made durable, and put in its place; its folder is made. Others
+ * may read it only where `mode` lets them: what we keep holds addresses with passwords in them.
+ */
 export async function replaceFile(
   path: string,
   content: string | Uint8Array | AsyncIterable<string>,
-  mode: number = 0o644,
+  mode: number = 0o600,
 ): Promise<void> {
   const folder = dirname(path)
   await makeFolder(folder)
@@ -19,19 +22,12 @@ export async function replaceFile(
     await using handle = await open(temporary, 'wx', mode)
     await handle.writeFile(content)
     await handle.sync()
-    await rename(temporary, path)
+    await moveName(temporary, path)
   } catch (thrown) {
     // Best effort: what counts is why it could not be written.
-    await unlink(temporary).catch(() => {})
+    await removeName(temporary).catch(() => {})
     throw thrown
   }
-  await syncFolder(folder)
-}
-
-/** What was renamed into a folder, or removed from it, outlives a power cut. */
-export async function syncFolder(folder: string): Promise<void> {
-  await using handle = await open(folder, 'r')
-  await handle.sync()
 }
 
 /**
@@ -40,12 +36,12 @@ export async function syncFolder(folder: string): Promise<void> {
  */
 export async function placeNewFile(from: string, to: string): Promise<void> {
   try {
-    await link(from, to)
-    await unlink(from)
+    await linkName(from, to)
+    await removeName(from)
   } catch (thrown) {
     if (!LINKLESS.has(systemCodeOf(thrown) ?? '')) throw refusalOf(thrown, to)
     await claim(to)
-    await rename(from, to)
+    await moveName(from, to)
   }
 }
 

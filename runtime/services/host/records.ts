@@ -1,13 +1,15 @@
 /** Stores small JSON records by key, one atomic file each, through unstorage. */
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
 import type { ZodType } from 'zod'
 import { ifMissing } from '../../core/foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
+import { hideFromOthers, makeFolder, removeName } from './folders.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
 export function createRecords(folder: string): Storage {
+  hideFromOthers(folder)
   return createStorage({ driver: atomicFiles({ folder }) })
 }
 
@@ -51,9 +53,9 @@ const atomicFiles = defineDriver(({ folder }: { readonly folder: string }) => {
     hasItem: async (key) => (await read(key)) !== null,
     getItem: read,
     setItem: (key, value) => replaceFile(pathOf(key), value),
-    removeItem: (key) => rm(pathOf(key), { force: true }),
+    removeItem: (key) => removeName(pathOf(key)),
     async getKeys() {
-      await mkdir(folder, { recursive: true })
+      await makeFolder(folder, 0o700)
       const names = await readdir(folder)
       return names
         .filter((name) => name.endsWith(SUFFIX))

@@ -1,6 +1,7 @@
 /** Names uploads that are under way, and removes those that were cut off. */
-import { readdir, rm } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeName } from './folders.ts'
 
 /** How their names begin: hidden, so that nobody can fetch them. */
 export const UPLOAD = '.upload-'
@@ -9,6 +10,6 @@ export const UPLOAD = '.upload-'
 export async function clearUploads(dir: string): Promise<void> {
   const names = await readdir(dir)
   for (const name of names.filter((one) => one.startsWith(UPLOAD))) {
-    await rm(join(dir, name), { force: true })
+    await removeName(join(dir, name))
   }
 }

@@ -1,10 +1,9 @@
 /** The key with which the server logs in to machines: made at its first use, for the server's user alone. */
-import { chmod, rename, rm, stat } from 'node:fs/promises'
+import { chmod, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ifMissing } from '../../core/foundation/system-error.ts'
-import { syncFolder } from '../host/atomic-file.ts'
-import { makeFolder } from '../host/folders.ts'
 import type { Shell } from '../host/shell.ts'
+import { makeFolder, moveName, removeName } from '../host/folders.ts'
 
 interface SshKey {
   /** Of the private half. */
@@ -38,19 +37,18 @@ async function openKey({ folder, shell }: SshKeysOptions): Promise<SshKey> {
   const path = join(folder, 'id_ed25519')
   await makeFolder(folder, 0o700)
   const key = await stat(path).catch(ifMissing(null))
-  if (key === null) await makeKey(folder, path, shell)
+  if (key === null) await makeKey(path, shell)
   else if ((key.mode & 0o077) !== 0) await chmod(path, 0o600)
   const line = await shell.require(['ssh-keygen', '-y', '-f', path])
   return { path, publicLine: line.trim() }
 }
 
 /** Made beside its place: after a crash it is there as a whole, or not at all. */
-async function makeKey(folder: string, path: string, shell: Shell): Promise<void> {
+async function makeKey(path: string, shell: Shell): Promise<void> {
   const fresh = `${path}.new`
-  await rm(fresh, { force: true })
+  await removeName(fresh)
   await shell.require(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'flasher', '-f', fresh])
   await chmod(fresh, 0o600)
-  await rename(`${fresh}.pub`, `${path}.pub`)
-  await rename(fresh, path)
-  await syncFolder(folder)
+  await moveName(`${fresh}.pub`, `${path}.pub`)
+  await moveName(fresh, path)
 }

@@ -1,10 +1,10 @@
 /** The output folders of workflow runs, one for each, and their logs. */
-import { open, readdir, rm } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ifMissing } from '../../core/foundation/system-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import { listOldRuns } from '../../core/machine/online-workflow.ts'
-import { makeFolder } from '../host/folders.ts'
+import { makeFolder, removeTree } from '../host/folders.ts'
 
 const WORKFLOW_LOG = 'workflow.log'
 
@@ -29,7 +29,7 @@ export function createWorkflowFolders(root: string) {
       const path = join(folder, run)
       await makeFolder(path, 0o700)
       for (const old of listOldRuns(await readdir(folder), MAX_RUNS)) {
-        await rm(join(folder, old), { recursive: true, force: true })
+        await removeTree(join(folder, old))
       }
       return path
     },
@@ -37,7 +37,7 @@ export function createWorkflowFolders(root: string) {
     readTail: (mac: Mac, run: string, most: number): Promise<string | null> =>
       readTail(join(folderOf(mac), run, WORKFLOW_LOG), most),
     /** All of a machine's. */
-    clear: (mac: Mac): Promise<void> => rm(folderOf(mac), { recursive: true, force: true }),
+    clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
   }
 }
 

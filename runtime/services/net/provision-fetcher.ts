@@ -1,5 +1,5 @@
 /** Fetches provisioning files from the machine server into a private folder, which is removed after use. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { renderError } from '../../core/foundation/fault.ts'
@@ -9,6 +9,7 @@ import { renderRefusal } from '../../core/net/refusal-detail.ts'
 import type { Environment } from '../host/shell.ts'
 import { askOnce } from './json-client.ts'
 import type { Rejection } from './server-exchange.ts'
+import { removeTree } from '../host/folders.ts'
 
 interface WantedFile {
   /** Becomes the name in the folder; from a closed list. */
@@ -48,7 +49,7 @@ export async function fetchProvision(
   const paths = new Map<string, string>()
   try {
     const folder = await mkdtemp(join(tmpdir(), 'flasher-provision-'))
-    undo.defer(() => rm(folder, { recursive: true, force: true }))
+    undo.defer(() => removeTree(folder))
     for (const { file, url, isRequired } of wanted) {
       const answer = await fetchFile(url, options)
       if (answer.ok) {

@@ -1,10 +1,11 @@
 /** Writes a file under a temporary name, which becomes its own when all of it is on the disk. */
 import { randomUUID } from 'node:crypto'
-import { open, rm, stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
-import { placeNewFile, syncFolder } from '../host/atomic-file.ts'
+import { placeNewFile } from '../host/atomic-file.ts'
+import { removeName } from '../host/folders.ts'
 
 /** A Fault `conflict` where something has this name. */
 export async function checkNothingThere(path: string): Promise<void> {
@@ -42,12 +43,10 @@ export async function writeWhole<Result>(
     await attempt(file.sync())
     await attempt(placeNewFile(part, path))
     isWhole = true
-    // Best effort, as not every file system can: the file is whole anyway.
-    await syncFolder(dirname(path)).catch(() => undefined)
     return result
   } finally {
     await file.close()
-    if (!isWhole) await rm(part, { force: true })
+    if (!isWhole) await removeName(part)
   }
 }
 

@@ -1,4 +1,4 @@
-/** Group commit: writes that arrive together share a transaction and one sync. */
+/** Group commit: writes that arrive together share a transaction and one sync; quiet moments fold the log into the file. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ifMissing } from '../../core/foundation/system-error.ts'
@@ -20,6 +20,7 @@ export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => v
   let queue: Unit[] = []
   let armed = false
   let last: Promise<void> = Promise.resolve()
+  let count = 0
 
   function flush() {
     if (!armed) return
@@ -40,12 +41,15 @@ export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => v
       failAll(thrown)
       return
     }
+    count += 1
     last = disk.sync(`${file.path}-wal`).then(() => {
       for (const resolve of done) resolve()
     }, failAll)
   }
 
   return {
+    /** How many transactions there were. */
+    count: () => count,
     /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
     write: <T>(work: (sql: Sql) => T): Promise<T> =>
       new Promise((resolve, reject) => {
@@ -126,4 +130,46 @@ async function openLog(path: string): Promise<FileHandle | null> {
   await using folder = await open(dirname(path), 'r')
   await folder.sync()
   return handle
+}
+
+interface FoldingDependencies {
+  /** How many transactions were committed so far. */
+  commits(): number
+  fold(): void
+  /** Milliseconds of a clock that nobody sets. */
+  elapsed?(): number
+}
+
+const LOOK_MS = 2000
+/** Where there is no quiet moment, so often all the same. */
+const LONGEST_MS = 60_000
+
+/**
+ * Folds what is written ahead into the database, so that a copy of the one file is whole. Until
+ * disposed of. A moment is quiet when nothing was committed since the look before.
+ */
+export function startFolding({
+  commits,
+  fold,
+  elapsed = () => performance.now(),
+}: FoldingDependencies): Disposable {
+  // What a process before this one left behind is folded, too.
+  let [seen, folded, foldedAt] = [0, -1, elapsed()]
+
+  function look() {
+    const count = commits()
+    const isQuiet = count === seen
+    seen = count
+    if (count === folded || !(isQuiet || elapsed() - foldedAt > LONGEST_MS)) return
+    try {
+      fold()
+      folded = count
+      foldedAt = elapsed()
+    } catch {
+      // A full disk, perhaps: whoever writes hears of it, and the next look tries again.
+    }
+  }
+
+  const timer = setInterval(look, LOOK_MS).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }

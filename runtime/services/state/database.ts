@@ -1,20 +1,12 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
-import { basename } from 'node:path'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { StateDoubt } from '../../core/state/change-count.ts'
-import { createCommits } from './commits.ts'
+import { createCommits, startFolding } from './commits.ts'
 import { openChangeCounter } from './count/change-counter.ts'
 import { findHolder, lockState } from './lock.ts'
-import { openState } from './opening.ts'
+import { holdFile } from './opening.ts'
 import { adoptFile } from './ownership.ts'
-import {
-  archiveFile,
-  closeWhole,
-  moveFile,
-  pruneArchives,
-  reserveArchive,
-  type SchemaReset,
-} from './rotation.ts'
+import { pruneArchives, type SchemaReset } from './rotation.ts'
 import type { CopyOptions, Sql, SqliteFile } from './sqlite.ts'
 
 export interface DatabaseOptions {
@@ -30,6 +22,8 @@ export interface DatabaseOptions {
   readonly visit?: boolean
   /** How many `.bak` files of former releases and restores stay; 5 by default. */
   readonly keepArchives?: number
+  /** For the command that restores: a damaged file is left to be replaced. */
+  readonly replacesDamaged?: boolean
   now?(): Date
 }
 
@@ -41,6 +35,8 @@ export interface Database extends AsyncDisposable {
   readonly isOwner: boolean
   /** For reading, at once. What `write` is doing at the moment may show before it is on disk. */
   readonly sql: Sql
+  /** The file is damaged; what is here instead is empty, and kept nowhere. */
+  isStandIn(): boolean
   /** Whether an upgrade rotated the file at this start. */
   readonly reset: SchemaReset | null
   /** Whether the file was there at this start and held nothing; an event is recorded then. */
@@ -73,14 +69,14 @@ export interface Database extends AsyncDisposable {
 }
 
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
-  const { path, release, line, keepArchives = 5 } = options
-  const now = () => (options.now?.() ?? new Date()).toISOString()
+  const { path, release, line } = options
   const closers: (() => Promise<unknown>)[] = []
   const timers: NodeJS.Timeout[] = []
-  const { lock, reopen, opened, counter } = await openFiles(options, now, () => file)
-  let { file } = opened
-  const commits = createCommits(() => file, counter.finish)
-  const epochs = createEpochs(() => file)
+  const { lock, held, counter, prune } = await openFiles(options)
+  const { opened, current } = held
+  const commits = createCommits(current, counter.finish)
+  const epochs = createEpochs(current)
+  const folding = startFolding({ commits: commits.count, fold: () => current().foldGently() })
 
   async function settle() {
     for (const work of closers) await work()
@@ -92,21 +88,22 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     release,
     line,
     isOwner: lock !== null,
+    isStandIn: held.isStandIn,
     reset: opened.reset,
     wasEmpty: opened.wasEmpty,
     doubt: counter.doubt,
     trust: counter.trust,
     noteChange: counter.note,
     sql: {
-      all: (text, ...values) => file.all(text, ...values),
-      get: (text, ...values) => file.get(text, ...values),
-      run: (text, ...values) => file.run(text, ...values),
+      all: (text, ...values) => current().all(text, ...values),
+      get: (text, ...values) => current().get(text, ...values),
+      run: (text, ...values) => current().run(text, ...values),
     },
     write: commits.write,
     epoch: epochs.read,
     async copyTo(target, copying) {
       await settle()
-      await file.copyTo(target, copying)
+      await current().copyTo(target, copying)
     },
     async replaceWith(other, prepare) {
       if (lock === null) throw inUse(path)
@@ -114,34 +111,23 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       // Nothing is awaited from here on, so that nobody can use the closed file.
       void commits.detach()
       prepare?.()
-      closeWhole(file)
-      const archive = reserveArchive(path, release, now())
-      archiveFile(path, archive)
       epochs.begin()
-      try {
-        adoptFile(other)
-        moveFile(other, path)
-        file = reopen().file
-        file.transact(() => counter.trust(file))
-      } catch (thrown) {
-        moveFile(archive, path)
-        file = reopen().file
-        throw thrown
-      }
-      pruneArchives(path, keepArchives)
-      return basename(archive)
+      const archive = held.replace(other, counter.trust)
+      prune(archive)
+      return archive
     },
     beforeClosing: (work) => void closers.push(work),
     repeat(everyMs, work) {
       timers.push(setInterval(() => void work().catch(() => undefined), everyMs).unref())
     },
     async [Symbol.asyncDispose]() {
+      folding[Symbol.dispose]()
       try {
         await settle()
         await commits.detach()
         await counter.flush()
       } finally {
-        file.close()
+        held.close()
         lock?.[Symbol.dispose]()
         for (const timer of timers) clearInterval(timer)
       }
@@ -149,24 +135,28 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   }
 }
 
-/** The lock, the database and its counter, or none of them. `current`: the database that is open later. */
-async function openFiles(
-  { path, release, line, visit = false, keepArchives = 5 }: DatabaseOptions,
-  now: () => string,
-  current: () => SqliteFile,
-) {
+/** The lock, the database and its counter, or none of them. */
+async function openFiles(options: DatabaseOptions) {
+  const { path, release, line, visit = false, keepArchives = 5, replacesDamaged } = options
+  const now = () => (options.now?.() ?? new Date()).toISOString()
   await using undo = new AsyncDisposableStack()
   const lock = lockState(`${path}.lock`)
   if (lock === null && !visit) throw inUse(path)
   if (lock !== null) undo.use(lock)
   const isOwner = lock !== null
-  const reopen = () => openState({ path, release, line, now: now(), owner: isOwner })
-  const opened = reopen()
-  undo.use(opened.file)
-  if (isOwner) pruneArchives(path, keepArchives)
-  const counter = await openChangeCounter(opened.file, { current, adopt: adoptFile, isOwner })
+  const held = holdFile({ path, release, line, now, owner: isOwner, replacesDamaged })
+  undo.defer(held.close)
+  const prune = (made: string | null) =>
+    pruneArchives(path, { keep: keepArchives, made, now: now() })
+  if (isOwner) prune(held.opened.reset?.archived_at ?? null)
+  const counter = await openChangeCounter(held.opened.file, {
+    current: held.current,
+    adopt: adoptFile,
+    // Nothing is counted of a database that only stands in for another one.
+    isOwner: isOwner && !held.isStandIn(),
+  })
   undo.move()
-  return { lock, reopen, opened, counter }
+  return { lock, held, counter, prune }
 }
 
 function createEpochs(current: () => SqliteFile) {

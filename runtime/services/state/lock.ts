@@ -1,5 +1,5 @@
-/** Locks the state directory for one server; the kernel releases the lock when its holder dies. */
-import { readFileSync, statSync } from 'node:fs'
+/** Locks the state directory for one server, and says who holds a file; the kernel releases the lock when its holder dies. */
+import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { touchFile } from './ownership.ts'
 import { explainSqlite } from './sqlite.ts'
@@ -32,5 +32,34 @@ export function findHolder(path: string): number | null {
   } catch {
     // Only the message gets poorer.
     return null
+  }
+}
+
+/**
+ * Other processes that have a file open: `1234 (sqlite3)`. Those of other users show only to root, so
+ * that an empty list proves nothing.
+ */
+export function listFileUsers(path: string): readonly string[] {
+  const real = attempt(() => realpathSync(path), path)
+  const pids = attempt(() => readdirSync('/proc'), []).filter((name) => /^\d+$/.test(name))
+  return pids
+    .filter((pid) => Number(pid) !== process.pid && hasOpen(pid, real))
+    .map((pid) => {
+      const name = attempt(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim(), '')
+      return name === '' ? pid : `${pid} (${name})`
+    })
+}
+
+const hasOpen = (pid: string, path: string): boolean =>
+  attempt(() => readdirSync(`/proc/${pid}/fd`), []).some(
+    (fd) => attempt(() => readlinkSync(`/proc/${pid}/fd/${fd}`), '') === path,
+  )
+
+/** Processes end while we look, and some are not ours to look at. */
+function attempt<Value>(look: () => Value, otherwise: Value): Value {
+  try {
+    return look()
+  } catch {
+    return otherwise
   }
 }

@@ -105,6 +105,8 @@ const createPragmas = (sql: Sql) => ({
   },
   /** Folds the `-wal` into the file. False: another process has it open. */
   fold: () => readNumber(sql.get('PRAGMA wal_checkpoint(TRUNCATE)'), 'busy') === 0,
+  /** Folds as much of it as nobody is reading, and waits for nobody. */
+  foldGently: () => void sql.get('PRAGMA wal_checkpoint(PASSIVE)'),
   /** Changes when another process has committed; 3 µs. */
   readVersion: () => readNumber(sql.get('PRAGMA data_version'), 'data_version'),
   /** `schema`: `main`, or what another file is attached as. */

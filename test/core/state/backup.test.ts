@@ -5,6 +5,8 @@ import {
   isBackupDue,
   isBackupId,
   nextBackupId,
+  numberOf,
+  orderBackups,
   planBackupPruning,
   readBackupTime,
   sortBackups,
@@ -53,34 +55,83 @@ test('the newest come first, by number within a second', () => {
     ID,
     '2025-01-01T00-00-00Z',
   ])
-  assert.equal(planBackupPruning(ids, 3), [ID, '2025-01-01T00-00-00Z'])
-  assert.equal(planBackupPruning(ids, 0).length, 4)
+})
+
+test('the newest stay, and one that was made just now', () => {
+  const ids = ['e', 'd', 'c', 'b', 'a']
+  assert.equal(planBackupPruning(ids, 3, null), ['b', 'a'])
+  assert.equal(planBackupPruning(ids, 3, 'e'), ['b', 'a'])
+  assert.equal(planBackupPruning(ids, 3, 'a'), ['c', 'b'])
+  assert.equal(planBackupPruning(ids, 0, 'a').length, 4)
+  assert.equal(planBackupPruning(ids, 9, 'a'), [])
+})
+
+const idOf = (year: number, n = 0) => nextBackupId(`${year}-01-01T00:00:0${n}.000Z`, () => false)
+
+test('their number orders them, whatever the clock said', () => {
+  const made = [2026, 2056, 2006, 2027].map((year, index) => ({
+    backup_id: idOf(year),
+    manifest: { number: index + 1 },
+  }))
+  const ordered = orderBackups(made, Date.parse('2027-01-02T00:00:00Z'))
+  assert.equal(ordered.map(numberOf), [4, 3, 2, 1])
+})
+
+test('one without a number has its place by its time, and none where that lies ahead', () => {
+  const counted = [2024, 2026].map((year, index) => ({
+    backup_id: idOf(year),
+    manifest: { number: index + 1 },
+  }))
+  const others = [2023, 2025, 2056].map((year) => ({ backup_id: idOf(year), manifest: null }))
+  const ordered = orderBackups([...others, ...counted], Date.parse('2026-06-01T00:00:00Z'))
+  assert.equal(
+    ordered.map(({ backup_id }) => backup_id),
+    [2026, 2025, 2024, 2023, 2056].map((year) => idOf(year)),
+  )
+})
+
+test('whatever the clock does, the last ones made are the ones kept', () => {
+  const years = fc.array(fc.integer({ min: 1990, max: 2090 }), { minLength: 1, maxLength: 12 })
+  fc.assert(
+    fc.property(years, fc.integer({ min: 1, max: 5 }), (clock, keep) => {
+      let stored: Parameters<typeof numberOf>[0][] = []
+      for (const [index, year] of clock.entries()) {
+        const at = `${year}-01-01T00:00:00.000Z`
+        const backup_id = nextBackupId(at, (id) => stored.some((one) => one.backup_id === id))
+        stored.push({ backup_id, manifest: { number: index + 1 } })
+        const ids = orderBackups(stored, Date.parse(at)).map((one) => one.backup_id)
+        const gone = planBackupPruning(ids, keep, backup_id)
+        stored = stored.filter((one) => !gone.includes(one.backup_id))
+      }
+      const wanted = clock.map((_, index) => index + 1).slice(-keep)
+      assert.equal(stored.map(numberOf), wanted)
+    }),
+  )
 })
 
 const DAILY = { enabled: true, cadence: 'daily', retention: 7 } as const
-const never = { succeededAt: null, triedAt: null }
+const NEVER = { succeededAt: null, sinceSuccess: null, sinceTry: null }
+const at = (succeededAt: number) => ({ ...NEVER, succeededAt })
+const tried = (sinceTry: number) => ({ ...NEVER, sinceTry })
 const DUE: readonly (readonly [string, Parameters<typeof isBackupDue>, boolean])[] = [
-  ['never made', [DAILY, never, NOW], true],
-  ['switched off', [{ ...DAILY, enabled: false }, never, NOW], false],
-  ['by hand only', [{ ...DAILY, cadence: 'manual' }, never, NOW], false],
-  ['an hour ago', [DAILY, { succeededAt: NOW - HOUR, triedAt: null }, NOW], false],
-  ['a day ago', [DAILY, { succeededAt: NOW - DAY, triedAt: null }, NOW], true],
-  ['a month ago, missed since', [DAILY, { succeededAt: NOW - 30 * DAY, triedAt: null }, NOW], true],
+  ['never made', [DAILY, NEVER, NOW], true],
+  ['switched off', [{ ...DAILY, enabled: false }, NEVER, NOW], false],
+  ['by hand only', [{ ...DAILY, cadence: 'manual' }, NEVER, NOW], false],
+  ['an hour ago', [DAILY, at(NOW - HOUR), NOW], false],
+  ['a day ago', [DAILY, at(NOW - DAY), NOW], true],
+  ['a month ago, missed since', [DAILY, at(NOW - 30 * DAY), NOW], true],
+  ['weekly, a day ago', [{ ...DAILY, cadence: 'weekly' }, at(NOW - DAY), NOW], false],
+  ['weekly, a week ago', [{ ...DAILY, cadence: 'weekly' }, at(NOW - 7 * DAY), NOW], true],
+  ['failed a minute ago', [DAILY, tried(60_000), NOW], false],
+  ['failed an hour ago', [DAILY, tried(HOUR), NOW], true],
+  ['a little in the future', [DAILY, at(NOW + HOUR), NOW], false],
+  ['far in the future', [DAILY, at(NOW + 400 * DAY), NOW], true],
+  ['by us a day ago, then set back', [DAILY, { ...at(NOW), sinceSuccess: DAY }, NOW], true],
   [
-    'weekly, a day ago',
-    [{ ...DAILY, cadence: 'weekly' }, { succeededAt: NOW - DAY, triedAt: null }, NOW],
+    'by us an hour ago, then set back for years',
+    [DAILY, { ...at(NOW + 400 * DAY), sinceSuccess: HOUR }, NOW],
     false,
   ],
-  [
-    'weekly, a week ago',
-    [{ ...DAILY, cadence: 'weekly' }, { succeededAt: NOW - 7 * DAY, triedAt: null }, NOW],
-    true,
-  ],
-  ['failed a minute ago', [DAILY, { succeededAt: null, triedAt: NOW - 60_000 }, NOW], false],
-  ['failed an hour ago', [DAILY, { succeededAt: null, triedAt: NOW - HOUR }, NOW], true],
-  ['a little in the future', [DAILY, { succeededAt: NOW + HOUR, triedAt: null }, NOW], false],
-  ['far in the future', [DAILY, { succeededAt: NOW + 400 * DAY, triedAt: null }, NOW], true],
-  ['tried in the future', [DAILY, { succeededAt: null, triedAt: NOW + DAY }, NOW], true],
 ]
 for (const [name, given, isDue] of DUE) {
   test(`due: ${name}`, () => {

@@ -34,8 +34,21 @@ test('the oldest go, whatever the release was called', () => {
     'state.db.bak',
     'other.db.1.0.0.20200101T000000Z.bak',
   ]
-  assert.equal(planArchivePruning(names, 'state.db', 2), [names[3], names[0]])
-  assert.equal(planArchivePruning(names, 'state.db', 9), [])
+  const kept = { made: null, now: '2026-06-01T00:00:00.000Z' }
+  assert.equal(planArchivePruning(names, 'state.db', { ...kept, keep: 2 }), [names[3], names[0]])
+  assert.equal(planArchivePruning(names, 'state.db', { ...kept, keep: 9 }), [])
+})
+
+const nameOf = (year: number) => renderArchiveName('state.db', '1', `${year}-01-01T00:00:00.000Z`)
+
+test('those of a clock that ran ahead go first, and one of this moment stays whatever it says', () => {
+  const names = [2056, 2025, 2026].map(nameOf)
+  const now = '2026-06-01T00:00:00.000Z'
+  const prune = (keep: number, made: string | null) =>
+    planArchivePruning(names, 'state.db', { keep, made, now })
+  assert.equal(prune(2, null), [nameOf(2056)])
+  assert.equal(prune(1, nameOf(2025)), [nameOf(2026), nameOf(2056)])
+  assert.equal(prune(1, nameOf(2056)), [nameOf(2026), nameOf(2025)])
 })
 
 test.run()

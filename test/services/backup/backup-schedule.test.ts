@@ -20,6 +20,7 @@ async function createFixture() {
     store: fixture.store,
     settings: () => fixture.settings.current,
     now,
+    elapsed: () => clock.at,
   })
   return {
     ...fixture,

@@ -78,7 +78,8 @@ export async function openBackupFixture(
 ) {
   const state = await folder.open({ now, ...database })
   const backupDir = join(folder.dir, 'backups')
-  const store = await openBackupStore({ driver: 'fs', folder: backupDir, options: {}, ...place })
+  const where = { driver: 'fs', folder: backupDir, options: {}, ...place }
+  const store = await openBackupStore(where, now)
   const bundles = bundlesOf(state, now)
   const settings: { current: BackupSettings } = {
     current: { enabled: false, cadence: 'manual', retention: 7 },

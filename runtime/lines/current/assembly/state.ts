@@ -21,7 +21,7 @@ export const ORDERS: OrderRules<Machine> = {
 
 interface StateOptions extends Pick<
   Parameters<typeof openFleetState>[0],
-  'release' | 'visit' | 'log'
+  'release' | 'visit' | 'replacesDamaged' | 'log'
 > {
   readonly config: LineConfig
 }

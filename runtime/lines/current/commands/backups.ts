@@ -30,7 +30,7 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
 export async function restore(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const what = given.positionals[0] ?? null
   if (what === null) requireTerminal(environment)
-  await using visit = await visitState(environment, given, { alone: true })
+  await using visit = await visitState(environment, given, { alone: true, replacesDamaged: true })
   const restored =
     what === null || isBackupId(what)
       ? await restoreStored(visit, what, environment)

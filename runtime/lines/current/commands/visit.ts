@@ -12,11 +12,14 @@ import type { Arguments } from '../../../core/command/arguments.ts'
 
 export type Visit = Awaited<ReturnType<typeof visitState>>
 
-/** `alone`: the server must not be running. */
+/** `alone`: the server must not be running. `replacesDamaged`: a backup may take the place of a damaged database. */
 export async function visitState(
   environment: ProcessEnvironment,
   given: Arguments,
-  { alone = false }: { readonly alone?: boolean } = {},
+  {
+    alone = false,
+    replacesDamaged = false,
+  }: { readonly alone?: boolean; readonly replacesDamaged?: boolean } = {},
 ) {
   const { env, stderr } = environment
   const look = decideTerminalStyle(env, stderr.isTTY === true)
@@ -24,7 +27,13 @@ export async function visitState(
   const config = await readConfiguration(environment, given)
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()
-  const state = await openState({ config, release, visit: !alone, log: { warn: note } })
+  const state = await openState({
+    config,
+    release,
+    visit: !alone,
+    replacesDamaged,
+    log: { warn: note },
+  })
   const voice = openVoice(environment.stdout, env)
   return {
     config,

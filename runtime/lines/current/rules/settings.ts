@@ -129,7 +129,7 @@ export const SETTINGS = {
     driver: setting(
       text,
       'fs',
-      'Where backups are stored: `fs`, or the name of another unstorage driver, such as `s3`.',
+      'Where backups are stored: `fs` (a folder), `s3`, or another unstorage driver whose package is installed.',
       { restart },
     ),
     driver_options: setting(kinds.options, {}, 'Options of that driver.', {
