@@ -141,7 +141,7 @@ interface FoldingDependencies {
 }
 
 const LOOK_MS = 2000
-/** Where there is no quiet moment, so often all the same. */
+/** Where there is no quiet moment, so often anyway. */
 const LONGEST_MS = 60_000
 
 /**
