@@ -53,8 +53,12 @@ const renderGuid = (stored: string): string =>
 
 const MBR_IDENTITY = 440
 
+/** The identity of an MBR, in 8 hexadecimal digits; the names of its partitions begin with it. */
+export const readIdentity = (head: Buffer): string =>
+  head.readUInt32LE(MBR_IDENTITY).toString(16).padStart(8, '0')
+
 function listMbr(head: Buffer, sectorBytes: number): readonly Partition[] {
-  const identity = head.readUInt32LE(MBR_IDENTITY).toString(16).padStart(8, '0')
+  const identity = readIdentity(head)
   return readDosEntries(head)
     .filter(({ type, sectors }) => type !== 0 && sectors !== 0)
     .map(({ number, type, first, sectors }) => ({

@@ -6,6 +6,8 @@ interface Volume {
   readonly node: string
   readonly kind: 'part' | 'lvm' | 'disk'
   readonly sizeBytes: number
+  /** What messages call it; absent: its node. */
+  readonly name?: string
 }
 
 /** What the first bytes of a volume say, as blkid reads them; all of it comes from the image. */
@@ -23,7 +25,14 @@ export interface Contents {
 /** blkid's name for a partition or disk that logical volumes lie on. */
 export const PHYSICAL_VOLUME = 'LVM2_member'
 
+/** In the first bytes of a partition, of which `first` holds PHYSICAL_BYTES. */
+export const isPhysicalVolume = (first: Buffer): boolean =>
+  [0, 512, 1024, 1536].some((at) => first.toString('latin1', at, at + 8) === 'LABELONE')
+export const PHYSICAL_BYTES = 4096
+
 export type FilledVolume = Volume & { readonly contents: Contents }
+
+export const nameOf = ({ name, node }: Pick<Volume, 'name' | 'node'>): string => name ?? node
 
 /**
  * The volumes of one disk from `lsblk --json --bytes DISK`, nested or flat, in lsblk's order; the

@@ -132,7 +132,7 @@ export const exactBytes = (virtual: VirtualSize): number | null =>
   virtual.kind === 'exact' ? virtual.bytes : null
 
 /** The least that the image needs on a disk. */
-const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
+export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
 
 /** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']

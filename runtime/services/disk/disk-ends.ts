@@ -5,21 +5,9 @@ import {
   type GptRefusal,
   type MovedBackup,
 } from '../../core/disk/gpt.ts'
+import { FIRST_BYTES, locateEnds, type EndPiece } from '../../core/flash/disk-end.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
-
-const END_BYTES = 1024 * 1024
-/** Holds what identifies a disk's content, table and boot code; small enough to be written in one go. */
-const FIRST_BYTES = 4096
-
-/** Where the ends lie on a disk; on a very small one they meet. */
-export function locateEnds(diskBytes: number): {
-  readonly headBytes: number
-  readonly tailStart: number
-} {
-  const headBytes = Math.min(END_BYTES, diskBytes)
-  return { headBytes, tailStart: Math.max(headBytes, diskBytes - END_BYTES) }
-}
 
 /** Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. */
 export async function clearEnds(device: Device): Promise<void> {
@@ -36,12 +24,6 @@ export async function clearEnds(device: Device): Promise<void> {
     if (whole > 0) await device.write(createSlot(whole), device.sizeBytes - whole)
   }
   await device.flush()
-}
-
-/** One piece of the ends, on whole sectors. */
-export interface EndPart {
-  readonly offset: number
-  readonly slot: Buffer
 }
 
 /** The backup GPT moved to the end of the disk, in memory; a Fault where the image has none to move. */
@@ -62,45 +44,23 @@ const REFUSALS: Readonly<Record<GptRefusal, string>> = {
   'disk-too-small': 'a partition lies where it would have to be',
 }
 
-/**
- * The ends in the order in which they are written, when all the rest is on the medium: the last MiB,
- * then the first but for its first 4 KiB, and these alone at the very end. `tail`: the image's part of
- * the disk's last MiB, empty when it does not reach it.
- */
-export function planEnds(
-  { sizeBytes, sectorBytes }: Device,
-  head: Buffer,
-  tail: Buffer,
-  moved: MovedBackup | null,
-): readonly EndPart[] {
-  const first = moved?.head ?? head
-  const parts = [
-    { offset: locateEnds(sizeBytes).tailStart, bytes: tail },
-    ...(moved === null ? [] : [{ offset: moved.offset, bytes: moved.backup }]),
-    { offset: FIRST_BYTES, bytes: first.subarray(FIRST_BYTES) },
-    { offset: 0, bytes: first.subarray(0, FIRST_BYTES) },
-  ]
-  return parts.flatMap(({ offset, bytes }) =>
-    bytes.length === 0 ? [] : [{ offset, slot: alignedCopy(bytes, sectorBytes) }],
-  )
-}
-
-/** Each part is on the medium, and read back if wanted, before the next is written. */
+/** Each piece is on the medium, and read back if wanted, before the next is written. */
 export async function writeEnds(
   device: Device,
-  parts: readonly EndPart[],
+  pieces: readonly EndPiece[],
   verify: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const { offset, slot } of parts) {
+  for (const { offset, bytes } of pieces) {
     signal.throwIfAborted()
+    const slot = alignedCopy(bytes, device.sectorBytes)
     await device.write(slot, offset)
     await device.flush()
-    if (verify) await verifyPart(device, offset, slot)
+    if (verify) await verifyPiece(device, offset, slot)
   }
 }
 
-async function verifyPart(device: Device, offset: number, slot: Buffer) {
+async function verifyPiece(device: Device, offset: number, slot: Buffer) {
   const back = createSlot(slot.length)
   await device.read(back, offset)
   if (back.equals(slot)) return
@@ -108,16 +68,20 @@ async function verifyPart(device: Device, offset: number, slot: Buffer) {
 }
 
 /** Erases what may have been written, the partition table first; a write that fails does not end it. */
-export async function eraseEnds(device: Device, parts: readonly EndPart[]): Promise<void> {
-  for (const { offset, slot } of parts.toReversed()) {
-    await device.write(createSlot(slot.length), offset).catch(() => undefined)
+export async function eraseEnds(device: Device, pieces: readonly EndPiece[]): Promise<void> {
+  for (const { offset, bytes } of pieces.toReversed()) {
+    const zeros = createSlot(wholeSectors(bytes.length, device.sectorBytes))
+    await device.write(zeros, offset).catch(() => undefined)
   }
-  if (parts.length > 0) await device.flush()
+  if (pieces.length > 0) await device.flush()
 }
+
+const wholeSectors = (bytes: number, sectorBytes: number) =>
+  Math.ceil(bytes / sectorBytes) * sectorBytes
 
 /** A copy that direct I/O takes, filled up with zeros to a whole sector. */
 function alignedCopy(bytes: Buffer, sectorBytes: number) {
-  const slot = createSlot(Math.ceil(bytes.length / sectorBytes) * sectorBytes)
+  const slot = createSlot(wholeSectors(bytes.length, sectorBytes))
   bytes.copy(slot)
   return slot
 }

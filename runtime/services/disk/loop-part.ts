@@ -57,8 +57,8 @@ export async function openPartVolumes(
     const { node } = undo.use(await openLoopPart(shell, disk, partition))
     const contents = await probeContents(shell, node)
     const { uuid: partuuid, name: partlabel, bytes: sizeBytes } = partition
-    const kind = 'part' as const
-    volumes.push({ node, kind, sizeBytes, contents: { ...contents, partuuid, partlabel } })
+    const named = { node, kind: 'part', name: `partition ${partition.number}` } as const
+    volumes.push({ ...named, sizeBytes, contents: { ...contents, partuuid, partlabel } })
   }
   const held = undo.move()
   return { volumes, refused: new Map(), [Symbol.asyncDispose]: () => held.disposeAsync() }

@@ -1,9 +1,10 @@
 /** Flashes: plans a request, carries out the plan, and reports the outcome. */
 import type { DeltaState } from '../../core/machine/run.ts'
 import type { FlashEvent, FlashPlan } from '../../core/flash/flash.ts'
+import type { Provisioning } from '../../core/flash/provisioning.ts'
 import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from '../../core/flash/outcome.ts'
-import { Fault } from '../../core/foundation/fault.ts'
+import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { lookInto } from '../image/image-look.ts'
 import type { Source } from '../image/source.ts'
 import { ownFeed } from './image-feed.ts'
@@ -19,6 +20,7 @@ import {
   type PlannedFlash,
   type ReadyFlash,
 } from './flash-planner.ts'
+import { eraseFlashed } from './held-disk.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { openMirrors } from './mirrors.ts'
 import { writeImage } from './writer.ts'
@@ -70,7 +72,13 @@ export function createFlasher(given: FlasherOptions) {
 
     /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
     async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = { stage: 'checking', bytesWritten: 0, bytesKept: null, delta: null }
+      const reached: Reached = {
+        stage: 'checking',
+        bytesWritten: 0,
+        bytesKept: null,
+        delta: null,
+        provisioned: null,
+      }
       try {
         return await carryOut(tools, flash, options, reached)
       } catch (thrown) {
@@ -90,6 +98,8 @@ interface Reached {
   bytesKept: number | null
   /** Null: nobody wanted it. */
   delta: DeltaState | null
+  /** The step that was begun before the ends, as its event names it; null: none was. */
+  provisioned: string | null
 }
 
 async function carryOut(
@@ -108,19 +118,71 @@ async function carryOut(
   await using opening = await openMirrors(tools.sources, openFeed ? [] : places, signal)
   const before = performance.now()
   const feed = openFeed ?? ownFeed(tools.decoders, plan, source, opening.mirrors)
-  for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds })) {
+  const step = await openStep(tools, provisioning, plan, signal)
+  const { seedEarly } = step
+  for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds, seedEarly })) {
     note(event, reached)
     onEvent(event, plan)
   }
+  reached.stage = 'written'
   const seconds = (performance.now() - before) / 1000
-  if (provisioning.mode !== 'none') {
-    onEvent({ event: 'provisioning', note: provisioning.mode }, plan)
-    const provisioner = await tools.loadProvisioner()
-    await provisioner.apply(provisioning, plan.target.node, { signal })
-  }
+  await step.finish(reached, (event) => onEvent(event, plan))
   const { bytesWritten, bytesKept, delta } = reached
   const verified = plan.verify !== 'none'
   return { kind: 'done', plan, bytesWritten, bytesKept, delta, seconds, verified }
+}
+
+/** What is done before the ends where it can be, and after them where it was not. */
+async function openStep(
+  tools: FlashTools,
+  provisioning: Provisioning,
+  plan: FlashPlan,
+  signal: AbortSignal,
+) {
+  const { node, allowPartition } = plan.target
+  const { mode } = provisioning
+  if (mode === 'none') return { seedEarly: null, finish: async () => {} }
+  const provisioner = await tools.loadProvisioner()
+  // The kernel reads no table that lies in a partition.
+  const seedEarly = allowPartition ? null : await provisioner.openEarly(provisioning, signal)
+  const apply = () => provisioner.apply(provisioning, node, { signal })
+  return {
+    seedEarly,
+    async finish(reached: Reached, onEvent: (event: FlashEvent) => void) {
+      if (reached.provisioned === mode) return
+      onEvent({ event: 'provisioning', note: mode })
+      await provisionLate(tools, plan, reached, apply)
+    },
+  }
+}
+
+/**
+ * After the ends: nobody may boot what was not provisioned to its end, so that a failure erases them.
+ * Where that fails too, the image stays, and both are said.
+ */
+async function provisionLate(
+  tools: FlashTools,
+  plan: FlashPlan,
+  reached: Reached,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (thrown) {
+    try {
+      await eraseFlashed(tools, plan)
+      reached.stage = 'writing'
+    } catch (late) {
+      throw addReason(thrown, `the disk could not be erased: ${renderError(late)}`)
+    }
+    throw thrown
+  }
+}
+
+function addReason(thrown: unknown, reason: string): unknown {
+  if (!(thrown instanceof Fault)) return thrown
+  const { code, message, hint } = thrown
+  return new Fault(code, `${message}; then ${reason}`, { hint, cause: thrown })
 }
 
 /** Null: nothing comes between the image and its ends. */
@@ -131,7 +193,7 @@ const loadBeforeEnds = async ({ loadSeedWriter }: FlashTools, firstBoot: FirstBo
 const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })
 
 function note(event: FlashEvent, reached: Reached) {
-  if (event.event === 'synced') reached.stage = 'written'
+  if (event.event === 'provisioning') reached.provisioned = event.note
   if (event.event !== 'writing') return
   reached.stage = 'writing'
   if (event.phase !== 'write') return

@@ -10,7 +10,7 @@ import {
 import { renderLastRefusal, renderUngrowable } from '../../core/flash/grow-text.ts'
 import { planLastGrowth, type LastGrowth } from '../../core/flash/last-partition.ts'
 import { createSlot, type Device } from '../disk/device.ts'
-import { locateEnds } from '../disk/disk-ends.ts'
+import { locateEnds } from '../../core/flash/disk-end.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import type { HeldShell } from '../disk/held-shell.ts'
 import { openLoopPart } from '../disk/loop-part.ts'

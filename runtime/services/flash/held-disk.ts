@@ -1,8 +1,11 @@
-/** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan. */
+/** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure. */
 import { Fault } from '../../core/foundation/fault.ts'
 import { decideRace, type FlashPlan } from '../../core/flash/flash.ts'
 import { openDevice, type Device } from '../disk/device.ts'
+import { clearEnds } from '../disk/disk-ends.ts'
 import type { Disks } from '../disk/disks.ts'
+import { rereadPartitions } from '../disk/partition-table.ts'
+import type { Shell } from '../host/shell.ts'
 import { untilAborted } from '../host/watch.ts'
 
 /**
@@ -46,4 +49,24 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
       await device?.[Symbol.asyncDispose]()
     },
   }
+}
+
+/**
+ * Takes a disk that was written its table and boot code again, if it is still the one of the plan and
+ * nobody uses it.
+ */
+export async function eraseFlashed(
+  { disks, shell }: { readonly disks: Pick<Disks, 'probe'>; readonly shell: Shell },
+  plan: FlashPlan,
+): Promise<void> {
+  // Also after a cancel.
+  const disk = createHolding(disks, plan, new AbortController().signal)
+  try {
+    const device = await disk.hold()
+    await disk.check()
+    await clearEnds(device)
+  } finally {
+    await disk.release()
+  }
+  await rereadPartitions(shell, plan.target.node)
 }

@@ -13,6 +13,7 @@ import {
 import type { MountTools } from '../disk/mounts.ts'
 import { openVolumes } from '../disk/volumes.ts'
 import { toolMissing } from '../host/shell.ts'
+import type { EarlySeeder } from './early-seeder.ts'
 import { writeSeed, type Seed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 
@@ -32,6 +33,19 @@ export function createProvisioner(tools: MountTools) {
       for (const tool of TOOLS[provisioning.mode]) {
         if (!(await shell.has(tool))) throw missing(tool)
       }
+    },
+    /**
+     * What can be done before the disk can boot; null: nothing. The files are read at once. Its
+     * failures are those of `apply`.
+     */
+    async openEarly(provisioning: Provisioning, signal: AbortSignal): Promise<EarlySeeder | null> {
+      if (provisioning.mode !== 'cloud-init') return null
+      const { createEarlySeeder } = await import('./early-seeder.ts')
+      const seed = await readSeed(provisioning)
+      const { mode } = provisioning
+      return createEarlySeeder(tools, { seed, mode }, (thrown, node) =>
+        asFault(thrown, node, signal.aborted),
+      )
     },
     /**
      * Provisions what was written to `node`, once its partitions were re-read. Fault

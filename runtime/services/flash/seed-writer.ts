@@ -5,10 +5,10 @@ import type { CloudInitSeed, FirstBoot } from '../../core/first-boot/seed.ts'
 import type { Partition } from '../../core/disk/partitions.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
-import { createSlot, notWhatWasWritten, type Device } from '../disk/device.ts'
-import { locateEnds } from '../disk/disk-ends.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import { locateEnds } from '../../core/flash/disk-end.ts'
 import { openPartVolumes } from '../disk/loop-part.ts'
-import { existsInside, readInside, writeInside } from '../disk/mounted-tree.ts'
+import { existsInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
@@ -17,6 +17,7 @@ import type { Decoders } from '../image/decoders.ts'
 import { lookInto, type ImageLook } from '../image/image-look.ts'
 import type { Source } from '../image/source.ts'
 import { writeSeed, type WrittenSeed } from './seeder.ts'
+import { readBack } from './seed-check.ts'
 
 const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')
 
@@ -152,23 +153,4 @@ async function writeIgnition(
   await tree.sync()
   const path = folder === '' ? file : `${folder}/${file}`
   return { volume, subvolume: null, files: [{ path, content }] }
-}
-
-/** From the medium: what the kernel remembers of the volume and of the disk is given up first. */
-async function readBack(
-  tools: MountTools,
-  node: string,
-  { volume, subvolume, files }: WrittenSeed,
-): Promise<void> {
-  for (const cached of [volume.node, node]) {
-    await tools.shell.require(['blockdev', '--flushbufs', cached])
-  }
-  const mounted = await mountVolume(tools, volume, subvolume, 'look')
-  if (!mounted.ok) throw notWhatWasWritten(node, `in its first-boot files: ${mounted.refusal}`)
-  await using tree = mounted.value
-  for (const { path, content } of files) {
-    // A medium that does not hold a file may fail to read it.
-    const found = await readInside(tree.root, path, content.length).catch(() => null)
-    if (found !== content.toString()) throw notWhatWasWritten(node, `in /${path}`)
-  }
 }

@@ -12,7 +12,7 @@ import {
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
-import type { FilledVolume } from '../../core/disk/volume.ts'
+import { nameOf, type FilledVolume } from '../../core/disk/volume.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */
@@ -51,12 +51,12 @@ export async function writeSeed(
       return write(tools, choosePlace(found.value, disk, seed), seed)
     }
     const why = refused ?? found?.refusal ?? ''
-    looks.push({ ...volume, type: volume.contents.type, why })
+    looks.push({ ...volume, node: nameOf(volume), type: volume.contents.type, why })
   }
   throw new Fault(
     'provision-failed',
     `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
-    { hint: 'The image was written; flash one that has cloud-init, or use --provision none.' },
+    { hint: 'Flash an image that has cloud-init, or use --provision none.' },
   )
 }
 
@@ -66,7 +66,8 @@ async function write(
   { files }: Seed,
 ): Promise<WrittenSeed> {
   const outcome = await mountVolume(tools, place.volume, place.subvolume, 'write')
-  if (!outcome.ok) throw new Fault('provision-failed', `${place.volume.node}: ${outcome.refusal}`)
+  if (!outcome.ok)
+    throw new Fault('provision-failed', `${nameOf(place.volume)}: ${outcome.refusal}`)
   await using mounted = outcome.value
   const first = findFolderReadFirst(place.folder)
   const others = (await hasSeed(mounted.root, first)) ? [first] : []
@@ -101,7 +102,7 @@ function choosePlace(
   if (seen.switchedOff) {
     throw new Fault(
       'provision-failed',
-      `cloud-init is switched off in the image on ${volume.node} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
+      `cloud-init is switched off in the image on ${nameOf(volume)} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
     )
   }
   const place = decideVolumeFolder(parseFstab(seen.fstab), folder, disk.volumes)
@@ -109,7 +110,7 @@ function choosePlace(
     const { point, spec } = place.refusal
     throw new Fault(
       'provision-failed',
-      `the image on ${volume.node} mounts ${point} from ${spec}, which is not on this disk: cloud-init would not see a seed`,
+      `the image on ${nameOf(volume)} mounts ${point} from ${spec}, which is not on this disk: cloud-init would not see a seed`,
     )
   }
   return place.value ?? { volume, subvolume, folder }

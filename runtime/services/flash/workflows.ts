@@ -49,7 +49,7 @@ export async function runWorkflow(
   signal?.throwIfAborted()
   if (exitCode === 0) return
   throw new Fault('provision-failed', `cijoe workflow exited ${exitCode}: ${workflow}`, {
-    hint: 'The image was written; cijoe-output/ holds what the workflow said.',
+    hint: 'cijoe-output/ holds what the workflow said.',
   })
 }
 

@@ -10,15 +10,9 @@ import type { Delta } from '../frame/delta-flash.ts'
 import type { Feed, OpenFeed } from './image-feed.ts'
 import type { Disks } from '../disk/disks.ts'
 import type { Device } from '../disk/device.ts'
-import {
-  clearEnds,
-  eraseEnds,
-  fixBackup,
-  locateEnds,
-  planEnds,
-  writeEnds,
-  type EndPart,
-} from '../disk/disk-ends.ts'
+import { locateEnds, planEnds, type EndPiece } from '../../core/flash/disk-end.ts'
+import { clearEnds, eraseEnds, fixBackup, writeEnds } from '../disk/disk-ends.ts'
+import type { EarlySeeder } from './early-seeder.ts'
 import { createHolding } from './held-disk.ts'
 import { readHead, readTail } from '../image/image-head.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
@@ -46,6 +40,8 @@ interface WriteOptions {
   readonly signal: AbortSignal
   /** Null: nothing comes between the image and its ends. */
   readonly beforeEnds?: BeforeEnds | null
+  /** What `--provision` writes before the ends where it can; null: nothing. */
+  readonly seedEarly?: EarlySeeder | null
 }
 
 /** Between two `writing` events. */
@@ -55,8 +51,11 @@ const CLEANUP_MS = 500
 
 /**
  * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. Whatever goes wrong is thrown, as a Fault, after the disk was left
- * without partition table and boot code; so is a cancel through `signal` (`cancelled`).
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. A seed of
+ * `--provision` that is written before the ends comes between these two and the ends, as the earlier
+ * specification has the events; the kernel reads the table at the very end either way. Whatever goes
+ * wrong is thrown, as a Fault, after the disk was left without partition table and boot code; so is a
+ * cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
   tools: WriterTools,
@@ -66,14 +65,18 @@ export async function* writeImage(
 ): AsyncGenerator<FlashEvent> {
   const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
+  let isTold = false
   try {
-    yield* write(tools, plan, openFeed, options)
+    for await (const event of write(tools, plan, openFeed, options)) {
+      isTold ||= event.event === 'partprobed'
+      yield event
+    }
   } catch (thrown) {
     throw signal.aborted ? cancelled(plan, thrown) : thrown
   }
-  yield { event: 'synced' }
+  if (!isTold) yield { event: 'synced' }
   await rereadPartitions(tools.shell, plan.target.node)
-  yield { event: 'partprobed' }
+  if (!isTold) yield { event: 'partprobed' }
 }
 
 const cancelled = ({ target }: FlashPlan, cause: unknown) =>
@@ -93,6 +96,7 @@ interface Run {
   readonly device: Device
   /** Comes between the image and its ends; null: nothing does. */
   readonly beforeEnds: ReturnType<BeforeEnds['plan']> | null
+  readonly seedEarly: EarlySeeder | null
   readonly tasks: TaskGroup
   readonly slots: Slots
   readonly waits: Waits
@@ -103,7 +107,7 @@ async function* write(
   tools: WriterTools,
   plan: FlashPlan,
   openFeed: OpenFeed,
-  { signal, beforeEnds: planned = null }: WriteOptions,
+  { signal, beforeEnds: planned = null, seedEarly = null }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const waits = createWaits()
   const opened = await untilAborted(signal, openFeed({ waits, signal }))
@@ -126,7 +130,7 @@ async function* write(
     await disk.check()
     signal.throwIfAborted()
     const parts = { plan, counted: opened.counted, delta, feed, head, ...changes, device }
-    yield* overwrite({ ...parts, beforeEnds, tasks, slots, waits, signal }, tools)
+    yield* overwrite({ ...parts, beforeEnds, seedEarly, tasks, slots, waits, signal }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -170,9 +174,9 @@ async function close(opening: Promise<AsyncDisposable> | null) {
 }
 
 async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEvent> {
-  const { plan, device, moved, growth, counted, beforeEnds, tasks, signal } = run
+  const { plan, device, moved, growth, counted, beforeEnds, seedEarly, tasks, signal } = run
   const verifies = plan.verify !== 'none'
-  let parts: readonly EndPart[] = []
+  let pieces: readonly EndPiece[] = []
   // From here on the disk's old content is lost.
   let onEnds = clearEnds(device)
   // Its failure is awaited after the event that announces it.
@@ -193,13 +197,15 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
       await untilAborted(signal, preparing)
     }
     if (grow !== null) yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
-    parts = planEnds(device, growth?.head ?? run.head, tail, moved)
-    onEnds = writeEnds(device, parts, verifies, signal)
+    const ends = { head: growth?.head ?? run.head, tail, moved }
+    const left = seedEarly && (yield* seedEarly({ device, ends, verifies, tasks, signal }))
+    pieces = left ?? planEnds(device.sizeBytes, ends)
+    onEnds = writeEnds(device, pieces, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
   } finally {
     // Without its ends nothing boots. What is still being written there must come before this.
-    const erase = () => eraseEnds(device, parts)
+    const erase = () => eraseEnds(device, pieces)
     if (!isWhole) tasks.launch(() => onEnds.then(erase, erase))
   }
 }

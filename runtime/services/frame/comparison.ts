@@ -2,7 +2,7 @@
 import { chooseSamples, isWorthwhile } from '../../core/flash/delta.ts'
 import type { Frame, FrameMap } from '../../core/image/frame-map.ts'
 import type { Device } from '../disk/device.ts'
-import { locateEnds } from '../disk/disk-ends.ts'
+import { locateEnds } from '../../core/flash/disk-end.ts'
 import type { Compare } from './frame-blocks.ts'
 import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 

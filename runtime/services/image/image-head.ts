@@ -3,7 +3,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
 import { checkHead } from '../../core/image/image-head.ts'
 import { createSlot } from '../disk/device.ts'
-import { locateEnds } from '../disk/disk-ends.ts'
+import { locateEnds } from '../../core/flash/disk-end.ts'
 import type { Filler } from './filler.ts'
 
 /** The bytes; a Fault `plan-refused` where they are no disk image, or one for other sectors. */

@@ -1,4 +1,4 @@
-/** Where provisioning is tested from: a caller's files, and a host that must stay as it was. */
+/** Where provisioning is tested from: a caller's files, images with cloud-init in tables of every kind, and a host that must stay as it was. */
 import { constants } from 'node:fs'
 import {
   chmod,
@@ -9,11 +9,13 @@ import {
   readdir,
   readFile,
   rm,
+  truncate,
   writeFile,
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
+import { $ } from 'zx'
 import { Fault } from '../../../runtime/core/foundation/fault.ts'
 import { SEED_FOLDER } from '../../../runtime/core/flash/provisioning.ts'
 import { createProvisioner } from '../../../runtime/services/flash/provisioner.ts'
@@ -85,3 +87,62 @@ export const readSeed = (node: string, options = 'ro', folder = SEED_FOLDER) =>
 
 /** Meta-data that nobody gave. */
 export const SYNTHETIC = /^instance-id: flasher-[0-9a-f]{12}\nlocal-hostname: flasher-host\n$/
+
+const run = $({ quiet: true })
+const MIB = 2 ** 20
+
+export interface RootLayout {
+  /** Lines of sfdisk; none: the file system lies on the whole disk. */
+  readonly table: readonly string[]
+  readonly megabytes: number
+  /** Where the root's file system lies, in bytes. */
+  readonly offset: number
+  readonly bytes: number
+  /** A folder in the root; absent: `etc/cloud`. */
+  readonly folder?: string
+}
+
+export interface SeededImage extends AsyncDisposable {
+  readonly path: string
+  /** What `--provision cloud-init` takes. */
+  readonly flags: readonly string[]
+}
+
+/** In a GPT, behind a gap of 1 MiB. */
+export const PLAIN_ROOT: RootLayout = {
+  table: ['label: gpt', `size=${20 * 2048}`],
+  megabytes: 24,
+  offset: MIB,
+  bytes: 20 * MIB,
+}
+
+const SECTORS = 24 * 2048
+const GAP = 64
+/** All that a GPT leaves of its disk: it reaches into both ends, which are held back. */
+export const WHOLE_ROOT: RootLayout = {
+  table: ['label: gpt', `first-lba: ${GAP}`, `start=${GAP}, size=${SECTORS - GAP - 33}`],
+  megabytes: 24,
+  offset: GAP * 512,
+  bytes: (SECTORS - GAP - 33) * 512,
+}
+
+export async function makeSeededImage(layout: RootLayout): Promise<SeededImage> {
+  const { table, megabytes, offset, bytes, folder: inside = 'etc/cloud' } = layout
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-seeded-'))
+  const path = join(folder, 'disk.img')
+  const userData = join(folder, 'user-data')
+  await mkdir(join(folder, 'tree', inside), { recursive: true })
+  await writeFile(userData, USER_DATA)
+  await writeFile(path, '')
+  await truncate(path, megabytes * MIB)
+  if (table.length > 0) await run({ input: `${table.join('\n')}\n` })`sfdisk --quiet ${path}`
+  const place = [`-Eoffset=${offset}`, path, `${Math.floor(bytes / 1024)}k`]
+  await run`mkfs.ext4 -q -F -d ${join(folder, 'tree')} ${place}`
+  return {
+    path,
+    flags: ['--provision', 'cloud-init', '--user-data', userData],
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+export const USER_DATA = '#cloud-config\nhostname: seeded\n'

@@ -115,19 +115,19 @@ export async function makeStale(device: string, sectorBytes = 512): Promise<Buff
   return stale
 }
 
-/** What must lie on a disk after a flash: the image, zeros to the sector's end, what was there. */
+/** What must lie on a disk after a flash: the image, zeros to the sector's end, what was there, zeros in the last MiB. */
 export function expectedDisk(stale: Buffer, image: Buffer, sectorBytes = 512): Buffer {
-  const expected = withoutTables(stale)
+  const expected = withoutEnds(stale)
   expected.fill(0, image.length, Math.ceil(image.length / sectorBytes) * sectorBytes)
   image.copy(expected)
   return expected
 }
 
-/** The same disk with its first MiB and the backup of its table cleared. */
-function withoutTables(stale: Buffer): Buffer {
+/** The same disk with its first and its last MiB cleared. */
+function withoutEnds(stale: Buffer): Buffer {
   const cleared = Buffer.from(stale)
   cleared.fill(0, 0, Math.min(cleared.length, 1 << 20))
-  cleared.fill(0, Math.max(0, cleared.length - parseBackupBytes(stale)))
+  cleared.fill(0, Math.max(0, cleared.length - (1 << 20)))
   return cleared
 }
 

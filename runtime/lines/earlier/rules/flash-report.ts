@@ -1,8 +1,10 @@
 /** Earlier line: renders the plan of a flash as a JSON document and as text (`flash`, both modes). */
 import type { TargetFacts } from '../../../core/disk/disk.ts'
+import { decideCleared } from '../../../core/flash/disk-end.ts'
 import {
   decideNotes,
   exactBytes,
+  leastBytes,
   renderReasons,
   type FlashFindings,
   type FlashRefusal,
@@ -64,11 +66,23 @@ export function findingsFields(findings: Findings): Fields {
       verify: options.verify,
       sha256: options.sha256,
       ...(options.grow ? { grow: true } : {}),
+      ...clearedFields(findings),
     },
     errors,
     ok: errors.length === 0,
     ...(refusals.length === 0 ? {} : { refusals }),
   }
+}
+
+/** What is behind the image in the disk's last MiB. */
+const findCleared = ({ image, target: { device }, refusals }: Findings) =>
+  device === null || refusals.length > 0
+    ? null
+    : decideCleared(leastBytes(image.virtual), device.identity.sizeBytes)
+
+function clearedFields(findings: Findings): Fields {
+  const cleared = findCleared(findings)
+  return cleared === null ? {} : { clears: { offset: cleared.offset, size_bytes: cleared.bytes } }
 }
 
 function targetFields({ path, exists, device }: TargetFacts): Fields {
@@ -95,12 +109,16 @@ export function renderFindings(findings: Findings): string {
     ...(options.grow
       ? [['Grow', 'the last partition and its file system fill the disk'] as const]
       : []),
+    ...(findCleared(findings) === null ? [] : [['Clears', LAST_MIB] as const]),
     ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
     ...decideNotes(image).map((note) => ['Note', note] as const),
     ...renderReasons(findings).map((error) => ['Refused', error] as const),
   ]
   return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
 }
+
+const LAST_MIB =
+  "the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there"
 
 /** The last words before the first byte: what goes where, and what is lost. */
 export const renderLoss = ({ image, target }: Findings): string =>
