@@ -56,7 +56,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     attempts,
     noteAll,
   })
-  const guard = createGuard({ sessions, tokens, now })
+  const guard = createGuard({ sessions, tokens })
   const site: CacheSite = { ...parts, uploadKey: deriveSecret(parts.secret, UPLOAD_KEY) }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })

@@ -59,7 +59,7 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     }
     if (password === current) return refuse({ why: 'unchanged' })
     await setPassword(password)
-    event.res.headers.append('set-cookie', await sessions.endOthers(isSecure))
+    event.res.headers.append('set-cookie', await sessions.endOthers(event, isSecure))
     await noteAll([CHANGED], on)
     return accept(null)
   }

@@ -19,6 +19,8 @@ interface LoginDependencies {
   readonly views: { renderLogin(view: LoginView): string }
   readonly check: CheckPassword
   readonly noteAll: NoteAll
+  /** A session has ended in memory. */
+  onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
 }
@@ -34,8 +36,11 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     const next = nextOf(form.get('next'))
     const given = form.get('password') ?? ''
     if (given === '') return show({ error: t.missing, next }, 401)
+    if (hasLostCookies(event, form)) {
+      return show({ error: t.noCookies, next }, 400, { 'set-cookie': renderCheck(isSecure) })
+    }
     // Made before the check: a password that is changed meanwhile ends it with all others.
-    const cookie = sessions.issue(isSecure)
+    const cookie = sessions.issue(event, isSecure)
     const checked = await site.check(given, ip)
     if (checked.kind === 'wait') {
       const error = fill(t.wait, checked)
@@ -52,11 +57,14 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
   async function logOut(event: H3Event): Promise<unknown> {
     const caller = callerOf(event)
     if (caller.kind === 'session') {
-      await sessions.revoke(caller.id)
+      const ended = sessions.revoke(caller.id)
+      // It counts already: nobody waits for the disk.
+      site.onEnd?.()
+      await ended
       await site.onLogout?.(sessions.renderCookie(caller.id))
     }
     await note(event, 'auth.logout', 'An operator logged out')
-    return seeOther('/ui/login', { 'set-cookie': sessions.clear(peerOf(event).isSecure) })
+    return seeOther('/ui/login', { 'set-cookie': sessions.clear(event, peerOf(event).isSecure) })
   }
 
   async function note(event: H3Event, kind: string, summary: string): Promise<void> {
@@ -75,13 +83,24 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       handle(event) {
         const next = nextOf(event.url.searchParams.get('next'))
         if (sessions.read(event) !== null) return seeOther(next)
-        return show({ error: null, next }, 200, { 'cache-control': 'no-store' })
+        const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
+        return show({ error: null, next }, 200, { ...headers, 'cache-control': 'no-store' })
       },
     },
     { method: 'POST', path: '/ui/login', access: 'open', takes: 'form', handle: logIn },
     { method: 'POST', path: '/ui/logout', access: 'page', handle: logOut },
   ]
 }
+
+/** Comes with the login page and goes back with its form, wherever the session's cookie would. */
+const CHECK = 'flasher-login=1'
+
+const renderCheck = (isSecure: boolean) =>
+  `${CHECK}; Path=/ui/login; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+
+/** Programs send no form of ours: they need not have seen the page. */
+const hasLostCookies = ({ req }: H3Event, form: URLSearchParams): boolean =>
+  form.has('check') && !(req.headers.get('cookie') ?? '').includes(CHECK)
 
 /** Where to go after the login: the login page itself leads nowhere. */
 function nextOf(wanted: string | null): string {

@@ -49,7 +49,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const [attempts, guesses] = [createAttempts(now), createAttempts(now)]
   const noteAll = createNotes(options)
   const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
-  const guard = createGuard({ sessions, tokens, now })
+  const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
   const changePassword = createPasswordChange({ ...options, sessions, check, noteAll })
   const site = createSite(options, guard, { noteAll, changePassword })
@@ -77,7 +77,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...liveRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, sessions, check }), // / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...site, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes ?? []),
   ]

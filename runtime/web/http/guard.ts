@@ -9,12 +9,8 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type Guard = ReturnType<typeof createGuard>
 
-export function createGuard(parts: {
-  readonly sessions: Sessions
-  readonly tokens: TokenCheck
-  readonly now: () => Date
-}) {
-  const { sessions, tokens, now } = parts
+export function createGuard(parts: { readonly sessions: Sessions; readonly tokens: TokenCheck }) {
+  const { sessions, tokens } = parts
   /** What a caller showed, for as long as its answer lasts. */
   const shown = new WeakMap<Caller, string>()
 
@@ -23,9 +19,11 @@ export function createGuard(parts: {
     const session = sessions.read(event)
     if (session === null) return { kind: 'anonymous' }
     if (session.isStale) {
-      event.res.headers.append('set-cookie', sessions.renew(peer.isSecure, session.id))
+      event.res.headers.append('set-cookie', sessions.renew(event, peer.isSecure, session.id))
     }
-    return { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+    const caller: Caller = { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+    shown.set(caller, session.value)
+    return caller
   }
 
   return {
@@ -60,8 +58,9 @@ export function createGuard(parts: {
     },
     /** False once a session or token is void: long answers ask now and then. */
     isLive(caller: Caller): boolean {
-      if (caller.kind !== 'session') return tokens.find(shown.get(caller) ?? '') !== null
-      return caller.expiresAt > now().getTime() && !sessions.isRevoked(caller)
+      const value = shown.get(caller) ?? ''
+      // Read anew, since its key can have been replaced as well.
+      return caller.kind === 'session' ? sessions.holds({ value }) : tokens.find(value) !== null
     },
   }
 }

@@ -97,6 +97,8 @@ export function createChannel(parts: ChannelDependencies) {
 
   return {
     count: () => list().length,
+    /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
+    sweep,
     /** `query` null: the whole table; else what the page with that query shows. */
     async join(query: URLSearchParams | null, caller: Caller) {
       // A browser asks again at once, on a connection that is still open.

@@ -74,10 +74,10 @@ export function createListener(ended: () => void) {
     /** Since when something waits that the client does not take; null: it keeps up. */
     stalledSince: () =>
       pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
-    /** Ends the stream; a client that has stalled is cut off. */
+    /** Ends the stream at once: a client that still has to take a frame is cut off. */
     close(): void {
       if (isClosed) return
-      const isStalled = pending.size > 0
+      const isStalled = pending.size > 0 || wanted === null
       finish()
       // An error makes the server cut the connection: an end would wait for the client for ever.
       if (isStalled) controller?.error(new Error('the client does not read'))

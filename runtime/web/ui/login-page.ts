@@ -24,7 +24,7 @@ export const renderLoginPage = (
     title: t.title,
     body: html`<h1>${heading}</h1>
       <form method="post" action="/ui/login">
-        ${hidden({ next })}
+        ${hidden({ next, check: 'cookies' })}
         <input name="username" value="administrator" autocomplete="username" hidden />
         ${textField({
           name: 'password',

@@ -41,6 +41,24 @@ test('the right password opens a session', async () => {
   assert.is(noted?.subject_kind, 'auth')
 })
 
+test('a browser that keeps no cookies is told so, and no password is checked', async () => {
+  await using server = await createTestServer()
+  const shown = await server.request('/ui/login')
+  const [line = ''] = shown.headers.getSetCookie()
+  assert.is(line, 'flasher-login=1; Path=/ui/login; HttpOnly; SameSite=Strict')
+  const fields = { password: PASSWORD, check: 'cookies' }
+  const lost = await logIn(server, fields)
+  assert.is(lost.status, 400)
+  assert.match(await lost.text(), 'Allow cookies')
+  assert.equal(lost.headers.getSetCookie(), [line])
+  assert.is((await logIn(server, fields, { cookie: 'a=b; flasher-login=1' })).status, 303)
+  const events = await server.journal.list({ text: 'login', limit: 9 })
+  assert.equal(
+    events.map(({ kind }) => kind),
+    ['auth.login.succeeded'],
+  )
+})
+
 test('a multipart form will do', async () => {
   await using server = await createTestServer()
   const body = new FormData()

@@ -1,4 +1,4 @@
-/** Sessions that end together: which of one second have ended, and which begin after it. */
+/** Sessions that end together, and sessions of several servers in one cookie. */
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { createSecret } from '../../../runtime/services/access/secret.ts'
 import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
 import { createSessions } from '../../../runtime/web/http/session.ts'
 
-const test = suite('sessions that end together')
+const test = suite('sessions')
 
 async function createFixture() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-session-'))
@@ -29,21 +29,22 @@ async function createFixture() {
   return { clock, open, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
 }
 
+const asking = (cookie: string) => ({ req: { headers: new Headers({ cookie }) } }) as H3Event
+const NOBODY = asking('')
+const pairOf = (line: string) => line.split(';')[0] ?? ''
+
 type Sessions = ReturnType<typeof createSessions>
 
 /** Of these `Set-Cookie` values, which open a session. */
 const whichHold = (sessions: Sessions, lines: readonly string[]) =>
-  lines.map((line) => {
-    const headers = new Headers({ cookie: line.split(';')[0] ?? '' })
-    return sessions.read({ req: { headers } } as H3Event) !== null
-  })
+  lines.map((line) => sessions.read(asking(pairOf(line))) !== null)
 
 test('a login in the second of a new password counts', async () => {
   await using fixture = await createFixture()
   const sessions = fixture.open()
-  const before = sessions.issue(false)
-  const mine = await sessions.endOthers(false)
-  const lines = [before, mine, sessions.issue(false)]
+  const before = sessions.issue(NOBODY, false)
+  const mine = await sessions.endOthers(NOBODY, false)
+  const lines = [before, mine, sessions.issue(NOBODY, false)]
   assert.equal(whichHold(sessions, lines), [false, true, true])
   assert.equal(whichHold(fixture.open(), lines), [false, true, true], 'after a restart')
   fixture.clock.time += 3_600_000
@@ -53,10 +54,10 @@ test('a login in the second of a new password counts', async () => {
 test('two new passwords in one second: the second ends what began after the first', async () => {
   await using fixture = await createFixture()
   const [server, cache] = [fixture.open(), fixture.open()]
-  const first = await server.endOthers(false)
-  const between = server.issue(false)
-  const second = await server.endOthers(false)
-  const lines = [first, between, second, server.issue(false)]
+  const first = await server.endOthers(NOBODY, false)
+  const between = server.issue(NOBODY, false)
+  const second = await server.endOthers(NOBODY, false)
+  const lines = [first, between, second, server.issue(NOBODY, false)]
   for (const sessions of [server, cache, fixture.open()]) {
     assert.equal(whichHold(sessions, lines), [false, false, true, true])
   }
@@ -65,9 +66,61 @@ test('two new passwords in one second: the second ends what began after the firs
 test('a session that goes on does not outlive the end of all', async () => {
   await using fixture = await createFixture()
   const sessions = fixture.open()
-  await sessions.endOthers(false)
-  const renewed = sessions.renew(false, 'an id that was read before')
+  await sessions.endOthers(NOBODY, false)
+  const renewed = sessions.renew(NOBODY, false, 'an id that was read before')
   assert.equal(whichHold(sessions, [renewed]), [false])
+})
+
+/** A browser: one cookie for all servers of its host name. */
+function createBrowser() {
+  let cookie = ''
+  return {
+    event: () => asking(cookie),
+    take(line: string) {
+      cookie = line.includes('Max-Age=0') ? '' : pairOf(line)
+    },
+    cookie: () => cookie,
+  }
+}
+
+test('servers on one host name leave the sessions of each other alone', async () => {
+  await using one = await createFixture()
+  await using two = await createFixture()
+  const [first, second] = [one.open(), two.open()]
+  const browser = createBrowser()
+  const isIn = () => [first, second].map((each) => each.read(browser.event()) !== null)
+  browser.take(first.issue(browser.event(), false))
+  browser.take(second.issue(browser.event(), false))
+  assert.equal(isIn(), [true, true])
+  const id = first.read(browser.event())?.id ?? ''
+  browser.take(first.renew(browser.event(), false, id))
+  assert.equal([isIn(), browser.cookie().split('~').length], [[true, true], 2])
+  browser.take(second.issue(browser.event(), false))
+  assert.equal(
+    [isIn(), browser.cookie().split('~').length],
+    [[true, true], 2],
+    'in place of its own',
+  )
+  browser.take(await second.endOthers(browser.event(), false))
+  assert.equal(isIn(), [true, true])
+  browser.take(first.clear(browser.event(), false))
+  assert.equal(isIn(), [false, true])
+  browser.take(second.clear(browser.event(), false))
+  assert.equal([isIn(), browser.cookie()], [[false, false], ''])
+})
+
+test('four sessions are kept, the newest logins first, and nothing else', async () => {
+  const fixtures = await Promise.all(Array.from({ length: 5 }, () => createFixture()))
+  const servers = fixtures.map((each) => each.open())
+  const browser = createBrowser()
+  for (const server of servers) browser.take(server.issue(browser.event(), false))
+  const isIn = servers.map((each) => each.read(browser.event()) !== null)
+  assert.equal(isIn, [false, true, true, true, true])
+  const [server] = servers
+  const odd = `flasher-token=${'x'.repeat(600)}~a,b~"c"~older.release.of-it; flasher-token=ä~b.c`
+  const line = server?.issue(asking(Buffer.from(odd).toString('latin1')), false) ?? ''
+  assert.match(line, /^flasher-token=[\w-]+\.[\w-]+~older\.release\.of-it~b\.c; Path=/)
+  for (const each of fixtures) await each[Symbol.asyncDispose]()
 })
 
 test.run()

@@ -1,7 +1,9 @@
 import { createConnection } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { replaceSecret } from '../../../runtime/services/access/secret.ts'
 import { readEvents } from '../../support/server/event-reader.ts'
 import {
   asJson,
@@ -197,11 +199,39 @@ test('the stream ends with its session', async () => {
   const [ended, other] = [readEvents(await gone(PATH)), readEvents(await stays(PATH))]
   await Promise.all([ended.next(), other.next()])
   await gone('/ui/logout', { method: 'POST' })
+  assert.is(server.listeners(), 1, 'at once')
   assert.is(await ended.next(), null)
-  assert.is(server.listeners(), 1)
   time += 8 * 24 * 3_600_000
   assert.is(await other.next(), null)
   assert.is(server.listeners(), 0)
+})
+
+test('streams end with the key that signed their sessions', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const events = readEvents(await ask(PATH))
+  await events.next()
+  await replaceSecret(join(server.dir, 'session-secret'))
+  assert.is(await events.next(), null)
+})
+
+test('a logout ends the stream of a page that does not read', async () => {
+  const row = `<td>${'x'.repeat(9_000_000)}</td>`
+  await using server = await createTestServer({ views: { renderRow: () => `<tr>${row}</tr>` } })
+  await using http = await listen(server)
+  const cookie = await logIn(server)
+  await server.request(`/pxe/${macOf(1)}`)
+  const socket = createConnection({ port: http.port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  socket.pause()
+  socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\nCookie: ${cookie}\r\n\r\n`)
+  await eventually(() => server.listeners() === 1)
+  await server.request('/ui/logout', { method: 'POST', headers: { cookie } })
+  assert.is(server.listeners(), 0)
+  // It has nothing more to take than what lay in the sockets.
+  let length = 0
+  for await (const piece of socket) length += Buffer.from(piece).length
+  assert.ok(length < 9_000_000, String(length))
 })
 
 test('the stream of a token ends when it is revoked', async () => {

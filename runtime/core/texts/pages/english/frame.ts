@@ -83,6 +83,8 @@ export const FRAME = {
     button: 'Log in',
     missing: 'Enter the password.',
     wrong: 'Wrong password.',
+    noCookies:
+      'The browser sent no cookie back, and a login needs one. Allow cookies for this address, then log in again.',
     wait: 'Too many attempts: try again in {seconds} s.',
     forgotten: 'Forgot password?',
     help: 'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',

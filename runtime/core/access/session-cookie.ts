@@ -1,0 +1,33 @@
+/** The cookie `flasher-token`: browsers have one for all ports of a host name, so it holds a session of each server there. */
+
+const NAME = 'flasher-token'
+const MAX_SESSIONS = 4
+/** Far longer than any of ours. */
+const MAX_CHARACTERS = 512
+/** A browser may hold several of the name, of different paths. */
+const MAX_COOKIES = 3
+/** No part of a session of any release, and allowed in cookies. */
+const SEPARATOR = '~'
+/** What cannot end the value, or begin another attribute. */
+const SESSION = /^[\w.=:+/-]+$/
+
+/** Not h3's `getCookie`: that returns one. */
+export function listSessions(header: string | null): readonly string[] {
+  if (header === null) return []
+  const cookies = header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${NAME}=`))
+    .slice(0, MAX_COOKIES)
+  const sessions = cookies.flatMap((pair) =>
+    pair
+      .slice(NAME.length + 1)
+      .split(SEPARATOR, MAX_SESSIONS)
+      .filter((session) => session.length <= MAX_CHARACTERS && SESSION.test(session)),
+  )
+  return [...new Set(sessions)]
+}
+
+/** `name=value`: the newest first; those that came first of too many go. */
+export const renderSessions = (sessions: readonly string[]): string =>
+  `${NAME}=${sessions.slice(0, MAX_SESSIONS).join(SEPARATOR)}`
