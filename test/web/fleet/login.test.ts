@@ -41,7 +41,7 @@ test('the right password opens a session', async () => {
   assert.is(noted?.subject_kind, 'auth')
 })
 
-test('a browser that keeps no cookies is told so, and no password is checked', async () => {
+test('a browser that keeps no cookies learns why, and no password is checked', async () => {
   await using server = await createTestServer()
   const shown = await server.request('/ui/login')
   const [line = ''] = shown.headers.getSetCookie()
