@@ -171,6 +171,32 @@ for (const line of LINES) {
   )
 
   test(
+    'an InfiniBand card and a processor without a live system get the disk',
+    with_(async ({ request, machines }) => {
+      const port = '00-02-c9-03-00-29-26-df'
+      const cards = [port, `80-00-02-08-fe-80-00-00-00-00-00-00-${port}`]
+      for (const card of [
+        ...cards,
+        ...cards.map((each) => each.replaceAll('-', ':').toUpperCase()),
+      ]) {
+        for (const path of [`/pxe/${card}`, `/pxe/${card}?buildarch=x86_64`]) {
+          const answer = await request(path)
+          assert.is(answer.status, 200, path)
+          assert.match(await answer.text(), /^#!ipxe\n[^]*sanboot .*\|\| exit\n$/)
+        }
+        assert.match(await (await request(`/pxe/${card}.grub`)).text(), 'chainloader')
+      }
+      assert.is(await machines.count(), 0)
+      assert.is((await request(`/pxe/${cards[0]}-00`)).status, 400)
+      for (const arch of ['riscv64', 'riscv32', 'arm32', 'loong64']) {
+        const script = await (await request(`/pxe/${MAC}?buildarch=${arch}`)).text()
+        assert.match(script, 'boots its own disk', arch)
+        assert.not.match(script, /^kernel /m)
+      }
+    }),
+  )
+
+  test(
     'another site can send no form, and a bad Host gets no script',
     with_(async ({ request, operator, machines }) => {
       const ask = await operator()

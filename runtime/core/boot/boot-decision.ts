@@ -1,5 +1,5 @@
 /** What a machine boots, decided: the value that is rendered for iPXE and for GRUB ("GET /pxe/{mac}"). */
-import type { PerArch } from './boot-set.ts'
+import type { BootArch, PerArch } from './boot-set.ts'
 import { segment } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
 import type { Mac } from '../machine/mac.ts'
@@ -59,6 +59,18 @@ export interface BootHeader {
 }
 
 export const DEFAULT_DRIVE = '0x80'
+
+/** Processors of which boot loaders exist and live systems do not, as iPXE and GRUB call them. */
+const OTHERS = /^(?:riscv|arm(?:32)?$|loong)/
+
+/**
+ * Whose live system a machine starts, by what its boot loader says: many say nothing, or a word of
+ * their own, and are PCs. `other`: there is none, it boots its disk.
+ */
+export function decideArch(said: string | null): BootArch | 'other' {
+  if (said === 'arm64') return 'arm64'
+  return said !== null && OTHERS.test(said) ? 'other' : 'x86_64'
+}
 
 /** Names that are longer in a URL would make a script that iPXE may not take. */
 const MAX_NAME = 72

@@ -10,6 +10,10 @@ export function parseMac(text: string): Result<Mac, 'not-a-mac'> {
   return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) ? accept(mac as Mac) : refuse('not-a-mac')
 }
 
+/** Addresses of InfiniBand cards (20 bytes, or 8 of their port): no machine is known by one. */
+export const isInfiniBand = (text: string): boolean =>
+  /^[0-9a-f]{2}(?:[:-][0-9a-f]{2}){7}(?:(?:[:-][0-9a-f]{2}){12})?$/i.test(text)
+
 /** Whether it can be the address of one card: not all zeros, and no group's (broadcast, multicast). */
 export const isStation = (mac: Mac): boolean =>
   mac !== '00:00:00:00:00:00' && (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0

@@ -81,7 +81,7 @@ function offerBoot(
 ): ScriptTransition<Machine> {
   const { baseUrl: base, now } = contact
   const token = renderToken(site, before, now)
-  const ruling = decideBoot(before, { base, token })
+  const ruling = decideBoot(before, { base, token, arch: contact.query['buildarch'] })
   const { rule, reason, decision } = ruling
   const mode = before.boot_policy
   return {

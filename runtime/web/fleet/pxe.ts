@@ -5,12 +5,12 @@ import { renderError } from '../../core/foundation/fault.ts'
 import { renderExit } from '../../core/boot/boot-script.ts'
 import { renderBootstrap } from '../../core/boot/bootstrap.ts'
 import { decideGrubServer, renderGrubConfig } from '../../core/boot/grub-config.ts'
-import { isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
+import { isInfiniBand, isStation, parseMac, type Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { keptJson, text, type Answer } from '../http/answers.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
-import { readMac } from '../http/checked.ts'
+import { readAddress, readMac } from '../http/checked.ts'
 import { createContactRecorder } from './contacts.ts'
 import type { Route } from '../http/route.ts'
 import { leaveStalled } from './run-ends.ts'
@@ -36,6 +36,10 @@ function createHandlers(site: Site) {
   }
 
   function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
+    // Boot loaders stop at an error, and this one could never be set to anything else.
+    if (isInfiniBand(readAddress(event))) {
+      return text(exitOf(contact))
+    }
     const mac = readMac(event)
     const work = () =>
       event.req.method === 'HEAD'

@@ -34,10 +34,14 @@ export function renderSchema(
 
 /** The machine that the path names. Throws a 400 for anything that is no MAC address. */
 export function readMac(event: H3Event): Mac {
-  const mac = parseMac(getRouterParam(event, 'mac', { decode: true }) ?? '')
+  const mac = parseMac(readAddress(event))
   if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
   return mac.value
 }
+
+/** The address that the path names, whatever it is. */
+export const readAddress = (event: H3Event): string =>
+  getRouterParam(event, 'mac', { decode: true }) ?? ''
 
 /** The file that the path names. Throws a 400 for anything but a bare name. */
 export function readFileName(event: H3Event): string {

@@ -1,5 +1,6 @@
 /** Current line: decides the response of `GET /pxe/{mac}` ("boot_mode values and the script returned"). */
 import {
+  decideArch,
   DEFAULT_DRIVE,
   isBootable,
   type BootDecision,
@@ -231,7 +232,9 @@ const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set :
 
 /** The sets that the machine may need, by what it said of itself; null: none. */
 function pickSets(sets: LiveSets, arch: string | null): LiveSets | null {
-  const x86_64 = arch === 'arm64' ? null : usable(sets.x86_64)
-  const arm64 = arch === 'arm64' || arch === null ? usable(sets.arm64) : null
+  const own = decideArch(arch)
+  const x86_64 = own === 'x86_64' ? usable(sets.x86_64) : null
+  // Who says nothing is asked by the script.
+  const arm64 = own === 'arm64' || arch === null ? usable(sets.arm64) : null
   return x86_64 === null && arm64 === null ? null : { x86_64, arm64 }
 }

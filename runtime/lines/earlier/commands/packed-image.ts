@@ -1,5 +1,6 @@
 /** An image in frames as `flasher pack` and `flasher capture` make it: its name, and what they say of it. */
 import { Fault } from '../../../core/foundation/fault.ts'
+import { printable } from '../../../core/foundation/printable.ts'
 import { renderDuration } from '../../../core/foundation/rate.ts'
 import { renderExactSize } from '../../../core/foundation/size.ts'
 import type { Packed } from '../../../services/pack/packer.ts'
@@ -28,7 +29,7 @@ export const packedFields = (path: string, packed: PackedImage): Fields => ({
 
 /** `frames`: what is said of them before the duration. */
 export const renderPacked = (path: string, packed: PackedImage, frames: string): string => `\
-${path}: ${renderExactSize(packed.storedBytes)}, ${renderExactSize(packed.imageBytes)} unpacked${frames}, in ${renderDuration(packed.seconds)}
+${printable(path)}: ${renderExactSize(packed.storedBytes)}, ${renderExactSize(packed.imageBytes)} unpacked${frames}, in ${renderDuration(packed.seconds)}
 sha256        ${packed.sha256}
 index_sha256  ${packed.indexSha256}
 `

@@ -1,6 +1,11 @@
 /** Earlier line: decides the response of `GET /pxe/{mac}` ("boot_policy and the script returned"). */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
-import { DEFAULT_DRIVE, type BootDecision, type ToDisk } from '../../../core/boot/boot-decision.ts'
+import {
+  decideArch,
+  DEFAULT_DRIVE,
+  type BootDecision,
+  type ToDisk,
+} from '../../../core/boot/boot-decision.ts'
 import { LIVE_SET } from '../../../core/boot/live-release.ts'
 import { segment } from '../../../core/boot/ipxe.ts'
 import type { KernelArg } from '../../../core/boot/kernel-args.ts'
@@ -8,9 +13,11 @@ import { isHeldBack, type Machine } from './machine.ts'
 import { CLIENT_PROVISIONING } from './provisioning.ts'
 
 type BootRule = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
+/** With what only the machine's boot loader knows. */
+type OfferRule = BootRule | 'other-arch'
 
 export interface BootRuling {
-  readonly rule: BootRule
+  readonly rule: OfferRule
   /** One sentence: why this machine gets this. */
   readonly reason: string
   readonly decision: BootDecision
@@ -19,13 +26,17 @@ export interface BootRuling {
 interface Surroundings {
   /** Checked address of this server, no trailing slash. */
   readonly base: string
+  /** As its boot loader calls its processor; it may say nothing. */
+  readonly arch?: string | undefined
   /** For a boot that fetches provisioning files. */
   readonly token: string | null
 }
 
 /** What the machine gets now. Pure: `noteOffer` makes the record that follows from it. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
-  const rule = decideRule(machine)
+  const wanted = decideRule(machine)
+  const isOther = decideArch(surroundings.arch ?? null) === 'other'
+  const rule = isOther && LIVE.includes(wanted) ? 'other-arch' : wanted
   return { rule, reason: REASONS[rule], decision: decide(rule, machine, surroundings) }
 }
 
@@ -38,9 +49,12 @@ export function decideRule(machine: Machine): BootRule {
   return disarmed_at === null ? 'flash' : 'disarmed'
 }
 
-const REASONS: Readonly<Record<BootRule, string>> = {
+const LIVE: readonly BootRule[] = ['flash', 'wizard', 'held-back']
+
+const REASONS: Readonly<Record<OfferRule, string>> = {
   local: 'Its policy is to boot its own disk.',
   'no-image': 'Its policy is to be flashed, but no image is assigned.',
+  'other-arch': 'There is no live system for its processor.',
   flash: 'Its policy is to be flashed at every network boot.',
   disarmed:
     'An older state of the server was restored, which arms no machine: it is flashed once an operator orders it again.',
@@ -49,11 +63,12 @@ const REASONS: Readonly<Record<BootRule, string>> = {
   wizard: 'Its policy is to ask the person in front of it.',
 }
 
-function decide(rule: BootRule, machine: Machine, surroundings: Surroundings): BootDecision {
+function decide(rule: OfferRule, machine: Machine, surroundings: Surroundings): BootDecision {
   switch (rule) {
     case 'local':
     case 'no-image':
     case 'disarmed':
+    case 'other-arch':
       return TO_DISK
     case 'flash':
       return toLive(surroundings, surroundings.token, flashArgs(machine, surroundings.base))

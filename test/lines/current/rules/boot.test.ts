@@ -157,6 +157,15 @@ test('a live boot needs the files of the machine’s architecture', () => {
     [both, null, both],
     [both, 'arm64', { x86_64: null, arm64: both.arm64 }],
     [both, 'i386', { x86_64: both.x86_64, arm64: null }],
+    [both, 'x86_64', { x86_64: both.x86_64, arm64: null }],
+    [both, 'anything', { x86_64: both.x86_64, arm64: null }],
+    [both, 'armadillo', { x86_64: both.x86_64, arm64: null }],
+    [both, 'riscv64', null],
+    [both, 'riscv32', null],
+    [both, 'arm32', null],
+    [both, 'arm', null],
+    [both, 'loong64', null],
+    [both, 'loongarch64', null],
   ] as const
   for (const [sets, arch, named] of rows) {
     const fixture = createFixture({ sets })
