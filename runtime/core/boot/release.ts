@@ -179,6 +179,10 @@ export function readListed(
 
 export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
+/** As `sha256sum` writes it. */
+export const renderList = (files: readonly Artifact[]): string =>
+  files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
+
 /** Null: the list agrees with the manifest; else one clause. */
 export function findDisagreement(text: string, files: readonly Artifact[]): string | null {
   for (const { name, sha256 } of files) {

@@ -2,12 +2,13 @@
 import { parseBootToken, renderBootToken } from '../../core/boot/boot-token.ts'
 import { renderBoot } from '../../core/boot/boot-script.ts'
 import { detectFormat } from '../../core/image/image.ts'
-import { parseFields } from '../../core/foundation/field-error.ts'
+import { fieldError, parseFields } from '../../core/foundation/field-error.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
-import { accept } from '../../core/foundation/result.ts'
+import { accept, refuse } from '../../core/foundation/result.ts'
 import { noteDisks, noteFlashed, noteFlashFailed } from '../../core/machine/flash-notes.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
 import type { Secret } from '../../services/access/secret.ts'
+import { findWorkflowFault } from '../../services/machine/workflow-place.ts'
 import type { Action, ServerLine } from '../../web/fleet/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '../../web/fleet/transition.ts'
 import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
@@ -49,7 +50,11 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   toWire,
   parseUpsert(body, before, { mac, by }) {
     const parsed = parseFields(MachineUpsertSchema, body)
-    return parsed.ok ? accept(applyUpsert(before, mac, parsed.value, by)) : parsed
+    if (!parsed.ok) return parsed
+    const { cijoe_workflow_ref: workflow } = parsed.value
+    const fault = workflow === null ? null : findWorkflowFault(workflow)
+    if (fault !== null) return refuse([fieldError(['cijoe_workflow_ref'], fault)])
+    return accept(applyUpsert(before, mac, parsed.value, by))
   },
   parseInventory,
   admit: () => LET_IN,

@@ -16,6 +16,7 @@ import {
   type ReleaseFinderDependencies,
   type ReleaseQuery,
 } from './release-finder.ts'
+import { isAnswered } from '../net/http-documents.ts'
 import { wrongRelease } from './release-manifest-reader.ts'
 
 /** A Fault `upstream-failed` where no place has the release, or its list leaves out a file. */
@@ -24,9 +25,9 @@ export async function findLiveRelease(
   query: ReleaseQuery,
 ): Promise<FoundRelease> {
   const { keys, tag } = query
-  if (keys.length > 0) return await findSigned(parts, query)
+  if (keys.length > 0) return await findByManifest(parts, query, null)
   const found = await findText(parts, query, LIVE_SUMS)
-  if (!found.ok) throw notFound(tag, found.refusal)
+  if (!found.ok) return await findByManifest(parts, query, found.refusal)
   const { base, text } = found.value
   const listed = parseLiveSums(text)
   if (!listed.ok) throw wrongRelease(`${base}${LIVE_SUMS}`, listed.refusal)
@@ -40,13 +41,17 @@ const notFound = (tag: string, cause: unknown) =>
     hint: 'Check FLASHER_RELEASES_BASE_URL, FLASHER_BOOT_RELEASE_REPO and the tag.',
   })
 
-/** By its manifest, which is what was signed. */
-async function findSigned(
+/** By its manifest, which is what was signed. `noSums`: why its list of checksums could not be read. */
+async function findByManifest(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
+  noSums: unknown,
 ): Promise<FoundRelease> {
+  // Where no server answered at all, none would answer for another name either.
+  if (noSums !== null && !isAnswered(noSums)) throw notFound(query.tag, noSums)
   const found = await findManifest(parts, query)
   if (!found.ok) {
+    if (noSums !== null) throw notFound(query.tag, noSums)
     requireManifest(query, found.refusal)
     throw notFound(query.tag, found.refusal)
   }

@@ -20,6 +20,7 @@ import { createQueue } from '../host/queue.ts'
 import type { Environment, Shell } from '../host/shell.ts'
 import type { SshKeys } from './ssh-key.ts'
 import { awaitSsh, type SshWaitOptions } from './ssh-wait.ts'
+import { findWorkflowFault } from './workflow-place.ts'
 import { openWorkflowLog, type WorkflowFolders } from './workflow-folders.ts'
 import { runWorkflowProcess, type WorkflowProcess } from './workflow-process.ts'
 
@@ -172,6 +173,8 @@ async function checkInputs(
     throw new Fault('input-missing', `the workflow cannot be read: ${workflow}`, { cause })
   })
   // Whoever may upload would run programs on the server.
+  const fault = findWorkflowFault(workflow)
+  if (fault !== null) throw new Fault('input-invalid', `${workflow}: ${fault}`)
   if (await isBelow(workflow, uploads)) {
     throw new Fault('input-invalid', `the workflow lies where uploads go: ${workflow}`, {
       hint: 'Keep workflows where only administrators of this host can write.',

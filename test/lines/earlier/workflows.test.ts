@@ -55,6 +55,21 @@ async function openSite(more: Readonly<Record<string, string>> = {}) {
   }
 }
 
+test('a workflow that is a folder or a device is refused when it is set', async () => {
+  await using site = await openSite()
+  const put = async (workflow: string) =>
+    await site.ask(`/machines/${MAC}`, asJson({ cijoe_workflow_ref: workflow }, 'PUT'))
+  for (const [path, reason] of [
+    ['/srv', /it is a folder, not a file/],
+    ['/dev/null', /it is a device or pipe, not a file/],
+  ] as const) {
+    const answer = await put(path)
+    assert.is(answer.status, 422, path)
+    assert.match(await answer.text(), reason)
+  }
+  assert.is((await put('/srv/not/there/yet.yaml')).status, 200)
+})
+
 test('done starts it; its end is in the record, the events, the output folder and on the page', async () => {
   await using site = await openSite({
     FLASHER_SERVER_SESSION_SECRET: 'a secret of forty characters, or more',

@@ -29,6 +29,7 @@ async function fetchOnce(options: SiteOptions, tag?: string) {
     active: fixture.bootFiles.active().x86_64,
     alias: await fixture.bootFiles.alias?.('ipxe.efi'),
     names: await folder.names(),
+    list: await readFile(join(folder.dir, partName('1.2.3', 'sha256')), 'utf8').catch(() => ''),
     kinds: await fixture.kinds(),
     seen: site.seen.map(({ url }) => url),
   }
@@ -76,7 +77,6 @@ test('whatever is wrong with a release, the old set stays in force and nothing i
     [{ changed: { [squashfs]: Buffer.alloc(300_000) } }, /longer than/],
     [{ changed: { [squashfs]: 'short' } }, /squashfs holds/],
     [{ changed: { [squashfs]: null } }, /squashfs \(HTTP 404\)/],
-    [{ changed: { [list]: null } }, /sha256 cannot be read: HTTP 404/],
     [{ changed: { [list]: `${'0'.repeat(64)}  ${squashfs}\n` } }, /does not list/],
     [{ changed: { [list]: '' } }, /does not list/],
     [{ changed: { 'release.toml': null, [list]: null } }, /was not found: .*HTTP 404/],
@@ -93,6 +93,14 @@ test('whatever is wrong with a release, the old set stays in force and nothing i
     assert.is(names.length, 4, names.join(' '))
     assert.is(kinds.at(-1), 'netboot.artifacts.fetch.failed')
   }
+})
+
+test('a release with its manifest alone is installed, with the list that it would have had', async () => {
+  const name = partName('1.2.3', 'sha256')
+  const { job, active, list } = await fetchOnce({ changed: { [name]: null } })
+  assert.is(job.status, 'completed', job.error ?? '')
+  assert.is(active?.version, '1.2.3')
+  assert.match(list, /^[0-9a-f]{64}  flasher-netboot-pc-x86_64-v1\.2\.3\.vmlinuz\n/)
 })
 
 test('a connection that is cut is taken up where it ended', async () => {
