@@ -125,7 +125,7 @@ test('without the token no pins are sent; with it at once, without a restart', a
 test('the cache that pnpm start runs gets the pins without a setting', async () => {
   await using home = await createServerHome()
   await mkdir(home.at('state/cache'), { recursive: true })
-  await home.write('state/cache/x.img', 'an image')
+  await home.write('state/cache/x.img', 'an image\0')
   const port = await findPort()
   await using server = await home.start(
     [],

@@ -24,7 +24,8 @@ export async function add(environment: ProcessEnvironment, given: Arguments): Pr
   const [src = ''] = given.positionals
   if (given.switches.has('catalog') || isManifestUrl(src)) return addAll(environment, client, src)
   const { name, sha256, 'index-sha256': index_sha256 } = given.values
-  const added = await client.add({ src, name, sha256, index_sha256 })
+  const any_content = given.switches.has('any-content') ? true : undefined
+  const added = await client.add({ src, name, sha256, index_sha256, any_content })
   const called = textIn(added, 'name')
   openVoice(environment.stdout, environment.env).success(`${called} added`)
   if (given.switches.has('no-fetch')) return SUCCESS

@@ -1,7 +1,7 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
 import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
 import { card, copyBlock, renderWays } from '../../web/ui/elements.ts'
-import { textField } from '../../web/ui/fields.ts'
+import { checkField, textField } from '../../web/ui/fields.ts'
 import { attributes, fillHtml, html, type Html } from '../../web/ui/html.ts'
 import { renderUploadForm } from '../../web/ui/upload-form.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'
@@ -54,7 +54,7 @@ const renderAddressForm = (form: AddForm): Html =>
   </form>`
 
 function renderDetails(form: AddForm): Html {
-  const names = ['name', 'sha256', 'index_sha256']
+  const names = ['name', 'sha256', 'index_sha256', 'any_content']
   const open = names.some((name) => form.values[name] || form.errors[name])
   return html`<details${attributes({ open })}>
     <summary>${t.address.details}</summary>
@@ -74,6 +74,12 @@ function renderDetails(form: AddForm): Html {
       label: t.address.indexDigest,
       mono: true,
       hint: t.address.indexDigestHint,
+    })}
+    ${checkField({
+      name: 'any_content',
+      label: t.address.anyContent,
+      checked: form.values['any_content'] === '1',
+      hint: t.address.anyContentHint,
     })}
   </details>`
 }

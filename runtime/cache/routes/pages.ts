@@ -114,7 +114,8 @@ async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form:
   const src = values['src'] ?? ''
   const fail = (errors: AddForm['errors']) => show(event, { values, errors }, 422)
   if (isManifestUrl(src)) return addCatalog(site, src, fail)
-  const added = await site.cache.add(values)
+  const { any_content: mark, ...texts } = values
+  const added = await site.cache.add({ ...texts, ...(mark === '1' ? { any_content: true } : {}) })
   if (!added.ok) {
     const { refusal } = added
     if (refusal.why === 'invalid') return fail(byField(refusal.errors))
@@ -145,7 +146,7 @@ const nameIn = (form: URLSearchParams): string => form.get('name') ?? ''
 /** Empty fields are as good as none. */
 const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    ['src', 'name', 'sha256', 'index_sha256'].flatMap((name) => {
+    ['src', 'name', 'sha256', 'index_sha256', 'any_content'].flatMap((name) => {
       const value = form.get(name)?.trim() ?? ''
       return value === '' ? [] : [[name, value]]
     }),

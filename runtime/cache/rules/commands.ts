@@ -48,6 +48,11 @@ const ADD = {
       value: DIGEST,
       help: 'digest of the frame index of an .img.zst, beside --sha256; "flasher inspect image" shows it',
     },
+    {
+      name: 'any-content',
+      value: null,
+      help: 'offer it even if it looks like something else than a disk image, such as text',
+    },
     { name: 'no-fetch', value: null, help: 'do not download it until it is requested' },
     { name: 'catalog', value: null, help: 'treat URL as a catalog, whatever its name' },
     CONFIG,

@@ -50,6 +50,7 @@ const BODY = z.strictObject({
   arch: z.string().max(32).nullish(),
   sha256: digest,
   index_sha256: digest,
+  any_content: z.boolean().nullish(),
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),
   netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),

@@ -84,6 +84,7 @@ function parseEntry(
     ...(indexSha256 ? { indexSha256 } : {}),
     sizeBytes: size_bytes,
     description,
+    ...(fields.value.any_content ? { anyContent: true } : {}),
     ref: ref.value,
     url: blobUrl(cacheBase, resolvedSrc ?? src),
   })

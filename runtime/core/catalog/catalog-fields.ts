@@ -53,6 +53,8 @@ const FieldsSchema = z.object(
       .regex(/^[0-9a-f]{64}$/)
       .nullish()
       .catch(null),
+    /** A mark by the operator: the bytes are an image, whatever they look like. */
+    any_content: z.boolean().nullish().catch(null),
     size_bytes: descriptive(z.int().min(0)),
     description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),

@@ -26,6 +26,8 @@ export interface CatalogImage {
   readonly description: string | null
   /** Why it is listed but cannot be flashed, in words; null: it can. */
   readonly obstacle: string | null
+  /** The catalog says that it is an image, whatever it looks like; absent: it does not. */
+  readonly anyContent?: boolean
 }
 
 export interface LoadedCatalog {
@@ -136,6 +138,7 @@ function describe(image: ManifestImage, location: string): CatalogImage {
     sizeBytes: image.size_bytes,
     description,
     obstacle: findObstacle(format, location),
+    ...(image.any_content ? { anyContent: true } : {}),
   }
 }
 

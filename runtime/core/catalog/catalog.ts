@@ -24,6 +24,8 @@ export interface CatalogEntry {
   readonly indexSha256?: string | null
   readonly sizeBytes: number | null
   readonly description: string | null
+  /** The operator said that it is an image, whatever it looks like. */
+  readonly anyContent?: boolean
 }
 
 declare const brand: unique symbol

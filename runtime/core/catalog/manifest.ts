@@ -76,13 +76,14 @@ function renderRow(entry: CatalogEntry) {
     size_bytes: sizeBytes,
     arch,
     description,
+    any_content: entry.anyContent ?? null,
   })
 }
 
 /** As the field of a machine that holds it. */
 const IDENTITY = 'bty_image_ref'
 
-type Fields = Readonly<Record<string, string | number | null>>
+type Fields = Readonly<Record<string, string | number | boolean | null>>
 /** TOML has no null. */
 const present = (fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ''))

@@ -62,6 +62,8 @@ export interface FlashFindings {
   readonly image: ImageFacts
   /** Why the image's content cannot be written, in words; null where it can. */
   readonly imageProblem: string | null
+  /** What to do about that; absent or null: nothing is known. */
+  readonly imageHint?: string | null
   readonly target: TargetFacts
   /** With the digest that was found for the image. */
   readonly options: FlashOptions
@@ -188,13 +190,14 @@ function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefus
 }
 
 /** What a person should know of a plan that may go ahead. */
-export function decideNotes(image: ImageFacts): readonly string[] {
-  if (image.format === null || image.virtual.kind === 'exact') return []
-  return image.virtual.kind === 'unknown'
+export const decideNotes = (image: ImageFacts): readonly string[] =>
+  image.format === null ? [] : [...noteSize(image), ...(image.notes ?? [])]
+
+function noteSize({ virtual }: ImageFacts): readonly string[] {
+  if (virtual.kind === 'exact') return []
+  return virtual.kind === 'unknown'
     ? ['image virtual size could not be determined; size-fits-target check skipped']
-    : [
-        `image virtual size is at least ${image.virtual.bytes} bytes; the writer stops at the disk's end`,
-      ]
+    : [`image virtual size is at least ${virtual.bytes} bytes; the writer stops at the disk's end`]
 }
 
 /** Facts to a plan, or every reason against it. */
@@ -245,7 +248,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'unknown-format': ({ image, tarball }) =>
     tarball
       ? `${image} is a tarball: extract first`
-      : `image format not recognised: ${image} (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2)`,
+      : `image format not recognised: ${image} (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; --format says what another is)`,
   'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,

@@ -59,6 +59,8 @@ export function createBzip2Scan() {
       return answer(isRight)
     },
     end: () => answer(isOver || scan(window.length)),
+    /** Whether the end of a last stream was found, once all was taken. */
+    isWhole: () => isOver,
   }
 }
 

@@ -1,4 +1,5 @@
 /** The image formats that we write, recognised by name and by content ("Recognised image formats"). */
+import { renderCoding, type Sent } from '../content/sent.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
@@ -36,6 +37,12 @@ export interface ImageFacts {
   /** Bytes as stored; null where the source does not say (standard input, some servers). */
   readonly sizeBytes: number | null
   readonly virtual: VirtualSize
+  /** What a person should know of its content; absent: nothing is. */
+  readonly notes?: readonly string[]
+  /** Somebody said that it is written whatever it looks like. */
+  readonly anyContent?: boolean
+  /** What a web server says of the bytes; absent where none was asked. */
+  readonly sent?: Sent
 }
 
 /** One row of `flasher list images --json`; the spelling is the spec's ("ImageEntry"). */
@@ -60,7 +67,7 @@ interface FramesInfo {
 export interface ImageInfo {
   /** As it was given. */
   readonly path: string
-  /** By the name alone; null for a folder and for what we do not write. */
+  /** By the name, else by the content; null for a folder and for what we do not write. */
   readonly format: ImageFormat | null
   readonly size_bytes: number
   /** Bytes once decoded; null unless the file says exactly. */
@@ -100,6 +107,14 @@ const MAGIC = [
   ['vhd', 0, ascii('conectix')],
   ['vdi', 64, Buffer.from('7f10dabe', 'hex')],
   ['android-sparse', 0, Buffer.from('3aff26ed', 'hex')],
+  ['rar', 0, ascii('Rar!\x1a\x07')],
+  ['cab', 0, ascii('MSCF\0\0\0\0')],
+  ['wim', 0, ascii('MSWIM\0\0\0')],
+  ['lzip', 0, ascii('LZIP\x01')],
+  ['lzop', 0, ascii('\x89LZO\0\r\n\x1a\n')],
+  ['cpio', 0, ascii('07070')],
+  ['ar', 0, ascii('!<arch>\n')],
+  ['pdf', 0, ascii('%PDF-')],
   ['tar', 257, ascii('ustar')],
 ] as const
 
@@ -129,6 +144,10 @@ const CONTENT_OF: Readonly<Record<ImageFormat, Content>> = {
   img: 'raw',
 }
 
+/** The format whose files have this content; null: it is none that we write. */
+export const formatOfContent = (content: Content): ImageFormat | null =>
+  IMAGE_FORMATS.find((format) => CONTENT_OF[format] === content) ?? null
+
 interface ContentMismatch {
   readonly why: 'content-mismatch'
   readonly format: ImageFormat
@@ -143,14 +162,30 @@ export function checkContent(format: ImageFormat, head: Buffer): Result<Content,
     : refuse({ why: 'content-mismatch', format, found })
 }
 
+/** What the image is called, and what its address adds to that. */
+interface Claim {
+  readonly name: string
+  /** The file's own name, where `name` is an address. */
+  readonly fileName?: string
+  readonly sent?: Sent | undefined
+}
+
 /** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
-export function renderMismatch(name: string, { format, found }: ContentMismatch): string {
+export function renderMismatch(
+  { name, fileName = name, sent }: Claim,
+  { format, found }: ContentMismatch,
+): string {
   if (found === 'tar') return `${name} is a tarball: extract first`
-  const isName = name.toLowerCase().endsWith(`.${format}`)
+  const isName = fileName.toLowerCase().endsWith(`.${format}`)
   const claim = isName ? `is named .${format}` : `is said to be of format ${format}`
-  if (found === 'raw') return `${name} ${claim} but does not hold ${format} data`
-  const right = Object.entries(CONTENT_OF).find(([, content]) => content === found)?.[0]
-  const mend = isName ? `name it .${right}` : `say ${right}`
-  const way = right === undefined ? 'extract or convert it first' : mend
-  return `${name} ${claim} but holds ${found} data: ${way}`
+  const holds = found === 'raw' ? `does not hold ${format} data` : `holds ${found} data`
+  const words = `${name} ${claim} but ${holds}`
+  if (sent?.coding) return `${words}: ${renderCoding(sent.coding)}`
+  return found === 'raw' ? words : `${words}: ${findWay(found, isName)}`
+}
+
+function findWay(found: Content, isName: boolean): string {
+  const right = formatOfContent(found)
+  if (right === null) return 'extract or convert it first'
+  return isName ? `name it .${right}` : `say ${right}`
 }

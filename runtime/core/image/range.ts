@@ -16,7 +16,12 @@ export type RangeStep =
       take(bytes: Buffer): RangeStep
       readonly stopped: VirtualSize
     }
-  | { readonly kind: 'known'; readonly virtual: VirtualSize }
+  | {
+      readonly kind: 'known'
+      readonly virtual: VirtualSize
+      /** What a person should know; absent: nothing. */
+      readonly note?: string
+    }
   /** In words, as a clause to stand after the image's name. */
   | { readonly kind: 'refused'; readonly refusal: string }
 
@@ -33,5 +38,6 @@ export const reading = (
   take: (bytes: Buffer) => RangeStep,
 ): RangeStep => ({ kind: 'read', at, length, stopped, take })
 
-export const known = (virtual: VirtualSize) => ({ kind: 'known', virtual }) as const
+export const known = (virtual: VirtualSize, note?: string) =>
+  ({ kind: 'known', virtual, ...(note === undefined ? {} : { note }) }) as const
 export const refused = (refusal: string) => ({ kind: 'refused', refusal }) as const

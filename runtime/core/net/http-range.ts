@@ -1,4 +1,5 @@
 /** Reads size, version and ranges from HTTP headers, and checks that a response matches its request. */
+import { parseSent, renderCoding, type Sent } from '../content/sent.ts'
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -11,6 +12,8 @@ export interface Representation {
   readonly ranges: boolean
   /** The address itself names the bytes, by their digest: parts fit together without a validator. */
   readonly isFixed?: boolean
+  /** What the server says of the bytes; absent: nobody asked. */
+  readonly sent?: Sent
 }
 
 interface ContentRange {
@@ -50,20 +53,31 @@ const describeWhole = (headers: Headers): Representation => ({
   sizeBytes: parseLength(headers),
   validator: validatorOf(headers),
   ranges: false,
+  ...sentOf(headers),
 })
 
 /** The answer to a GET with `Range: bytes=0-0`; null where it says nothing of the file. */
 export function describeProbe(status: number, headers: Headers): Representation | null {
-  if (status === 200) return describeWhole(headers)
   const range = textOf(headers, 'content-range')
-  const validator = validatorOf(headers)
-  if (status === 416 && /^bytes \*\/0$/i.test(range)) {
-    return { sizeBytes: 0, validator, ranges: false }
-  }
-  if (status !== 206) return null
   const part = parseContentRange(range)
-  const isRight = part !== null && part.from === 0 && part.to === 1 && part.total !== null
-  return { sizeBytes: part?.total ?? null, validator, ranges: isRight }
+  // A part under the status of the whole: its length is not that of the file.
+  if (status === 200 && part === null) return describeWhole(headers)
+  const described = { validator: validatorOf(headers), ...sentOf(headers) }
+  if (status === 416 && /^bytes \*\/0$/i.test(range)) {
+    return { ...described, sizeBytes: 0, ranges: false }
+  }
+  if (status !== 206 && status !== 200) return null
+  const ranges = status === 206 && isFirstByte(part)
+  return { ...described, sizeBytes: part?.total ?? null, ranges }
+}
+
+const isFirstByte = (part: ContentRange | null) =>
+  part !== null && part.from === 0 && part.to === 1 && part.total !== null
+
+/** Nothing where the server says nothing. */
+function sentOf(headers: Headers): Pick<Representation, 'sent'> {
+  const sent = parseSent(headers)
+  return sent.type === null && sent.coding === null ? {} : { sent }
 }
 
 /** Both looks at one file: what the GET said counts more than what the HEAD said. */
@@ -76,6 +90,7 @@ export function mergeRepresentations(
     sizeBytes: probe.sizeBytes ?? head.sizeBytes,
     validator: probe.validator ?? head.validator,
     ranges: probe.ranges,
+    ...(probe.sent === undefined ? {} : { sent: probe.sent }),
   }
 }
 
@@ -109,10 +124,20 @@ export function judgeAnswer(
     return changed ? CHANGED : never(`the server answered HTTP ${status}`)
   }
   if (!isSameVersion(known, headers)) return CHANGED
+  const coding = findCoding(known, headers)
+  if (coding !== null) return never(renderCoding(coding))
   return status === 200 ? judgeWhole(asked, known, headers) : judgePart(asked, known, headers)
 }
 
+/** One that the file did not have when it was first seen; null: none. */
+function findCoding({ isFixed = false, sent }: Representation, headers: Headers): string | null {
+  const { coding } = parseSent(headers)
+  // Where the address names the bytes by their digest, a coding can only be a label.
+  return isFixed || coding === (sent?.coding ?? null) ? null : coding
+}
+
 function judgeWhole(asked: Question, known: Representation, headers: Headers): Verdict {
+  if (parseContentRange(textOf(headers, 'content-range')) !== null) return PART_AS_WHOLE
   if (asked.ranged) return never('the server sent the whole file where a part was asked for')
   const length = parseLength(headers)
   if (known.sizeBytes !== null && length !== null && length !== known.sizeBytes) return CHANGED
@@ -135,6 +160,9 @@ function judgePart(asked: Question, known: Representation, headers: Headers): Ve
 }
 
 const never = (reason: string, changed = false): Verdict => ({ kind: 'never', reason, changed })
+const PART_AS_WHOLE = never(
+  'the server answered 200 with a Content-Range: it sends a part and calls it the whole file',
+)
 const CHANGED = never('the file on the server changed', true)
 const OTHER_BYTES = never('the server sent other bytes than were asked for')
 

@@ -64,12 +64,6 @@ export const manifestUrl = (base: string, repository: string, locator: string): 
 export const blobUrlOf = (base: string, repository: string, digest: string): string =>
   `${base}/v2/${repository}/blobs/${digest}`
 
-/** What a file without a title is called: such layers are taken for gzip-compressed disks. */
-export function fallbackName({ repository, version }: OrasRef): string {
-  const tail = version.kind === 'tag' ? version.tag : version.digest.slice(7, 19)
-  return `${repository.split('/').at(-1) ?? ''}-${tail}.img.gz`
-}
-
 const isLoopback = (host: string) =>
   /^(localhost|127(\.\d{1,3}){3})(:\d+)?$/.test(host) && URL.canParse(`http://${host}`)
 

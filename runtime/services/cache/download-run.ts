@@ -1,8 +1,11 @@
 /** Downloads one source into the cache: resumes if possible, else begins again; hashes, checks, publishes. */
 import type { Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
-import { Fault } from '../../core/foundation/fault.ts'
+import { Fault, type FaultCode } from '../../core/foundation/fault.ts'
 import { type Blobs, describeFull } from './blobs.ts'
+import { checkStart } from '../content/stored-image.ts'
+import { checkSent } from '../image/images.ts'
+import type { ImageFormat } from '../../core/image/image.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { createGrowth, type Growth } from './growth.ts'
@@ -34,6 +37,12 @@ export interface DownloadOrder {
   readonly sha256: string | null
   /** Which image, where a registry holds several. */
   readonly arch?: string | null
+  /** What it is called, in messages. */
+  readonly name: string
+  /** Null: none that can be flashed. */
+  readonly format: ImageFormat | null
+  /** The operator said that it is offered whatever it looks like. */
+  readonly anyContent: boolean
   /** Throws a Fault where the cache has no room for so many bytes in all. */
   makeRoom(bytes: number): Promise<void>
 }
@@ -149,6 +158,7 @@ async function fetchOnce(
 ): Promise<Whole> {
   await using source = await parts.sources.open(order.url, { signal, arch: order.arch })
   checkPromise(order, source)
+  if (!order.anyContent) checkSent({ ...order, sent: source.sent })
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
   const from = await findStart(parts, order, source, handle)
   await handle.truncate(from)
@@ -159,6 +169,7 @@ async function fetchOnce(
   await receive(part, from)
   const sha256 = hash.digest('hex')
   checkDigest(order, source, sha256)
+  await checkStart(handle, { ...order, sizeBytes: growth.bytes, sent: source.sent })
   await handle.datasync()
   await noteProgress(part, growth.bytes, sha256)
   return { sha256, sizeBytes: growth.bytes, version: source.version ?? null }
@@ -259,8 +270,9 @@ const isSameSource = (note: PartNote, { version, sizeBytes, readAt }: Source) =>
   version === note.version &&
   sizeBytes === note.sizeBytes
 
-const isWrong = (thrown: unknown) =>
-  thrown instanceof Fault && (thrown.code === 'digest-mismatch' || thrown.code === 'image-broken')
+const isWrong = (thrown: unknown) => thrown instanceof Fault && WRONG.has(thrown.code)
+
+const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken', 'plan-refused'])
 
 const isBroken = (thrown: unknown) => thrown instanceof Fault && thrown.code === 'source-broken'
 

@@ -10,6 +10,7 @@ import { hashStart } from '../host/file-hash.ts'
 import { detectFormat } from '../../core/image/image.ts'
 import { createDigests, type FileDigests, isStill, openStamped, readStamp } from './file-stamps.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
+import { checkEnd, checkStart } from '../content/stored-image.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import { pause } from '../host/watch.ts'
 import { makeFolder, removeName, syncFolder } from '../host/folders.ts'
@@ -205,17 +206,26 @@ async function hashAll(scanned: Scanned) {
       await hash(scanned, next)
     } catch (thrown) {
       if (scanned.signal.aborted) return
-      const isBroken = thrown instanceof Fault && thrown.code === 'image-broken'
       next.sha256 = null
-      next.refusal = isBroken ? thrown.message : `cannot be read: ${renderError(thrown)}`
+      next.refusal = explain(thrown)
     }
   }
+}
+
+function explain(thrown: unknown): string {
+  const code = thrown instanceof Fault ? thrown.code : null
+  if (code === 'image-broken') return `incomplete or damaged: ${renderError(thrown)}`
+  if (code === 'plan-refused') return renderError(thrown)
+  return `cannot be read: ${renderError(thrown)}`
 }
 
 async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
   const { stamp } = file
   await using handle = await openStamped(folder, stamp)
+  const format = detectFormat(stamp.name)
+  await checkStart(handle, { ...stamp, format })
   const sha256 = file.sha256 ?? (await digestOf(handle, file, signal))
+  await checkEnd(handle, { ...stamp, format }, signal)
   const onProgress = (part: number) => {
     file.progress = part
   }

@@ -6,10 +6,11 @@ import {
   parseCacheEntry,
   secretSourceOf,
 } from '../../core/catalog/cache-entry.ts'
-import { decideArch } from '../../core/catalog/catalog.ts'
+import { decideArch, decideFormat } from '../../core/catalog/catalog.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
+import { IMAGE_FORMATS } from '../../core/image/image.ts'
 import type { BlobIndex } from './blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
@@ -99,11 +100,15 @@ function start(stores: ImageStores, entry: CacheEntry, force: boolean): Download
   const key = keyOf(entry)
   const { index, downloads, room } = stores
   if (!force && index.find(key) !== null) return null
+  const names = [entry.name, entry.resolved_src, entry.src]
   const download = downloads.start({
     key,
     url: secretSourceOf(entry),
     sha256: entry.sha256,
-    arch: decideArch(entry.arch, [entry.name, entry.resolved_src, entry.src]),
+    arch: decideArch(entry.arch, names),
+    name: entry.name,
+    format: IMAGE_FORMATS.find((known) => known === decideFormat(entry.format, names)) ?? null,
+    anyContent: entry.any_content ?? false,
     makeRoom: (bytes) => room.make(key, bytes),
   })
   void download.ended.finally(() => room.release(key))

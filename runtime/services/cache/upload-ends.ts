@@ -2,6 +2,8 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault, renderError, type FaultCode } from '../../core/foundation/fault.ts'
+import { detectFormat } from '../../core/image/image.ts'
+import { checkStart } from '../content/stored-image.ts'
 import { hashStart } from '../host/file-hash.ts'
 import { pause } from '../host/watch.ts'
 import type { FileDigests } from './file-stamps.ts'
@@ -93,7 +95,7 @@ async function finish(context: UploadsContext, state: UploadState): Promise<unkn
   }
 }
 
-const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken'])
+const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken', 'plan-refused'])
 
 /** The digests of the complete file, which everybody may read from now on. */
 async function verify(
@@ -107,6 +109,7 @@ async function verify(
   const hash = state.hash?.copy() ?? (await hashStart(handle, state.offset, signal))
   const sha256 = hash.digest('hex')
   if (expected !== null && expected !== sha256) throw mismatch(name, expected, sha256)
+  await checkStart(handle, { name, sizeBytes, format: detectFormat(name) })
   const checkedIndex = await indexes.check(handle, { name, sizeBytes, signal })
   await handle.chmod(0o644)
   await handle.sync()

@@ -25,6 +25,7 @@ export interface FlashOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageRequest['format']
+  readonly anyContent?: ImageRequest['anyContent']
   /** Further places of the same image: they serve frames where it has an index. */
   readonly mirrors?: readonly string[]
   /** A block device. */
@@ -106,12 +107,20 @@ interface OpenedImage extends CheckedImage, AsyncDisposable {
 /** Opens the image and looks at it, then at the files and tools of the later steps. */
 export async function lookAtImage(
   { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
-  { image: location, format, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
+  {
+    image: location,
+    format,
+    anyContent,
+    options,
+    provisioning = NOTHING,
+    firstBoot = null,
+  }: FlashOrder,
   signal: AbortSignal,
 ): Promise<OpenedImage> {
   await using undo = new AsyncDisposableStack()
   const source = undo.use(await sources.open(location, { signal }))
-  const checked = await checkImage(source, { format, sha256: options.sha256 }, images, signal)
+  const request = { format, sha256: options.sha256, ...(anyContent ? { anyContent } : {}) }
+  const checked = await checkImage(source, request, { images, decoders }, signal)
   if (provisioning.mode !== 'none') await (await loadProvisioner()).check(provisioning)
   if (firstBoot !== null) await (await loadSeedWriter()).check()
   if (checked.image.format !== null) await decoders.check(checked.image.format)
@@ -133,7 +142,7 @@ interface TargetOrder extends Pick<FlashOrder, 'options' | 'chosen' | 'firstBoot
 /** What speaks against the flash is a value; nothing is written. */
 export async function planTarget(
   tools: FlashTools,
-  { image, imageProblem, sha256, source }: OpenedImage,
+  { image, imageProblem, imageHint, sha256, source }: OpenedImage,
   { facts: target, ...order }: TargetOrder,
   signal: AbortSignal,
 ): Promise<PlannedTarget> {
@@ -142,7 +151,7 @@ export async function planTarget(
   const refusals = planned.ok
     ? await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)
     : planned.refusal
-  const findings = { image, imageProblem, target, options, refusals }
+  const findings = { image, imageProblem, imageHint, target, options, refusals }
   const reasons = renderReasons(findings)
   return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
 }

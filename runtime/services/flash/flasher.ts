@@ -35,7 +35,7 @@ export type Flasher = ReturnType<typeof createFlasher>
 
 export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
-  const { sources, images, decoders } = tools
+  const { sources, decoders } = tools
 
   return {
     /** What an image is; a Fault where it cannot be read. */
@@ -44,7 +44,7 @@ export function createFlasher(given: FlasherOptions) {
       signal: AbortSignal,
     ): Promise<CheckedImage> {
       await using source = await sources.open(image, { signal })
-      return await checkImage(source, request, images, signal)
+      return await checkImage(source, request, tools, signal)
     },
 
     /**

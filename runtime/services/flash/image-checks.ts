@@ -2,6 +2,7 @@
 import { Fault } from '../../core/foundation/fault.ts'
 import { detectFormat, type ImageFacts, type ImageFormat } from '../../core/image/image.ts'
 import { untilAborted } from '../host/watch.ts'
+import type { Decoders } from '../image/decoders.ts'
 import type { Images } from '../image/images.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import type { Source } from '../image/source.ts'
@@ -11,38 +12,62 @@ export interface ImageRequest {
   readonly format: ImageFormat | null
   /** The digest it must have; null: the one beside it or the one its source promises, where there is one. */
   readonly sha256: string | null
+  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  readonly anyContent?: boolean
 }
 
 export interface CheckedImage {
   readonly image: ImageFacts
   /** Why the image's content cannot be written, in words; null where it can. */
   readonly imageProblem: string | null
+  /** What to do about it; null where nothing is known. */
+  readonly imageHint: string | null
   readonly sha256: string | null
+}
+
+interface CheckTools {
+  readonly images: Images
+  readonly decoders: Decoders
 }
 
 /** What makes the image unfit is a value, as it is one reason among others; what is missing is thrown. */
 export async function checkImage(
   source: Source,
   request: ImageRequest,
-  images: Images,
+  { images, decoders }: CheckTools,
   signal: AbortSignal,
 ): Promise<CheckedImage> {
-  const format = request.format ?? detectFormat(source.fileName)
-  const { image, imageProblem } = await untilAborted(signal, probe(source, format, images))
-  const sha256 = request.sha256 ?? (await readBeside(image)) ?? source.sha256 ?? null
-  return { image, imageProblem, sha256 }
+  const format =
+    request.format ??
+    detectFormat(source.fileName) ??
+    (await untilAborted(signal, recognise(source, decoders)))
+  const probed = await untilAborted(signal, probe(source, format, request, images))
+  const sha256 = request.sha256 ?? (await readBeside(probed.image)) ?? source.sha256 ?? null
+  return { ...probed, sha256 }
+}
+
+/** Only for a file whose name says nothing. */
+async function recognise(source: Source, decoders: Decoders) {
+  const { recogniseFormat } = await import('../content/recognised-image.ts')
+  return recogniseFormat(source, decoders)
 }
 
 const readBeside = async ({ path }: ImageFacts) => (path === null ? null : readSidecar(path))
 
-async function probe(source: Source, format: ImageFormat | null, images: Images) {
+async function probe(
+  source: Source,
+  format: ImageFormat | null,
+  { anyContent }: Pick<ImageRequest, 'anyContent'>,
+  images: Images,
+): Promise<Omit<CheckedImage, 'sha256'>> {
   try {
-    return { image: await images.probe(source, format), imageProblem: null }
+    const image = await images.probe(source, format, { anyContent })
+    return { image, imageProblem: null, imageHint: null }
   } catch (thrown) {
     if (!(thrown instanceof Fault) || !UNFIT.has(thrown.code)) throw thrown
     const { name, path, url, sizeBytes } = source
     const image: ImageFacts = { name, path, url, format, sizeBytes, virtual: { kind: 'unknown' } }
-    return { image, imageProblem: thrown.message }
+    return { image, imageProblem: thrown.message, imageHint: thrown.hint ?? null }
   }
 }
 

@@ -36,6 +36,7 @@ export async function openHttpSource(
     url: name,
     sizeBytes: known.sizeBytes,
     version: known.validator,
+    ...(known.sent === undefined ? {} : { sent: known.sent }),
     ...createRemoteReads(remote, known),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

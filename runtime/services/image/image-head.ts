@@ -1,6 +1,7 @@
 /** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
 import { Fault } from '../../core/foundation/fault.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
+import { findForeign } from '../../core/content/raw-image.ts'
 import { checkHead } from '../../core/image/image-head.ts'
 import { createSlot } from '../disk/device.ts'
 import { locateEnds } from '../../core/flash/disk-end.ts'
@@ -11,8 +12,10 @@ export async function readHead(filler: Filler, { image, target }: FlashPlan): Pr
   const { headBytes } = locateEnds(target.identity.sizeBytes)
   const whole = createSlot(headBytes)
   const head = whole.subarray(0, await filler.fill(whole))
-  const checked = checkHead(image.name, head, target.sectorBytes)
+  const checked = checkHead(image.name, head, target.sectorBytes, image)
   if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
+  const foreign = image.anyContent === true ? null : findForeign(image, head)
+  if (foreign !== null) throw foreign
   return head
 }
 

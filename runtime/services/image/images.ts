@@ -17,25 +17,35 @@ import {
 import { describeFrames, type FrameMap } from '../../core/image/frame-map.ts'
 import { planInspection } from '../../core/image/inspection.ts'
 import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
+import { MARK_BYTES } from '../../core/content/disk-marks.ts'
+import { notAnImage } from '../../core/content/page.ts'
+import { describeRaw, findForeign } from '../../core/content/raw-image.ts'
+import { describeType, type Sent } from '../../core/content/sent.ts'
 import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Source } from './source.ts'
+import { createWindows, type Windows } from './windows/file-windows.ts'
 
 export type Images = ReturnType<typeof createImages>
 
 export const createImages = ({ shell }: { readonly shell: Shell }) => ({
   list: listImages,
-  inspect: (path: string) => inspectImage(path, shell),
+  /** `format`: what it is, where its name does not say. */
+  inspect: (path: string, format: ImageFormat | null = null) => inspectImage(path, shell, format),
   probe: probeImage,
 })
 
 /** One file as it is; a Fault only where it is missing or cannot be read. */
-async function inspectImage(path: string, shell: Shell): Promise<ImageInfo> {
+async function inspectImage(
+  path: string,
+  shell: Shell,
+  recognised: ImageFormat | null,
+): Promise<ImageInfo> {
   const file = await attempt(path, stat(path))
-  const format = file.isFile() ? detectFormat(path) : null
+  const format = file.isFile() ? (detectFormat(path) ?? recognised) : null
   const info = { path, format, size_bytes: file.size }
   if (format === null) {
     return { ...info, virtual_size_bytes: null, detail_error: renderStranger(path, file) }
@@ -90,17 +100,43 @@ async function readDetail(
  * source has no random access. Faults: `plan-refused` where the content is not what the format says
  * or nothing is in it, `image-broken` where it is damaged or cut off.
  */
-async function probeImage(source: Source, format: ImageFormat | null): Promise<ImageFacts> {
-  const { name, path, url, sizeBytes, readAt } = source
-  const facts = { name, path, url, format, sizeBytes }
+export async function probeImage(
+  source: ProbedSource,
+  format: ImageFormat | null,
+  { anyContent = false }: ProbeOptions = {},
+): Promise<ImageFacts> {
+  const { name, path, url, sizeBytes, readAt, sent } = source
+  const facts = { name, path, url, format, sizeBytes, ...saidOf(sent, anyContent) }
   if (sizeBytes === 0) throw new Fault('plan-refused', `${name} is empty`)
+  if (!anyContent) checkSent(source)
   if (format === null || readAt === null) return { ...facts, virtual: UNKNOWN_SIZE }
-  const isNear = path !== null
-  const found = await examine({ name, sizeBytes, readAt, isNear }, format)
-  if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message)
-  const { virtual } = found.value
+  const file = { ...source, readAt, isNear: path !== null }
+  const found = await examine(file, format, { anyContent })
+  if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message, found.refusal)
+  const { virtual, notes } = found.value
   if (exactBytes(virtual) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
-  return { ...facts, virtual }
+  return { ...facts, virtual, ...(notes.length === 0 ? {} : { notes }) }
+}
+
+const saidOf = (sent: Sent | undefined, anyContent: boolean) => ({
+  ...(anyContent ? { anyContent } : {}),
+  ...(sent === undefined ? {} : { sent }),
+})
+
+/** A Fault `plan-refused` where a server says that it sends a web page. */
+export function checkSent({ name, sent }: Pick<ProbedSource, 'name' | 'sent'>): void {
+  const page = describeType(sent)
+  if (page !== null) throw notAnImage(name, page)
+}
+
+interface ProbeOptions {
+  /** Somebody said that it is written whatever it looks like. */
+  readonly anyContent?: boolean | undefined
+}
+
+/** What of a source a probe reads. */
+type ProbedSource = Pick<Source, 'name' | 'path' | 'url' | 'sizeBytes' | 'readAt' | 'sent'> & {
+  readonly fileName?: string
 }
 
 /** What reading here and there takes. */
@@ -110,35 +146,71 @@ interface Readable {
   readonly readAt: (into: Buffer, offset: number) => Promise<number>
   /** Whether a read costs next to nothing. */
   readonly isNear: boolean
+  readonly fileName?: string
+  readonly sent?: Sent | undefined
 }
 
-type Unfit = Pick<Fault, 'code' | 'message'>
+type Unfit = Pick<Fault, 'code' | 'message' | 'hint'>
 
 interface Examined {
   readonly virtual: VirtualSize
   /** Null where the file has no frames that can be entered. */
   readonly map: FrameMap | null
+  /** What a person should know. */
+  readonly notes: readonly string[]
 }
 
 /** Whether the content is what the format says, and how much it holds. */
-async function examine(file: Readable, format: ImageFormat): Promise<Result<Examined, Unfit>> {
+async function examine(
+  file: Readable,
+  format: ImageFormat,
+  { anyContent = false }: ProbeOptions = {},
+): Promise<Result<Examined, Unfit>> {
   const windows = createWindows(file)
-  const head = await windows.read(0, Math.min(MEASURE_HEAD_BYTES, file.sizeBytes ?? Infinity))
+  const wanted = format === 'img' ? MARK_BYTES : MEASURE_HEAD_BYTES
+  const head = await windows.read(0, Math.min(wanted, file.sizeBytes ?? Infinity))
+  return format === 'img'
+    ? examineRaw(file, head, anyContent)
+    : examineStored(file, format, head, windows)
+}
+
+async function examineStored(
+  file: Readable,
+  format: Exclude<ImageFormat, 'img'>,
+  head: Buffer,
+  windows: Windows,
+): Promise<Result<Examined, Unfit>> {
   const content = checkContent(format, head)
-  if (!content.ok) {
-    return refuse({ code: 'plan-refused', message: renderMismatch(file.name, content.refusal) })
-  }
+  if (!content.ok) return refuse(mismatch(file, content.refusal))
   const map = format === 'img.zst' ? await tryFrameMap(file, windows) : accept(null)
   if (!map.ok) return map
   const { sizeBytes: fileBytes, isNear } = file
   // An index covers the whole file, so that there is nothing to walk; far away a table must do.
   if (map.value !== null && (map.value.indexSha256 !== null || !isNear)) {
-    return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value })
+    return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value, notes: [] })
   }
   const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
   return found.ok
-    ? accept({ virtual: found.value, map: map.value })
-    : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}` })
+    ? accept({ ...found.value, map: map.value })
+    : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}`, hint: undefined })
+}
+
+const mismatch = (file: Readable, refusal: Parameters<typeof renderMismatch>[1]): Unfit => ({
+  code: 'plan-refused',
+  message: renderMismatch(file, refusal),
+  hint: undefined,
+})
+
+/** A raw image is anything but what is positively something else. */
+function examineRaw(file: Readable, head: Buffer, anyContent: boolean): Result<Examined, Unfit> {
+  const content = checkContent('img', head)
+  if (!content.ok && !anyContent) return refuse(mismatch(file, content.refusal))
+  const foreign = findForeign(file, head)
+  if (foreign !== null && !anyContent) return refuse(foreign)
+  const { sizeBytes } = file
+  const virtual: VirtualSize =
+    sizeBytes === null ? UNKNOWN_SIZE : { kind: 'exact', bytes: sizeBytes }
+  return accept({ virtual, map: null, notes: describeRaw(head, sizeBytes) })
 }
 
 async function tryFrameMap(
@@ -157,70 +229,18 @@ async function tryFrameMap(
 }
 
 /** Reads what each step asks for, as long as that is worth its time. */
-async function follow(first: RangeStep, windows: Windows): Promise<Result<VirtualSize, string>> {
+async function follow(
+  first: RangeStep,
+  windows: Windows,
+): Promise<Result<Pick<Examined, 'virtual' | 'notes'>, string>> {
   let step = first
   while (step.kind === 'read') {
-    if (windows.isSpent()) return accept(step.stopped)
+    if (windows.isSpent()) return accept({ virtual: step.stopped, notes: [] })
     step = step.take(await windows.read(step.at, step.length))
   }
-  return step.kind === 'known' ? accept(step.virtual) : refuse(step.refusal)
+  if (step.kind === 'refused') return refuse(step.refusal)
+  return accept({ virtual: step.virtual, notes: step.note === undefined ? [] : [step.note] })
 }
-
-type Windows = ReturnType<typeof createWindows>
-
-/**
- * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
- * it once, and leaves it in the page cache. Few and small ones where each costs a round trip.
- */
-const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
-const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
-
-/** Reads a little more than was asked for, as the next question is often about the bytes beside. */
-function createWindows({ name, sizeBytes, readAt, isNear }: Readable) {
-  const { windowBytes, maxReads } = isNear ? NEAR : FAR
-  const end = sizeBytes ?? Infinity
-  const scratch = Buffer.allocUnsafe(windowBytes)
-  /** The file's start, which is asked for again when its end was looked at, and the latest. */
-  const held = { first: NO_WINDOW, latest: NO_WINDOW }
-  let reads = 0
-
-  async function readWindow(at: number, length: number): Promise<Window> {
-    const from = Math.max(0, Math.min(at, end - windowBytes))
-    const wanted = Math.min(Math.max(windowBytes, at + length - from), end - from)
-    const into = wanted <= windowBytes ? scratch.subarray(0, wanted) : Buffer.allocUnsafe(wanted)
-    reads += 1
-    return { from, bytes: into.subarray(0, await readAt(into, from)) }
-  }
-
-  return {
-    /** Whether no more reads should be made. */
-    isSpent: () => reads >= maxReads,
-    /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
-    async read(at: number, length: number): Promise<Buffer> {
-      const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
-      const hit = hits.find((bytes) => bytes.length >= length)
-      if (hit !== undefined) return hit
-      held.latest = await readWindow(at, length)
-      // A copy, as later windows take the memory again.
-      if (reads === 1) held.first = held.latest = copyOf(held.latest)
-      const got = bytesAt(held.latest, at)
-      if (got.length >= length || sizeBytes === null) return got
-      throw new Fault('source-broken', `${name} became shorter while it was read`)
-    },
-  }
-}
-
-interface Window {
-  readonly from: number
-  readonly bytes: Buffer
-}
-
-const NO_WINDOW: Window = { from: 0, bytes: Buffer.alloc(0) }
-
-const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(bytes) })
-
-const bytesAt = ({ from, bytes }: Window, at: number) =>
-  at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
 
 const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
   work.catch((cause: unknown) => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { Representation } from '../../core/net/http-range.ts'
-import { fallbackName, renderOrasRef, type OrasRef } from '../../core/net/oras.ts'
+import { renderOrasRef, type OrasRef } from '../../core/net/oras.ts'
 import { notReachable } from '../../core/net/source-fault.ts'
 import { createRemote } from '../net/http-remote.ts'
 import type { HttpSourceOptions } from './http-source.ts'
@@ -46,7 +46,8 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   const held = undo.move()
   return {
     name,
-    fileName: blob.title ?? fallbackName(ref),
+    fileName: blob.title ?? '',
+    isNameless: blob.title === null,
     path: null,
     url: name,
     sizeBytes: known.sizeBytes,

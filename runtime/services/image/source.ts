@@ -1,4 +1,5 @@
 /** The interface of an opened image source: its bytes in order or at an offset, wherever it is stored. */
+import type { Sent } from '../../core/content/sent.ts'
 
 /** An opened source. Offsets and lengths are bytes. */
 export interface Source extends AsyncDisposable {
@@ -15,6 +16,10 @@ export interface Source extends AsyncDisposable {
   readonly version?: string | null
   /** Of all bytes, in lower case, where the source promises one; absent where it does not. */
   readonly sha256?: string
+  /** What a web server says of the bytes; absent where none was asked. */
+  readonly sent?: Sent
+  /** The file has no name of its own, so that its content alone tells the format. */
+  readonly isNameless?: boolean
   /**
    * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
    * Several may be under way at once.

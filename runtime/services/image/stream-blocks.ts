@@ -2,6 +2,14 @@
 import type { Transform } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
+import {
+  isTrailer,
+  MAX_PIECES,
+  MAX_TRAILER_BYTES,
+  parseTrailer,
+  TRAILER_BYTES,
+} from '../../core/content/gzip-trailer.ts'
+import { describePage } from '../../core/content/page.ts'
 import { imageBroken } from '../../core/net/source-fault.ts'
 import type { Blocks } from './blocks.ts'
 import { feed, release } from './chunks.ts'
@@ -70,20 +78,45 @@ export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'ow
 /** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
 async function* gunzip(source: Source): AsyncGenerator<Buffer> {
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES })
-  yield* decodeThrough(source, members(source, decoder), decoder)
+  const end = await findText(source)
+  yield* decodeThrough(source, members(source, end, decoder), decoder)
 }
 
-/** The decoder stops where no member follows: what is left then may only be padding. */
-async function* members(source: Source, decoder: Gunzip): AsyncGenerator<Buffer> {
-  let at = 0
-  for await (const chunk of source.stream()) {
-    if (!decoder.readableEnded) yield chunk
-    at += chunk.length
-    const unread = Math.min(chunk.length, at - decoder.bytesWritten)
-    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
-      throw damaged(source, GARBAGE)
-    }
+/**
+ * Where text begins that was appended as metadata: the decoder would take it for another member, while
+ * it stops by itself at metadata that begins with zeros. Infinity: there is none, or nobody can look.
+ */
+async function findText({ readAt, sizeBytes }: Source): Promise<number> {
+  if (readAt === null || sizeBytes === null) return Infinity
+  let at = sizeBytes
+  for (let pieces = 0; pieces < MAX_PIECES && at >= TRAILER_BYTES; pieces += 1) {
+    const last = Buffer.alloc(TRAILER_BYTES)
+    await readAt(last, at - TRAILER_BYTES)
+    const size = parseTrailer(last)
+    if (size === null || size > at) break
+    at -= size
   }
+  if (at === sizeBytes) return Infinity
+  const start = Buffer.alloc(TRAILER_BYTES)
+  await readAt(start, at)
+  return describePage(start) === null ? Infinity : at
+}
+
+/** The decoder stops where no member follows: what is left then may only be padding or metadata. */
+async function* members(source: Source, end: number, decoder: Gunzip): AsyncGenerator<Buffer> {
+  let at = 0
+  let rest: Buffer = NOTHING
+  for await (const chunk of source.stream()) {
+    if (!decoder.readableEnded && at < end) yield chunk.subarray(0, end - at)
+    at += chunk.length
+    const unread = Math.min(chunk.length, at - Math.min(decoder.bytesWritten, end))
+    const behind = chunk.subarray(chunk.length - unread)
+    // However much padding there is, none of it is kept.
+    const isPadding = rest.length === 0 && behind.every((byte) => byte === 0)
+    if (!isPadding) rest = Buffer.concat([rest, behind])
+    if (rest.length > 2 * MAX_TRAILER_BYTES) throw damaged(source, GARBAGE)
+  }
+  if (!isTrailer(rest)) throw damaged(source, GARBAGE)
 }
 
 export const GARBAGE = 'something else follows its end'

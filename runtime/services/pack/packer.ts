@@ -21,6 +21,8 @@ export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageFormat | null
+  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  readonly anyContent?: boolean
   readonly sha256: string | null
   /** Where the packed image goes; nothing may be there. */
   readonly output: string
@@ -51,7 +53,12 @@ export async function packImage(
   await checkNothingThere(order.output)
   await using source = await createSources(given).open(order.image, { signal })
   const images = createImages({ shell })
-  const { image, imageProblem, sha256 } = await checkImage(source, order, images, signal)
+  const { image, imageProblem, sha256 } = await checkImage(
+    source,
+    order,
+    { images, decoders },
+    signal,
+  )
   if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
   if (image.format === null) throw unknownFormat(image)
   await decoders.check(image.format)

@@ -70,7 +70,7 @@ const held: DiskUse = { kind: 'holder', device: '/dev/sdb3', holder: '/dev/dm-1'
 const swap: DiskUse = { kind: 'swap', device: '/dev/sdb4' }
 
 const NOT_RECOGNISED =
-  'image format not recognised: notes.txt (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2)'
+  'image format not recognised: notes.txt (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; --format says what another is)'
 const MOUNTED = 'target has mounted partitions: /mnt/a, /b (seen by process 12)'
 const IN_USE =
   'target is in use: /dev/sdb3 is in use by /dev/dm-1 (encrypted), /dev/sdb4 is swap space in use'

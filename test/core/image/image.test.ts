@@ -100,7 +100,7 @@ test('a name that does not match the content is refused with the right name', ()
   ] as const
   for (const [format, head, name, words] of rows) {
     const checked = checkContent(format, head)
-    assert.is(checked.ok ? '' : renderMismatch(name, checked.refusal), `${name} ${words}`)
+    assert.is(checked.ok ? '' : renderMismatch({ name }, checked.refusal), `${name} ${words}`)
   }
   assert.ok(checkContent('img', at(0, '')).ok)
 })
@@ -112,7 +112,8 @@ test('fuzz: any bytes are some content', () => {
       fc.constantFrom(...IMAGE_FORMATS),
       (bytes, format) => {
         const checked = checkContent(format, Buffer.from(bytes))
-        if (!checked.ok) assert.ok(renderMismatch('a', checked.refusal).startsWith('a is '))
+        if (!checked.ok)
+          assert.ok(renderMismatch({ name: 'a' }, checked.refusal).startsWith('a is '))
       },
     ),
   )

@@ -6,7 +6,6 @@ import { findCredentials } from '../../../runtime/core/net/docker-config.ts'
 import {
   blobUrlOf,
   decideSchemes,
-  fallbackName,
   manifestUrl,
   parseOrasRef,
   renderOrasRef,
@@ -32,8 +31,6 @@ test('a reference names host, repository, and a tag or a digest', () => {
   })
   assert.is(parsed('oras://h/debian:13').repository, 'debian')
   assert.equal(parsed(`ORAS://h/a/b@${D}`).version, { kind: 'digest', digest: D })
-  assert.is(fallbackName(parsed('oras://h/a/debian:13')), 'debian-13.img.gz')
-  assert.is(fallbackName(parsed(`oras://h/a/b@${D}`)), 'b-aaaaaaaaaaaa.img.gz')
 })
 
 const REFUSED: readonly (readonly [string, RegExp])[] = [

@@ -175,7 +175,7 @@ test('what cannot be taken is said in a sentence, and hostile names stay text', 
   const { page } = opened
   await openImages(page, lab)
   const evil = '"><img src=x onerror=alert(1)>${7*7}.img'
-  await writeFile(join(lab.folder, 'here.img'), 'theirs')
+  await writeFile(join(lab.folder, 'here.img'), 'theirs\0')
   await page.getByRole('row', { name: /ready here\.img/ }).waitFor()
   const upload = async (name: string) => {
     await page.getByLabel('Image file').setInputFiles({ name, mimeType: '', buffer: SMALL })

@@ -231,6 +231,7 @@ const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
   name: plan.image.name,
   ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
   ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
+  ...(plan.image.anyContent === true ? { any_content: true } : {}),
   ...(plan.image.format === '' ? {} : { format: plan.image.format }),
   ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
   ...(plan.grow ? { grow: true } : {}),

@@ -74,7 +74,7 @@ async function runAll(
 
 /** Every reason against any of them; null: all may go ahead. */
 function findRefusal(
-  flashes: readonly (Pick<Findings, 'refusals'> & {
+  flashes: readonly (Pick<Findings, 'imageHint' | 'refusals'> & {
     readonly plan: Result<unknown, readonly string[]>
   })[],
 ): Fault | null {

@@ -1,6 +1,11 @@
 /** `flasher inspect image`. */
 import { createImages } from '../../../services/image/images.ts'
 import { createShell } from '../../../services/host/shell.ts'
+import { Fault } from '../../../core/foundation/fault.ts'
+import { detectFormat, type ImageFormat } from '../../../core/image/image.ts'
+import { recogniseFormat } from '../../../services/content/recognised-image.ts'
+import { createDecoders, type Decoders } from '../../../services/image/decoders.ts'
+import { openFileSource } from '../../../services/image/file-source.ts'
 import { untilAborted } from '../../../services/host/watch.ts'
 import { renderRecord } from '../../../terminal/text/table.ts'
 import { SUCCESS } from '../rules/exit-codes.ts'
@@ -14,9 +19,24 @@ export async function inspectImage({
   document,
 }: Session): Promise<number> {
   const [path = ''] = given.positionals
-  const { inspect } = createImages({ shell: createShell({ env: environment.env }) })
-  const image = await untilAborted(environment.signal, inspect(path))
+  const { env, signal } = environment
+  const shell = createShell({ env })
+  const { inspect } = createImages({ shell })
+  const format = await untilAborted(signal, recognise(path, createDecoders({ shell })))
+  const image = await untilAborted(signal, inspect(path, format))
   if (json) document({ image })
   else environment.stdout.write(renderRecord(renderImageFields(image, given.switches.has('bytes'))))
   return SUCCESS
+}
+
+/** By its content, where its name says nothing; what is no file is said by who inspects it. */
+async function recognise(path: string, decoders: Decoders): Promise<ImageFormat | null> {
+  if (detectFormat(path) !== null) return null
+  try {
+    await using source = await openFileSource(path)
+    return await recogniseFormat(source, decoders)
+  } catch (thrown) {
+    if (thrown instanceof Fault) return null
+    throw thrown
+  }
 }

@@ -23,5 +23,13 @@ function parseOrder({ positionals, values }: Session['given']): PackOrder {
   requireFramesName(output)
   const [image = ''] = positionals
   const format = IMAGE_FORMATS.find((name) => name === values['format']) ?? null
-  return { image, format, sha256: sha256?.toLowerCase() ?? null, output, level: Number(level) }
+  return {
+    image,
+    format,
+    // Standard input has no name, so that its format has to be given.
+    anyContent: format !== null && image !== '-',
+    sha256: sha256?.toLowerCase() ?? null,
+    output,
+    level: Number(level),
+  }
 }

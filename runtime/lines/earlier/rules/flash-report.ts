@@ -40,8 +40,11 @@ const MAYBE_TRUNCATED =
   'The image may be truncated: compare its checksum. If it is complete, choose a larger disk: "flasher list disks".'
 
 /** The hint for the first reason that has one. */
-export const hintAgainst = ({ refusals }: Pick<Findings, 'refusals'>): string | undefined =>
-  refusals.map(hintOf).find((hint) => hint !== undefined)
+export const hintAgainst = ({
+  imageHint = null,
+  refusals,
+}: Pick<Findings, 'imageHint' | 'refusals'>): string | undefined =>
+  imageHint ?? refusals.map(hintOf).find((hint) => hint !== undefined)
 
 const hintOf = (refusal: FlashRefusal): string | undefined =>
   refusal.why === 'image-too-big' && refusal.isDoubtful ? MAYBE_TRUNCATED : HINTS[refusal.why]

@@ -18,6 +18,8 @@ export interface FlashRequest {
   readonly targets: readonly string[]
   /** Null: decided by the image's name. */
   readonly format: ImageFormat | null
+  /** Somebody named the format who did not have to: the image is that, whatever it looks like. */
+  readonly anyContent?: boolean
   readonly dryRun: boolean
   readonly options: FlashOptions
   readonly provisioning: Provisioning
@@ -71,13 +73,17 @@ function findClash(
 function parseImage({
   image = '',
   format: name,
-}: FlashArguments['values']): Result<Pick<FlashRequest, 'image' | 'format'>, FlashMisuse> {
+}: FlashArguments['values']): Result<
+  Pick<FlashRequest, 'image' | 'format' | 'anyContent'>,
+  FlashMisuse
+> {
   const location = parseLocation(image)
   if (!location.ok) return refuse({ message: renderLocationRefusal(location.refusal) })
   const format = IMAGE_FORMATS.find((known) => known === name) ?? null
-  return location.value.kind === 'stdin' && format === null
+  const isStdin = location.value.kind === 'stdin'
+  return isStdin && format === null
     ? refuse(NO_FORMAT)
-    : accept({ image, format })
+    : accept({ image, format, ...(format !== null && !isStdin ? { anyContent: true } : {}) })
 }
 
 const parseOptions = ({ values, switches }: Omit<FlashArguments, 'lists'>): FlashOptions => ({

@@ -127,6 +127,9 @@ export const IMAGES = {
       indexDigest: 'SHA-256 of the frame index',
       indexDigestHint:
         'Only for an .img.zst in frames, beside the SHA-256 of the file. The cache finds it by itself once the image is downloaded.',
+      anyContent: 'Offer it whatever it looks like',
+      anyContentHint:
+        'A file that looks like something else than a disk image, such as a web page or text, is not offered otherwise.',
       button: 'Add and download',
     },
     upload: {

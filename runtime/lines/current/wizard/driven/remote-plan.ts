@@ -31,6 +31,8 @@ export type RemotePlan =
       readonly registerUefiBoot: boolean
       readonly grow: boolean
       readonly delta: boolean
+      /** The operator said that it is an image, whatever it looks like; absent: nobody did. */
+      readonly anyContent?: boolean
       /** Of the image's index, lower case. */
       readonly indexSha256: string | null
       /** For the first-boot configuration, which is fetched once; null: there is none. */
@@ -115,11 +117,14 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     registerUefiBoot: fields['register_uefi_boot'] === true,
     grow: fields['grow'] === true,
     delta: fields['delta'] === true,
+    ...readMark(fields),
     // One that is none only costs the entry by frames.
     indexSha256: readDigest(fields['index_sha256']) ?? null,
     firstBoot,
   })
 }
+
+const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})
 
 function readCapture(fields: Fields): Result<RemotePlan, string> {
   const { source_disk_serial: disk, name, generalize, upload } = fields

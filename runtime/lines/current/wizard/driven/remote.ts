@@ -243,6 +243,7 @@ const choiceFor = (
     sizeBytes: null,
     sha256: plan.sha256,
     ref: null,
+    ...(plan.anyContent === true ? { anyContent: true } : {}),
   },
   disk,
   identity: null,

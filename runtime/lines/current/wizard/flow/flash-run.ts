@@ -87,6 +87,7 @@ export const orderFor = ({
 }: FlashChoice): FlashOrder => ({
   image: image.location,
   format: image.format,
+  ...(image.anyContent === true ? { anyContent: true } : {}),
   target: disk,
   options: {
     verify: 'data',

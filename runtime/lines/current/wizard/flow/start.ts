@@ -41,6 +41,8 @@ export interface ImageChoice {
   readonly sha256: string | null
   /** The image's identity (`core/catalog/catalog.ts`); null where it has none. */
   readonly ref: string | null
+  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  readonly anyContent?: boolean
 }
 
 /** An image and a disk for it. */

@@ -1,0 +1,29 @@
+/** Judges the first bytes of a raw image: what they are instead, and what should be known of them. */
+import type { Fault } from '../foundation/fault.ts'
+import { isDiskImage, isKnownStart } from './disk-marks.ts'
+import { describePage, notAnImage } from './page.ts'
+import { isUnmarked, renderCoding, type Sent } from './sent.ts'
+import { findCutPartitions, renderShortfall } from './shortfall.ts'
+
+interface Stored {
+  readonly name: string
+  readonly sent?: Sent | undefined
+}
+
+/** Why these are positively no disk's bytes; null where they may be. */
+export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null {
+  const page = describePage(head)
+  if (page !== null) return notAnImage(name, `it holds ${page}`)
+  const coding = sent !== undefined && isUnmarked(sent) ? sent.coding : null
+  return coding === null || isDiskImage(head) ? null : notAnImage(name, renderCoding(coding))
+}
+
+/** What a person should know; `imageBytes` null: its length is not known yet. */
+export function describeRaw(head: Buffer, imageBytes: number | null): readonly string[] {
+  if (!isKnownStart(head)) return [NOBODYS]
+  const cut = imageBytes === null ? null : renderShortfall(findCutPartitions(head, imageBytes))
+  return cut === null ? [] : [cut]
+}
+
+const NOBODYS =
+  'no partition table or file system that is known begins the image; it is written as it is'
