@@ -158,7 +158,7 @@ async function fetchOnce(
 ): Promise<Whole> {
   await using source = await parts.sources.open(order.url, { signal, arch: order.arch })
   checkPromise(order, source)
-  if (!order.anyContent) checkSent({ ...order, sent: source.sent })
+  if (!order.anyContent) checkSent({ ...source, name: order.name })
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
   const from = await findStart(parts, order, source, handle)
   await handle.truncate(from)
