@@ -33,6 +33,8 @@ interface CacheServerDependencies extends Omit<CacheSite, 'uploadKey'> {
   readonly signedOut: SignedOut
   readonly assets: Assets
   readonly version: string
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
   checkPassword(given: string): Promise<boolean>
   /** Whether a bearer token is the one that the cache made for itself. */
   isOwnToken(given: string): boolean
@@ -43,10 +45,10 @@ interface CacheServerDependencies extends Omit<CacheSite, 'uploadKey'> {
 }
 
 export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
-  const { log, now, version } = parts
+  const { log, version } = parts
   const sessions = createSessions(parts)
   // One for both: a bearer may be the password, too.
-  const attempts = createAttempts(now)
+  const attempts = createAttempts(parts.elapsed)
   const noteAll = createNotes(log)
   const tokens = createTokenCheck({
     tokens: {

@@ -19,7 +19,7 @@ import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../core/machine/inventory.ts'
-import { isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { QueuePosition } from './rules/queue.ts'
@@ -43,6 +43,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   settings(): PxeRules & TokenRules
   /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
   placeOf(machine: Machine, now: string): QueuePosition | null
+  /** Whether a run of the machine goes on. */
+  hasRun(mac: Mac): boolean
   /** Signs what machines show that were booted from here. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   /** Signs the tokens with which captured images are uploaded; the cache has the same key. */
@@ -53,7 +55,7 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
 
 /** What `decideBoot` and `decidePlan` ask for, at this contact. */
 export const gatherSurroundings = (
-  site: Omit<LineDependencies, 'bootKey' | 'uploadKey'>,
+  site: Omit<LineDependencies, 'bootKey' | 'uploadKey' | 'hasRun'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
@@ -68,12 +70,15 @@ export const gatherSurroundings = (
 
 export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   const { settings, findImage, bootKey } = site
-  const readToken = (mac: Mac, { bearer, now }: Contact): ShownToken =>
-    bearer === null ? null : parseBootToken(bearer, { mac, now }, bootKey.verify)
+  const readToken = (mac: Mac, machine: Machine | null, { bearer, now }: Contact): ShownToken => {
+    if (bearer === null) return null
+    const isOpen = site.hasRun(mac) || (machine !== null && hasUnfinishedFlash(machine))
+    return parseBootToken(bearer, { mac, now, isOpen }, bootKey.verify)
+  }
   const keepPlan = createKeptAnswers<Readonly<Record<string, unknown>>>()
   const kept = { ...site, keepScript: createKeptAnswers<string>() }
   const matchToken = (machine: Machine, contact: Contact) =>
-    decideTokenMatch(machine, readToken(machine.mac, contact), settings().tokens)
+    decideTokenMatch(machine, readToken(machine.mac, machine, contact), settings().tokens)
   return {
     discover: contacts.discover,
     describe: (machine) => ({
@@ -94,7 +99,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     admit({ mac, machine, request }, contact) {
       const { tokens } = settings()
       if (tokens === 'off') return LET_IN
-      const match = decideTokenMatch(machine, readToken(mac, contact), tokens)
+      const match = decideTokenMatch(machine, readToken(mac, machine, contact), tokens)
       if (!match.ok) return refuse(TOKEN_REFUSALS[match.refusal])
       const granted =
         machine === null ? match : decideRequest(machine, match.value, request, contact.now)

@@ -67,7 +67,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
         (site) => ({
           routes: provisionRoutes(site, {
             files,
-            proves: (machine, contact) => provesBoot({ bootKey }, machine, contact),
+            proves: (machine, contact) =>
+              provesBoot({ bootKey }, machine, contact, state.runs.findLive(machine.mac) !== null),
           }),
         }),
         (site) => ({ routes: workflowRoutes(site, workflows) }),

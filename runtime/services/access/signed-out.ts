@@ -1,4 +1,4 @@
-/** Sessions that were logged out before they expired: a list on disk, pruned as they expire. */
+/** Sessions that were logged out before they expired: a list on disk, pruned when it grows long. */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { z } from 'zod'
@@ -21,6 +21,8 @@ interface SignedOutDependencies {
 
 /** Far more than log out in a week; past it the oldest go first. */
 const MAX = 10_000
+/** So many stay whatever the clock says: it may be wrong, and a session must not come back. */
+const KEPT = 1000
 /** Begins the entry of all sessions that were issued up to a time, in seconds. */
 const ALL = '*:'
 
@@ -57,8 +59,8 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
     takeUp()
     const at = now().getTime()
     for (const [id, end] of ends) {
-      const isTooMany = ends.size > MAX && !id.startsWith(ALL)
-      if (end <= at || isTooMany) ends.delete(id)
+      if (id.startsWith(ALL)) continue
+      if (ends.size > MAX || (ends.size > KEPT && end <= at)) ends.delete(id)
     }
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
   }
@@ -83,6 +85,11 @@ export function createSignedOut({ path, now, log, onDamage }: SignedOutDependenc
     endedUpTo(): number {
       takeUp()
       return last
+    },
+    /** How often all sessions were ended: one that began before the last time has ended. */
+    countEndings(): number {
+      takeUp()
+      return [...ends.keys()].filter((id) => id.startsWith(ALL)).length
     },
     add,
     /** All that were issued up to that second, in seconds of the epoch. */

@@ -29,10 +29,12 @@ export function createMachineSightings(database: Database) {
     /** The record with what was seen since it was stored. */
     merge<Machine extends MachineBase>(machine: Machine): Machine {
       const seen = waiting.find(machine.mac)
-      if (seen === undefined || isAfter(machine.last_seen_at, seen.at)) return machine
+      if (seen === undefined) return machine
       return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
+    },
+    /** What waits is older than a record that says itself when the machine was seen. */
+    outdate<Machine extends MachineBase>(before: Machine | null, next: Machine): void {
+      if (next.last_seen_at !== (before?.last_seen_at ?? null)) waiting.forget(next.mac)
     },
   }
 }
-
-const isAfter = (a: string | null, b: string) => a !== null && a > b

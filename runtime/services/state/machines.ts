@@ -39,7 +39,7 @@ export function createMachines<Machine extends MachineBase>(
 ) {
   const sightings = createMachineSightings(database)
   const decode = createDecoder(options, sightings.merge)
-  const fleet = createFleet(database, decode, sightings.merge)
+  const fleet = createFleet(database, decode, sightings)
   const { apply } = fleet
   /** Readers must not see what could not be stored. */
   const distrust = (thrown: unknown): never => {
@@ -144,7 +144,7 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
 function createFleet<Machine extends MachineBase>(
   database: Database,
   decode: (row: Row) => Machine | null,
-  merge: (machine: Machine) => Machine,
+  { merge, outdate }: ReturnType<typeof createMachineSightings>,
 ) {
   const entries = new Map<Mac, Entry<Machine>>()
   /** The latest records that were written and are not published yet. */
@@ -152,10 +152,7 @@ function createFleet<Machine extends MachineBase>(
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
-  const take = (row: Row): Entry<Machine> | null => {
-    const machine = decode(row)
-    return machine === null ? null : { machine, text: readText(row, 'record') }
-  }
+  const take = takeWith(decode)
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return entries
@@ -178,7 +175,8 @@ function createFleet<Machine extends MachineBase>(
     return pending?.text === text ? { machine: merge(pending.machine), text } : take(row)
   }
   /** The next change of a machine need not parse what was just written. */
-  const remember = (mac: Mac, entry: Entry<Machine>) => {
+  const remember = (mac: Mac, entry: Entry<Machine>, before: Machine | null) => {
+    outdate(before, entry.machine)
     if (written.size >= MAX_WRITTEN) written.clear()
     written.set(mac, entry)
     return entry
@@ -199,7 +197,7 @@ function createFleet<Machine extends MachineBase>(
       const text = JSON.stringify(next)
       database.noteChange()
       sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
-      return remember(mac, { machine: next, text })
+      return remember(mac, { machine: next, text }, before?.machine ?? null)
     },
     publish(mac: Mac, stored: Entry<Machine> | null) {
       listed = null
@@ -221,6 +219,13 @@ function createFleet<Machine extends MachineBase>(
     forget: () => void (epoch = null),
   }
 }
+
+const takeWith =
+  <Machine>(decode: (row: Row) => Machine | null) =>
+  (row: Row): Entry<Machine> | null => {
+    const machine = decode(row)
+    return machine === null ? null : { machine, text: readText(row, 'record') }
+  }
 
 const MAX_WRITTEN = 2000
 

@@ -29,16 +29,18 @@ interface RunPostsDependencies {
   readonly running: RunningRuns
   /** Milliseconds. */
   now(): number
+  /** Of a clock that nobody sets. */
+  elapsed(): number
   onBegun(mac: string): Promise<void>
 }
 
-export function createRunPosts({ database, running, now, onBegun }: RunPostsDependencies) {
+export function createRunPosts({ database, running, now, elapsed, onBegun }: RunPostsDependencies) {
   const buckets = new Map<string, Bucket>()
   const iso = () => new Date(now()).toISOString()
 
   function mayBegin(mac: string): boolean {
     if (buckets.size > MAX_BUCKETS) buckets.clear()
-    const next = takeOne(buckets.get(mac) ?? null, now(), BEGINNINGS)
+    const next = takeOne(buckets.get(mac) ?? null, elapsed(), BEGINNINGS)
     if (next !== null) buckets.set(mac, next)
     return next !== null
   }
@@ -62,7 +64,7 @@ export function createRunPosts({ database, running, now, onBegun }: RunPostsDepe
       if (known !== null) {
         const before = known.run
         const run = nextRun(before, post, iso())
-        known.heardAt = now()
+        known.heardAt = elapsed()
         await running.change(known, run)
         return accept({ run, isNew: false, lost: null, ...compare(before, run) })
       }

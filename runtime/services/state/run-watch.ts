@@ -11,13 +11,15 @@ interface RunWatchDependencies {
   patience(): number
   /** Milliseconds. */
   now(): number
+  /** Of a clock that nobody sets. */
+  elapsed(): number
 }
 
-/** So long after its last post a run is given up. */
+/** So long after its last post, or after the start of the server, a run is given up. */
 const GIVE_UP_MS = 24 * 3_600_000
 const SILENT = 'It has not responded for a day.'
 
-export function createRunWatch({ running, feed, patience, now }: RunWatchDependencies) {
+export function createRunWatch({ running, feed, patience, now, elapsed }: RunWatchDependencies) {
   const listeners: ((run: Run) => Promise<void>)[] = []
   let marks = 0
 
@@ -28,12 +30,12 @@ export function createRunWatch({ running, feed, patience, now }: RunWatchDepende
     onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
     /** Looks at all that go on; also runs every second. */
     async sweep(): Promise<void> {
-      const at = now()
+      const at = elapsed()
       const marked = [...running.entries().values()].filter((entry) => {
         const before = entry.run
         entry.run =
-          at - Date.parse(before.updated_at) > GIVE_UP_MS
-            ? endRun(before, 'lost', SILENT, new Date(at).toISOString())
+          at - entry.heardAt > GIVE_UP_MS
+            ? endRun(before, 'lost', SILENT, new Date(now()).toISOString())
             : markStalled(before, entry.heardAt, at, patience() * 1000)
         return entry.run !== before
       })

@@ -8,7 +8,7 @@ interface Entry {
   run: Run
   /** As it is on disk; null: not there yet, or unknown. */
   stored: Run | null
-  /** Milliseconds; 0: not since this server started. */
+  /** On the clock that nobody sets; one that was loaded has been heard of at the start. */
   heardAt: number
 }
 
@@ -17,7 +17,11 @@ export const MAX_OPEN = 100_000
 
 export type RunningRuns = ReturnType<typeof createRunningRuns>
 
-export function createRunningRuns(database: Database, feed: Feed | undefined, now: () => number) {
+export function createRunningRuns(
+  database: Database,
+  feed: Feed | undefined,
+  elapsed: () => number,
+) {
   const entries = new Map<string, Entry>()
   let epoch: number | null = null
 
@@ -26,7 +30,7 @@ export function createRunningRuns(database: Database, feed: Feed | undefined, no
     const present = database.epoch()
     if (present === epoch) return entries
     for (const { run } of listRuns(database.sql, { open: true }, MAX_OPEN).toReversed()) {
-      if (!entries.has(run.mac)) entries.set(run.mac, { run, stored: run, heardAt: now() })
+      if (!entries.has(run.mac)) entries.set(run.mac, { run, stored: run, heardAt: elapsed() })
     }
     epoch = present
     return entries
@@ -60,7 +64,7 @@ export function createRunningRuns(database: Database, feed: Feed | undefined, no
     },
     /** On disk before it resolves, with others in the same transaction. */
     async begin(run: Run, ...others: readonly Run[]): Promise<void> {
-      const entry = { run, stored: null, heardAt: now() }
+      const entry = { run, stored: null, heardAt: elapsed() }
       entries.set(run.mac, entry)
       feed?.announce({ topic: 'run', mac: run.mac })
       await store(entry, ...others)

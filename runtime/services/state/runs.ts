@@ -33,6 +33,8 @@ interface RunsOptions {
   /** Seconds without a post after which a run is stalled; 30 by default. */
   patience?(): number
   now?(): Date
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
 }
 
 const KEPT: Retention = { count: 10_000, days: 730 }
@@ -46,10 +48,10 @@ const PRUNE_EVERY = 200
 export type Runs = ReturnType<typeof createRuns>
 
 export function createRuns(database: Database, options: RunsOptions = {}) {
-  const { feed, patience = () => PATIENCE_SECONDS } = options
+  const { feed, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
   const now = () => (options.now?.() ?? new Date()).getTime()
   const logs = createRunLogs(database)
-  const running = createRunningRuns(database, feed, now)
+  const running = createRunningRuns(database, feed, elapsed)
   let begun = 0
 
   async function prune(): Promise<number> {
@@ -63,12 +65,12 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     // Best effort: it is tried again each hour.
     if (begun % PRUNE_EVERY === 0) prune().catch(() => undefined)
   }
-  const watch = createRunWatch({ running, feed, patience, now })
+  const watch = createRunWatch({ running, feed, patience, now, elapsed })
   database.repeat(SWEEP_MS, watch.sweep)
   database.repeat(HOUR_MS, prune)
 
   return {
-    ...createRunPosts({ database, running, now, onBegun }),
+    ...createRunPosts({ database, running, now, elapsed, onBegun }),
     ...createRunLists(database, running),
     ...watch,
     /** The run of this machine that goes on, from memory. Another object after every change. */

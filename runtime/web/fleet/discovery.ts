@@ -9,11 +9,11 @@ const QUIET_MS = 60_000
 
 /** What it makes answers whether the caller may be stored as a new machine. */
 export function createDiscovery(
-  site: Pick<ServerServices, 'line' | 'machines' | 'settings' | 'now'>,
+  site: Pick<ServerServices, 'line' | 'machines' | 'settings' | 'elapsed'>,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
 ): () => boolean {
-  const { line, machines, settings, now } = site
+  const { line, machines, settings, elapsed = () => performance.now() } = site
   let bucket: Bucket | null = null
   let count = 0
   let countedAt = -Infinity
@@ -35,7 +35,7 @@ export function createDiscovery(
   }
 
   return () => {
-    const at = now().getTime()
+    const at = elapsed()
     const { discoveriesPerMinute, mostUnassigned } = settings()
     const rate = { perMinute: discoveriesPerMinute, most: discoveriesPerMinute }
     const next = takeOne(bucket, at, rate)

@@ -35,6 +35,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
   now(): Date
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
   readonly log: Log
   readonly version: string
 }

@@ -43,10 +43,10 @@ export interface ServerOptions<M extends MachineBase> extends ServerServices<M> 
 }
 
 export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
-  const { views, runs, log, now } = options
+  const { views, runs, log } = options
   const sessions = createSessions(options)
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
-  const [attempts, guesses] = [createAttempts(now), createAttempts(now)]
+  const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
   const noteAll = createNotes(options)
   const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
   const guard = createGuard({ sessions, tokens })

@@ -19,7 +19,7 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
     const session = sessions.read(event)
     if (session === null) return { kind: 'anonymous' }
     if (session.isStale) {
-      event.res.headers.append('set-cookie', sessions.renew(event, peer.isSecure, session.id))
+      event.res.headers.append('set-cookie', sessions.renew(event, peer.isSecure, session))
     }
     const caller: Caller = { kind: 'session', id: session.id, expiresAt: session.expiresAt }
     shown.set(caller, session.value)

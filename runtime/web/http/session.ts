@@ -10,8 +10,6 @@ import type { Secret } from '../../services/access/secret.ts'
 const LIFETIME_SECONDS = 7 * 24 * 3600
 /** A session in use is issued anew when it is this old. */
 const RENEW_SECONDS = 3600
-/** Clocks may differ by this after a restart; a cookie from further ahead is not ours. */
-const SKEW_SECONDS = 300
 
 interface Session {
   /** As it stands in the cookie. */
@@ -20,7 +18,11 @@ interface Session {
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
   readonly isStale: boolean
+  /** How often all sessions had been ended before it began; null: an earlier release issued it. */
+  readonly generation: number | null
 }
+
+type Renewed = Pick<Session, 'id' | 'generation'>
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -39,23 +41,25 @@ export function createSessions(parts: {
   function read(value: string): Session | null {
     const body = readBody(value)
     const claims = body === null ? null : parseClaims(body)
-    if (claims === null || hasEnded(claims.sid, claims.iat)) return null
+    if (claims === null || hasEnded(signedOut, claims)) return null
+    // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const age = seconds() - claims.iat
-    if (age < -SKEW_SECONDS || age >= LIFETIME_SECONDS) return null
+    if (age >= LIFETIME_SECONDS) return null
     return {
       value,
       id: claims.sid,
       expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
       isStale: age >= RENEW_SECONDS,
+      generation: claims.gen ?? null,
     }
   }
 
-  const hasEnded = (id: string, issuedAt: number) =>
-    signedOut.has(id) || issuedAt <= signedOut.endedUpTo()
-
-  function renderSession(id: string, issuedAt = beginning()): string {
-    const claims = JSON.stringify({ bty_authed: true, iat: issuedAt, sid: id })
-    const body = Buffer.from(claims).toString('base64url')
+  function renderSession(
+    id: string,
+    issuedAt = beginning(),
+    generation: number | null = signedOut.countEndings(),
+  ): string {
+    const body = renderClaims({ iat: issuedAt, sid: id, gen: generation ?? undefined })
     return `${body}.${parts.secret.sign(`session:${body}`)}`
   }
 
@@ -72,8 +76,8 @@ export function createSessions(parts: {
     /** Begins one. A `Set-Cookie` value. */
     issue,
     /** One that was read goes on. A `Set-Cookie` value. */
-    renew: (event: H3Event, isSecure: boolean, id: string) =>
-      add(event, renderSession(id, seconds()), isSecure),
+    renew: (event: H3Event, isSecure: boolean, { id, generation }: Renewed) =>
+      add(event, renderSession(id, seconds(), generation), isSecure),
     /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
     async endOthers(event: H3Event, isSecure: boolean): Promise<string> {
       const last = beginning()
@@ -110,6 +114,14 @@ function readSigned(value: string, secret: Secret): string | null {
 
 const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cookie'))
 
+/** By the time alone where an earlier release issued it: later ones count how often all were ended. */
+const hasEnded = (signedOut: SignedOut, { sid, iat, gen }: z.infer<typeof Claims>): boolean =>
+  signedOut.has(sid) ||
+  (gen === undefined ? iat <= signedOut.endedUpTo() : gen < signedOut.countEndings())
+
+const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
+  Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')
+
 const makeId = () => randomBytes(12).toString('base64url')
 
 const endOf = (issuedAt: number) => new Date((issuedAt + LIFETIME_SECONDS) * 1000)
@@ -122,7 +134,12 @@ const renderDeletion = (isSecure: boolean) =>
 
 const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 
-const Claims = z.object({ bty_authed: z.literal(true), iat: z.number(), sid: z.string() })
+const Claims = z.object({
+  bty_authed: z.literal(true),
+  iat: z.number(),
+  sid: z.string(),
+  gen: z.int().min(0).optional(),
+})
 
 /** Null: it is signed by us, and yet the text of another program. */
 const parseClaims = (body: string) =>

@@ -25,19 +25,22 @@ const TOKEN: BootToken = {
 const text = renderBootToken(MAC, TOKEN, sign)
 
 test('says the cycle and when it ends, in words of a kernel command line', () => {
-  assert.equal(parseBootToken(text, { mac: MAC, now: NOW }, verify), { ok: true, value: TOKEN })
+  assert.equal(parseBootToken(text, { mac: MAC, now: NOW, isOpen: false }, verify), {
+    ok: true,
+    value: TOKEN,
+  })
   assert.ok(text.length < 70, text)
   assert.is(renderKernelArgs([['flasher.token', text]]), `flasher.token=${text}`)
 })
 
 test('holds for one machine, one server and until its time', () => {
   const parse = (mac: typeof MAC, now: string, given = text) =>
-    parseBootToken(given, { mac, now }, verify)
+    parseBootToken(given, { mac, now, isOpen: false }, verify)
   assert.equal(parse(macOf('52:54:00:12:34:57'), NOW), { ok: false, refusal: 'foreign' })
   assert.equal(parse(MAC, TOKEN.expiresAt), { ok: false, refusal: 'expired' })
   assert.is(parse(MAC, '2026-05-01T23:59:59.999Z').ok, true)
   assert.equal(
-    parseBootToken(text, { mac: MAC, now: NOW }, () => false),
+    parseBootToken(text, { mac: MAC, now: NOW, isOpen: false }, () => false),
     {
       ok: false,
       refusal: 'foreign',
@@ -53,13 +56,13 @@ test('nobody lengthens it, or makes one of nothing', () => {
   fc.assert(
     fc.property(fc.nat(text.length - 1), fc.constantFrom(...'09az.-_A'), (at, character) => {
       const other = `${text.slice(0, at)}${character}${text.slice(at + 1)}`
-      const parsed = parseBootToken(other, { mac: MAC, now: NOW }, verify)
+      const parsed = parseBootToken(other, { mac: MAC, now: NOW, isOpen: false }, verify)
       assert.is(parsed.ok, other === text, other)
     }),
   )
   fc.assert(
     fc.property(anyText, (other) => {
-      assert.is(parseBootToken(other, { mac: MAC, now: NOW }, verify).ok, false)
+      assert.is(parseBootToken(other, { mac: MAC, now: NOW, isOpen: false }, verify).ok, false)
     }),
   )
 })

@@ -45,6 +45,7 @@ test('a plan and a script follow record, settings, catalog and address', () => {
     sets: () => X86_SETS,
     settings: () => ({ ...PXE_RULES, boot_disk_once_after_flash: site.once }),
     placeOf: () => null,
+    hasRun: () => false,
     bootKey: { sign: () => 's'.repeat(43), verify: () => true },
     uploadKey: { sign: () => 'u'.repeat(43) },
     cacheUrl: () => 'http://127.0.0.1:8081',

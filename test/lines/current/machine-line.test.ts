@@ -32,6 +32,7 @@ const GETTERS: LineDependencies = {
   sets: () => X86_SETS,
   settings: () => PXE_RULES,
   placeOf: () => null,
+  hasRun: () => false,
   bootKey: { sign: () => 's'.repeat(43), verify: () => true },
   uploadKey: { sign: () => 'u'.repeat(43) },
   cacheUrl: () => 'http://127.0.0.1:8081',

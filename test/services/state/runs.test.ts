@@ -173,6 +173,7 @@ test('one machine keeps 1,000 runs at most, the fleet as many as it shall', asyn
   let count = 5000
   const runs = createRuns(state.database, {
     now: clock.now,
+    elapsed: () => clock.now().getTime(),
     retention: () => ({ count, days: 10 }),
   })
   for (let n = 0; n < 1010; n += 1) {

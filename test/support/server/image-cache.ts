@@ -81,6 +81,7 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
     env: {},
     version: '1.2.3',
     now: options.now ?? (() => new Date()),
+    elapsed: () => (options.now?.() ?? new Date()).getTime(),
     log: options.log ?? QUIET,
   })
   const server = http.createServer(createEntrance(app, QUIET))

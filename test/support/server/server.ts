@@ -103,7 +103,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const entries = options.catalog ?? []
   const machines = createMachines<Machine>(database, { parseRecord })
   const journal = createJournal(database, { feed, now })
-  const runs = createRuns(database, { feed, now })
+  const elapsed = () => now().getTime()
+  const runs = createRuns(database, { feed, now, elapsed })
   const templates = createTemplates(database, { now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
@@ -122,11 +123,13 @@ export async function createTestServer(options: TestServerOptions = {}) {
     sets: bootFiles.active,
     settings: pxe,
     placeOf: gate.placeOf,
+    hasRun: (mac) => runs.findLive(mac) !== null,
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl,
   })
   const server = createServer<Machine>({
+    elapsed,
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
     plugins: [

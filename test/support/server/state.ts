@@ -47,7 +47,7 @@ export async function openServices(options: DatabaseOptions) {
       onUnreadable: (mac) => void unreadable.push(mac),
     }),
     journal: createJournal(database, { feed, now }),
-    runs: createRuns(database, { feed, now }),
+    runs: createRuns(database, { feed, now, elapsed: () => now().getTime() }),
     store: createSettingsStore(database, { feed, now }),
     tokens: createTokens(database, { now }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),

@@ -66,6 +66,23 @@ test('an earlier boot ends its own run, and begins and lists nothing', async () 
   )
 })
 
+test('while its flash goes on, a token holds whatever the clock says, and is over with it', async () => {
+  for (const years of [30, -20]) {
+    await using site = await open()
+    await site.put(FLASH)
+    const token = await site.boot()
+    await site.plan(token)
+    assert.is((await site.report(token, { bytes_written: 5 })).status, 204)
+    site.wait(years * 365 * 86_400)
+    assert.is((await site.report(token, { bytes_written: 7 })).status, 204)
+    assert.is((await site.report(token, { phase: 'done', bytes_written: 9 })).status, 204)
+    assert.is(await site.done(token), 204)
+    assert.is(site.server.runs.find(MAC, runIdOf(1))?.result, 'done')
+    site.wait(-years * 365 * 86_400 + 24 * 3600)
+    assert.is(await site.plan(token), 401)
+  }
+})
+
 test('after done, the token of that boot begins and lists nothing', async () => {
   for (const boot_mode of ['flasher-flash-once', 'flasher-flash-always']) {
     await using site = await open()

@@ -63,11 +63,49 @@ test('two new passwords in one second: the second ends what began after the firs
   }
 })
 
+const YEARS = 365 * 24 * 3_600_000
+
+test('one of a clock that ran ahead is good, and ends with a logout and with a new password', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  fixture.clock.time += 30 * YEARS
+  const [one, two] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
+  fixture.clock.time -= 30 * YEARS
+  assert.equal(whichHold(fixture.open(), [one, two]), [true, true])
+  const headers = new Headers({ cookie: one.split(';')[0] ?? '' })
+  await sessions.revoke(sessions.read({ req: { headers } } as H3Event)?.id ?? '')
+  for (const weeks of [0, 2, 1000]) {
+    fixture.clock.time += weeks * 7 * 24 * 3_600_000
+    await sessions.revoke(`another ${weeks}`)
+    assert.equal(whichHold(fixture.open(), [one, two]), [false, true])
+    fixture.clock.time -= weeks * 7 * 24 * 3_600_000
+  }
+  const mine = await sessions.endOthers(NOBODY, false)
+  assert.equal(whichHold(sessions, [one, two, mine]), [false, false, true])
+  assert.equal(whichHold(fixture.open(), [one, two, mine]), [false, false, true])
+})
+
+test('after all were ended by a clock that ran ahead, a login counts and goes on', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  fixture.clock.time += 30 * YEARS
+  await sessions.endOthers(NOBODY, false)
+  fixture.clock.time -= 30 * YEARS
+  const line = sessions.issue(NOBODY, false)
+  assert.equal(whichHold(fixture.open(), [line]), [true])
+  const headers = new Headers({ cookie: line.split(';')[0] ?? '' })
+  const session = sessions.read({ req: { headers } } as H3Event)
+  assert.equal(
+    whichHold(sessions, [sessions.renew(NOBODY, false, session ?? { id: '', generation: null })]),
+    [true],
+  )
+})
+
 test('a session that goes on does not outlive the end of all', async () => {
   await using fixture = await createFixture()
   const sessions = fixture.open()
   await sessions.endOthers(NOBODY, false)
-  const renewed = sessions.renew(NOBODY, false, 'an id that was read before')
+  const renewed = sessions.renew(NOBODY, false, { id: 'read before', generation: 0 })
   assert.equal(whichHold(sessions, [renewed]), [false])
 })
 
@@ -92,8 +130,9 @@ test('servers on one host name leave the sessions of each other alone', async ()
   browser.take(first.issue(browser.event(), false))
   browser.take(second.issue(browser.event(), false))
   assert.equal(isIn(), [true, true])
-  const id = first.read(browser.event())?.id ?? ''
-  browser.take(first.renew(browser.event(), false, id))
+  const session = first.read(browser.event())
+  assert.ok(session)
+  if (session !== null) browser.take(first.renew(browser.event(), false, session))
   assert.equal([isIn(), browser.cookie().split('~').length], [[true, true], 2])
   browser.take(second.issue(browser.event(), false))
   assert.equal(

@@ -89,6 +89,7 @@ test('a token holds for its cycle: until done, or until the machine gets somethi
       { bootKey: KEY },
       fixture.machine,
       contactAt(fixture.now(), { bearer: bearer ?? null }),
+      false,
     )
   const boot = () =>
     argsOf(fixture.script())
