@@ -3,38 +3,49 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 import { findFirst, type Range } from '../image/extents.ts'
 import { addUnion, createRangeList, listRanges, type RangeList } from './range-list.ts'
 
-/** Two places that hold the same. */
-export interface Mirror {
+/** A run of a btrfs's own addresses, and the one or two places of the partition that hold it. */
+export interface Chunk {
+  readonly logical: number
   readonly bytes: number
-  readonly offsets: readonly [number, number]
+  readonly offsets: readonly [number] | readonly [number, number]
 }
 
-const CHUNK = /\blength (\d{1,16}) owner \d+ stripe_len \d+ type ([\w|]{1,64})((?:\n\t\t.*)*)/g
+const CHUNK =
+  /\bCHUNK_ITEM (\d{1,16})\) .*\n\t\tlength (\d{1,16}) owner \d+ stripe_len \d+ type ([\w|]{1,64})((?:\n\t\t.*)*)/g
 const STRIPE = /\bstripe \d+ devid \d+ offset (\d{1,16})\b/g
 const PROFILES = /\b(?:RAID\w+|mixed)\b/
 
 /** Reads `btrfs inspect-internal dump-tree -t chunk`. */
-export function parseChunks(text: string): Result<readonly Mirror[], string> {
-  const mirrors: Mirror[] = []
-  let chunks = 0
-  for (const [, length = '', type = '', more = ''] of text.matchAll(CHUNK)) {
-    chunks += 1
-    const offsets = [...more.matchAll(STRIPE)].map(([, offset]) => Number(offset))
-    const [one, two, ...others] = offsets
-    if (PROFILES.test(type) || one === undefined || others.length > 0) {
-      return refuse('it spreads its data over devices')
-    }
-    if (two !== undefined) mirrors.push({ bytes: Number(length), offsets: [one, two] })
+export function parseChunks(text: string): Result<readonly Chunk[], string> {
+  const chunks: Chunk[] = []
+  for (const [, logical = '', length = '', type = '', more = ''] of text.matchAll(CHUNK)) {
+    const offsets = PROFILES.test(type) ? null : readOffsets(more)
+    if (offsets === null) return refuse('it spreads its data over devices')
+    chunks.push({ logical: Number(logical), bytes: Number(length), offsets })
   }
-  return chunks === 0 ? refuse('its chunks are not known') : accept(mirrors)
+  return chunks.length === 0 ? refuse('its chunks are not known') : accept(chunks)
+}
+
+function readOffsets(stripes: string): Chunk['offsets'] | null {
+  const offsets = [...stripes.matchAll(STRIPE)].map(([, offset]) => Number(offset))
+  const [one, two, ...others] = offsets
+  if (one === undefined || others.length > 0) return null
+  return two === undefined ? [one] : [one, two]
 }
 
 /** What is used of one copy is used of the other. */
-export function addMirrors(used: RangeList, mirrors: readonly Mirror[]): RangeList {
-  const copies = mirrors.flatMap(({ bytes, offsets: [one, two] }) => [
-    ...shift(used, { offset: one, bytes }, two - one),
-    ...shift(used, { offset: two, bytes }, one - two),
-  ])
+export function addMirrors(
+  used: RangeList,
+  chunks: readonly Pick<Chunk, 'bytes' | 'offsets'>[],
+): RangeList {
+  const copies = chunks.flatMap(({ bytes, offsets: [one, two] }) =>
+    two === undefined
+      ? []
+      : [
+          ...shift(used, { offset: one, bytes }, two - one),
+          ...shift(used, { offset: two, bytes }, one - two),
+        ],
+  )
   const all = createRangeList()
   addUnion(all, used, listRanges(copies.toSorted((a, b) => a.offset - b.offset)), 0)
   return all

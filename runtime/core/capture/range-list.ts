@@ -1,5 +1,5 @@
 /** Ranges of a disk in ascending order at 16 bytes each: a map of used blocks may hold millions. */
-import type { Range } from '../image/extents.ts'
+import { findFirst, type Range } from '../image/extents.ts'
 
 export interface RangeList {
   readonly count: number
@@ -50,6 +50,26 @@ export function listRanges(ranges: readonly Range[]): RangeList {
   const list = createRangeList()
   for (const range of ranges) list.add(range)
   return list
+}
+
+/** How much of a range is in the list. */
+export function countWithin(
+  list: Pick<RangeList, 'count' | 'at'>,
+  { offset, bytes }: Range,
+): number {
+  const end = offset + bytes
+  const isBehind = (range: Range) => range.offset + range.bytes > offset
+  let sum = 0
+  for (
+    let index = findFirst(list.count, (one) => isBehind(list.at(one)));
+    index < list.count;
+    index += 1
+  ) {
+    const range = list.at(index)
+    if (range.offset >= end) break
+    sum += Math.min(range.offset + range.bytes, end) - Math.max(range.offset, offset)
+  }
+  return sum
 }
 
 /** What is in either of the two, moved by `offset`. */

@@ -2,7 +2,14 @@
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import type { Contents } from '../disk/volume.ts'
 import type { Range } from '../image/extents.ts'
-import { parseChunks, type Mirror } from './mirrors.ts'
+import { lookAtBtrfs } from './btrfs-extents.ts'
+import { lookAtExfat } from './exfat-bitmap.ts'
+import { lookAtExt } from './ext-groups.ts'
+import { lookAtFat, readFatFacts } from './fat-table.ts'
+import { parseChunks, type Chunk } from './mirrors.ts'
+import { judgeNtfs } from './ntfs-clusters.ts'
+import type { Look, Looked } from './second-look.ts'
+import { lookAtXfs } from './xfs-groups.ts'
 
 /** So many first bytes hold every superblock. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
@@ -10,7 +17,10 @@ export const SUPERBLOCK_BYTES: number = 128 * 1024
 /** How one partition is read. */
 export type Reading =
   /** By the map of one of partclone's programs, and these ranges besides. */
-  | ({ readonly by: 'map'; readonly always: readonly Range[] } & Pick<Kind, 'tool' | 'check'>)
+  | ({ readonly by: 'map'; readonly always: readonly Range[] } & Pick<
+      Kind,
+      'tool' | 'check' | 'witness'
+    >)
   /** Only these ranges. */
   | { readonly by: 'ranges'; readonly ranges: readonly Range[] }
   | { readonly by: 'whole'; readonly why: string }
@@ -33,12 +43,24 @@ interface Said {
 /** A tool that looks for what superblocks do not tell; the device comes last. */
 interface Check {
   readonly argv: readonly string[]
-  /** Refused with what speaks against the map, in words; else places that hold the same. */
-  readonly judge: (said: Said) => Result<readonly Mirror[], string>
+  /** Refused with what speaks against the map, in words; else where it keeps its blocks, if that is all over the place. */
+  readonly judge: (said: Said) => Result<readonly Chunk[], string>
 }
+
+/** What else says which blocks are used: no map is believed alone. */
+export type Witness =
+  /** Tables of the file system, which we read ourselves. */
+  | { readonly by: 'reading'; readonly look: (looked: Looked) => Look }
+  /** What a tool prints; the device comes last. `judge`: what speaks against the map, or null. */
+  | {
+      readonly by: 'tool'
+      readonly argv: readonly string[]
+      readonly judge: (printed: string, usedBytes: number) => string | null
+    }
 
 interface Kind {
   readonly tool: string
+  readonly witness: Witness
   readonly check?: Check
   /** Why its map would not be right; null: nothing speaks against it. */
   readonly judge: (first: Buffer) => string | null
@@ -46,7 +68,9 @@ interface Kind {
   readonly more?: readonly Range[]
 }
 
-const ext: Kind = { tool: 'partclone.ext4', judge: judgeExt }
+const reading = (look: (looked: Looked) => Look): Witness => ({ by: 'reading', look })
+
+const ext: Kind = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
 
 /** By blkid's names. */
 const KINDS: { readonly [Type in string]?: Kind } = {
@@ -55,6 +79,7 @@ const KINDS: { readonly [Type in string]?: Kind } = {
   ext4: ext,
   xfs: {
     tool: 'partclone.xfs',
+    witness: reading(lookAtXfs),
     judge: () => null,
     // What is still in the log is not in the trees of free blocks.
     check: {
@@ -64,6 +89,7 @@ const KINDS: { readonly [Type in string]?: Kind } = {
   },
   btrfs: {
     tool: 'partclone.btrfs',
+    witness: reading(lookAtBtrfs),
     judge: judgeBtrfs,
     check: {
       argv: ['btrfs', 'inspect-internal', 'dump-tree', '-t', 'chunk'],
@@ -75,10 +101,11 @@ const KINDS: { readonly [Type in string]?: Kind } = {
       { offset: 256 * GIB, bytes: 64 * KIB },
     ],
   },
-  vfat: { tool: 'partclone.fat', judge: judgeFat },
-  exfat: { tool: 'partclone.exfat', judge: judgeExfat },
+  vfat: { tool: 'partclone.fat', witness: reading(lookAtFat), judge: judgeFat },
+  exfat: { tool: 'partclone.exfat', witness: reading(lookAtExfat), judge: judgeExfat },
   ntfs: {
     tool: 'partclone.ntfs',
+    witness: { by: 'tool', argv: ['ntfsresize', '--info', '--bad-sectors'], judge: judgeNtfs },
     judge: () => null,
     // Windows may be hibernated, or have left something in its log.
     check: {
@@ -120,8 +147,8 @@ export function decideReading(
   const always = [FIRST, ...(kind.more ?? [])].flatMap(({ offset, bytes: length }) =>
     offset < bytes ? [{ offset, bytes: Math.min(length, bytes - offset) }] : [],
   )
-  const { tool, check } = kind
-  return { by: 'map', tool, always, ...(check === undefined ? {} : { check }) }
+  const { tool, check, witness } = kind
+  return { by: 'map', tool, witness, always, ...(check === undefined ? {} : { check }) }
 }
 
 /** The page that holds its header, and ends with a signature; the others mean nothing once it is off. */
@@ -149,8 +176,12 @@ function judgeBtrfs(first: Buffer): string | null {
   return first.readBigUInt64LE(at + 0x88) === 1n ? null : 'it spans several devices'
 }
 
+/** Its table has entries of 12 bits, which partclone reads as if they had 16. */
+const FAT12 = 'it is a FAT12, of which no map can be relied on'
+
 /** The bytes in which Linux notes a mount, FAT32's and the others'. */
 function judgeFat(first: Buffer): string | null {
+  if (readFatFacts(first).bits === 12) return FAT12
   const note = first.readUInt16LE(0x16) === 0 ? first[0x41] : first[0x25]
   return ((note ?? 0) & 3) === 0 ? null : UNCLEAN
 }

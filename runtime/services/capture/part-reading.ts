@@ -5,7 +5,7 @@ import { decideReading, SUPERBLOCK_BYTES, type Reading } from '../../core/captur
 import type { CapturedPart } from '../../core/capture/capture.ts'
 import type { Area } from '../../core/capture/areas.ts'
 import type { Contents } from '../../core/disk/volume.ts'
-import { addMirrors, type Mirror } from '../../core/capture/mirrors.ts'
+import { addMirrors, type Chunk } from '../../core/capture/mirrors.ts'
 import { isAllZero } from '../../core/image/extents.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
@@ -15,6 +15,7 @@ import { openLoopPart } from '../disk/loop-part.ts'
 import type { Shell } from '../host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
+import { askWitness } from './second-look.ts'
 import { readUsedMap } from './used-map.ts'
 
 interface PartOrder {
@@ -62,7 +63,7 @@ export async function readPart(
   const contents = await probeContents(shell, part.node)
   const { type } = contents
   const before = ranges.totalBytes
-  const whole = await addUsed(shell, part, contents, ranges, signal)
+  const whole = await addUsed(shell, { device, part, signal }, contents, ranges)
   const usedBytes = ranges.totalBytes - before
   const holdsNothing =
     type === null &&
@@ -77,11 +78,12 @@ export async function readPart(
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
   shell: Shell,
-  { node, place: { offset, bytes }, first }: ExtPart,
+  { device, part, signal }: Pick<PartOrder, 'device' | 'signal'> & { readonly part: ExtPart },
   contents: Contents,
   ranges: RangeList,
-  signal: AbortSignal,
 ): Promise<string | null> {
+  const { node, place, first } = part
+  const { offset, bytes } = place
   const reading = decideReading(contents, first, bytes)
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
@@ -92,12 +94,15 @@ async function addUsed(
     addUnion(ranges, listRanges(reading.ranges), NONE, offset)
     return null
   }
-  const mirrors = await check(shell, reading, node, signal)
-  if (!mirrors.ok) return addAll(mirrors.refusal)
+  const chunks = await check(shell, reading, node, signal)
+  if (!chunks.ok) return addAll(chunks.refusal)
   const map = await readUsedMap(shell, reading.tool, node, bytes, signal)
   if (!map.ok) return addAll(map.refusal)
-  const used = addMirrors(map.value, mirrors.value)
+  const used = addMirrors(map.value, chunks.value)
   if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
+  const looked = { first, bytes, used, chunks: chunks.value }
+  const doubt = await askWitness(shell, reading.witness, looked, { device, place, node, signal })
+  if (doubt !== null) return addAll(doubt)
   addUnion(ranges, used, listRanges(reading.always), offset)
   return null
 }
@@ -110,7 +115,7 @@ async function check(
   { check: asked }: Extract<Reading, { by: 'map' }>,
   node: string,
   signal: AbortSignal,
-): Promise<Result<readonly Mirror[], string>> {
+): Promise<Result<readonly Chunk[], string>> {
   if (asked === undefined) return accept([])
   const [tool = ''] = asked.argv
   if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)

@@ -72,7 +72,10 @@ ${Array.from({ length: stripes }, (_, at) => `\t\t\tstripe ${at} devid 1 offset 
 test("btrfs's chunks: copies on one device are found, and what lies on several is refused", () => {
   assert.equal(parseChunks(`${chunk('DATA|single', 1)}${chunk('METADATA|DUP', 2)}`), {
     ok: true,
-    value: [{ bytes: 8_388_608, offsets: [1000, 1001] }],
+    value: [
+      { logical: 22_020_096, bytes: 8_388_608, offsets: [1000] },
+      { logical: 22_020_096, bytes: 8_388_608, offsets: [1000, 1001] },
+    ],
   })
   assert.not(parseChunks(chunk('DATA|RAID1', 2)).ok)
   assert.not(parseChunks(chunk('DATA|DUP', 3)).ok)
