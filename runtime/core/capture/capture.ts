@@ -7,7 +7,7 @@ import {
   type TargetDevice,
   type TargetFacts,
 } from '../disk/disk.ts'
-import { FRAME_BYTES, MAX_FRAMES } from '../image/frame-index.ts'
+import { MAX_IMAGE_BYTES } from '../image/frame-index.ts'
 import { decodePart } from '../net/image-location.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
@@ -16,7 +16,6 @@ export const CAPTURE_LEVEL = 3
 
 /** What counts as a whole disk, as for a flash. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
-const MAX_DISK_BYTES = FRAME_BYTES * MAX_FRAMES
 
 /**
  * The disk, or all reasons against a capture of it, as clauses. `chosen`: the disk that was there when
@@ -38,11 +37,21 @@ export function decideSource(
     [users.length > 0, `source is in use: ${users.join(', ')}`],
     [!WHOLE_TYPES.includes(type), `source is not a whole disk: ${path} is of type ${type}`],
     [identity.sizeBytes === 0, `source has no medium or no size: ${path}`],
-    [identity.sizeBytes > MAX_DISK_BYTES, `source is larger than an image can be: 4 TiB`],
+    [identity.sizeBytes > MAX_IMAGE_BYTES, `source is larger than an image can be: 4 TiB`],
   ]
   const reasons = checks.flatMap(([hit, reason]) => (hit ? [reason] : []))
   return reasons.length === 0 ? accept(device) : refuse(reasons)
 }
+
+/** Hashing so many zeros takes minutes. */
+const MAX_HASHED_FREE_BYTES = 256 * 2 ** 30
+
+/**
+ * Whether the digest of the whole image is computed: what is free is hashed as well then, though it is
+ * not read. Each frame has a digest of its own in any case.
+ */
+export const decideHashing = (sizeBytes: number, usedBytes: number): boolean =>
+  sizeBytes - usedBytes <= MAX_HASHED_FREE_BYTES
 
 /** How one partition is captured. */
 export interface CapturedPart {

@@ -8,6 +8,7 @@ import type { FrameMap } from './frame-map.ts'
 export const FRAME_BYTES = 4 * 1024 * 1024
 /** An image of 4 TiB: the index of a larger one would take too much memory. */
 export const MAX_FRAMES = 2 ** 20
+export const MAX_IMAGE_BYTES: number = FRAME_BYTES * MAX_FRAMES
 /** No frame of the format is larger in the file: zstd adds little to what it cannot compress. */
 export const MAX_STORED_BYTES = FRAME_BYTES + 64 * 1024
 /** Of the body, before its entries. */
@@ -30,8 +31,8 @@ export interface IndexEntry {
 
 export interface IndexContent {
   readonly imageBytes: number
-  /** 32 bytes. */
-  readonly imageSha256: Buffer
+  /** 32 bytes; null: it was not computed. */
+  readonly imageSha256: Buffer | null
   readonly entries: readonly IndexEntry[]
 }
 
@@ -47,6 +48,9 @@ export type IndexRefusal =
   /** The seek table says something else. */
   | { readonly why: 'table-disagrees' }
 
+/** Stands for the digest of an image that nobody computed; no image that anybody has seen has it. */
+const NOT_COMPUTED = Buffer.alloc(32)
+
 /** The whole skippable frame. */
 export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexContent): Buffer {
   const body = Buffer.alloc(INDEX_HEAD_BYTES + entries.length * ENTRY_BYTES)
@@ -55,7 +59,7 @@ export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexCont
   body.writeUInt32LE(FRAME_BYTES, 12)
   body.writeBigUInt64LE(BigInt(imageBytes), 16)
   body.writeUInt32LE(entries.length, 24)
-  imageSha256.copy(body, 32)
+  ;(imageSha256 ?? NOT_COMPUTED).copy(body, 32)
   entries.forEach(({ storedBytes, isZero, sha256 }, index) => {
     const at = INDEX_HEAD_BYTES + index * ENTRY_BYTES
     body.writeUInt32LE(storedBytes, at)
@@ -151,12 +155,13 @@ function isSound(body: Buffer, head: Head, index: number): boolean {
 
 function createMap(body: Buffer, head: Head, { starts, maxStoredBytes }: Layout): FrameMap {
   const { imageBytes, count } = head
+  const isComputed = body.compare(NOT_COMPUTED, 0, 32, 32, INDEX_HEAD_BYTES) !== 0
   return {
     count,
     bytes: imageBytes,
     maxBytes: Math.min(FRAME_BYTES, imageBytes),
     maxStoredBytes,
-    sha256: body.toString('hex', 32, INDEX_HEAD_BYTES),
+    sha256: isComputed ? body.toString('hex', 32, INDEX_HEAD_BYTES) : null,
     indexSha256: createHash('sha256').update(body).digest('hex'),
     at(index) {
       const at = entryAt(index)

@@ -21,7 +21,7 @@ export interface FrameMap {
   /** The largest frame's content, and its size in the file. */
   readonly maxBytes: number
   readonly maxStoredBytes: number
-  /** The image's own digest; null where only a seek table is known. */
+  /** The image's own digest; null where only a seek table is known, or nobody computed it. */
   readonly sha256: string | null
   /** Of the index's body; null where only a seek table is known. */
   readonly indexSha256: string | null
@@ -48,8 +48,9 @@ const findFrame = (map: FrameMap, offset: number): number =>
 /** What people and programs are shown of it. */
 export function describeFrames(map: FrameMap) {
   const { count, sha256, indexSha256 } = map
-  if (sha256 === null || indexSha256 === null) return { count }
+  if (indexSha256 === null) return { count }
   let zeroCount = 0
   for (let index = 0; index < count; index += 1) zeroCount += map.at(index).isZero ? 1 : 0
-  return { count, zero_count: zeroCount, image_sha256: sha256, index_sha256: indexSha256 }
+  const digest = sha256 === null ? {} : { image_sha256: sha256 }
+  return { count, zero_count: zeroCount, ...digest, index_sha256: indexSha256 }
 }

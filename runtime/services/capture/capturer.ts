@@ -1,7 +1,7 @@
 /** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
 import { dirname } from 'node:path'
 import { planAreas, TABLE_BYTES, type Area } from '../../core/capture/areas.ts'
-import { decideRoom, decideSource } from '../../core/capture/capture.ts'
+import { decideHashing, decideRoom, decideSource } from '../../core/capture/capture.ts'
 import { createRangeList, type RangeList } from '../../core/capture/range-list.ts'
 import type { DiskIdentity, TargetDevice } from '../../core/disk/disk.ts'
 import { CAPTURING, type WriteProgress } from '../../core/flash/flash.ts'
@@ -134,20 +134,22 @@ export async function runCapture(
   const frames = await sink(async (write) => {
     const reader = createDiskReader(device, ranges, patches)
     await using workers = createFrameWorkers()
+    const hashes = decideHashing(device.sizeBytes, usedBytes)
     let bytesRead = 0
     const meter = createMeter({
       phase: 'write',
-      totalBytes: usedBytes,
+      // Zeros that are hashed take their time as well.
+      totalBytes: hashes ? device.sizeBytes : usedBytes,
       sourceBytes: usedBytes,
       bytesRead: () => bytesRead,
     })
-    const onWritten = () => {
-      const bytes = reader.takeCount()
-      bytesRead += bytes
-      meter.add(bytes)
+    const onWritten = (bytes: number) => {
+      const used = reader.takeCount()
+      bytesRead += used
+      meter.add(hashes ? bytes : used)
     }
     onProgress(meter.look(CAPTURING))
-    const reading = readOnce(reader)
+    const reading = readOnce({ ...reader, hashes })
     const writing = writeFrames({ reading, write, workers, level, signal, onWritten })
     return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
   })

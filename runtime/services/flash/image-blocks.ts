@@ -43,7 +43,7 @@ export async function openImage(
   const map = await findFrames(plan, source)
   const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
   // What other places hold is known to be the same by the digests of the frames alone.
-  const places = listPlaces(counted.source, map === null || map.sha256 === null ? [] : mirrors)
+  const places = listPlaces(counted.source, map === null || map.indexSha256 === null ? [] : mirrors)
   const openFrames = map && places && (await loadFrames({ map, sources: places }))
   const hasFrames = openFrames !== null
   const access = { format: image.format, isSeekable: places !== null, hasFrames }

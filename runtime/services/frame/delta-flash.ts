@@ -14,7 +14,7 @@ export interface Delta {
 
 /** Of a flash that was asked for it. `held`: the disk, where it can be compared. */
 export function planDelta(plan: FlashPlan, map: FrameMap | null, held: Device | null): Delta {
-  if (map === null || map.sha256 === null || held === null) {
+  if (map === null || map.indexSha256 === null || held === null) {
     const isUntrusted = plan.sha256 !== null && plan.indexSha256 === null
     const delta = isUntrusted && plan.image.format === 'img.zst' ? 'untrusted' : 'no-index'
     return { comparison: null, report: () => ({ delta }) }

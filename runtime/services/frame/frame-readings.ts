@@ -1,5 +1,5 @@
 /** The frames of an image in order, each known to hold data or zeros, and the digest of all of them. */
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { isAllZero } from '../../core/image/extents.ts'
 import { FRAME_BYTES } from '../../core/image/frame-index.ts'
 import type { Source } from '../image/source.ts'
@@ -14,8 +14,8 @@ export interface ReadFrame {
 export interface FrameReading {
   /** Reads the next frame into a buffer of its size. */
   next(into: Buffer): Promise<ReadFrame>
-  /** SHA-256 of the image; asked for once, when all of it was read. */
-  digest(): Buffer
+  /** SHA-256 of the image; asked for once, when all of it was read. Null: it was not computed. */
+  digest(): Buffer | null
 }
 
 interface Once {
@@ -23,28 +23,34 @@ interface Once {
   readonly fill: (into: Buffer) => Promise<number>
   /** Skips the image's next bytes where so many are known to be zeros; absent: none ever are. */
   readonly skipZeros?: (bytes: number) => boolean
+  /** Absent: the image's digest is computed. */
+  readonly hashes?: boolean
 }
 
 /** What can be read only once is hashed as it comes. */
-export function readOnce({ fill, skipZeros = () => false }: Once): FrameReading {
-  const image = createHash('sha256')
+export function readOnce({ fill, skipZeros = () => false, hashes = true }: Once): FrameReading {
+  const image = hashes ? createHash('sha256') : null
   return {
     async next(into) {
       if (skipZeros(into.length)) {
-        for (let at = 0; at < into.length; at += ZEROS.length) image.update(ZEROS)
+        if (image !== null) addZeros(image, into.length)
         return { bytes: into.length, isZero: true }
       }
       const bytes = await fill(into)
       const content = into.subarray(0, bytes)
-      image.update(content)
+      image?.update(content)
       return { bytes, isZero: isAllZero(content) }
     },
-    digest: () => image.digest(),
+    digest: () => image?.digest() ?? null,
   }
 }
 
 /** Divides a frame. */
 const ZEROS = Buffer.alloc(64 * 1024)
+
+function addZeros(image: Hash, bytes: number) {
+  for (let at = 0; at < bytes; at += ZEROS.length) image.update(ZEROS)
+}
 
 /** How many frames of data are hashed ahead: 256 MiB, which are still in the page cache when they are read again. */
 const MAX_DATA_AHEAD = 64

@@ -5,7 +5,7 @@ import {
   digestOfZeros,
   encodeFrameIndex,
   FRAME_BYTES,
-  MAX_FRAMES,
+  MAX_IMAGE_BYTES,
   MAX_STORED_BYTES,
   SKIPPABLE_HEAD_BYTES,
   type IndexEntry,
@@ -30,8 +30,8 @@ export interface WrittenFrames {
   readonly storedBytes: number
   readonly frames: number
   readonly zeroFrames: number
-  /** Hexadecimal digests: of the image, of the index's body, of the whole file. */
-  readonly imageSha256: string
+  /** Hexadecimal digests: of the image (null: not computed), of the index's body, of the whole file. */
+  readonly imageSha256: string | null
   readonly indexSha256: string
   readonly sha256: string
 }
@@ -134,14 +134,14 @@ function createOutput({ write, onWritten }: FrameWriting) {
     /** Writes the frame when it is ready; its station is free again then. */
     async add({ station, bytes, entry: encoding }: Pending): Promise<Station> {
       const entry = await encoding
-      if (entries.length >= MAX_FRAMES) throw tooLarge()
+      checkSize(sizes.image + bytes)
       await put(Buffer.from(station.stored, 0, entry.storedBytes))
       entries.push(entry)
       sizes.image += bytes
       onWritten(bytes)
       return station
     },
-    async end(imageSha256: Buffer): Promise<WrittenFrames> {
+    async end(imageSha256: Buffer | null): Promise<WrittenFrames> {
       const index = encodeFrameIndex({ imageBytes: sizes.image, imageSha256, entries })
       await put(index)
       await put(encodeSeekTable([...listSeekEntries(entries, sizes.image), endOf(index)]))
@@ -150,7 +150,7 @@ function createOutput({ write, onWritten }: FrameWriting) {
         storedBytes: sizes.stored,
         frames: entries.length,
         zeroFrames: entries.filter((entry) => entry.isZero).length,
-        imageSha256: imageSha256.toString('hex'),
+        imageSha256: imageSha256?.toString('hex') ?? null,
         indexSha256: digestOfBody(index),
         sha256: file.digest('hex'),
       }
@@ -170,7 +170,10 @@ const endOf = (index: Buffer) => ({ storedBytes: index.length, contentBytes: 0 }
 const digestOfBody = (index: Buffer) =>
   createHash('sha256').update(index.subarray(SKIPPABLE_HEAD_BYTES)).digest('hex')
 
-const tooLarge = () =>
-  new Fault('too-large', `the image holds more than ${(MAX_FRAMES * FRAME_BYTES) / 2 ** 40} TiB`, {
+/** A Fault where an image has more bytes than the format can index. */
+export function checkSize(bytes: number): void {
+  if (bytes <= MAX_IMAGE_BYTES) return
+  throw new Fault('too-large', `the image holds more than ${MAX_IMAGE_BYTES / 2 ** 40} TiB`, {
     hint: 'Such an image can only be compressed with zstd itself.',
   })
+}

@@ -1,6 +1,6 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
 import { Fault } from '../../core/foundation/fault.ts'
-import { exactBytes, type WriteProgress } from '../../core/flash/flash.ts'
+import { exactBytes, leastBytes, type WriteProgress } from '../../core/flash/flash.ts'
 import type { ImageFacts, ImageFormat } from '../../core/image/image.ts'
 import { createShell } from '../host/shell.ts'
 import { report, untilAborted } from '../host/watch.ts'
@@ -8,7 +8,7 @@ import { createDecoders, type Decoders } from '../image/decoders.ts'
 import { createFiller } from '../image/filler.ts'
 import { readOnce, readTwice, type FrameReading } from '../frame/frame-readings.ts'
 import { createFrameWorkers } from '../frame/frame-workers.ts'
-import { writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
+import { checkSize, writeFrames, type WrittenFrames } from '../frame/frame-writer.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
@@ -62,6 +62,7 @@ export async function packImage(
   if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
   if (image.format === null) throw unknownFormat(image)
   await decoders.check(image.format)
+  checkSize(leastBytes(image.virtual))
   const { format } = image
   const written = await writeWhole(order.output, async (write) => {
     await using opened = await openReading({ source, format, sha256, decoders, signal })
@@ -109,7 +110,7 @@ async function openReading(opening: Opening): Promise<OpenedReading> {
     return {
       reading,
       bytesRead: reading.bytesRead,
-      checkDigest: ({ imageSha256 }) => compareDigest(source, imageSha256, sha256),
+      checkDigest: ({ imageSha256 }) => compareDigest(source, imageSha256 ?? '', sha256),
       [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
     }
   }

@@ -13,7 +13,7 @@ import {
   renderIndexRefusal,
   type IndexContent,
 } from '../../../runtime/core/image/frame-index.ts'
-import { framesBetween } from '../../../runtime/core/image/frame-map.ts'
+import { describeFrames, framesBetween } from '../../../runtime/core/image/frame-map.ts'
 import { damaged } from '../../support/disk/compressed.ts'
 
 const test = suite('frame index')
@@ -79,6 +79,15 @@ test('what was encoded is parsed, frame by frame and without gaps', () => {
     }),
     { numRuns: 60 },
   )
+})
+
+test('32 zero bytes: the digest of the image is not known, and nothing else changes', () => {
+  const parsed = parseFrameIndex(encodeFrameIndex({ ...SMALL, imageSha256: null }), 451)
+  assert.ok(parsed.ok)
+  assert.is(parsed.value.sha256, null)
+  const { indexSha256: index_sha256 } = parsed.value
+  assert.equal(describeFrames(parsed.value), { count: 2, zero_count: 1, index_sha256 })
+  assert.is(parsed.value.at(1).sha256, digest('frame').toString('hex'))
 })
 
 test('damage is refused, or leaves frames that lie within the file and the image', () => {

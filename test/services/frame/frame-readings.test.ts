@@ -39,7 +39,7 @@ async function readAll(reading: FrameReading) {
     const content = createHash('sha256').update(into.subarray(0, bytes)).digest('hex')
     frames.push(isZero ? `${bytes} zeros` : `${bytes} ${content}`)
   }
-  return { frames, sha256: reading.digest().toString('hex') }
+  return { frames, sha256: reading.digest()?.toString('hex') }
 }
 
 const IMAGES: Readonly<Record<string, Buffer>> = {

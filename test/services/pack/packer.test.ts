@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
-import { mkdtempDisposable, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, open, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -119,6 +119,16 @@ test('an image that is damaged or another one leaves nothing behind', async () =
   await writeFile(output, 'mine')
   assert.is((await faultOf(() => pack(image, output))).code, 'conflict')
   assert.is(await readFile(output, 'utf8'), 'mine')
+})
+
+test('more than 4 TiB is refused before anything is written', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-pack-'))
+  const [image, output] = [join(folder.path, 'a.img'), join(folder.path, 'a.img.zst')]
+  await writeFile(image, makeDiskImage(MIB))
+  await truncate(image, 4 * 2 ** 40 + 512)
+  const { code, message } = await faultOf(() => pack(image, output))
+  assert.equal([code, message], ['too-large', 'the image holds more than 4 TiB'])
+  assert.equal(await readdir(folder.path), ['a.img'])
 })
 
 test.run()
