@@ -44,7 +44,7 @@ type Options = readonly (readonly string[])[]
 const words = (...lines: readonly string[]): Options =>
   lines.map((line) => line.split(' ').filter(Boolean))
 
-/** What mkfs can be told, as far as it changes where things lie. */
+/** Options of mkfs, as far as they change where things lie. */
 export const MKFS_OPTIONS: Readonly<Record<LivedKind, Options>> = {
   btrfs: words(
     '',
