@@ -11,7 +11,7 @@ export const parseRun = (stored: unknown): Run | null =>
 const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
 
 /** One run of `GET /runs`. */
-export const WireRunSchema = RunSchema.extend({
+export const WireRunSchema = RunSchema.omit({ order: true }).extend({
   state: z.enum(RUN_STATES),
   /** From its first word to its last. */
   seconds: z.number().nullable(),
@@ -21,8 +21,14 @@ export const WireRunSchema = RunSchema.extend({
 type WireRun = z.output<typeof WireRunSchema>
 
 export const toWireRun = (run: Run): Omit<WireRun, 'steps'> & Pick<Run, 'steps'> => ({
-  ...run,
+  ...omitOrder(run),
   state: stateOf(run),
   seconds: secondsOf(run),
   average_rate: averageRateOf(run),
 })
+
+/** Which cycle of its machine began it is ours to know. */
+function omitOrder(run: Run): Omit<Run, 'order'> {
+  const { order: _order, ...shown } = run
+  return shown
+}

@@ -56,6 +56,8 @@ export interface RunEnd {
   readonly reason: string | null
   /** When the machine got the plan that it has carried out; null: not known. */
   readonly plannedAt: string | null
+  /** The run that it names; null or absent: none. */
+  readonly run?: string | null
   /** It speaks of none that began then or later; null: of any. */
   readonly startedBefore: string | null
 }

@@ -150,6 +150,8 @@ export const RunSchema = z.object({
   steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
   /** Whether the machine sent its log. */
   has_log: z.boolean(),
+  /** Which order of its machine it carries out; null or absent: not known. Not on the wire. */
+  order: text.optional(),
 })
 type StoredRun = z.output<typeof RunSchema>
 
@@ -168,7 +170,7 @@ export interface Run extends Readonly<
 }
 
 /** What the server knows of a run that begins, from the machine's record. */
-export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by'>
+export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by' | 'order'>
 
 /** A run that was first heard of at `now`; the post itself is applied by `nextRun` (run-transition.ts). */
 export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({

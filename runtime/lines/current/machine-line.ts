@@ -23,7 +23,7 @@ import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/
 import * as notes from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { QueuePosition } from './rules/queue.ts'
-import { noteArmer, originOf, whoseEnd } from './rules/run.ts'
+import { decideOutcome, decideOwner, noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
   decideTokenMatch,
@@ -135,11 +135,14 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     },
     transition: (machine, signal, contact) =>
       applySignal(machine, signal, contact.now, () => matchToken(machine, contact)),
-    describeRun(machine, contact) {
+    describeRun(machine, contact, order = null) {
       const match = matchToken(machine, contact)
-      const which = whoseEnd(machine, match.ok && match.value === 'before')
+      const token = match.ok ? match.value : 'unproven'
+      const which = whoseEnd(machine, decideOwner(machine, { token, order }))
       return { origin: originOf(machine, findImage), ...which }
     },
+    nameOrder: ({ cycle }) => cycle.started_at,
+    decideOutcome,
     actions: Object.fromEntries(
       Object.entries(ACTIONS).map(([name, action]) => [name, toAction(site, name, action)]),
     ),

@@ -5,7 +5,8 @@ import type { Signal, Transition } from '../../web/fleet/transition.ts'
 import * as contacts from './rules/contact.ts'
 import type { Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
-import { isLateHardware, type decideTokenMatch } from './rules/token.ts'
+import { decideOwner } from './rules/run.ts'
+import { isLateHardware, type decideTokenMatch, type TokenMatch } from './rules/token.ts'
 
 /** Whose boot the machine proves to be; asked only where it matters. */
 type MatchToken = () => ReturnType<typeof decideTokenMatch>
@@ -36,17 +37,25 @@ export function applySignal(
     case 'capture-ended':
       return endCapture(machine, signal, now)
     case 'done':
-      return takeDone(machine, now, match)
+      return takeDone(machine, signal, now, match)
     case 'failed':
-      return takeFailure(machine, signal.reason, now, match)
+      return takeFailure(machine, signal, now, match)
   }
 }
 
-function takeDone(machine: Machine, now: string, match: MatchToken): Transition<Machine> {
-  const after = contacts.noteDone(machine, now, isFormer(match))
+function takeDone(
+  machine: Machine,
+  { order = null }: Pick<Extract<Signal, { kind: 'done' }>, 'order'>,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  const owner = decideOwner(machine, { token: tokenOf(match), order })
+  const after = contacts.noteDone(machine, now, owner)
+  // Told again, it is on record already.
+  const isNews = after.cycle !== machine.cycle || owner === 'current'
   return {
     machine: after,
-    notes: after === machine ? [] : [noteFlashed(machine, notes.describe(machine))],
+    notes: isNews ? [noteFlashed(machine, notes.describe(machine))] : [],
   }
 }
 
@@ -61,12 +70,13 @@ function endCapture(
 
 function takeFailure(
   machine: Machine,
-  reason: string | null,
+  { order = null, reason }: Pick<Extract<Signal, { kind: 'failed' }>, 'order' | 'reason'>,
   now: string,
   match: MatchToken,
 ): Transition<Machine> {
+  const owner = decideOwner(machine, { token: tokenOf(match), order })
   // What is under way now did not fail.
-  const isOld = isFormer(match) && machine.cycle.offers > 0
+  const isOld = (owner === 'before' || owner === 'other') && machine.cycle.offers > 0
   return {
     machine: isOld ? machine : contacts.noteFailure(machine, reason, now),
     notes: [noteFlashFailed(machine, reason)],
@@ -91,8 +101,7 @@ function takeInventory(
   }
 }
 
-/** Whether it speaks of the flash of the cycle before. */
-function isFormer(match: MatchToken): boolean {
+function tokenOf(match: MatchToken): TokenMatch {
   const shown = match()
-  return shown.ok && shown.value === 'before'
+  return shown.ok ? shown.value : 'unproven'
 }

@@ -16,6 +16,7 @@ import { decideBoot } from './rules/boot.ts'
 import { discover, noteDone, noteFailure, noteOffer } from './rules/contact.ts'
 import {
   BOOT_POLICIES,
+  decideOutcome,
   isArmed,
   isUnassigned,
   toWire,
@@ -64,17 +65,9 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
     return { machine, notes: [], plan, mode: plan.mode }
   },
   transition: (machine, signal, contact) => applySignal(site, machine, signal, contact.now),
-  describeRun: (machine) => ({
-    origin: {
-      mac: machine.mac,
-      mode: isArmed(machine) ? 'flash' : 'interactive',
-      image: isArmed(machine) ? describeImage(machine) : null,
-      disk: null,
-      armed_by: machine.armed_by,
-    },
-    plannedAt: machine.offered_at,
-    startedBefore: null,
-  }),
+  describeRun: (machine) => describeRun(machine),
+  nameOrder: ({ armed_at }) => armed_at,
+  decideOutcome,
   actions: Object.fromEntries(BOOT_POLICIES.map((policy) => [policy, toAction(policy)])),
 })
 
@@ -157,7 +150,20 @@ function applySignal(
 
 const GONE = { src: null, ref: null, sha256: null, size_bytes: null } as const
 
-const describeImage = ({ image }: Machine) =>
+/** What it was sent to write is what it writes, whatever it was given since. */
+function describeRun(machine: Machine): ReturnType<ServerLine<Machine>['describeRun']> {
+  const { mac, sent } = machine
+  const { image, armed_by } = sent ?? machine
+  const isFlash = sent !== null || isArmed(machine)
+  const mode = isFlash ? 'flash' : 'interactive'
+  return {
+    origin: { mac, mode, image: isFlash ? describeImage(image) : null, disk: null, armed_by },
+    plannedAt: machine.offered_at ?? sent?.at ?? null,
+    startedBefore: null,
+  }
+}
+
+const describeImage = (image: string | null) =>
   image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
 
 const toAction = (policy: BootPolicy): Action<Machine> => ({

@@ -90,10 +90,11 @@ export function createServerClient(options: ServerClientOptions) {
     return sendInventory(body, time)
   }
 
-  async function postDone(): Promise<Result<unknown, Rejection>> {
-    const answer = await post('/done')
+  async function postDone(run: string | null): Promise<Result<unknown, Rejection>> {
+    const query = run === null ? '' : `?run=${encodeURIComponent(run)}`
+    const answer = await post(`/done${query}`)
     const isOld = !answer.ok && (answer.refusal.status === 404 || answer.refusal.status === 405)
-    return isOld ? await post('/status', { status: 'done' }) : answer
+    return isOld ? await post(`/status${query}`, { status: 'done' }) : answer
   }
 
   return {
@@ -112,8 +113,12 @@ export function createServerClient(options: ServerClientOptions) {
     sendProgress: (report: ProgressPost) => send('/progress', report),
     /** Plain text; its tail is what counts. */
     sendLog: (run: string, text: string) => send(`/log?run=${encodeURIComponent(run)}`, text),
-    /** The flash is done: `/done`, and `/status` for servers that have no such route. */
-    sendDone: async (time = once) => toDelivery(await insist(postDone, time)),
+    /**
+     * The flash is done: `/done`, and `/status` for servers that have no such route. `run` null: it
+     * reported none.
+     */
+    sendDone: async (time = once, run: string | null = null) =>
+      toDelivery(await insist(() => postDone(run), time)),
     sendFailure: (reason: string, time?: RetryTime) =>
       send('/status', { status: 'failed', reason: reason.slice(0, MAX_REASON) }, time),
   }

@@ -83,6 +83,13 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
       const open = running.entries().get(mac)
       const newest = open?.run ?? findNewest(database.sql, mac)?.run ?? null
       const at = iso()
+      const named = end.run ? running.find(mac, end.run) : null
+      if (named !== null) {
+        const run = endRun(named.run, end.result, end.reason, at)
+        const hasEnded = run.result !== named.run.result
+        await running.change(named, run)
+        return { run, hasEnded }
+      }
       const before = decideEnded(newest, end, { id: `plan-${randomUUID()}`, origin }, at)
       if (before === null) return null
       const run = endRun(before, end.result, end.reason, at)

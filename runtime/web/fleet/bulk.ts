@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../core/machine/mac.ts'
+import type { MachineBase } from '../../core/machine/machine.ts'
 import type { By } from '../http/caller.ts'
 import { checked, readMac, renderSchema } from '../http/checked.ts'
 import { refuse, refuseFields } from '../http/faults.ts'
@@ -81,29 +82,37 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown
   const mac = readMac(event)
   const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
   checkAction(site, event, 'flash', parameters)
-  // Listening starts before arming: a fast box could be done by then.
-  const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
-  const ended = wait > 0 ? fleet.awaitOutcome(mac, signal) : null
-  const armed = await act(site, event, 'flash', parameters)
-  const outcome = ended === null ? 'armed' : ((await ended) ?? 'timeout')
+  const armed = await actOn(site, event, 'flash', parameters)
+  const outcome = wait === 0 ? 'armed' : await waitFor(line.nameOrder(armed))
   // It may have gone while we waited.
-  const machine = machines.peek(mac)
-  return { outcome, machine: machine === null ? armed : line.toWire(machine) }
+  return { outcome, machine: line.toWire(machines.peek(mac) ?? armed) }
+
+  async function waitFor(order: string) {
+    const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
+    return (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
+  }
 }
 
 /** One action on the machine of the path; answers the machine as it is then. */
-export async function act(
-  { fleet, machines, line, by }: Site,
+export async function act(site: Site, event: H3Event, action: string, parameters: object) {
+  const acted = await actOn(site, event, action, parameters)
+  return site.line.toWire(site.machines.peek(acted.mac) ?? acted)
+}
+
+/** The same; resolves to the machine as the action left it. */
+async function actOn(
+  { fleet, by }: Site,
   event: H3Event,
   action: string,
   parameters: object,
-) {
+): Promise<MachineBase> {
   const mac = readMac(event)
   const acted = await fleet.act(mac, { action, parameters }, by(event))
-  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
   if (acted.result === 'refused') throw refuse(409, acted.reason)
-  const machine = machines.peek(mac) ?? acted.machine
-  return machine && line.toWire(machine)
+  if (acted.result === 'missing' || acted.machine === null) {
+    throw refuse(404, `no machine record for ${mac}`)
+  }
+  return acted.machine
 }
 
 async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {

@@ -1,8 +1,8 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
-import { EventEmitter, once } from 'node:events'
 import { after, type Eventual } from '../../core/foundation/eventual.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import type { Mac } from '../../core/machine/mac.ts'
+import type { FlashOutcome } from '../../core/machine/flash-outcome.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
 import { compareFields } from '../../core/state/event-changes.ts'
@@ -13,8 +13,6 @@ import type { Transition } from './transition.ts'
 import type { Note, NoteAll } from '../http/event-note.ts'
 import type { By } from '../http/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
-
-type Outcome = 'flashed' | 'failed'
 
 type Acted<M> =
   | { readonly result: 'done'; readonly machine: M | null }
@@ -50,10 +48,11 @@ export interface Fleet<M extends MachineBase> {
   ): Eventual<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
-  /** A machine reported the end of a flash. */
-  announceOutcome(mac: Mac, outcome: Outcome): void
-  /** Resolves with the next end that a machine reports, or null when `signal` is aborted. */
-  awaitOutcome(mac: Mac, signal: AbortSignal): Promise<Outcome | null>
+  /**
+   * Resolves with what became of an order, as soon as the record says it; null when `signal` is
+   * aborted before.
+   */
+  awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<FlashOutcome | null>
 }
 
 interface ActionRequest<M> {
@@ -75,7 +74,6 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
 export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): Fleet<M> {
   const { line, machines } = site
   const changes = createChanges()
-  const outcomes = new EventEmitter().setMaxListeners(0)
   const update = createUpdate(site, changes)
   const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, changes, mac, by)
   return {
@@ -107,13 +105,34 @@ export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): 
         ? { result: 'done', machine: made.machine }
         : { result: 'refused', reason }
     },
-    announceOutcome: (mac, outcome) => void outcomes.emit(mac, outcome),
-    awaitOutcome: (mac, signal) =>
-      once(outcomes, mac, { signal }).then(
-        ([outcome]: Outcome[]) => outcome ?? null,
-        () => null,
-      ),
+    awaitOutcome: (mac, order, signal) => awaitOutcome(site, mac, order, signal),
   }
+}
+
+/** The record decides, after each change of it: a restore or a deletion ends the wait, too. */
+function awaitOutcome<M extends MachineBase>(
+  { line, machines, feed }: Pick<FleetDependencies<M>, 'line' | 'machines' | 'feed'>,
+  mac: Mac,
+  order: string,
+  signal: AbortSignal,
+): Promise<FlashOutcome | null> {
+  const { promise, resolve } = Promise.withResolvers<FlashOutcome | null>()
+  const check = () => {
+    const machine = machines.peek(mac)
+    const outcome = machine === null ? 'deleted' : line.decideOutcome(machine, order)
+    if (outcome !== null) resolve(outcome)
+  }
+  const stop = feed.listen((change) => {
+    if (change.topic === 'settings' || (change.topic === 'machine' && change.mac === mac)) check()
+  })
+  const leave = () => resolve(null)
+  signal.addEventListener('abort', leave, { once: true })
+  check()
+  if (signal.aborted) leave()
+  return promise.finally(() => {
+    stop()
+    signal.removeEventListener('abort', leave)
+  })
 }
 
 const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }: By) => ({

@@ -14,6 +14,7 @@ import type { Sifted } from '../../core/json/json-sift.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { Inventory, InventoryDisk, MachineBase } from '../../core/machine/machine.ts'
 import type { Result } from '../../core/foundation/result.ts'
+import type { FlashOutcome } from '../../core/machine/flash-outcome.ts'
 import type { Armer, RunOrigin } from '../../core/machine/run.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
 
@@ -75,10 +76,18 @@ export interface ServerLine<M extends MachineBase> {
   /** `GET /pxe/{mac}/plan`. */
   decidePlan(machine: M, contact: Contact): PlanTransition<M>
   transition(machine: M, signal: Signal, contact: Contact): Transition<M>
-  /** What the record says of a flash that begins, and which one a machine means that reports an end. */
+  /**
+   * What the record says of a flash that begins, and which one a machine means that reports an end.
+   * `order`: that of the run that it names; null: it names none.
+   */
   describeRun(
     machine: M,
     contact: Contact,
+    order?: string | null,
   ): { readonly origin: RunOrigin } & Pick<RunEnd, 'plannedAt' | 'startedBefore'>
+  /** What its newest order is called. */
+  nameOrder(machine: M): string
+  /** What became of an order; null: it is open. */
+  decideOutcome(machine: M, order: string): FlashOutcome | null
   readonly actions: Readonly<Record<string, Action<M>>>
 }

@@ -1,6 +1,7 @@
 /** Ends runs that have no final post of their own: by `done`, by `status`, or by a new boot. */
 import type { Eventual } from '../../core/foundation/eventual.ts'
 import type { Mac } from '../../core/machine/mac.ts'
+import type { Run } from '../../core/machine/run.ts'
 import type { RunEnd } from '../../core/machine/run-transition.ts'
 import type { RunUpdate } from '../../services/state/run-posts.ts'
 import type { Site } from './site.ts'
@@ -11,13 +12,13 @@ import { countRun, renderLost } from './run-events.ts'
 export async function endRun(
   { line, machines, runs, metrics }: Site,
   mac: Mac,
-  { result, reason }: Pick<RunEnd, 'result' | 'reason'>,
+  { result, reason, run }: Pick<RunEnd, 'result' | 'reason'> & { readonly run: Run | null },
   contact: Contact,
 ): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
   const machine = machines.peek(mac)
   if (machine === null) return null
-  const { origin, ...which } = line.describeRun(machine, contact)
-  const ended = await runs.end(origin, { result, reason, ...which })
+  const { origin, ...which } = line.describeRun(machine, contact, run?.order ?? null)
+  const ended = await runs.end(origin, { result, reason, run: run?.id ?? null, ...which })
   if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
   else if (ended.hasEnded) countRun(metrics, ended.run)
   return ended

@@ -6,6 +6,7 @@ import type { Sifted } from '../../core/json/json-sift.ts'
 import { createInventorySift } from '../../core/machine/inventory.ts'
 import type { Mac } from '../../core/machine/mac.ts'
 import type { MachineBase } from '../../core/machine/machine.ts'
+import { RunIdSchema, type Run } from '../../core/machine/run.ts'
 import { plainWords } from '../../core/foundation/printable.ts'
 import { nothing } from '../http/answers.ts'
 import { checked, readMac, renderSchema } from '../http/checked.ts'
@@ -23,14 +24,15 @@ const STATUS_BODY = z.strictObject({
 })
 
 function createHandlers(site: Site) {
-  const { line, machines, fleet } = site
+  const { line, machines } = site
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
     const { status, reason = null } = end
-    const ended = await endRun(site, mac, { result: status, reason }, contact)
-    const signal = status === 'done' ? { kind: status } : { kind: status, reason }
+    const run = findRun(site, mac, event)
+    const ended = await endRun(site, mac, { result: status, reason, run }, contact)
+    const signal = { kind: status, order: run?.order ?? null, reason } as const
     await report(site, mac, contact, status, (machine) => {
       const decided = line.transition(machine, signal, contact)
       if (ended === null) return decided
@@ -38,7 +40,6 @@ function createHandlers(site: Site) {
       return { ...decided, notes: nameRun(ended.run.id, notes) }
     })
     site.feed.announce({ topic: 'machine', mac })
-    fleet.announceOutcome(mac, status === 'done' ? 'flashed' : 'failed')
     return nothing()
   }
 
@@ -90,7 +91,7 @@ export function signalRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/pxe/:mac/done',
       access: 'open',
-      doc: { summary: 'The flash is done', answers: { 204: null }, refuses: [401] },
+      doc: { summary: 'The flash is done', query: RUN, answers: { 204: null }, refuses: [401] },
       handle: (event) => after(admit(event, 'report'), () => finish(event, { status: 'done' })),
     },
     {
@@ -101,6 +102,7 @@ export function signalRoutes(site: Site): readonly Route[] {
       admit: (event) => admit(event, 'report'),
       doc: {
         summary: 'The flash is done, or has failed',
+        query: RUN,
         body: renderSchema(STATUS_BODY, 'input'),
         answers: { 204: null },
         refuses: [401],
@@ -108,6 +110,14 @@ export function signalRoutes(site: Site): readonly Route[] {
       handle: (event, body) => finish(event, checked(STATUS_BODY, body)),
     },
   ]
+}
+
+const RUN = { run: 'The run that ended; its order alone ends with it' }
+
+/** Null: it names none, or one that is not known. */
+function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
+  const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
+  return id.success ? runs.find(mac, id.data) : null
 }
 
 /** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */

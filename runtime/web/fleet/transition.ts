@@ -39,8 +39,9 @@ export type Signal =
       /** ISO time when it was first heard of; null: not known. */
       readonly startedAt: string | null
     }
-  | { readonly kind: 'done' }
-  | { readonly kind: 'failed'; readonly reason: string | null }
+  /** `order`: that of the run that it names; null or absent: it names none that is known. */
+  | { readonly kind: 'done'; readonly order?: string | null }
+  | { readonly kind: 'failed'; readonly order?: string | null; readonly reason: string | null }
 
 /** A record after something happened to it. The same object as before: nothing to store. */
 export interface Transition<M> {

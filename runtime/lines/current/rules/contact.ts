@@ -14,9 +14,11 @@ import {
   type BootMode,
   type Cycle,
   type Machine,
+  type PlannedFlash,
 } from './machine.ts'
 import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
+import { decideOwner, describePlanned, type EndOwner } from './run.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
 
@@ -66,19 +68,20 @@ export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Ma
   return noteModeOffer(ruling.givesUpCapture ? giveUpCapture(machine, now) : machine, ruling, now)
 }
 
-function noteModeOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
+  const machine = touch(ruling.restarts ? startCycle(before, now) : before, now)
   if (ruling.rule === 'queued') {
     return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, now) })
   }
   if (ruling.decision.kind === 'to-wait') return machine
-  const begun = ruling.restarts ? startCycle(machine, now) : machine
+  const { cycle } = machine
   const isLive = ruling.decision.kind === 'to-live'
-  return changeCycle(begun, now, {
-    offers: begun.cycle.offers + (ruling.counts ? 1 : 0),
-    offered_at: isFlashOffer(ruling) ? now : begun.cycle.offered_at,
+  return changeCycle(machine, now, {
+    offers: cycle.offers + (ruling.counts ? 1 : 0),
+    offered_at: isFlashOffer(ruling) ? now : cycle.offered_at,
     owes_disk_boot: false,
-    loop_suspected_at: begun.cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
-    failure: isLive ? null : begun.cycle.failure,
+    loop_suspected_at: cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
+    failure: isLive ? null : cycle.failure,
     queued_at: null,
   })
 }
@@ -124,15 +127,20 @@ const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'fla
 /** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
 export const noteBootFile = (machine: Machine, now: string): Machine =>
   isFlashMode(machine.boot_mode) || machine.boot_mode === 'flasher-inventory'
-    ? change(machine, now, { saw_flasher_boot: true })
+    ? touch(change(machine, now, { saw_flasher_boot: true }), now)
     : machine
 
 /** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
 export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
-  if (plan.mode === 'interactive') return change(machine, now, { planned_at: now })
+  if (plan.mode === 'interactive') {
+    return change(touch(machine, now), now, { planned_at: now, planned_as: null })
+  }
   if (plan.mode === 'capture') return noteCapturePlan(machine, now)
   if (plan.mode !== 'flash') return machine
-  const planned = changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
+  const begun = changeCycle(touch(machine, now), now, BEGUN)
+  const planned_as = describePlanned(begun, plan.image)
+  const isKnown = begun.planned_as !== null && isSamePlan(planned_as, begun.planned_as)
+  const planned = isKnown ? begun : { ...begun, planned_as, updated_at: now }
   // It asks again at once: a client that repeats itself, or somebody else, costs no write.
   return planned === machine && isJustPlanned(machine, now)
     ? machine
@@ -162,8 +170,20 @@ export function noteRunBegan(machine: Machine, now: string): Machine {
   const { finished_at, queued_at, offered_at } = machine.cycle
   const isAwaited = finished_at === null && (queued_at !== null || offered_at !== null)
   if (!isFlashMode(machine.boot_mode) || !isAwaited) return machine
-  return changeCycle(machine, now, { planned: true, failure: null, queued_at: null })
+  return changeCycle(touch(machine, now), now, BEGUN)
 }
+
+const isSamePlan = (a: PlannedFlash, b: PlannedFlash): boolean =>
+  a.order === b.order &&
+  a.image?.ref === b.image?.ref &&
+  a.image?.sha256 === b.image?.sha256 &&
+  a.disk?.serial === b.disk?.serial
+
+const BEGUN = { planned: true, failure: null, queued_at: null } as const
+
+/** It came since its cycle began: the end of a flash that it reports next is of this one. */
+const touch = (machine: Machine, now: string): Machine =>
+  machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
 export function noteDisks(
@@ -181,17 +201,27 @@ export function noteDisks(
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
 
-/**
- * `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's.
- * `isFormer`: by its token it ends the flash of the cycle before, and never this one.
- */
-export function noteDone(machine: Machine, now: string, isFormer = false): Machine {
-  if (isFormer) return noteFormerDone(machine, now)
+/** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
+export function noteDone(
+  machine: Machine,
+  now: string,
+  owner: EndOwner = decideOwner(machine),
+): Machine {
   const flashed = { ...machine, last_flashed_at: now, updated_at: now }
-  if (isLate(machine.cycle)) return changeCycle(flashed, now, { carried: false })
-  return machine.cycle.disarmed_at === null
-    ? AFTER_FLASH[machine.boot_mode](flashed, now)
-    : endDisarmed(flashed, now)
+  switch (owner) {
+    case 'other':
+      return flashed
+    case 'before':
+      return endBefore(flashed, now)
+    case 'carried':
+      return endBefore(changeCycle(flashed, now, { carried: false }), now)
+    case 'current': {
+      const heard = { ...flashed, planned_as: null }
+      return machine.cycle.disarmed_at === null
+        ? AFTER_FLASH[machine.boot_mode](heard, now)
+        : endDisarmed(heard, now)
+    }
+  }
 }
 
 /** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
@@ -200,12 +230,13 @@ export const noteFailure = (machine: Machine, reason: string | null, now: string
     ? changeCycle(machine, now, { failure: { at: now, reason } })
     : machine
 
-/** Said again: nothing new. A flash that was planned since may have written by now. */
-function noteFormerDone(machine: Machine, now: string): Machine {
-  const { before } = machine.cycle
-  if (before === null || before.finished_at !== null) return machine
-  const flashed = { ...machine, last_flashed_at: now, updated_at: now }
-  return changeCycle(flashed, now, { carried: false, before: { ...before, finished_at: now } })
+/** Told again it ends nothing: a flash that was planned since may have written by now. */
+function endBefore(machine: Machine, now: string): Machine {
+  const { cycle, planned_as } = machine
+  if (cycle.before === null || cycle.before.finished_at !== null) return machine
+  const isHeard = planned_as?.order !== cycle.started_at
+  const heard = isHeard ? { ...machine, planned_as: null } : machine
+  return changeCycle(heard, now, { carried: false, before: { ...cycle.before, finished_at: now } })
 }
 
 const endCarried = (machine: Machine, now: string): Machine =>
@@ -232,12 +263,6 @@ const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => 
     return { ...armed, cycle: { ...armed.cycle, carried: false, before, owes_disk_boot: true } }
   },
 }
-
-/**
- * Somebody changed image, disk or mode while the machine was being flashed, and it has not come
- * back since: what it finished is the flash of before, not this one.
- */
-const isLate = ({ carried, planned, offers }: Cycle) => carried && !planned && offers === 0
 
 function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {
   return holds(machine, fields) ? machine : { ...machine, ...fields, updated_at: now }

@@ -4,7 +4,7 @@ import type { SerialConsole } from '../../../core/boot/boot-decision.ts'
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { DiskPick, PickedDisk } from '../../../core/machine/disk-pick.ts'
 import type { InventoryDisk, MachineBase } from '../../../core/machine/machine.ts'
-import type { Armer } from '../../../core/machine/run.ts'
+import type { Armer, RunDisk, RunImage } from '../../../core/machine/run.ts'
 
 export const BOOT_MODES = [
   'ipxe-exit',
@@ -61,6 +61,17 @@ export interface Cycle {
    * disk back that may be half written; null: it was not.
    */
   readonly disarmed_at: string | null
+  /** When its machine first asked for something, or reported a run, since this cycle began; null: never. */
+  readonly begun_at: string | null
+}
+
+/** What the newest plan to flash said, until its end was heard: what a report of it is about. */
+export interface PlannedFlash {
+  /** The start of the cycle that it was given in. */
+  readonly order: string
+  readonly image: RunImage | null
+  readonly disk: RunDisk | null
+  readonly armed_by: Armer | null
 }
 
 export interface Machine extends MachineBase {
@@ -82,6 +93,8 @@ export interface Machine extends MachineBase {
   readonly armed_by: Armer | null
   /** When it last got a plan to flash something, or to let a person do so. */
   readonly planned_at: string | null
+  /** Null: none was given, or its end was heard. */
+  readonly planned_as: PlannedFlash | null
   /** A locked machine refuses every flash mode. */
   readonly locked: boolean
   /** The name of its first-boot template (not in the specification); null: it has none. */
@@ -160,6 +173,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     cycle: createCycle(now),
     armed_by: null,
     planned_at: null,
+    planned_as: null,
     locked: false,
     first_boot: null,
     first_boot_taken_at: null,
@@ -186,6 +200,7 @@ export const createCycle = (now: string): Cycle => ({
   queued_at: null,
   disk_allowed_at: null,
   disarmed_at: null,
+  begun_at: null,
 })
 
 /**

@@ -28,9 +28,11 @@ export function startCycle(
   carried = hasUnfinishedFlash(machine),
 ): Machine {
   const { cycle } = machine
-  // A flash that nobody heard the end of stays the one of which news may come.
+  // A flash that nobody heard the end of stays the one of which news may come, and none can come of a
+  // cycle that its machine never asked for.
+  const isUnheard = (carried && !cycle.planned) || cycle.begun_at === null
   const before =
-    carried && !cycle.planned && cycle.before !== null
+    isUnheard && cycle.before !== null
       ? cycle.before
       : { started_at: cycle.started_at, finished_at: cycle.finished_at }
   return {

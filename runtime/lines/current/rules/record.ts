@@ -4,6 +4,7 @@ import { SERIAL_CONSOLES } from '../../../core/boot/boot-decision.ts'
 import { CaptureOrderSchema } from '../../../core/capture/order.ts'
 import { MacSchema } from '../../../core/machine/mac-schema.ts'
 import { PickedDiskSchema } from '../../../core/machine/disk-pick.ts'
+import { RunSchema } from '../../../core/machine/run.ts'
 import { InventoryDiskSchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES, createCycle, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
@@ -14,21 +15,35 @@ const maybeTime = time.nullable().catch(null)
 const flag = z.boolean().catch(false)
 
 /** A cycle that cannot be read counts as one in which a flash was under way. */
-const CycleSchema = z.object({
-  started_at: time,
-  offers: z.int().min(0),
-  offered_at: maybeTime,
-  planned: z.boolean(),
-  carried: flag,
-  before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),
-  finished_at: time.nullable(),
-  owes_disk_boot: flag,
-  loop_suspected_at: maybeTime,
-  failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
-  queued_at: maybeTime,
-  disk_allowed_at: maybeTime,
-  disarmed_at: maybeTime,
-})
+const CycleSchema = z
+  .object({
+    started_at: time,
+    offers: z.int().min(0),
+    offered_at: maybeTime,
+    planned: z.boolean(),
+    carried: flag,
+    before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),
+    finished_at: time.nullable(),
+    owes_disk_boot: flag,
+    loop_suspected_at: maybeTime,
+    failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+    queued_at: maybeTime,
+    disk_allowed_at: maybeTime,
+    disarmed_at: maybeTime,
+    begun_at: maybeTime,
+  })
+  // Older releases did not note it.
+  .transform(({ begun_at, ...cycle }) => {
+    const isBegun = cycle.planned || cycle.offers > 0
+    return {
+      ...cycle,
+      begun_at: begun_at ?? cycle.offered_at ?? (isBegun ? cycle.started_at : null),
+    }
+  })
+
+/** As runs keep it. */
+const { image, disk, armed_by } = RunSchema.shape
+const PlannedSchema = z.object({ order: time, image, disk, armed_by })
 
 const asked = MachineUpsertSchema.shape
 
@@ -57,6 +72,7 @@ const RecordSchema = z.object({
     .nullable()
     .catch(null),
   planned_at: maybeTime,
+  planned_as: PlannedSchema.nullable().catch(null),
   locked: flag,
   first_boot: asked.first_boot.unwrap().catch(null),
   first_boot_taken_at: maybeTime,

@@ -15,7 +15,7 @@ export interface TokenRules {
 }
 
 /** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
-type TokenMatch = 'unproven' | 'current' | 'before'
+export type TokenMatch = 'unproven' | 'current' | 'before'
 
 type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
@@ -100,5 +100,6 @@ export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
   over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
 }
 
-const isSameTime = (a: string, b: string): boolean =>
+/** However it is spelled. */
+export const isSameTime = (a: string, b: string): boolean =>
   a === b || Temporal.Instant.compare(a, b) === 0

@@ -1,6 +1,7 @@
 /** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
 import type { Mac } from '../../../core/machine/mac.ts'
 import type { MachineBase } from '../../../core/machine/machine.ts'
+import type { FlashOutcome } from '../../../core/machine/flash-outcome.ts'
 import type { Armer } from '../../../core/machine/run.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
@@ -37,10 +38,18 @@ export interface Machine extends MachineBase {
   /** When the newest flash of this cycle was offered; null: none was. */
   readonly offered_at: string | null
   readonly failure: Failure | null
+  /** What it was last sent to flash, until the end was heard; null: nothing. */
+  readonly sent: SentFlash | null
   /** Since a workflow run began: when the machine was sent to its own disk, and its address then. */
   readonly disk_boot: DiskBoot | null
   /** When an older state of the server took its place, which arms nothing; null: it did not. */
   readonly disarmed_at: string | null
+}
+
+interface SentFlash {
+  readonly image: string
+  readonly at: string
+  readonly armed_by: Armer | null
 }
 
 interface DiskBoot {
@@ -94,6 +103,7 @@ export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machin
   armed_by: null,
   offered_at: null,
   failure: null,
+  sent: null,
   disk_boot: null,
   disarmed_at: null,
 })
@@ -128,3 +138,15 @@ export function keepHeldBack(
 
 /** What a list calls it; null: its address is all there is. */
 export const nameMachine = ({ hostname }: Machine): string | null => hostname
+
+/** What became of the order that began at `order`; null: it is open. */
+export function decideOutcome(machine: Machine, order: string): FlashOutcome | null {
+  const { armed_at, last_flashed_at, failure } = machine
+  if (armed_at === order) {
+    if (!isArmed(machine)) return 'disarmed'
+    return failure !== null && machine.offered_at !== null ? 'failed' : null
+  }
+  // The end of a flash begins the next cycle.
+  if (armed_at === last_flashed_at) return 'flashed'
+  return isArmed(machine) ? 'replaced' : 'disarmed'
+}

@@ -14,6 +14,11 @@ const time = z.iso.datetime({ offset: true })
 const maybeTime = time.nullable().catch(null)
 const maybeText = z.string().nullable().catch(null)
 
+const ArmerSchema = z
+  .object({ actor: z.string(), ip: z.string().nullable(), at: time })
+  .nullable()
+  .catch(null)
+
 /** What must be right is the MAC, and the policy; all else has a value that does no harm. */
 const RecordSchema = z.object({
   mac: MacSchema,
@@ -33,14 +38,12 @@ const RecordSchema = z.object({
   created_at: time,
   updated_at: time,
   armed_at: maybeTime,
-  armed_by: z
-    .object({ actor: z.string(), ip: z.string().nullable(), at: time })
-    .nullable()
-    .catch(null),
+  armed_by: ArmerSchema,
   offered_at: maybeTime,
   failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
   disk_boot: z.object({ at: time, ip: z.string() }).nullable().catch(null),
   disarmed_at: maybeTime,
+  sent: z.object({ image: z.string(), at: time, armed_by: ArmerSchema }).nullable().catch(null),
 })
 
 /** Null when it cannot be a machine. */

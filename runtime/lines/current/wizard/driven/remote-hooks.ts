@@ -169,7 +169,7 @@ async function bootOnce(
 /** The server's own copy of the run first: what ends the cycle also ends the run. */
 async function reportDone(
   { client, now }: HookDependencies,
-  { reporter, times }: RunningFlash,
+  { facts, reporter, times }: RunningFlash,
   say: Say,
 ): Promise<Rejection | null> {
   if (client === null || reporter === null) return null
@@ -179,10 +179,11 @@ async function reportDone(
   for (let wait = times.silence; !(await settle(flushing, wait)); wait = times.silence * 15) {
     say(fill(TEXTS.silent, { time: left() }))
   }
-  const sent = await client.sendDone({
+  const time = {
     ms: Math.max(0, end - now()),
-    onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason, time: left() })),
-  })
+    onRetry: ({ reason }: Rejection) => say(fill(TEXTS.tryingAgain, { reason, time: left() })),
+  }
+  const sent = await client.sendDone(time, facts.run)
   return sent.ok ? null : sent.refusal
 }
 
