@@ -16,6 +16,7 @@ async function open() {
   const server = await createTestServer({ catalog: [entryOf(REF), entryOf(OTHER_REF)] })
   const ask = await server.operator()
   await ask(`/machines/${MAC}`, asJson(FLASH, 'PUT'))
+  const events = async () => (await server.journal.list({ kind: 'machine.flash', limit: 9 })).length
   return {
     server,
     ask,
@@ -23,8 +24,6 @@ async function open() {
     done: (query = '') => server.request(`/pxe/${MAC}/done${query}`, { method: 'POST' }),
     /** Armed once the answer of another request has come. */
     async wait(seconds = 60) {
-      const events = async () =>
-        (await server.journal.list({ kind: 'machine.flash', limit: 9 })).length
       const before = await events()
       const waiting = ask(`/machines/${MAC}/flash`, asJson({ wait: seconds }))
       while ((await events()) === before) await new Promise((resolve) => setTimeout(resolve, 5))
