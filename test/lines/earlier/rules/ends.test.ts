@@ -7,7 +7,7 @@ import { contactAt, createEarlierFixture } from '../../../support/server/earlier
 const test = suite('the earlier line: ends of flashes')
 const armed = (image: string) => ({ boot_policy: 'flash', image })
 
-test('a done that is told again does not end an order that its machine has not asked for', () => {
+test('a repeated done does not end an order that its machine has not asked for', () => {
   const fixture = createEarlierFixture()
   fixture.put(armed('a.img'))
   fixture.script()
