@@ -8,6 +8,8 @@ import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
 const test = suite('flasher-web-activate-pxe')
 const BIOS = 0
 const UEFI = 7
+const HTTP = 16
+const HTTP_ARM = 19
 
 test('a machine is offered this server and its file, and nothing once it is deactivated', async () => {
   await using host = await createDnsmasqHost()
@@ -33,6 +35,11 @@ test('a machine is offered this server and its file, and nothing once it is deac
   }
   assert.equal(await host.ask(UEFI, 'firmware'), { ...offer, file: 'ipxe.efi' })
   assert.equal(await host.ask(BIOS, 'firmware'), { ...offer, file: 'undionly.kpxe' })
+
+  const http = { ...offer, vendor: 'HTTPClient' }
+  const boot = `http://${HOST_ADDRESS}:8123/boot`
+  assert.equal(await host.ask(HTTP, 'http'), { ...http, file: `${boot}/ipxe.efi` })
+  assert.equal(await host.ask(HTTP_ARM, 'http'), { ...http, file: `${boot}/ipxe-arm64.efi` })
 
   assert.equal(await host.help('deactivate'), {
     exitCode: 0,

@@ -123,6 +123,8 @@ export function renderProxyDhcp(target: DhcpTarget): string {
   const { address, network, prefix } = target
   return lines(
     `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
+    '# A proxy answers these alone, each with its own name',
+    'dhcp-pxe-vendor=PXEClient,HTTPClient',
     ...dnsmasqTags,
     '# Firmware loads its first file by TFTP',
     `pxe-service=tag:!ipxe,x86PC,"flasher",${BIOS_FILE},${address}`,

@@ -25,16 +25,21 @@ export function renderWhyNot({ type, table }: Pick<Contents, 'type' | 'table'>):
     : `it holds a partition table (${table}) and the kernel shows no partition of it`
 }
 
-/** `look` reads, `write` writes files of ours, `work` hands the mount to a workflow. */
-export type MountPurpose = 'look' | 'write' | 'work'
+/**
+ * `look` reads, `write` writes files of ours, `work` hands the mount to a workflow, `check` finds out
+ * whether it can be mounted, and leaves even its journal alone.
+ */
+export type MountPurpose = 'look' | 'write' | 'work' | 'check'
 
 /**
  * Whatever the image holds stays data: nothing is executed, no device node leads anywhere, and the
  * kernel itself follows no link. A workflow may chroot into the mount and run what is there, so it
  * gets all but device nodes: one in place of an ordinary file would lead to a disk of this machine.
  */
+const LOOKING = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
 const OPTIONS: Readonly<Record<MountPurpose, readonly string[]>> = {
-  look: ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow'],
+  look: LOOKING,
+  check: LOOKING,
   write: ['rw', 'nosuid', 'nodev', 'noexec', 'nosymfollow'],
   work: ['rw', 'nodev'],
 }
@@ -56,13 +61,18 @@ const OWN: Readonly<Record<RootFileSystem, readonly string[]>> = {
   f2fs: [],
 }
 
+/** Those with a journal that a mount can leave alone. */
+const WITH_JOURNAL: ReadonlySet<RootFileSystem> = new Set(['ext3', 'ext4'])
+
 /** What mount(8) gets after `-o`. `subvolume`: of btrfs, `subvol=…` or `subvolid=…`. */
 export function decideMountOptions(
   type: RootFileSystem,
   purpose: MountPurpose,
   subvolume: string | null,
 ): readonly string[] {
-  return [...OPTIONS[purpose], ...OWN[type], ...(subvolume === null ? [] : [subvolume])]
+  const journal = purpose === 'check' && WITH_JOURNAL.has(type) ? ['noload'] : []
+  const options = [...OPTIONS[purpose], ...OWN[type], ...journal]
+  return subvolume === null ? options : [...options, subvolume]
 }
 
 /** The top of a btrfs file system, below which every subvolume is a folder. */

@@ -38,18 +38,38 @@ const OTHERS: readonly (readonly [Signature, string])[] = [
 /** `first`: the partition's first bytes. Refused with what it holds instead. */
 export function detectGrowable(first: Buffer): Result<Growable, string> {
   const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
+  if (found === 'ext' && hasExtFeature(first, BIGALLOC)) return refuse(BIGALLOC_WORDS)
   if (found !== undefined) return accept(found)
   const other = OTHERS.find(([signature]) => isThere(first, signature))
   return refuse(other?.[1] ?? 'no file system that is known')
 }
 
+/** Bits of an ext superblock, and where their word stands in the partition. */
+interface ExtFeature {
+  readonly at: number
+  readonly bit: number
+}
+const BIGALLOC: ExtFeature = { at: 1124, bit: 0x200 }
+const ORPHAN_FILE: ExtFeature = { at: 1116, bit: 0x1000 }
+const BIGALLOC_WORDS = 'ext4 with bigalloc clusters, which resize2fs does not grow'
+
+const hasExtFeature = (first: Buffer, { at, bit }: ExtFeature) =>
+  first.length >= at + 4 && (first.readUInt32LE(at) & bit) !== 0
+
+/**
+ * Whether an ext file system keeps its orphans in a file. resize2fs 1.47.0 breaks that file where it
+ * moves the inode tables: it is taken away before, and made again afterwards.
+ */
+export const hasOrphanFile = (first: Buffer): boolean => hasExtFeature(first, ORPHAN_FILE)
+
 const isThere = (first: Buffer, { at, bytes }: Signature) =>
   first.subarray(at, at + bytes.length).equals(bytes)
 
-/** All that must be installed to grow it. */
+const ALWAYS = ['losetup', 'blockdev']
+/** All that must be installed to grow it, and to check it afterwards. */
 export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
-  ext: ['losetup', 'e2fsck', 'resize2fs'],
-  xfs: ['losetup', 'mount', 'unshare', 'xfs_growfs'],
-  btrfs: ['losetup', 'mount', 'unshare', 'btrfs'],
-  ntfs: ['losetup', 'ntfsresize'],
+  ext: [...ALWAYS, 'mount', 'unshare', 'e2fsck', 'resize2fs', 'tune2fs'],
+  xfs: [...ALWAYS, 'mount', 'unshare', 'xfs_growfs'],
+  btrfs: [...ALWAYS, 'mount', 'unshare', 'btrfs'],
+  ntfs: [...ALWAYS, 'ntfsresize'],
 }

@@ -4,6 +4,7 @@ import { refuse, type Result } from '../../core/foundation/result.ts'
 import {
   detectGrowable,
   GROW_TOOLS,
+  hasOrphanFile,
   SIGNATURE_BYTES,
   type Growable,
 } from '../../core/flash/growable.ts'
@@ -14,6 +15,7 @@ import { locateEnds } from '../../core/flash/disk-end.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import type { HeldShell } from '../disk/held-shell.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
+import type { MountPurpose } from '../../core/disk/mount.ts'
 import type { Mounted, MountTools } from '../disk/mounts.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import { needTools, type Shell } from '../host/shell.ts'
@@ -98,12 +100,20 @@ export async function prepareGrowth(
   const first = createSlot(Math.min(SIGNATURE_BYTES, partition.bytes))
   await untilAborted(signal, device.read(first, partition.offset))
   const kind = insist(await checkGrowable(tools.shell, first))
+  const isOrphaned = kind === 'ext' && hasOrphanFile(first)
   /** Returns when the grown file system is on the medium, and nobody works on it any more. */
   async function growFileSystem() {
     {
-      await using part = await openLoopPart(tools.shell, device, partition)
+      await using volume = await openLoopPart(tools.shell, device, partition)
       signal.throwIfAborted()
-      await GROW[kind]({ node: part.node, held: part.held, bytes: partition.bytes, signal }, tools)
+      const { node, held } = volume
+      const part = { node, held, bytes: partition.bytes, hasOrphanFile: isOrphaned, signal }
+      const check = await GROW[kind](part, tools)
+      // Nothing that the kernel remembers of it is checked.
+      for (const cached of [node, device.node]) {
+        await held.require(['blockdev', '--flushbufs', cached], { signal })
+      }
+      await check()
     }
     await device.flush()
   }
@@ -131,36 +141,93 @@ interface Part {
   readonly node: string
   readonly held: HeldShell
   readonly bytes: number
+  readonly hasOrphanFile: boolean
   readonly signal: AbortSignal
 }
 
-const GROW: Readonly<Record<Growable, (part: Part, tools: MountTools) => Promise<void>>> = {
+/** Looks whether what was grown is sound: a Fault where it is not. */
+type Check = () => Promise<void>
+
+const GROW: Readonly<Record<Growable, (part: Part, tools: MountTools) => Promise<Check>>> = {
   ext: growExt,
   xfs: (part, tools) => growMounted(part, tools, ({ at }) => ['xfs_growfs', '-d', at]),
   btrfs: (part, tools) =>
     growMounted(part, tools, ({ at }) => ['btrfs', 'filesystem', 'resize', 'max', at]),
-  // Twice: without a question, and also where the last one to write asked for a check.
-  ntfs: ({ node, held, signal }) =>
-    held.require(['ntfsresize', '--force', '--force', '--no-progress-bar', node], { signal }),
+  ntfs: growNtfs,
+}
+
+/** Twice: without a question, and also where the last one to write asked for a check. */
+const NTFSRESIZE = ['ntfsresize', '--force', '--force', '--no-progress-bar'] as const
+
+async function growNtfs({ node, held, signal }: Part): Promise<Check> {
+  await held.require([...NTFSRESIZE, node], { signal })
+  return () => requireSound([...NTFSRESIZE, '--check', node], { held, signal })
 }
 
 /** resize2fs works only on what was just checked; 1: what was wrong has been put right. */
-async function growExt({ node, held, signal }: Part) {
+async function growExt(part: Part, tools: MountTools): Promise<Check> {
+  const { node, held, signal } = part
   await held.require(['e2fsck', '-f', '-p', node], { signal, right: [0, 1] })
+  // A kernel that lacks a feature of it cannot tell whether it is sound.
+  const isMountable = (await tryMount(part, tools)) === null
+  if (part.hasOrphanFile) await held.require(['tune2fs', '-O', '^orphan_file', node], { signal })
   await held.require(['resize2fs', node], { signal })
+  if (part.hasOrphanFile) await held.require(['tune2fs', '-O', 'orphan_file', node], { signal })
+  return async () => {
+    await requireSound(['e2fsck', '-f', '-n', node], part)
+    if (isMountable) await requireMount(part, tools)
+  }
 }
 
 /** These grow only where they are mounted: in a place that nobody else sees. */
 async function growMounted(
-  { node, held, bytes, signal }: Part,
+  part: Part,
   tools: MountTools,
   argv: (mounted: Mounted) => readonly string[],
-) {
-  const contents = await probeContents(tools.shell, node)
-  const volume = { node, kind: 'part', sizeBytes: bytes, contents } as const
-  const outcome = await mountVolume(tools, volume, null, 'write')
+): Promise<Check> {
+  const { node, held, signal } = part
+  const outcome = await mountPart(part, tools, 'write')
   if (!outcome.ok) throw new Fault('tool-failed', `${node}: ${outcome.refusal}`)
   await using mounted = outcome.value
   await held.require(mounted.enter(argv(mounted)), { signal })
   await mounted.sync()
+  return () => requireMount(part, tools)
 }
+
+async function mountPart({ node, bytes }: Part, tools: MountTools, purpose: MountPurpose) {
+  const contents = await probeContents(tools.shell, node)
+  const volume = { node, kind: 'part', sizeBytes: bytes, contents } as const
+  return await mountVolume(tools, volume, null, purpose)
+}
+
+/** Why it cannot be mounted; null where it can. */
+async function tryMount(part: Part, tools: MountTools): Promise<string | null> {
+  const outcome = await mountPart(part, tools, 'check')
+  if (!outcome.ok) return outcome.refusal
+  await outcome.value[Symbol.asyncDispose]()
+  return null
+}
+
+async function requireMount(part: Part, tools: MountTools) {
+  const refusal = await tryMount(part, tools)
+  if (refusal !== null) throw notSound(refusal)
+}
+
+async function requireSound(
+  argv: readonly string[],
+  { held, signal }: Pick<Part, 'held' | 'signal'>,
+) {
+  try {
+    await held.require(argv, { signal })
+  } catch (thrown) {
+    signal.throwIfAborted()
+    const [tool = ''] = argv
+    throw notSound(`${tool} finds errors in it`, thrown)
+  }
+}
+
+const notSound = (reason: string, cause?: unknown) =>
+  new Fault('tool-failed', `the file system is damaged now that it has grown: ${reason}`, {
+    hint: 'Flash without --grow, and let the system grow it.',
+    cause,
+  })

@@ -117,10 +117,30 @@ export async function createDnsmasqHost() {
       return { exitCode, stdout, stderr }
     },
     /** What a machine on the wire is offered; null: nothing. */
-    async ask(arch: number, who: 'firmware' | 'ipxe'): Promise<unknown> {
+    async ask(arch: number, who: 'firmware' | 'http' | 'ipxe'): Promise<unknown> {
       const words = ['ip', 'netns', 'exec', machine, process.execPath, CLIENT, String(arch), who]
       const { stdout } = await run`${words}`
       return JSON.parse(stdout)
+    },
+    /** Runs a dnsmasq with this configuration alone until the end of the scope. */
+    async serve(configuration: string): Promise<AsyncDisposable> {
+      const file = join(folder, 'block.conf')
+      await writeFile(file, configuration)
+      const files = [`--conf-file=${file}`, `--dhcp-leasefile=${join(folder, 'block.leases')}`]
+      const options = ['--keep-in-foreground', '--user=root', '--log-facility=-', '--pid-file=']
+      const words = ['netns', 'exec', host, 'setpriv', '--pdeathsig', 'KILL', 'dnsmasq']
+      const server = spawn('ip', [...words, ...files, ...options], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      const ended = once(server, 'exit')
+      await once(server.stderr, 'data')
+      server.stderr.resume()
+      return {
+        async [Symbol.asyncDispose]() {
+          server.kill('SIGKILL')
+          await ended
+        },
+      }
     },
     /** Puts a machine in QEMU on the wire, beside a DHCP server that gives out addresses and nothing else. */
     async openWire() {

@@ -15,7 +15,7 @@ const TRIES = 20
 const option = (code: number, bytes: Buffer) =>
   Buffer.concat([Buffer.from([code, bytes.length]), bytes])
 
-/** `item`: what the second question asks for, by the menu of the first answer; UEFI has none. */
+/** UEFI HTTP Boot is `http`. `item`: what the second question asks for, by the menu of the first answer; UEFI has none. */
 function render(type: number, item: Buffer | null = null): Buffer {
   const head = Buffer.alloc(240)
   head.set([1, 1, 6, 0, 0x12, 0x34, 0x56, 0x78])
@@ -28,7 +28,12 @@ function render(type: number, item: Buffer | null = null): Buffer {
     head,
     option(53, Buffer.from([type])),
     option(55, Buffer.from([1, 3, 43, 60, 66, 67])),
-    option(60, Buffer.from(`PXEClient:Arch:${arch.padStart(5, '0')}:UNDI:002001`)),
+    option(
+      60,
+      Buffer.from(
+        `${who === 'http' ? 'HTTP' : 'PXE'}Client:Arch:${arch.padStart(5, '0')}:UNDI:002001`,
+      ),
+    ),
     option(93, Buffer.from([0, Number(arch)])),
     option(94, Buffer.from([1, 2, 1])),
     option(97, Buffer.alloc(17)),
@@ -88,7 +93,9 @@ async function exchange(packet: Buffer, port: number, to: string) {
 const offer = await exchange(render(DISCOVER), 67, '255.255.255.255')
 // The file is named in a second answer, on the port of PXE.
 const last =
-  offer?.file === '' ? await exchange(render(REQUEST, offer.menu), 4011, offer.by) : offer
+  offer?.file === '' && who !== 'http'
+    ? await exchange(render(REQUEST, offer.menu), 4011, offer.by)
+    : offer
 const shown =
   offer === null || last === null ? null : { ...offer, file: last.file, next: last.next }
 process.stdout.write(JSON.stringify(shown, ['yours', 'next', 'by', 'vendor', 'file']))

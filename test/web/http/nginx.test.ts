@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert'
 import { makeAuthority } from '../../support/http/authority.ts'
 import { readBlocks } from '../../support/docs.ts'
 import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
+import { exchange } from '../../support/http/raw-http.ts'
 import { NGINX, startNginx } from '../../support/http/nginx.ts'
 
 interface Wish {
@@ -127,6 +128,27 @@ if (existsSync(NGINX)) {
     assert.equal(await readAll(part), bytes.subarray(10, 20))
   })
 
+  test('what firmware and boot loaders ask for is answered without HTTPS', async () => {
+    await using site = await startProxied()
+    const { cookie } = await login(site.https, 'pass word')
+    const headers = { cookie: cookie.split(';')[0] ?? '' }
+    for (const name of ['shimx64.efi', 'grubx64.efi', 'ipxe.efi']) {
+      const put = await ask(`${site.https}/boot/${name}`, { method: 'PUT', headers, body: 'bytes' })
+      put.resume()
+      assert.ok((put.statusCode ?? 500) < 300, name)
+    }
+    const port = Number(new URL(site.http).port)
+    for (const [who, ...heads] of FIRMWARE) {
+      for (const head of heads) {
+        const [line = '', ...fields] = head.split('\n')
+        const lines = [`${line} HTTP/1.1`, `Host: 127.0.0.1`, ...fields, 'Connection: close']
+        const answer = await exchange(port, `${lines.join('\r\n')}\r\n\r\n`)
+        assert.match(answer, /^HTTP\/1\.1 20[06] /, `${who}: ${line}\n${answer.slice(0, 300)}`)
+        assert.not.match(answer, 'https:', `${who}: ${line}`)
+      }
+    }
+  })
+
   test('a guesser behind the proxy is slowed down by its own address', async () => {
     await using site = await startProxied()
     let last: number | undefined = 0
@@ -136,6 +158,41 @@ if (existsSync(NGINX)) {
     assert.is(last, 429)
   })
 }
+
+/** Who asks, and the heads of its requests, as they were seen on the wire; `Host` stands second in each. */
+const FIRMWARE = [
+  [
+    'UEFI HTTP Boot, then shim',
+    'HEAD /boot/shimx64.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+    'GET /boot/shimx64.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+    'HEAD /boot//grubx64.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+    'GET /boot//grubx64.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+  ],
+  [
+    'an address that ends in a slash',
+    'HEAD //boot/ipxe.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+    'GET //boot/ipxe.efi\nAccept: */*\nUser-Agent: UefiHttpBoot/1.0',
+  ],
+  [
+    'GRUB',
+    'GET /grub/grub.cfg\nUser-Agent: GRUB 2.12-9+deb13u2',
+    'GET //grub/grub.cfg\nUser-Agent: GRUB 2.12-9+deb13u2',
+    'GET /pxe/52:54:00:12:34:56.grub?buildarch=x86_64&platform=efi&server=127.0.0.1&offered=\nUser-Agent: GRUB 2.12-9+deb13u2',
+  ],
+  [
+    'iPXE',
+    'GET /pxe-bootstrap.ipxe\nUser-Agent: iPXE/1.21.1+ (g1d4be)',
+    'GET /boot/autoexec.ipxe\nUser-Agent: iPXE/2.0.0',
+    'GET /pxe/52-54-00-12-34-56?buildarch=x86_64&platform=pcbios&hostname=\nUser-Agent: iPXE/1.21.1+ (g1d4be)',
+    'GET /boot/ipxe.efi?mac=52-54-00-12-34-56\nUser-Agent: iPXE/1.21.1+ (g1d4be)\nRange: bytes=0-3',
+  ],
+  [
+    'the live system',
+    'GET /pxe/52:54:00:12:34:56/plan?features=first-boot,capture,disk-id\nUser-Agent: flasher',
+    'GET /images\nUser-Agent: flasher',
+    'GET /catalog.toml\nUser-Agent: flasher',
+  ],
+] as const
 
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
