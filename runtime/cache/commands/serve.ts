@@ -67,6 +67,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       settingHint:
         'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
     },
+    endChannels: cache.endWaiting,
     announce({ urls }) {
       log.info(`flasher-cache ${version} serves ${paths.folder} on ${urls.join(' ')}`)
       announce(environment, urls, paths, generated)

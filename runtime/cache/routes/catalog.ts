@@ -1,6 +1,7 @@
 /** The catalog's API: `/catalog`, its entries, and the pins that protect images from removal. */
 import type { H3Event } from 'h3'
 import { type CacheEntry, publicFields, sourceOf } from '../../core/catalog/cache-entry.ts'
+import { CAN_WAIT, parseWait } from '../../core/net/waiting.ts'
 import { etagOf } from '../../core/foundation/etag.ts'
 import type { CacheRow } from '../../services/cache/cache-rows.ts'
 import { json, nothing, taggedJson } from '../../web/http/answers.ts'
@@ -13,14 +14,35 @@ import { renderCatalog, renderEntry, type Shown } from '../rules/catalog.ts'
 import { readSegment } from './segment.ts'
 import type { CacheSite } from './site.ts'
 
+const SAYS_WAIT = { [CAN_WAIT.name]: CAN_WAIT.value }
+const NOT_MODIFIED = 304
+/** Servers that wait at a time; more of them ask again now and then. */
+const MAX_WAITING = 100
+
 export function catalogRoutes(site: CacheSite): readonly Route[] {
   const { cache } = site
+  let waiting = 0
 
-  function list(event: H3Event) {
+  function render(event: H3Event) {
     const all = event.url.searchParams.has('all')
     const catalog = renderCatalog(cache.rows().map(toShown), peerOf(event).baseUrl, all)
     const body = JSON.stringify(catalog)
-    return taggedJson(event, { body, etag: etagOf(body) })
+    return taggedJson(event, { body, etag: etagOf(body), headers: SAYS_WAIT })
+  }
+
+  /** A client that has the current list may wait for the next one. */
+  async function list(event: H3Event) {
+    const seconds = parseWait(event.req.headers.get('prefer'))
+    const isWaiting = seconds > 0 && waiting < MAX_WAITING
+    if (!isWaiting || render(event).status !== NOT_MODIFIED) return render(event)
+    waiting += 1
+    try {
+      const signal = AbortSignal.any([AbortSignal.timeout(seconds * 1000), event.req.signal])
+      await cache.awaitNews(() => render(event).status !== NOT_MODIFIED, signal)
+      return render(event)
+    } finally {
+      waiting -= 1
+    }
   }
 
   async function add(event: H3Event, body: unknown) {

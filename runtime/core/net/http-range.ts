@@ -14,6 +14,8 @@ export interface Representation {
   readonly isFixed?: boolean
   /** What the server says of the bytes; absent: nobody asked. */
   readonly sent?: Sent
+  /** SHA-256 of all bytes, in lower case, as an image cache names it; absent: nobody does. */
+  readonly sha256?: string
 }
 
 interface ContentRange {
@@ -54,7 +56,13 @@ const describeWhole = (headers: Headers): Representation => ({
   validator: validatorOf(headers),
   ranges: false,
   ...sentOf(headers),
+  ...digestOf(headers),
 })
+
+function digestOf(headers: Headers): Pick<Representation, 'sha256'> {
+  const digest = textOf(headers, 'x-withcache-sha256').toLowerCase()
+  return /^[0-9a-f]{64}$/.test(digest) ? { sha256: digest } : {}
+}
 
 /** The answer to a GET with `Range: bytes=0-0`; null where it says nothing of the file. */
 export function describeProbe(status: number, headers: Headers): Representation | null {
@@ -62,7 +70,8 @@ export function describeProbe(status: number, headers: Headers): Representation 
   const part = parseContentRange(range)
   // A part under the status of the whole: its length is not that of the file.
   if (status === 200 && part === null) return describeWhole(headers)
-  const described = { validator: validatorOf(headers), ...sentOf(headers) }
+  const named = { ...digestOf(headers), ...sentOf(headers) }
+  const described = { validator: validatorOf(headers), ...named }
   if (status === 416 && /^bytes \*\/0$/i.test(range)) {
     return { ...described, sizeBytes: 0, ranges: false }
   }
@@ -86,7 +95,9 @@ export function mergeRepresentations(
   probe: Representation | null,
 ): Representation | null {
   if (head === null || probe === null) return probe ?? head
+  const sha256 = probe.sha256 ?? head.sha256
   return {
+    ...(sha256 === undefined ? {} : { sha256 }),
     sizeBytes: probe.sizeBytes ?? head.sizeBytes,
     validator: probe.validator ?? head.validator,
     ranges: probe.ranges,

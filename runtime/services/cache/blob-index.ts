@@ -26,7 +26,8 @@ export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
 
-export async function createBlobIndex(records: Storage) {
+/** `onChange` is called after each change. */
+export async function createBlobIndex(records: Storage, onChange: () => void = () => undefined) {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const stored = selectRecords(records, 'blob', StoredSourceSchema)
   const sources = new Map(await stored.list())
@@ -40,6 +41,7 @@ export async function createBlobIndex(records: Storage) {
       await records.setItem(ENTRIES, JSON.stringify({ version: 1, entries: after }))
       entries = after
       byKey = mapKeys(after)
+      onChange()
     })
 
   return {
@@ -62,10 +64,12 @@ export async function createBlobIndex(records: Storage) {
     async store(key: string, source: StoredSource) {
       await stored.write(key, source)
       sources.set(key, source)
+      onChange()
     },
     /** Gone for everybody before it is gone from the disk. */
     async forget(key: string) {
       sources.delete(key)
+      onChange()
       await stored.remove(key)
     },
   }

@@ -37,6 +37,8 @@ interface DroppedFilesDependencies {
   /** Milliseconds without a change after which a file counts as whole. */
   readonly settleMs?: number
   readonly scanMs?: number
+  /** Called after each look at the folder, and when a file was read. */
+  readonly onChange: () => void
   readonly log: { warn(message: string): void }
 }
 
@@ -53,6 +55,7 @@ interface Scanned {
   readonly seen: Map<string, Seen>
   readonly digests: ReturnType<typeof createDigests>
   readonly indexes: IndexChecks
+  readonly onChange: () => void
   readonly signal: AbortSignal
 }
 
@@ -108,6 +111,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       // A scan that saw the file just before would list it again.
       await scanning
       seen.delete(name)
+      parts.onChange()
     },
     /**
      * Takes a complete file into the folder; `digests`: what was computed of it. A Fault `conflict` where
@@ -150,11 +154,12 @@ const isOpen = ({ sha256, isChecked, refusal }: Seen) =>
 const isSettled = ({ settleMs }: Scanned, { since }: Seen) => performance.now() - since >= settleMs
 
 async function readNames(scanned: Scanned) {
-  const { folder, seen } = scanned
+  const { folder, seen, onChange } = scanned
   const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).slice(0, MAX_FILES)
   for (const name of names) await lookAt(scanned, name)
   const here = new Set(names)
   for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
+  onChange()
 }
 
 async function lookAt({ folder, seen, digests }: Scanned, name: string) {
@@ -209,6 +214,7 @@ async function hashAll(scanned: Scanned) {
       next.sha256 = null
       next.refusal = explain(thrown)
     }
+    scanned.onChange()
   }
 }
 

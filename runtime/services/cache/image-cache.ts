@@ -11,6 +11,8 @@ import { Fault } from '../../core/foundation/fault.ts'
 import type { FieldError } from '../../core/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'
 import { IMAGE_FORMATS } from '../../core/image/image.ts'
+import { awaitEnding } from '../host/watch.ts'
+import type { Feed } from '../host/feed.ts'
 import type { BlobIndex } from './blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
@@ -41,11 +43,17 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const data = join(folder, DATA_FOLDER)
   const lock = await lockFolder(folder, data)
   const stores = await openStores(parts, data)
-  const { records, index, blobs, room, pins, used, indexes, downloads } = stores
-  const dropped = await createDroppedFiles({ ...parts, records, indexes })
+  const { records, feed, index, blobs, room, pins, used, indexes, downloads } = stores
+  const dropped = await createDroppedFiles({
+    ...parts,
+    records,
+    indexes,
+    onChange: stores.announce,
+  })
   const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
   await resume(stores)
 
+  const ending = new AbortController()
   const rows = () => listRows({ index, downloads, dropped, used, pins })
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
   const receiving = { data, records, room, dropped, indexes, isTaken, now, log }
@@ -61,6 +69,11 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
+    /** Resolves when a change of the list is news to the caller, when the signal is aborted, or at the end. */
+    awaitNews: (isNews: () => boolean, signal: AbortSignal) =>
+      awaitNews(feed, isNews, AbortSignal.any([signal, ending.signal])),
+    /** Whoever waits for news gets none any more. */
+    endWaiting: () => ending.abort(),
     /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
     async add(body: unknown): Promise<Result<CacheEntry, AddRefusal>> {
       const entry = parseCacheEntry(body, isTaken)
@@ -91,6 +104,15 @@ export async function createImageCache(parts: ImageCacheDependencies) {
       lock[Symbol.dispose]()
     },
   }
+}
+
+async function awaitNews(feed: Feed, isNews: () => boolean, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = feed.listen(() => {
+    if (isNews()) resolve()
+  })
+  await Promise.race([promise, awaitEnding(signal)])
+  stop()
 }
 
 const hasEntry = (index: BlobIndex, name: string) =>

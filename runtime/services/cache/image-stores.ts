@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { blobKeyOf, keyOf } from '../../core/catalog/cache-entry.ts'
 import { Fault } from '../../core/foundation/fault.ts'
+import { createFeed } from '../host/feed.ts'
 import { readBootId } from '../host/boot-id.ts'
 import { makeFolder } from '../host/folders.ts'
 import { createRecords, selectRecords } from '../host/records.ts'
@@ -36,7 +37,9 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const { log, now } = parts
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
-  const index = await createBlobIndex(records)
+  const feed = createFeed()
+  const announce = () => feed.announce({ topic: 'catalog' })
+  const index = await createBlobIndex(records, announce)
   const notes = selectRecords(records, 'part', PartNoteSchema)
   const indexes = createIndexChecks()
   const pins = await createPins(records, now)
@@ -63,7 +66,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  return { records, blobs, index, notes, indexes, pins, used, room, downloads }
+  return { records, feed, announce, blobs, index, notes, indexes, pins, used, room, downloads }
 }
 
 /** A Fault `conflict` where another process serves the folder already. */

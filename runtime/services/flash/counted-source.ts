@@ -39,9 +39,9 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
   }
 }
 
-/** A Fault `digest-mismatch` unless the source has the digest asked for; null: none was. */
-export function compareDigest({ name }: Source, found: string, sha256: string | null): void {
-  if (sha256 === null || found === sha256) return
+/** A Fault `digest-mismatch` where the source has another digest than the one asked for; null: not known. */
+export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
+  if (sha256 === null || found === null || found === sha256) return
   const words = `its sha256 is ${found}, not ${sha256}`
   throw new Fault('digest-mismatch', `${name} is not the image asked for: ${words}`, {
     hint: 'Download it again, or correct the checksum.',

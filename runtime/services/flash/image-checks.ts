@@ -6,6 +6,7 @@ import type { Decoders } from '../image/decoders.ts'
 import type { Images } from '../image/images.ts'
 import { readSidecar } from '../image/sidecars.ts'
 import type { Source } from '../image/source.ts'
+import { compareDigest } from './counted-source.ts'
 
 export interface ImageRequest {
   /** What the image is, whatever its name says; null: the source's name decides. */
@@ -37,6 +38,8 @@ export async function checkImage(
   { images, decoders }: CheckTools,
   signal: AbortSignal,
 ): Promise<CheckedImage> {
+  // Known before anything is read of it, and before the disk is touched.
+  compareDigest(source, source.sha256 ?? source.servedSha256 ?? null, request.sha256)
   const format =
     request.format ??
     detectFormat(source.fileName) ??

@@ -37,6 +37,7 @@ export async function openHttpSource(
     sizeBytes: known.sizeBytes,
     version: known.validator,
     ...(known.sent === undefined ? {} : { sent: known.sent }),
+    ...(known.sha256 === undefined ? {} : { servedSha256: known.sha256 }),
     ...createRemoteReads(remote, known),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

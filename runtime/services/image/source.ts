@@ -21,6 +21,11 @@ export interface Source extends AsyncDisposable {
   /** The file has no name of its own, so that its content alone tells the format. */
   readonly isNameless?: boolean
   /**
+   * Of all bytes, in lower case, as the server says it at the moment: it tells that these are not the
+   * bytes asked for, and vouches for nothing; absent where it does not say.
+   */
+  readonly servedSha256?: string
+  /**
    * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
    * Several may be under way at once.
    */

@@ -1,5 +1,6 @@
 /** Fetches small texts from web servers, again only when they have changed. */
 import { Fault } from '../../core/foundation/fault.ts'
+import { CAN_WAIT } from '../../core/net/waiting.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
 import { describeFailure } from '../../core/net/network-failure.ts'
 import { askOnce, type DocumentAnswer, type DocumentRequest } from './json-client.ts'
@@ -13,6 +14,8 @@ interface DocumentQuery extends Pick<DocumentRequest, 'maxBytes' | 'timeoutMs' |
   readonly env: Environment
   /** Of the copy that we hold. */
   readonly etag: string | null
+  /** For so many seconds the server may wait for a change of that copy, if it can; absent: it answers at once. */
+  readonly waitSeconds?: number
 }
 
 interface TextDocument {
@@ -21,17 +24,33 @@ interface TextDocument {
 }
 
 /** Null: the copy of that `etag` is up to date. A Fault `input-missing` says why there is none. */
-export async function fetchDocument(query: DocumentQuery): Promise<TextDocument | null> {
-  const { target, name, env, etag, ...bounds } = query
-  const headers = etag === null ? {} : { 'if-none-match': etag }
+export const fetchDocument = async (query: DocumentQuery): Promise<TextDocument | null> =>
+  (await fetchNews(query)).document
+
+interface News {
+  /** Null: the copy of that `etag` is up to date. */
+  readonly document: TextDocument | null
+  /** Whether the server would wait for a change. */
+  readonly canWait: boolean
+}
+
+/** As `fetchDocument`. */
+export async function fetchNews(query: DocumentQuery): Promise<News> {
+  const { target, name, env, etag, waitSeconds = 0, ...given } = query
+  const bounds = { ...given, timeoutMs: given.timeoutMs + waitSeconds * 1000 }
+  const headers = {
+    ...(etag === null ? {} : { 'if-none-match': etag }),
+    ...(waitSeconds === 0 ? {} : { prefer: `wait=${waitSeconds}` }),
+  }
   const answer = await askOnce(env, target, { ...bounds, headers }).catch((thrown: unknown) => {
     const failure = describeFailure(thrown)
     if (failure === null) throw thrown
     throw unreachable(name, failure.reason, thrown, failure.hint)
   })
-  if (answer.status === 304 && etag !== null) return null
+  const canWait = answer.headers[CAN_WAIT.name] === CAN_WAIT.value
+  if (answer.status === 304 && etag !== null) return { document: null, canWait }
   if (answer.status !== 200) throw unreachable(name, `HTTP ${answer.status}`)
-  return { text: answer.bytes.toString('utf8'), etag: etagOf(answer) }
+  return { document: { text: answer.bytes.toString('utf8'), etag: etagOf(answer) }, canWait }
 }
 
 /** Of a failure: whether a server answered, only not with the document. One of the network has a cause. */

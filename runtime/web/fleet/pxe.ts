@@ -57,9 +57,9 @@ function createHandlers(site: Site) {
     const mac = readMac(event)
     const contact = site.contact(event)
     const decide = (machine: MachineBase) => line.decidePlan(machine, contact)
-    const recorded = after(site.admitMachine(mac, 'plan', contact), () =>
-      recordContact(mac, contact, decide),
-    )
+    // What the cache has now is what the machine will get.
+    const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
+    const recorded = after(renewed, () => recordContact(mac, contact, decide))
     return after(recorded, (decided) => {
       const { plan, mode } = decided ?? decide(line.discover(mac, contact.now))
       metrics.count('flasher_plan_requests_total', { mode })

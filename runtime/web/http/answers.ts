@@ -64,15 +64,17 @@ export interface TaggedText {
   readonly body: string
   /** With its quotes; strong. */
   readonly etag: string
+  /** Besides those that every such answer has. */
+  readonly headers?: Headers
 }
 
 /**
  * JSON that clients keep; 304 for those who have it already. The tag is sent as a weak one, which
  * stands for the compressed bytes as well.
  */
-export function taggedJson({ req }: H3Event, { body, etag }: TaggedText): Answer {
+export function taggedJson({ req }: H3Event, { body, etag, headers: more }: TaggedText): Answer {
   const weak = `W/${etag}`
-  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak }
+  const headers = { ...JSON_TYPE, 'cache-control': 'no-cache', etag: weak, ...more }
   const known = req.headers.get('if-none-match')?.split(',') ?? []
   return known.some((tag) => ['*', etag, weak].includes(tag.trim()))
     ? answer(304, headers, null)

@@ -23,6 +23,7 @@ export const DRIVEN = {
     rebooting: 'Rebooting…',
     cannotRestart: 'This machine cannot be restarted ({reason}): restart it by hand.',
     flashing: 'Flashing {image} to {disk}, as the server requested.',
+    imageMoved: 'The image was replaced since the plan was made; asking for the plan again…',
     capturing: 'Capturing {disk} into {image}, as the server requested.',
     captureFailed: 'The capture that the server requested failed: {reason}.',
     noFirstBoot: 'The server did not provide the first-boot configuration: {reason}.',

@@ -8,7 +8,7 @@ import { parseServerAddress } from '../../../../core/net/server-address.ts'
 import { fill, fillCount } from '../../../../core/texts/text.ts'
 import { WIZARD_TEXTS } from '../../../../core/texts/wizard/texts.ts'
 import { renderDiskSize } from '../../../../core/foundation/size.ts'
-import { settle } from '../../../../services/host/watch.ts'
+import { linger, settle } from '../../../../services/host/watch.ts'
 import type { DiskChoice } from '../flow/flow.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
@@ -72,7 +72,8 @@ interface Following extends DrivenSession {
   readonly machine: RemoteMachine
 }
 
-async function follow(session: Following): Promise<RemoteOutcome> {
+/** `plans`: how many were fetched before. */
+async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
   const { machine } = session
   const got = await machine.client.fetchPlan(machine.retryTime())
   void machine.sendHardware()
@@ -81,13 +82,19 @@ async function follow(session: Following): Promise<RemoteOutcome> {
   if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
   // It knows us by now, if it did not before.
   if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
-  return await act(plan.value, session)
+  return await act(plan.value, session, plans + 1)
 }
 
-async function act(plan: RemotePlan, session: Following): Promise<RemoteOutcome> {
+/** A plan that is outdated is asked for again so often. */
+const MAX_PLANS = 4
+const ASK_AGAIN_MS = 1000
+
+async function act(plan: RemotePlan, session: Following, plans: number): Promise<RemoteOutcome> {
   switch (plan.mode) {
     case 'flash':
-      return flash(plan, session)
+      return (await isOutdated(plan, session, plans))
+        ? follow(session, plans)
+        : flash(plan, session)
     case 'capture':
       return capture(plan, session)
     case 'interactive':
@@ -167,6 +174,16 @@ async function restart(session: Following, mark: string): Promise<RemoteOutcome>
   const gone = await given.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
   return open(session, fill(TEXTS.cannotRestart, { reason: gone.refusal }))
+}
+
+async function isOutdated(plan: FlashPlan, session: Following, plans: number): Promise<boolean> {
+  const { machine, given } = session
+  if (plan.sha256 === null || plans >= MAX_PLANS) return false
+  const { isReplaced } = await import('./remote-image.ts')
+  if (!(await isReplaced(plan, given))) return false
+  machine.say(TEXTS.imageMoved)
+  await linger(ASK_AGAIN_MS, given.signal)
+  return true
 }
 
 type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>

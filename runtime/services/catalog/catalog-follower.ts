@@ -1,0 +1,56 @@
+/** Keeps a request open at a cache service that answers when its catalog changes. */
+
+interface FollowerDependencies {
+  /** Whether the service that is set has answered before, and waits for changes. */
+  canFollow(): boolean
+  /** Resolves when the service has answered, and its answer counts; the signal ends it. */
+  waitForNews(ending: AbortSignal): Promise<void>
+  /** Called where it did not answer. */
+  onFailure(): void
+  readonly signal: AbortSignal
+}
+
+export function startFollower(dependencies: FollowerDependencies) {
+  const { canFollow, waitForNews, onFailure, signal } = dependencies
+  let woken = Promise.withResolvers<void>()
+  let isLive = false
+  let asking = new AbortController()
+
+  async function follow() {
+    while (!signal.aborted) {
+      if (canFollow()) {
+        isLive = true
+        const isAnswered = await waitForNews(AbortSignal.any([signal, asking.signal])).then(
+          () => true,
+          () => false,
+        )
+        if (isAnswered) continue
+        isLive = false
+        if (!signal.aborted) onFailure()
+      }
+      isLive = false
+      if (signal.aborted) return
+      await woken.promise
+      woken = Promise.withResolvers()
+    }
+  }
+
+  const work = follow()
+  return {
+    /** Whether a change would be known at once. */
+    isLive: () => isLive,
+    /** After another service was set. */
+    restart() {
+      isLive = false
+      asking.abort()
+      asking = new AbortController()
+    },
+    /** After something has changed that decides whether it can follow. */
+    wake: () => woken.resolve(),
+    /** After the signal. */
+    async end() {
+      woken.resolve()
+      await work
+    },
+  }
+}
