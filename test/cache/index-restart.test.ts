@@ -71,7 +71,7 @@ test('an upload of which all had come', async () => {
   await until(() => cache.rows()[0]?.state === 'ready')
   const [row] = cache.rows()
   assert.equal([row?.entry.sha256, row?.entry.index_sha256], [SHA256, INDEX])
-  assert.is((await cache.uploads.complete(id, 0)).sha256, SHA256, 'a client that asks again')
+  assert.is((await cache.uploads.complete(id, 10_000)).sha256, SHA256, 'a client that asks again')
   assert.equal(cache.uploads.list(), [])
 })
 

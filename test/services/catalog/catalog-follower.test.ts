@@ -60,8 +60,8 @@ test('an image that comes, is downloaded anew, or goes is known without asking',
   )?.ended
   await until(() => catalog.snapshot().entries[0]?.sha256 !== before)
   assert.is(catalog.renew?.(), undefined, 'nothing to wait for')
-  await writeFile(join(folder.path, 'dropped.qcow2'), 'bytes')
-  await until(() => names().includes('dropped.qcow2'))
+  await writeFile(join(folder.path, 'dropped.img'), makeBytes(5000))
+  await until(() => names().includes('dropped.img'))
   await served.cache.remove(name, { force: true })
   await until(() => !names().includes(name))
 })
@@ -75,8 +75,8 @@ test('another service that is set is followed instead', async () => {
   await using other = await serveCache(second.path)
   opened.set(other.base)
   await until(() => opened.catalog.snapshot().error === null)
-  await writeFile(join(second.path, 'b.qcow2'), 'bytes')
-  await until(() => opened.names().includes('b.qcow2'))
+  await writeFile(join(second.path, 'b.img'), makeBytes(5000))
+  await until(() => opened.names().includes('b.img'))
 })
 
 test('a service that does not wait is asked before a plan, once for all who ask together', async () => {
@@ -106,7 +106,7 @@ test('the cache answers a client that waits when the list changes, or when its t
     fetch(`${served.base}/catalog`, { headers: { 'if-none-match': etag, prefer } })
   assert.is((await ask('wait=1')).status, 304)
   const waiting = ask('respond-async, wait=50')
-  await writeFile(join(folder.path, 'a.qcow2'), 'bytes')
+  await writeFile(join(folder.path, 'a.img'), makeBytes(5000))
   const news = await waiting
   assert.is(news.status, 200)
   assert.is(Object(await news.json()).entries.length, 1)
