@@ -25,6 +25,8 @@ const OURS = [
   'keys.js',
   'news.js',
   'live.js',
+  'live-worker.js',
+  'streams.js',
   'selection.js',
   'theme.js',
   'uploads.js',

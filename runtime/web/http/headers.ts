@@ -19,6 +19,11 @@ const DATA_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'same-origin',
 } as const
+/** A worker of ours follows events from here. */
+const SCRIPT_HEADERS = {
+  ...DATA_HEADERS,
+  'content-security-policy': "default-src 'none'; connect-src 'self'; frame-ancestors 'none'",
+} as const
 const PAGE_HEADERS = {
   ...DATA_HEADERS,
   'content-security-policy': PAGE_POLICY,
@@ -27,8 +32,10 @@ const PAGE_HEADERS = {
 } as const
 
 /** By the content type of the answer. */
-export const commonHeaders = (type: string | null | undefined) =>
-  type?.startsWith('text/html') === true ? PAGE_HEADERS : DATA_HEADERS
+export function commonHeaders(type: string | null | undefined) {
+  if (type?.startsWith('text/html') === true) return PAGE_HEADERS
+  return type?.startsWith('text/javascript') === true ? SCRIPT_HEADERS : DATA_HEADERS
+}
 
 /** For answers that keep their headers in an object of the web's own kind, which is slower. */
 export function addHeaders(headers: Headers, isPrivate = false): void {

@@ -22,6 +22,9 @@ export const LIMITS = {
   smallBodies: 64 * MIB,
   largeBodies: 64 * MIB,
   listeners: 1000,
+  /** Pages that share a stream, and characters of the query of each. */
+  views: 16,
+  viewCharacters: 4000,
   queryText: 200,
   queryFields: 16,
   bulkMachines: 20_000,

@@ -25,6 +25,8 @@ export type Channel = ReturnType<typeof createChannel>
 interface Subscriber {
   readonly listener: Listener
   readonly caller: Caller
+  /** Ends the names of its events: which of the views of one stream they are about; empty: it has one. */
+  readonly tag: string
   /** Number of the newest snapshot that it got: one that was begun before never follows it. */
   sent: number
 }
@@ -37,6 +39,12 @@ interface View {
   shown: ReadonlySet<string> | null
   /** As all of its subscribers have them; empty: one has just come. */
   bars: string
+}
+
+/** One view of a stream. */
+interface Query {
+  readonly query: URLSearchParams | null
+  readonly tag: string
 }
 
 interface SenderDependencies {
@@ -82,7 +90,11 @@ export function createChannel(parts: ChannelDependencies) {
     sender.forgetRows()
   }
 
-  const list = () => [...views.values()].flatMap(({ subscribers }) => [...subscribers])
+  /** One of each stream, however many views it has. */
+  const list = () => {
+    const all = [...views.values()].flatMap(({ subscribers }) => [...subscribers])
+    return [...new Map(all.map((subscriber) => [subscriber.listener, subscriber])).values()]
+  }
 
   function sweep(): void {
     const now = parts.now().getTime()
@@ -99,21 +111,30 @@ export function createChannel(parts: ChannelDependencies) {
     count: () => list().length,
     /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
     sweep,
-    /** `query` null: the whole table; else what the page with that query shows. */
-    async join(query: URLSearchParams | null, caller: Caller) {
+    /**
+     * A query of null: the whole table; else what the page with that query shows. Of several each has
+     * the end of its events' names.
+     */
+    async join(queries: readonly Query[], caller: Caller) {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
-      const key = query === null ? '' : `?${query.toString()}`
-      const view = views.get(key) ?? { query, subscribers: new Set(), shown: null, bars: '' }
-      views.set(key, view)
-      const listener = createListener(() => leave(key, view, subscriber))
-      const subscriber: Subscriber = { caller, listener, sent: 0 }
+      const listener = createListener(() => {
+        for (const end of ends) end()
+      })
       sweeper ??= setInterval(sweep, SWEEP_MS).unref()
-      // Seated before the snapshot is made: a change from now on reaches it as a later one.
-      view.subscribers.add(subscriber)
-      view.bars = ''
+      const seats = queries.map(({ query, tag }) => {
+        const key = query === null ? '' : `?${query.toString()}`
+        const view = views.get(key) ?? { query, subscribers: new Set(), shown: null, bars: '' }
+        views.set(key, view)
+        const subscriber: Subscriber = { caller, listener, tag, sent: 0 }
+        // Seated before the snapshot is made: a change from now on reaches it as a later one.
+        view.subscribers.add(subscriber)
+        view.bars = ''
+        return { view, subscriber, end: () => leave(key, view, subscriber) }
+      })
+      const ends = seats.map(({ end }) => end)
       try {
-        await sender.refresh(view, [subscriber])
+        await Promise.all(seats.map(({ view, subscriber }) => sender.refresh(view, [subscriber])))
       } catch (error) {
         listener.close()
         throw error
@@ -142,28 +163,26 @@ function createSender(
   const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
   let begun = 0
 
-  async function makeFrame(view: View): Promise<Uint8Array> {
+  async function makeRows(view: View): Promise<string> {
     const { query } = view
     const all = await machines.list()
     rows.trim(all.length)
     const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
     const wantsAll = query === null || query.get('bars') === 'all'
     view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
-    return Buffer.from(
-      renderEvent('machines-update', rows.of(looks.columnsOf(query)).render(shown)),
-    )
+    return rows.of(looks.columnsOf(query)).render(shown)
   }
 
   /** Resolves to the bytes that went out. */
   async function refresh(view: View, to: Iterable<Subscriber> = view.subscribers): Promise<number> {
     const number = ++begun
-    const frame = await makeFrame(view)
+    const frames = createFrames('machines-update', await makeRows(view))
     for (const subscriber of to) {
       if (number <= subscriber.sent) continue
       subscriber.sent = number
-      subscriber.listener.offer('rows', frame, clock())
+      subscriber.listener.offer('rows', subscriber.tag, frames.of(subscriber.tag), clock())
     }
-    return frame.byteLength * view.subscribers.size
+    return frames.byteLength() * view.subscribers.size
   }
 
   async function refreshAll(): Promise<number> {
@@ -181,9 +200,11 @@ function createSender(
       if (lines === view.bars) continue
       view.bars = lines
       if (lines === '') continue
-      const frame = Buffer.from(renderEvent('runs-update', lines))
-      for (const { listener } of subscribers) listener.offer('bars', frame, clock())
-      sent += frame.byteLength * subscribers.size
+      const frames = createFrames('runs-update', lines)
+      for (const { listener, tag } of subscribers) {
+        listener.offer('bars', tag, frames.of(tag), clock())
+      }
+      sent += frames.byteLength() * subscribers.size
     }
     return sent
   }
@@ -211,4 +232,12 @@ function createSender(
 function createBarRenderer(render: (run: Run) => string) {
   const bars = new WeakMap<Run, string>()
   return (run: Run): string => bars.getOrInsertComputed(run, () => renderData(render(run)))
+}
+
+/** The same event under each name that a stream has for it, encoded once. */
+function createFrames(name: string, lines: string) {
+  const frames = new Map<string, Uint8Array>()
+  const of = (tag: string): Uint8Array =>
+    frames.getOrInsertComputed(tag, () => Buffer.from(renderEvent(`${name}${tag}`, lines)))
+  return { of, byteLength: () => frames.values().next().value?.byteLength ?? 0 }
 }

@@ -1,9 +1,14 @@
-/** One client of a live channel: at most one write at a time, and only the newest message of each kind. */
+/** One client of a live channel: at most one write at a time, and only the newest message of each view and kind. */
 import { KEEP_ALIVE } from '../../core/net/event-stream.ts'
 
-/** In the order in which they are sent. */
-const KINDS = ['rows', 'bars'] as const
-type Kind = (typeof KINDS)[number]
+/** Rows are sent before bars. */
+type Kind = 'rows' | 'bars'
+
+interface Pending {
+  readonly kind: Kind
+  readonly frame: Uint8Array
+  readonly since: number
+}
 
 export type Listener = ReturnType<typeof createListener>
 
@@ -14,7 +19,7 @@ const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
  * client that does not read.
  */
 export function createListener(ended: () => void) {
-  const pending = new Map<Kind, { readonly frame: Uint8Array; readonly since: number }>()
+  const pending = new Map<string, Pending>()
   let wanted: (() => void) | null = null
   let isClosed = false
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null
@@ -35,10 +40,11 @@ export function createListener(ended: () => void) {
   }
 
   function sendNext(): void {
-    const kind = KINDS.find((each) => pending.has(each))
-    const next = kind === undefined ? undefined : pending.get(kind)
-    if (kind === undefined || next === undefined || wanted === null) return
-    pending.delete(kind)
+    if (wanted === null || pending.size === 0) return
+    const all = [...pending]
+    const [key, next] = all.find(([, { kind }]) => kind === 'rows') ?? all[0] ?? []
+    if (key === undefined || next === undefined) return
+    pending.delete(key)
     send(next.frame, wanted)
   }
 
@@ -61,10 +67,11 @@ export function createListener(ended: () => void) {
 
   return {
     body,
-    /** Replaces what was not sent yet of this kind. */
-    offer(kind: Kind, frame: Uint8Array, now: number): void {
+    /** Replaces what was not sent yet of this view and kind. */
+    offer(kind: Kind, view: string, frame: Uint8Array, now: number): void {
       if (isClosed) return
-      pending.set(kind, { frame, since: pending.get(kind)?.since ?? now })
+      const key = `${kind}${view}`
+      pending.set(key, { kind, frame, since: pending.get(key)?.since ?? now })
       sendNext()
     },
     /** Sent only where nothing else is waiting. */

@@ -29,6 +29,7 @@ export function liveRoutes(
           page: 'From 1; with it or q, at most 100 rows',
           columns: 'Those of the table, separated by dots, as in `state.image.disk`',
           bars: '`all`: how far all flashes are, not only those of the rows',
+          view: 'Instead of all these, up to 16 times: a query of them. Names of events end with its number, as in `machines-update.0`',
         },
         answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
       },
@@ -37,11 +38,22 @@ export function liveRoutes(
         if (channel.count() >= LIMITS.listeners) {
           throw refuse(503, 'too many pages are open', { headers: { 'retry-after': '30' } })
         }
-        const { searchParams } = event.url
-        const view = searchParams.size === 0 ? null : searchParams
-        const body = await channel.join(view, site.caller(event))
+        const body = await channel.join(readViews(event.url.searchParams), site.caller(event))
         return new Response(body, { headers: HEADERS })
       },
     },
   ]
+}
+
+/** A browser has one stream for all of its pages. */
+function readViews(query: URLSearchParams) {
+  const views = query.getAll('view')
+  if (views.length > LIMITS.views || views.some((view) => view.length > LIMITS.viewCharacters)) {
+    throw refuse(400, `at most ${LIMITS.views} views of ${LIMITS.viewCharacters} characters`)
+  }
+  if (views.length === 0) return [{ query: query.size === 0 ? null : query, tag: '' }]
+  return views.map((view, number) => ({
+    query: view === '' ? null : new URLSearchParams(view),
+    tag: `.${number}`,
+  }))
 }

@@ -1,11 +1,10 @@
 /** Live rows: input, selection and reading position are kept, and a lost connection is shown. */
 import { age } from './ages.js'
 import { refreshParts } from './news.js'
+import { openStream } from './streams.js'
 
-const HIDDEN_MS = 30_000
 const SILENT_MS = 2000
 
-let source = null
 let lostAt = null
 let latest = null
 let bars = ''
@@ -117,21 +116,12 @@ function showSilence() {
     .replace('{age}', age(at.toISOString()))
 }
 
-/** A hidden tab closes its connection: browsers allow six for all tabs of a site. */
-function followVisibility() {
-  let timer = null
-  document.addEventListener('visibilitychange', () => {
-    clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => source?.close(), HIDDEN_MS)
-    else if (source?.readyState === EventSource.CLOSED) source.onerror(new Event('resume'))
-  })
-}
-
 export function startLive() {
   if (globalThis.htmx === undefined || globalThis.Idiomorph === undefined) return
   keepWhatIsInUse()
+  globalThis.htmx.createEventSource = openStream
   document.addEventListener('htmx:sseOpen', (event) => {
-    source = event.detail.source
+    const { source } = event.detail
     source.addEventListener('machines-update', refreshParts)
     source.addEventListener('runs-update', onBars)
     lostAt = null
@@ -149,5 +139,4 @@ export function startLive() {
     document.dispatchEvent(new Event('flasher:rows'))
   })
   document.querySelector('#arrived')?.addEventListener('click', applyLatest)
-  followVisibility()
 }

@@ -191,6 +191,30 @@ test('a comment keeps a silent channel open', async () => {
   await events.close()
 })
 
+test('one stream serves several pages, each under its number', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (const n of [1, 2]) await ask(`/machines/${macOf(n)}`, asJson({}, 'PUT'))
+  const views = [`q=${macOf(1)}`, '', `q=${macOf(2)}`]
+  const query = new URLSearchParams(views.map((view) => ['view', view]))
+  const events = readEvents(await ask(`${PATH}?${query.toString()}`))
+  const first = [await events.next(), await events.next(), await events.next()]
+  const seen = new Map(first.map((event) => [event?.name, rowsIn(event?.data ?? '')]))
+  const names = ['machines-update.0', 'machines-update.1', 'machines-update.2']
+  assert.equal(
+    names.map((name) => seen.get(name)),
+    [1, 2, 1],
+  )
+  assert.is(server.listeners(), 1)
+  await ask(`/machines/${macOf(2)}`, asJson({ labels: ['new'] }, 'PUT'))
+  assert.ok(await events.until(({ name }) => name === 'machines-update.2'))
+  await events.close()
+  assert.is(server.listeners(), 0)
+  const many = new URLSearchParams(Array.from({ length: 17 }, () => ['view', 'q=x']))
+  assert.is((await ask(`${PATH}?${many.toString()}`)).status, 400)
+  assert.is((await ask(`${PATH}?view=${'x'.repeat(4001)}`)).status, 400)
+})
+
 test('the stream ends with its session', async () => {
   let time = Date.now()
   await using server = await createTestServer({ now: () => new Date(time) })
