@@ -29,10 +29,12 @@ const test = suite('reach')
 
 test('every file of the runtime is reached from a program or from the library', () => {
   const pages = globSync('runtime/web/static/*')
-  /** A page asks for a file by its name. */
+  /** A page asks for a file by its name, and a script for its worker. */
+  const isNamed = (text: string, name: string) =>
+    text.includes(`assetUrl('${name}')`) || text.includes(`new URL('./${name}', import.meta.url)`)
   const named = [...texts].flatMap(([from, text]) =>
     pages
-      .filter((to) => text.includes(`assetUrl('${to.slice('runtime/web/static/'.length)}')`))
+      .filter((to) => isNamed(text, to.slice('runtime/web/static/'.length)))
       .map((to) => ({ from, to })),
   )
   const next = Map.groupBy([...arrows.filter(({ local }) => local), ...named], ({ from }) => from)
