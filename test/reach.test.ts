@@ -27,11 +27,12 @@ const vendored = [
 ]
 const test = suite('reach')
 
+/** A page asks for a file by its name, and a script for its worker. */
+const isNamed = (text: string, name: string) =>
+  text.includes(`assetUrl('${name}')`) || text.includes(`new URL('./${name}', import.meta.url)`)
+
 test('every file of the runtime is reached from a program or from the library', () => {
   const pages = globSync('runtime/web/static/*')
-  /** A page asks for a file by its name, and a script for its worker. */
-  const isNamed = (text: string, name: string) =>
-    text.includes(`assetUrl('${name}')`) || text.includes(`new URL('./${name}', import.meta.url)`)
   const named = [...texts].flatMap(([from, text]) =>
     pages
       .filter((to) => isNamed(text, to.slice('runtime/web/static/'.length)))
