@@ -57,12 +57,26 @@ const isPlaceholder = (wwn: string) => /^(?:(?:0x|eui\.|naa\.|uuid\.)?(?:[0-]*|[
 export const identifyDisk = (disk: Named): string | null => listNames(disk)[0] ?? null
 
 /** The first name by which one disk alone is known among all of its machine; null: there is none. */
-export const nameAmong = (disk: Named, all: readonly Named[]): string | null =>
-  listNames(disk).find((name) => all.filter((each) => isCalled(each, name)).length < 2) ?? null
+export function nameAmong(disk: Named, all: readonly Named[]): string | null {
+  const counts = countNames(all)
+  return listNames(disk).find((name) => (counts.get(name) ?? 0) < 2) ?? null
+}
 
-/** Whether others of its machine have the serial number of this disk. */
+/** How many disks of its machine are called by the serial number of this one; 0: it has none. */
 export const countTwins = (disk: Named, all: readonly Named[]): number =>
-  all.filter((each) => trim(each.serial) !== '' && trim(each.serial) === trim(disk.serial)).length
+  countNames(all).get(trim(disk.serial)) ?? 0
+
+/** Of lists that were asked about: pages ask for each disk, and a list may have a thousand. */
+const counted = new WeakMap<readonly Named[], ReadonlyMap<string, number>>()
+
+function countNames(all: readonly Named[]): ReadonlyMap<string, number> {
+  const known = counted.get(all)
+  if (known !== undefined) return known
+  const counts = new Map<string, number>()
+  for (const name of all.flatMap(listNames)) counts.set(name, (counts.get(name) ?? 0) + 1)
+  counted.set(all, counts)
+  return counts
+}
 
 const isCalled = (disk: Named, name: string): boolean => listNames(disk).includes(toToday(name))
 
