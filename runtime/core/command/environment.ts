@@ -4,7 +4,10 @@ import type { Entry } from './command.ts'
 
 /** How images and catalogs are fetched, by every program. */
 export const SOURCE_ENVIRONMENT: readonly Entry[] = [
-  ['http_proxy, https_proxy, no_proxy', 'proxies for downloads'],
+  [
+    'http_proxy, https_proxy, no_proxy',
+    'proxies for downloads; no_proxy lists names (and all below them), addresses and networks',
+  ],
   ['FLASHER_CA_FILE', 'additional certificate authorities to trust'],
   [
     'FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER, FLASHER_REGISTRY_PASSWORD',

@@ -40,7 +40,7 @@ export const SESSION_SECRET = setting(
 export const PUBLIC_URL = setting(
   baseUrl,
   '',
-  'The address of this server in boot scripts, instead of the `Host` header of the request.',
+  'The address of this server in boot scripts, instead of the `Host` header of the request. With a path, boot files are below it; pages are not.',
 )
 
 /** Of `flasher-cache`. */

@@ -1,6 +1,7 @@
 /** Current line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
 import { CaptureOrderSchema } from '../../../core/capture/order.ts'
+import { PickedDiskSchema } from '../../../core/machine/disk-pick.ts'
 import { InventorySchema } from '../../../core/machine/inventory.ts'
 import { BOOT_MODES } from './machine.ts'
 import { NameSchema } from './label.ts'
@@ -49,12 +50,14 @@ const FlatPlanSchema = z.object({
   mode: z.enum(PLAN_MODES),
   image: z.string().optional(),
   target_disk_serial: z.string().optional(),
+  target_disk: PickedDiskSchema.optional(),
   name: z.string().optional(),
   disk_image_sha: z.string().optional(),
   format: z.string().optional(),
   register_uefi_boot: z.boolean().optional(),
   first_boot: z.object({ url: z.url(), token: z.string() }).optional(),
   source_disk_serial: z.string().optional(),
+  source_disk: PickedDiskSchema.optional(),
   generalize: z.boolean().optional(),
   upload: z.object({ url: z.url(), token: z.string() }).optional(),
   catalog: z.string().optional(),

@@ -67,7 +67,7 @@ test('a public address with a path is said to be one without pages, at the start
   assert.match(below.log, warns)
   assert.match(below.page, warns)
   const root = await start('https://flash.example')
-  assert.not.match(root.log + root.page, /pages are not/)
+  assert.not.match(root.log + root.page, /boot scripts and boot files are below/)
 })
 
 test('a form with a field that there is not is refused, and nothing of it is saved', async () => {
