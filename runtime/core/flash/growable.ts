@@ -44,6 +44,11 @@ export function detectGrowable(first: Buffer): Result<Growable, string> {
   return refuse(other?.[1] ?? 'no file system that is known')
 }
 
+/** Whether these first bytes are those of a file system, or of what else lies in partitions. */
+export const hasFileSystem = (first: Buffer): boolean =>
+  GROWABLE.some((kind) => isThere(first, SIGNATURES[kind])) ||
+  OTHERS.some(([signature]) => isThere(first, signature))
+
 /** Bits of an ext superblock, and where their word stands in the partition. */
 interface ExtFeature {
   readonly at: number

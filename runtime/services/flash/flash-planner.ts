@@ -10,11 +10,15 @@ import {
 } from '../../core/flash/flash.ts'
 import type { FirstBoot } from '../../core/first-boot/seed.ts'
 import type { Provisioning } from '../../core/flash/provisioning.ts'
+import { renderUnseen } from '../../core/flash/dos-sectors.ts'
+import { Fault } from '../../core/foundation/fault.ts'
 import { refuse, type Result } from '../../core/foundation/result.ts'
+import type { ImageFacts } from '../../core/image/image.ts'
 import { createDisks } from '../disk/disks.ts'
 import { createShell } from '../host/shell.ts'
 import { untilAborted } from '../host/watch.ts'
 import { createDecoders } from '../image/decoders.ts'
+import { lookAtSectors } from '../image/image-look.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources.ts'
@@ -148,13 +152,49 @@ export async function planTarget(
 ): Promise<PlannedTarget> {
   const options = { ...order.options, sha256 }
   const planned = planFlash(image, target, options, order.chosen)
+  const sectors = planned.ok ? await checkSectors(tools, source, planned.value, signal) : FITTING
   const refusals = planned.ok
-    ? await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)
+    ? [
+        ...sectors.refusals,
+        ...(await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)),
+      ]
     : planned.refusal
-  const findings = { image, imageProblem, imageHint, target, options, refusals }
+  const seen = addNotes(image, sectors.notes)
+  const findings = { image: seen, imageProblem, imageHint, target, options, refusals }
   const reasons = renderReasons(findings)
   return { ...findings, plan: planned.ok && reasons.length === 0 ? planned : refuse(reasons) }
 }
+
+interface SectorCheck {
+  readonly refusals: readonly FlashRefusal[]
+  readonly notes: readonly string[]
+}
+const FITTING: SectorCheck = { refusals: [], notes: [] }
+
+/** Only disks of other sectors than the usual ones are worth a look into the image. */
+async function checkSectors(
+  tools: FlashTools,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<SectorCheck> {
+  if (plan.target.sectorBytes === 512) return FITTING
+  try {
+    const verdict = await lookAtSectors(tools.decoders, source, plan, signal)
+    if (verdict?.kind === 'other') {
+      return { refusals: [{ why: 'other-sectors', reason: verdict.reason }], notes: [] }
+    }
+    const isUnseen = verdict?.kind === 'unseen'
+    return { refusals: [], notes: isUnseen ? [renderUnseen(plan.target.sectorBytes)] : [] }
+  } catch (thrown) {
+    // What is wrong with its first MiB is said when that is checked, before the first byte.
+    if (thrown instanceof Fault) return FITTING
+    throw thrown
+  }
+}
+
+const addNotes = (image: ImageFacts, notes: readonly string[]): ImageFacts =>
+  notes.length === 0 ? image : { ...image, notes: [...(image.notes ?? []), ...notes] }
 
 /** The image is looked into only where nothing else speaks against the flash. */
 async function refuseContent(

@@ -1,5 +1,6 @@
 /** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
 import { Fault } from '../../core/foundation/fault.ts'
+import { findBeyond } from '../../core/flash/dos-sectors.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
 import { findForeign } from '../../core/content/raw-image.ts'
 import { checkHead } from '../../core/image/image-head.ts'
@@ -14,6 +15,8 @@ export async function readHead(filler: Filler, { image, target }: FlashPlan): Pr
   const head = whole.subarray(0, await filler.fill(whole))
   const checked = checkHead(image.name, head, target.sectorBytes, image)
   if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
+  const beyond = findBeyond(head, { ...target, sizeBytes: target.identity.sizeBytes })
+  if (beyond !== null) throw new Fault('plan-refused', `${image.name} does not fit: ${beyond}`)
   const foreign = image.anyContent === true ? null : findForeign(image, head)
   if (foreign !== null) throw foreign
   return head

@@ -1,5 +1,7 @@
-/** Looks into an image before a disk is touched: its first MiB, and what lies further on in it. */
+/** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
+import { decideSectors, listDosPlaces, type SectorVerdict } from '../../core/flash/dos-sectors.ts'
 import type { FlashPlan } from '../../core/flash/flash.ts'
+import type { Range } from '../../core/image/extents.ts'
 import { createSlot } from '../disk/device.ts'
 import { untilAborted } from '../host/watch.ts'
 import type { Decoders } from './decoders.ts'
@@ -61,3 +63,30 @@ export async function lookInto<Seen>(
 }
 
 const SCRATCH_BYTES = 1024 * 1024
+
+/** Whether an MBR is made for the sectors of the disk. Null: standard input can be read only once. */
+export async function lookAtSectors(
+  decoders: Decoders,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<SectorVerdict | null> {
+  return await lookInto(decoders, { source, plan }, signal, async (image) => {
+    const places = listDosPlaces(image.head, plan.target.sectorBytes)
+    const all = places.flatMap(({ here, usual }) => [here, usual])
+    const found = await readPlaces(image, all)
+    return decideSectors(places, ({ offset }) => found.get(offset) ?? null)
+  })
+}
+
+/** By their offsets; an image is read forward, so that what lies too close to another place stays unread. */
+async function readPlaces({ head, read }: ImageLook, places: readonly Range[]) {
+  const found = new Map<number, Buffer>()
+  for (const { offset, bytes } of places.toSorted((one, other) => one.offset - other.offset)) {
+    if (bytes === 0 || found.has(offset)) continue
+    const isInHead = offset + bytes <= head.length
+    const first = isInHead ? head.subarray(offset, offset + bytes) : await read(offset, bytes)
+    if (first !== null) found.set(offset, first)
+  }
+  return found
+}

@@ -190,10 +190,20 @@ async function examineStored(
     return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value, notes: [] })
   }
   const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
-  return found.ok
-    ? accept({ ...found.value, map: map.value })
-    : refuse({ code: 'image-broken', message: `${file.name}: ${found.refusal}`, hint: undefined })
+  if (!found.ok) {
+    return refuse({
+      code: 'image-broken',
+      message: `${file.name}: ${found.refusal}`,
+      hint: undefined,
+    })
+  }
+  const { virtual, notes } = found.value
+  return accept({ virtual: decideSize(virtual, map.value), map: map.value, notes })
 }
+
+/** Frames that do not say what they hold leave it to the table of the file, near as far away. */
+const decideSize = (virtual: VirtualSize, map: FrameMap | null): VirtualSize =>
+  virtual.kind === 'exact' || map === null ? virtual : { kind: 'exact', bytes: map.bytes }
 
 const mismatch = (file: Readable, refusal: Parameters<typeof renderMismatch>[1]): Unfit => ({
   code: 'plan-refused',

@@ -16,6 +16,7 @@ import {
   pipeThrough,
   pzstd,
   seekable,
+  unsized,
 } from '../../support/disk/compressed.ts'
 import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
 
@@ -58,6 +59,14 @@ test('probes sizes in files, and on servers with a few requests', async () => {
     ['a.img', large, exact(1_000_000), exact(1_000_000), 1],
     ['a.img.zst', zst(large), exact(1_000_000), exact(1_000_000), 2],
     ['seekable.img.zst', seekable([large, large]), exact(2_000_000), exact(2_000_000), 2],
+    // Only the table says what its frames hold.
+    [
+      'streamed.img.zst',
+      seekable([large, large], false, unsized),
+      exact(2_000_000),
+      exact(2_000_000),
+      2,
+    ],
     [
       'two.img.zst',
       Buffer.concat([zst(large), zst(large)]),

@@ -52,9 +52,18 @@ export const skippable = (body: Buffer, variant = 0): Buffer => {
   return Buffer.concat([header, body])
 }
 
+/** One frame that says what it holds. */
+const sized = (part: Buffer) => fromFile(['zstd', '-q', '-c', '{}'], part)
+/** One that does not, as tools write that compress a stream. */
+export const unsized = (part: Buffer): Buffer => pipeThrough(['zstd', '-q', '-c'], part)
+
 /** A file of the seekable format: one frame for each part. */
-export function seekable(parts: readonly Buffer[], hasChecksums = false): Buffer {
-  const frames = parts.map((part) => fromFile(['zstd', '-q', '-c', '{}'], part))
+export function seekable(
+  parts: readonly Buffer[],
+  hasChecksums = false,
+  compress: (part: Buffer) => Buffer = sized,
+): Buffer {
+  const frames = parts.map((part) => compress(part))
   const entries = frames.map((frame, index) => {
     const entry = Buffer.alloc(hasChecksums ? 12 : 8)
     entry.writeUInt32LE(frame.length, 0)
