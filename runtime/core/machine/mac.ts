@@ -20,3 +20,20 @@ export const isStation = (mac: Mac): boolean =>
 
 /** The spelling of file names and iPXE URLs: `aa-bb-cc-dd-ee-ff`. */
 export const renderHyphens = (mac: Mac): string => mac.replaceAll(':', '-')
+
+/** As people and switches spell it: with colons, hyphens, nothing, or dots after each four digits. */
+export function listSpellings(mac: Mac): readonly string[] {
+  const digits = mac.replaceAll(':', '')
+  return [mac, renderHyphens(mac), digits, digits.replace(/^(.{4})(.{4})/, '$1.$2.')]
+}
+
+const PAIRS = /^[0-9a-f]{2}([:-]?)[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}$/
+const FOURS = /^[0-9a-f]{4}([.:-])[0-9a-f]{4}\1[0-9a-f]{4}$/
+
+/** A word of a search that is a whole address in one of these spellings; null: it is none. */
+export function findMac(word: string): Mac | null {
+  const text = word.toLowerCase()
+  if (!PAIRS.test(text) && !FOURS.test(text)) return null
+  const parsed = parseMac(text.replace(/[.:-]/g, '').replace(/..(?!$)/g, '$&:'))
+  return parsed.ok ? parsed.value : null
+}

@@ -1,4 +1,5 @@
 /** Builds the WHERE clause of a query from the conditions that are given. */
+import { findMac } from '../../core/machine/mac.ts'
 import type { SqlValue } from './sqlite.ts'
 
 interface Where {
@@ -16,11 +17,21 @@ export const flag = (text: string, isWanted: boolean | undefined): readonly Wher
 
 const MAX_WORDS = 8
 
-/** Every word must be in one of the columns; `%` and `_` are characters like any other. */
+/**
+ * Every word must be in one of the columns, an address in any spelling; `%` and `_` are characters like
+ * any other.
+ */
 export function search(columns: readonly string[], text = ''): readonly Where[] {
   const isIn = columns.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
   const words = text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
-  return words.flatMap((word) => condition(isIn.join(' OR '), `%${word.replace(/[!%_]/g, '!$&')}%`))
+  return words.map((word): Where => {
+    // Stored addresses have one spelling; twelve digits can also be something else.
+    const meant = [...new Set([word, findMac(word) ?? word])]
+    return {
+      text: meant.flatMap(() => isIn).join(' OR '),
+      values: meant.flatMap((one) => isIn.map(() => `%${one.replace(/[!%_]/g, '!$&')}%`)),
+    }
+  })
 }
 
 /** All of them must hold. With its `WHERE`, or empty. */

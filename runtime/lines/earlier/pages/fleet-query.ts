@@ -1,5 +1,6 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../core/machine/selection.ts'
+import { listSpellings } from '../../../core/machine/mac.ts'
 import { isUnassigned, type Machine } from '../rules/machine.ts'
 
 /** `q` and `sort` of an address; `filter=discovered` is the deployed spelling. */
@@ -30,9 +31,9 @@ function describe(machine: Machine): Description {
   const hostname = machine.hostname ?? ''
   const times = timesOf(machine)
   return {
-    text: [mac, mac.replaceAll(':', '-'), hostname, image, ip].filter(Boolean).join(' '),
+    text: [...listSpellings(mac), hostname, image, ip].filter(Boolean).join(' '),
     fields: {
-      mac: [mac],
+      mac: listSpellings(mac),
       hostname: [hostname],
       policy: [machine.boot_policy],
       image: [image ?? ''],

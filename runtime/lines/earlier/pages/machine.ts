@@ -8,11 +8,16 @@ import { seeOther } from '../../../web/http/answers.ts'
 import { readMac } from '../../../web/http/checked.ts'
 import { refuse } from '../../../web/http/faults.ts'
 import { banner, card, copyable, copyBlock, factList } from '../../../web/ui/elements.ts'
-import { postButton, radioCards, selectField, textField } from '../../../web/ui/fields.ts'
-import { address, html, type Content, type Html } from '../../../web/ui/html.ts'
+import { hidden, postButton, radioCards, selectField, textField } from '../../../web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../web/ui/html.ts'
 import { renderTime } from '../../../web/ui/times.ts'
 import type { Route } from '../../../web/http/route.ts'
-import { BOOT_POLICIES, MACHINE_PROVISIONING, type Machine } from '../rules/machine.ts'
+import {
+  BOOT_POLICIES,
+  decideArming,
+  MACHINE_PROVISIONING,
+  type Machine,
+} from '../rules/machine.ts'
 import { findMissing, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
@@ -68,7 +73,7 @@ async function listKept({ services }: PageContext, mac: Mac): Promise<ReadonlySe
 
 /** What keeps the next flash from being completed. */
 function renderWarnings(
-  { boot_policy, image, provisioning_mode, failure }: Machine,
+  { boot_policy, image, provisioning_mode, failure, disarmed_at }: Machine,
   images: readonly string[],
   kept: ReadonlySet<ProvisionFile>,
 ): Content {
@@ -80,6 +85,7 @@ function renderWarnings(
       ? fill(t.warnings.absent, { image: printable(image) })
       : null,
     missing === null ? null : fill(t.warnings.files, { mode: provisioning_mode, files: missing }),
+    disarmed_at === null ? null : t.warnings.disarmed,
     failure === null
       ? null
       : fill(t.warnings.failed, { reason: failure.reason ?? t.warnings.noReason }),
@@ -89,6 +95,7 @@ function renderWarnings(
 
 const renderForm = (machine: Machine, images: readonly string[]): Html =>
   html`<form method="post" action="${machinePath(machine.mac)}">
+    ${hidden({ confirm: 'ask' })}
     ${radioCards({
       name: 'boot_policy',
       legend: t.form.policy,
@@ -164,15 +171,65 @@ function renderScript({ site }: PageContext, machine: Machine, event: H3Event): 
 }
 
 async function save(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
-  const { fleet, by } = context.site
+  const { fleet, by, machines } = context.site
   const mac = readMac(event)
-  const saved = await fleet.upsert(mac, Object.fromEntries(form), by(event))
+  const { confirm, ...fields } = Object.fromEntries(form)
+  const isAsked = confirm !== undefined && confirm !== 'yes'
+  const armed = isAsked ? foreseeArmed(context, event, fields) : null
+  if (armed !== null) return await askToArm(context, event, armed, fields)
+  const saved = await fleet.upsert(mac, fields, by(event))
   const here = machinePath(mac)
-  if (saved.ok) return seeOther(address(here, { saved: 1 }))
+  if (saved.ok) {
+    // Saving equal values is no order, but the question was.
+    const isOrder = confirm === 'yes' && machines.peek(mac)?.disarmed_at !== null
+    if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, by(event))
+    return seeOther(address(here, { saved: 1 }))
+  }
   const { refusal } = saved
   const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
   const back = context.site.machines.peek(mac) === null ? '/ui/machines' : here
   return goBack(context, event, back, fill(t.refused, { reason: why }))
+}
+
+/** The machine as the form would have it, where that erases a disk which it does not erase now; else null. */
+function foreseeArmed({ site }: PageContext, event: H3Event, fields: object): Machine | null {
+  const mac = readMac(event)
+  const before = site.machines.peek(mac)
+  const by = { ...site.by(event), at: site.now().toISOString() }
+  const parsed = site.line.parseUpsert(fields, before, { mac, by })
+  return parsed.ok && decideArming(before, parsed.value) ? parsed.value : null
+}
+
+/** A page of its own: no script is needed to see what is erased. */
+const askToArm = (
+  context: PageContext,
+  event: H3Event,
+  { mac, hostname, image }: Machine,
+  fields: Readonly<Record<string, FormDataEntryValue>>,
+): Promise<HTTPResponse> => {
+  const machine = hostname === null ? mac : `${printable(hostname)} (${mac})`
+  const sent = Object.entries(fields).map(([name, value]) => [name, String(value)])
+  return context.show(event, {
+    title: fill(t.arming.title, { machine }),
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    body: html`<section class="card stack" id="question">
+      <h2>
+        ${fillHtml(t.arming.question, {
+          image: html`<strong><bdi>${printable(image ?? '')}</bdi></strong>`,
+          machine: html`<strong><bdi>${machine}</bdi></strong>`,
+        })}
+      </h2>
+      <p>${t.arming.consequence}</p>
+      <form method="post" action="${machinePath(mac)}">
+        ${hidden({ ...Object.fromEntries(sent), confirm: 'yes' })}
+        <div class="row">
+          <a class="button" href="${machinePath(mac)}">${PAGES.frame.cancel}</a
+          ><button class="danger">${t.arming.button}</button>
+        </div>
+      </form>
+    </section>`,
+  })
 }
 
 async function remove({ site }: PageContext, event: H3Event): Promise<unknown> {

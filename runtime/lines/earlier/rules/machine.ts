@@ -150,3 +150,9 @@ export function decideOutcome(machine: Machine, order: string): FlashOutcome | n
   if (armed_at === last_flashed_at) return 'flashed'
   return isArmed(machine) ? 'replaced' : 'disarmed'
 }
+
+/** Whether it is flashed at each boot once this is stored and ordered, and was not, or with another image. */
+export const decideArming = (before: Machine | null, after: Machine): boolean =>
+  after.boot_policy === 'flash' &&
+  after.image !== null &&
+  !(before !== null && isArmed(before) && before.image === after.image)

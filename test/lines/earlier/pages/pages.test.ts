@@ -1,6 +1,7 @@
 /** "Browser UI routes", row by row. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { disarm } from '../../../../runtime/lines/earlier/rules/machine.ts'
 import { createEarlierServer } from '../../../support/server/earlier-server.ts'
 import { asJson } from '../../../support/server/server.ts'
 
@@ -78,6 +79,47 @@ test('POST /ui/machines/{mac} saves, creates, and says what is wrong', async () 
   const refused = await ask(path, form({ boot_policy: 'yolo' }))
   const back = await (await ask(refused.headers.get('location') ?? '')).text()
   assert.match(back, 'Not saved: boot_policy')
+})
+
+test('to arm "Flash at every network boot" is asked first, with machine and image', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const path = `/ui/machines/${MAC}`
+  const fields = { image: 'a.img', boot_policy: 'flash', hostname: 'box-1' }
+  const policy = async () => (await (await ask(`/machines/${MAC}`)).json()).boot_policy
+  await server.request(`/pxe/${MAC}`)
+  assert.match(await (await ask(path)).text(), 'name="confirm" value="ask"')
+
+  const asked = await ask(path, form({ ...fields, confirm: 'ask' }))
+  assert.is(asked.status, 200)
+  const question = await asked.text()
+  assert.match(question, /Flash[^]*a\.img[^]*box-1 \(52:54:00/)
+  assert.match(question, 'only suitable disk is erased at every network boot')
+  assert.is(await policy(), 'tui', 'a question changes nothing')
+
+  assert.is((await ask(path, form({ ...fields, confirm: 'yes' }))).status, 303)
+  assert.is(await policy(), 'flash')
+  assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 303, 'armed already')
+  const other = await ask(path, form({ ...fields, image: 'b.img', confirm: 'ask' }))
+  assert.is(other.status, 200, 'another image is asked again')
+  const local = await ask(path, form({ ...fields, boot_policy: 'local', confirm: 'ask' }))
+  assert.is(local.status, 303, 'nothing is erased')
+})
+
+test('a machine that a restored state disarmed is armed by the same answer', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const path = `/ui/machines/${MAC}`
+  const fields = { image: 'a.img', boot_policy: 'flash', hostname: '' }
+  await ask(path, form(fields))
+  const { machines } = server
+  const [machine] = await machines.list()
+  assert.ok(machine)
+  await machines.update(machine.mac, () => disarm(machine, '2026-11-26T10:00:00.000Z'))
+  assert.match(await (await ask(path)).text(), 'An older state of the server was restored')
+  assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 200)
+  await ask(path, form({ ...fields, confirm: 'yes' }))
+  assert.match(await (await server.request(`/pxe/${MAC}`)).text(), 'flasher.image_url=')
 })
 
 test('POST /ui/machines/{mac}/delete', async () => {

@@ -52,6 +52,15 @@ export const EARLIER = {
       files: 'The mode {mode} needs {files}: add it below.',
       failed: 'The last flash failed: {reason}.',
       noReason: 'no reason was given',
+      disarmed:
+        'An older state of the server was restored, so this machine is not flashed. Save the policy Flash at every network boot to flash it again.',
+    },
+    arming: {
+      title: 'Flash {machine} at every network boot?',
+      question: 'Flash {image} on {machine} at every network boot?',
+      consequence:
+        'Its only suitable disk is erased at every network boot, beginning with the next one, until you change the policy.',
+      button: 'Erase and flash at every network boot',
     },
     policies: {
       local: { title: 'Boot its own disk', text: 'Nothing is written.' },

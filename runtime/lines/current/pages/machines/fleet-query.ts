@@ -1,6 +1,7 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../../core/machine/selection.ts'
 import type { Vocabulary } from '../../../../core/machine/query.ts'
+import { listSpellings } from '../../../../core/machine/mac.ts'
 import { naturalKey } from '../../../../core/machine/natural-order.ts'
 import { listMistakes, type Mistake } from '../../../../core/machine/query-mistakes.ts'
 import { BOOT_MODES, isUnassigned, type Machine } from '../../rules/machine.ts'
@@ -106,7 +107,7 @@ const imageName = ({ image, machine }: MachineView): string | null =>
 
 function textOf({ machine, view, image, disk }: MachineView): string {
   const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
-  const names = [mac, mac.replaceAll(':', '-'), name, hostname, ...labels]
+  const names = [...listSpellings(mac), name, hostname, ...labels]
   return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
 
@@ -114,7 +115,7 @@ function fieldsOf(view: MachineView): Description['fields'] {
   const { machine, disk } = view
   const { mac, name, hostname, labels, boot_mode: mode } = machine
   return {
-    mac: [mac],
+    mac: listSpellings(mac),
     name: [name ?? '', hostname ?? ''],
     label: labels,
     mode: [mode, withoutPrefix(mode)],
