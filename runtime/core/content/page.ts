@@ -47,10 +47,10 @@ function decode(bytes: Buffer, encoding: string): string | null {
   }
 }
 
-/** Older pages are in Latin-1: nearly all of their bytes are ASCII. */
+/** Older pages are in Latin-1: most of their bytes are ASCII. */
 function asLatin(bytes: Buffer): string | null {
   const others = bytes.reduce((count, byte) => count + (byte < 0x80 ? 0 : 1), 0)
-  return bytes.length >= 64 && others * 8 < bytes.length ? bytes.toString('latin1') : null
+  return bytes.length >= 64 && others * 3 < bytes.length ? bytes.toString('latin1') : null
 }
 
 /** What somebody gave for an image is positively something else: `what` it is, in words. */

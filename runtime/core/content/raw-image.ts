@@ -19,11 +19,18 @@ export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null 
 }
 
 /** What a person should know; `imageBytes` null: its length is not known yet. */
-export function describeRaw(head: Buffer, imageBytes: number | null): readonly string[] {
-  if (!isKnownStart(head)) return [NOBODYS]
-  const cut = imageBytes === null ? null : renderShortfall(findCutPartitions(head, imageBytes))
-  return cut === null ? [] : [cut]
+export function describeRaw(
+  head: Buffer,
+  imageBytes: number | null,
+): { readonly notes: readonly string[]; readonly isCut: boolean } {
+  if (!isKnownStart(head)) return { notes: [NOBODYS], isCut: false }
+  const cut = imageBytes === null ? null : describeCut(head, imageBytes)
+  return { notes: cut === null ? [] : [cut], isCut: cut !== null }
 }
+
+/** A warning where partitions end beyond the image's end; null: none does. */
+export const describeCut = (head: Buffer, imageBytes: number): string | null =>
+  renderShortfall(findCutPartitions(head, imageBytes))
 
 const NOBODYS =
   'no partition table or file system that is known begins the image; it is written as it is'

@@ -10,6 +10,8 @@ export type FlashOutcome =
       readonly bytesWritten: number
       readonly seconds: number
       readonly verified: boolean
+      /** What a person should know of the image that was written; absent: nothing. */
+      readonly warnings?: readonly string[]
       /** Of bytesWritten, what was on the disk already; null or absent: nothing was compared. */
       readonly bytesKept?: number | null
       /** What became of the wish to write only what differs; null or absent: nobody had it. */

@@ -79,5 +79,6 @@ export function renderSuccess(end: FlashOutcome | null): string {
     ...(bytesKept ? [fill(ENDS.kept, { size: renderExactSize(bytesKept) })] : []),
     ...(whole === null ? [] : [whole]),
     ...(plan.sha256 === null ? [] : [ENDS.checksumMatches]),
+    ...(end.warnings ?? []).map((warning) => fill(ENDS.warning, { warning })),
   ].join(' ')
 }

@@ -40,7 +40,7 @@ export interface RunFacts {
 export type ReportedEnd =
   | Pick<
       Extract<FlashOutcome, { kind: 'done' }>,
-      'kind' | 'bytesWritten' | 'bytesKept' | 'delta' | 'verified'
+      'kind' | 'bytesWritten' | 'bytesKept' | 'delta' | 'verified' | 'warnings'
     >
   | Pick<Extract<FlashOutcome, { kind: 'failed' | 'cancelled' }>, 'kind' | 'reason'>
 
@@ -96,7 +96,7 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
   const { run, bytes_read } = before
   const counted = { ...NOTHING_DONE, run, bytes_read, ...describe(facts) }
   if (end.kind === 'done') {
-    const { bytesWritten, bytesKept, delta, verified } = end
+    const { bytesWritten, bytesKept, delta, verified, warnings = [] } = end
     return {
       ...counted,
       phase: 'done',
@@ -105,6 +105,7 @@ export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEn
       ...deltaOf(delta),
       total_bytes: bytesWritten,
       verified,
+      ...(warnings.length === 0 ? {} : { warning: warnings.join('; ').slice(0, 500) }),
     }
   }
   const { bytes_written } = before.phase === 'verify' ? NOTHING_DONE : before

@@ -39,6 +39,10 @@ export interface ImageFacts {
   readonly virtual: VirtualSize
   /** What a person should know of its content; absent: nothing is. */
   readonly notes?: readonly string[]
+  /** Its own partition table says that it ends too early. */
+  readonly isCut?: boolean
+  /** Bytes as stored, as a catalog says; absent: none does. */
+  readonly expectedBytes?: number
   /** Somebody said that it is written whatever it looks like. */
   readonly anyContent?: boolean
   /** What a web server says of the bytes; absent where none was asked. */

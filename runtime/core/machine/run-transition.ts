@@ -171,6 +171,7 @@ const describe = (run: Run, post: Progress): Partial<Run> => ({
   disk: readDisk(post.disk, run.disk) ?? run.disk,
   delta: post.delta ?? run.delta,
   verified: post.verified ?? run.verified,
+  warning: post.warning ?? run.warning,
 })
 
 /** The last figures of a run whose end was known before they came. */
@@ -181,7 +182,14 @@ function complete(run: Run, post: Progress): Run {
   return isKnown ? run : { ...run, ...last, reason }
 }
 
-const FIGURES = ['bytes_read', 'bytes_written', 'bytes_kept', 'verified', 'delta'] as const
+const FIGURES = [
+  'bytes_read',
+  'bytes_written',
+  'bytes_kept',
+  'verified',
+  'delta',
+  'warning',
+] as const
 
 /** What the machine leaves out, the server may know. */
 function readImage(image: Progress['image'], known: RunImage | null): RunImage | null {

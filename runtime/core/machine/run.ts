@@ -90,6 +90,8 @@ export const ProgressSchema = z.object({
   /** What holds it up: the network, the decoder, the disk. */
   bottleneck: words(64),
   verified: z.boolean().nullish(),
+  /** What should be known of the image that was written, such as that it was cut off. */
+  warning: words(500),
   reason: words(500),
 })
 export type Progress = z.output<typeof ProgressSchema>
@@ -143,6 +145,8 @@ export const RunSchema = z.object({
     .nullable(),
   bottleneck: text,
   verified: z.boolean().nullable(),
+  /** What should be known of the image that was written; null: nothing. */
+  warning: text.default(null),
   reason: text,
   /** Who had the machine flashed, and from where. */
   armed_by: z.object({ actor: z.string(), ip: text, at: time }).nullable(),
@@ -194,6 +198,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   eta_seconds: null,
   bottleneck: null,
   verified: null,
+  warning: null,
   reason: null,
   steps: [{ phase: 'started', at: now }],
   has_log: false,

@@ -30,6 +30,7 @@ export interface FlashOrder {
   readonly image: string
   readonly format: ImageRequest['format']
   readonly anyContent?: ImageRequest['anyContent']
+  readonly sizeBytes?: ImageRequest['sizeBytes']
   /** Further places of the same image: they serve frames where it has an index. */
   readonly mirrors?: readonly string[]
   /** A block device. */
@@ -115,6 +116,7 @@ export async function lookAtImage(
     image: location,
     format,
     anyContent,
+    sizeBytes,
     options,
     provisioning = NOTHING,
     firstBoot = null,
@@ -123,7 +125,7 @@ export async function lookAtImage(
 ): Promise<OpenedImage> {
   await using undo = new AsyncDisposableStack()
   const source = undo.use(await sources.open(location, { signal }))
-  const request = { format, sha256: options.sha256, ...(anyContent ? { anyContent } : {}) }
+  const request = { format, sha256: options.sha256, anyContent, sizeBytes }
   const checked = await checkImage(source, request, { images, decoders }, signal)
   if (provisioning.mode !== 'none') await (await loadProvisioner()).check(provisioning)
   if (firstBoot !== null) await (await loadSeedWriter()).check()

@@ -120,7 +120,14 @@ async function carryOut(
   const feed = openFeed ?? ownFeed(tools.decoders, plan, source, opening.mirrors)
   const step = await openStep(tools, provisioning, plan, signal)
   const { seedEarly } = step
-  for await (const event of writeImage(tools, plan, feed, { signal, beforeEnds, seedEarly })) {
+  const warnings: string[] = []
+  const onWarning = (words: string) => void warnings.push(words)
+  for await (const event of writeImage(tools, plan, feed, {
+    signal,
+    beforeEnds,
+    seedEarly,
+    onWarning,
+  })) {
     note(event, reached)
     onEvent(event, plan)
   }
@@ -129,7 +136,7 @@ async function carryOut(
   await step.finish(reached, (event) => onEvent(event, plan))
   const { bytesWritten, bytesKept, delta } = reached
   const verified = plan.verify !== 'none'
-  return { kind: 'done', plan, bytesWritten, bytesKept, delta, seconds, verified }
+  return { kind: 'done', plan, bytesWritten, bytesKept, delta, seconds, verified, warnings }
 }
 
 /** What is done before the ends where it can be, and after them where it was not. */

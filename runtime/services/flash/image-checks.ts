@@ -2,6 +2,7 @@
 import { Fault } from '../../core/foundation/fault.ts'
 import { detectFormat, type ImageFacts, type ImageFormat } from '../../core/image/image.ts'
 import { untilAborted } from '../host/watch.ts'
+import { findMissed } from '../content/image-end.ts'
 import type { Decoders } from '../image/decoders.ts'
 import type { Images } from '../image/images.ts'
 import { readSidecar } from '../image/sidecars.ts'
@@ -14,7 +15,9 @@ export interface ImageRequest {
   /** The digest it must have; null: the one beside it or the one its source promises, where there is one. */
   readonly sha256: string | null
   /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
-  readonly anyContent?: boolean
+  readonly anyContent?: boolean | undefined
+  /** Bytes as stored, as a catalog says; absent or null: none does. */
+  readonly sizeBytes?: number | null | undefined
 }
 
 export interface CheckedImage {
@@ -60,18 +63,26 @@ const readBeside = async ({ path }: ImageFacts) => (path === null ? null : readS
 async function probe(
   source: Source,
   format: ImageFormat | null,
-  { anyContent }: Pick<ImageRequest, 'anyContent'>,
+  request: Pick<ImageRequest, 'anyContent' | 'sizeBytes'>,
   images: Images,
 ): Promise<Omit<CheckedImage, 'sha256'>> {
   try {
-    const image = await images.probe(source, format, { anyContent })
-    return { image, imageProblem: null, imageHint: null }
+    const image = await images.probe(source, format, request)
+    return compare(image, request.sizeBytes ?? null)
   } catch (thrown) {
     if (!(thrown instanceof Fault) || !UNFIT.has(thrown.code)) throw thrown
     const { name, path, url, sizeBytes } = source
     const image: ImageFacts = { name, path, url, format, sizeBytes, virtual: { kind: 'unknown' } }
     return { image, imageProblem: thrown.message, imageHint: thrown.hint ?? null }
   }
+}
+
+/** A catalog may know better how long it is. */
+function compare(image: ImageFacts, expected: number | null): Omit<CheckedImage, 'sha256'> {
+  if (expected === null) return { image, imageProblem: null, imageHint: null }
+  const known = { ...image, expectedBytes: expected }
+  const missed = findMissed(known, image.sizeBytes)
+  return { image: known, imageProblem: missed?.message ?? null, imageHint: missed?.hint ?? null }
 }
 
 const UNFIT = new Set<string>(['plan-refused', 'image-broken'])

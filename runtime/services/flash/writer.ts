@@ -14,8 +14,9 @@ import { locateEnds, planEnds, type EndPiece } from '../../core/flash/disk-end.t
 import { clearEnds, eraseEnds, fixBackup, writeEnds } from '../disk/disk-ends.ts'
 import type { EarlySeeder } from './early-seeder.ts'
 import { createHolding } from './held-disk.ts'
-import { readHead, readTail } from '../image/image-head.ts'
+import { readHead } from '../image/image-head.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
+import { readEnd } from '../content/image-end.ts'
 import { createMeter } from './meter.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
 import type { MountTools } from '../disk/mounts.ts'
@@ -42,6 +43,7 @@ interface WriteOptions {
   readonly beforeEnds?: BeforeEnds | null
   /** What `--provision` writes before the ends where it can; null: nothing. */
   readonly seedEarly?: EarlySeeder | null
+  readonly onWarning?: ((words: string) => void) | undefined
 }
 
 /** Between two `writing` events. */
@@ -101,13 +103,14 @@ interface Run {
   readonly slots: Slots
   readonly waits: Waits
   readonly signal: AbortSignal
+  readonly warn: WriteOptions['onWarning']
 }
 
 async function* write(
   tools: WriterTools,
   plan: FlashPlan,
   openFeed: OpenFeed,
-  { signal, beforeEnds: planned = null, seedEarly = null }: WriteOptions,
+  { signal, beforeEnds: planned = null, seedEarly = null, onWarning: warn }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const waits = createWaits()
   const opened = await untilAborted(signal, openFeed({ waits, signal }))
@@ -130,7 +133,7 @@ async function* write(
     await disk.check()
     signal.throwIfAborted()
     const parts = { plan, counted: opened.counted, delta, feed, head, ...changes, device }
-    yield* overwrite({ ...parts, beforeEnds, seedEarly, tasks, slots, waits, signal }, tools)
+    yield* overwrite({ ...parts, beforeEnds, seedEarly, tasks, slots, waits, signal, warn }, tools)
   } finally {
     await withinDeadline(close(opening))
     // The disk stays open for writes that are still under way after the deadline.
@@ -184,8 +187,7 @@ async function* overwrite(run: Run, tools: WriterTools): AsyncGenerator<FlashEve
   let isWhole = false
   try {
     const written = yield* writeBody(run, tools, onEnds)
-    const tail = await untilAborted(signal, readTail(run.feed.filler, plan, written.end))
-    counted.checkDigest()
+    const tail = await untilAborted(signal, readEnd(run, written.end))
     await untilAborted(signal, device.flush())
     const grow = growth && (await (await loadGrower()).prepareGrowth(tools, { ...run, growth }))
     if (verifies) yield* verify(run, written)

@@ -113,10 +113,16 @@ export async function probeImage(
   const file = { ...source, readAt, isNear: path !== null }
   const found = await examine(file, format, { anyContent })
   if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message, found.refusal)
-  const { virtual, notes } = found.value
+  const { virtual, notes, isCut } = found.value
   if (exactBytes(virtual) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
-  return { ...facts, virtual, ...(notes.length === 0 ? {} : { notes }) }
+  return { ...facts, virtual, ...foundOf(notes, isCut) }
 }
+
+/** Nothing where nothing should be known. */
+const foundOf = (notes: readonly string[], isCut = false) => ({
+  ...(notes.length === 0 ? {} : { notes }),
+  ...(isCut ? { isCut } : {}),
+})
 
 const saidOf = (sent: Sent | undefined, anyContent: boolean) => ({
   ...(anyContent ? { anyContent } : {}),
@@ -158,6 +164,8 @@ interface Examined {
   readonly map: FrameMap | null
   /** What a person should know. */
   readonly notes: readonly string[]
+  /** Its own partition table says that it ends too early. */
+  readonly isCut?: boolean
 }
 
 /** Whether the content is what the format says, and how much it holds. */
@@ -220,7 +228,7 @@ function examineRaw(file: Readable, head: Buffer, anyContent: boolean): Result<E
   const { sizeBytes } = file
   const virtual: VirtualSize =
     sizeBytes === null ? UNKNOWN_SIZE : { kind: 'exact', bytes: sizeBytes }
-  return accept({ virtual, map: null, notes: describeRaw(head, sizeBytes) })
+  return accept({ virtual, map: null, ...describeRaw(head, sizeBytes) })
 }
 
 async function tryFrameMap(

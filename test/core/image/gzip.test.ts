@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { measureGzip } from '../../../runtime/core/image/gzip.ts'
+import { makeTrailer } from '../../support/disk/gzip-trailers.ts'
 import {
   damaged,
   followSteps,
@@ -40,6 +41,17 @@ test('the trailer is a lower bound, never the size', () => {
 test('a trailer of nothing, or of 4 GiB that wrapped to it, says nothing', () => {
   assert.equal(measure(gzip(Buffer.alloc(0))), { kind: 'unknown' })
   assert.equal(measure(Buffer.concat([gzip(CONTENT), Buffer.alloc(512)])), { kind: 'unknown' })
+})
+
+test('metadata behind the data is passed by, where its sizes lead to it', () => {
+  const metadata = Buffer.from('\0\0\0\0\0\0\0\0{"metadata_version": "1.1"}\n')
+  const pieces = [makeTrailer(metadata), makeTrailer(Buffer.from('untrusted comment: x\n'))]
+  const file = Buffer.concat([gzip(CONTENT), ...pieces])
+  assert.equal(measure(file), { kind: 'at-least', bytes: CONTENT.length })
+  // A size that leads elsewhere is not believed.
+  const wrong = Buffer.from(file)
+  wrong[wrong.length - 1] = (wrong.at(-1) ?? 0) + 1
+  assert.equal(measure(wrong), { kind: 'unknown' })
 })
 
 test('what cannot be gzip is refused', () => {

@@ -8,11 +8,11 @@ import type { Fields } from '../rules/envelope.ts'
 type Done = Extract<FlashOutcome, { kind: 'done' }>
 
 export function renderDone(done: Done): string {
-  const { plan, bytesWritten, bytesKept, seconds, verified } = done
+  const { plan, bytesWritten, bytesKept, seconds, verified, warnings = [] } = done
   const readBack = verified ? 'verified' : 'not verified'
   const why = renderWhole(done)
   const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
-  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}${why === null ? '' : ` ${why}`}\n`
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}${why === null ? '' : ` ${why}`}\n${warnings.map((words) => `Warning: ${words}\n`).join('')}`
 }
 
 export const resultFields = ({
@@ -22,6 +22,7 @@ export const resultFields = ({
   delta = null,
   seconds,
   verified,
+  warnings = [],
 }: Done): Fields => ({
   result: {
     bytes_written: bytesWritten,
@@ -29,6 +30,7 @@ export const resultFields = ({
     ...(delta === null ? {} : { delta }),
     seconds: Math.round(seconds * 1000) / 1000,
     verified,
+    ...(warnings.length === 0 ? {} : { warnings }),
     sha256: plan.sha256,
   },
 })

@@ -20,8 +20,10 @@ export function parseFlashEnd(document: string, code: number): ReportedEnd {
 const parseResult = ({
   bytes_written,
   verified,
+  warnings,
 }: Readonly<Record<string, unknown>>): ReportedEnd => ({
   kind: 'done',
   bytesWritten: typeof bytes_written === 'number' ? bytes_written : 0,
   verified: verified === true,
+  warnings: Array.isArray(warnings) ? warnings.filter((words) => typeof words === 'string') : [],
 })

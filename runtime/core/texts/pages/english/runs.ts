@@ -115,6 +115,7 @@ export const RUNS = {
       rate: 'Rate',
       bottleneck: 'Bottleneck',
       verified: 'Verified',
+      warning: 'Warning',
     },
     target: {
       title: 'Target',

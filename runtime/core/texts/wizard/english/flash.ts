@@ -171,6 +171,7 @@ export const FLASH = {
     cancelled: 'Cancelled.',
     failed: 'The flash failed: {reason}',
     verified: 'Done. Wrote {size} to {disk} in {time}, verified.',
+    warning: 'Warning: {warning}.',
     notVerified: 'Done. Wrote {size} to {disk} in {time}, not verified.',
     failedOn: '{disk}: {reason}',
     allVerified: 'Done and verified: {disks}.',

@@ -153,6 +153,7 @@ function listWritten(run: Run): Facts {
     ...(run.reported ? counted : []),
     [t.data.bottleneck, bottleneck],
     [t.data.verified, renderVerified(run)],
+    [t.data.warning, run.warning],
   ]
 }
 

@@ -88,6 +88,8 @@ export const orderFor = ({
   image: image.location,
   format: image.format,
   ...(image.anyContent === true ? { anyContent: true } : {}),
+  // What is here is as long as it is.
+  ...(image.location.includes('://') ? { sizeBytes: image.sizeBytes } : {}),
   target: disk,
   options: {
     verify: 'data',

@@ -46,6 +46,7 @@ const RUN: Run = {
   disk: null,
   armed_by: null,
   bottleneck: null,
+  warning: null,
   verified: null,
   reason: null,
   steps: [],

@@ -1,0 +1,46 @@
+/** Judges the end of an image that was written, or of which the length is known: whether it was cut off. */
+import { describeCut } from '../../core/content/raw-image.ts'
+import type { Fault } from '../../core/foundation/fault.ts'
+import type { FlashPlan } from '../../core/flash/flash.ts'
+import type { ImageFacts } from '../../core/image/image.ts'
+import { imageBroken } from '../../core/net/source-fault.ts'
+import type { Filler } from '../image/filler.ts'
+import { readTail } from '../image/image-head.ts'
+
+/** A cut image that is shorter than its catalog says; null: nobody knows better. `storedBytes` null: not known. */
+export function findMissed(
+  { name, format, isCut = false, expectedBytes }: ImageFacts,
+  storedBytes: number | null,
+): Fault | null {
+  if (format !== 'img' || !isCut || expectedBytes === undefined || storedBytes === null) return null
+  if (storedBytes >= expectedBytes) return null
+  const words = `it has ${storedBytes} bytes, the catalog says ${expectedBytes}, and its own partition table that it ends too early`
+  return imageBroken(`${name} is cut off: ${words}`)
+}
+
+interface Reading {
+  readonly plan: FlashPlan
+  readonly feed: { readonly filler: Filler }
+  /** The image's first MiB. */
+  readonly head: Buffer
+  readonly counted: { bytesRead(): number; checkDigest(): void }
+  /** Hears what should be known of the image. */
+  readonly warn: ((words: string) => void) | undefined
+}
+
+/**
+ * The image's part of the disk's last MiB. All of the image has been read then, and is judged: a Fault
+ * where its digest is another one, or a length that is known was missed.
+ */
+export async function readEnd(
+  { plan, feed, head, counted, warn }: Reading,
+  bodyEnd: number,
+): Promise<Buffer> {
+  const tail = await readTail(feed.filler, plan, bodyEnd)
+  counted.checkDigest()
+  const warning = describeCut(head, bodyEnd + tail.length)
+  const missed = findMissed({ ...plan.image, isCut: warning !== null }, counted.bytesRead())
+  if (missed !== null) throw missed
+  if (warning !== null) warn?.(warning)
+  return tail
+}

@@ -1,0 +1,183 @@
+/** `flasher flash` of what is no image, of what nobody can name, and of images that were cut off. */
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { makeBytes } from '../../support/collect.ts'
+import { pipeThrough } from '../../support/disk/compressed.ts'
+import { makeDiskImage } from '../../support/disk/disk-images.ts'
+import { makeTrailer } from '../../support/disk/gzip-trailers.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
+
+const test = suite('flash command: what is no image')
+const MIB = 1024 * 1024
+const IMAGE = makeDiskImage(2 * MIB)
+const PAGE = Buffer.from(`<!DOCTYPE html><html>${'<p>Sign in</p>\n'.repeat(200_000)}</html>`)
+
+async function createFixture(files: Readonly<Record<string, Buffer>> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-content-'))
+  const loop = await createLoop()
+  await using disk = await open(loop.device, 'r+')
+  await disk.write(Buffer.alloc(MIB, 0xa5), 0, MIB, 0)
+  for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, name), bytes)
+  const target = ['--target', loop.device, '--progress', 'none', '--json']
+  const readDisk = async (length: number) => {
+    await using file = await open(loop.device, 'r')
+    const into = Buffer.alloc(length)
+    await file.read(into, 0, length, 0)
+    return into
+  }
+  return {
+    flash: async (image: string, ...more: readonly string[]) => {
+      const path = image.includes('://') ? image : join(folder, image)
+      const argv = ['flash', '--image', path, '--yes', ...target, ...more]
+      const { code, stdout, stderr } = await runFlasher(argv)
+      return { code, document: Object(JSON.parse(stdout)), stderr }
+    },
+    device: loop.device,
+    readDisk,
+    isUntouched: async () => (await readDisk(MIB)).equals(Buffer.alloc(MIB, 0xa5)),
+    async [Symbol.asyncDispose]() {
+      await loop[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+const html = { 'content-type': 'text/html' }
+const REMOTE: Readonly<
+  Record<string, readonly [Buffer, Readonly<Record<string, string>>, RegExp]>
+> = {
+  'page.img': [PAGE, html, /web page \(Content-Type: text\/html\)/],
+  'untyped.img': [PAGE, {}, /holds an HTML page/],
+  'short.img': [PAGE.subarray(0, 60), {}, /holds an HTML page/],
+  'typed.img': [IMAGE, html, /web page/],
+  'empty.img': [Buffer.alloc(0), {}, /is empty/],
+  'encoded.img': [gzipSync(IMAGE), { 'content-encoding': 'gzip' }, /the server sent it encoded/],
+  'coded.img': [
+    brotliCompressSync(IMAGE),
+    { 'content-encoding': 'br' },
+    /the server sent it encoded \(Content-Encoding: br\)/,
+  ],
+  'twice.img.gz': [
+    gzipSync(gzipSync(IMAGE)),
+    { 'content-encoding': 'gzip' },
+    /the server sent it encoded/,
+  ],
+}
+
+for (const chunked of [false, true]) {
+  test(`a server that sends something else, ${chunked ? 'in chunks' : 'of known length'}`, async () => {
+    await using fixture = await createFixture()
+    await using server = await startHostileServer((request, response) => {
+      const [body = Buffer.alloc(0), headers = {}] = REMOTE[(request.url ?? '').slice(1)] ?? []
+      response.writeHead(200, chunked ? headers : { ...headers, 'content-length': body.length })
+      response.end(request.method === 'HEAD' ? undefined : body)
+    })
+    for (const [name, [, , words]] of Object.entries(REMOTE)) {
+      const { code, document } = await fixture.flash(`${server.origin}/${name}`)
+      assert.is(code, 1, name)
+      assert.match(document.error.message, words, name)
+      assert.not.match(document.error.message, /extract it first/)
+      assert.ok(await fixture.isUntouched(), name)
+    }
+  })
+}
+
+test('a local page is refused with the way round it, which writes it', async () => {
+  await using fixture = await createFixture({
+    'page.img': PAGE,
+    'sums.img': Buffer.from('ab  c\n'),
+  })
+  for (const name of ['page.img', 'sums.img']) {
+    const { code, document } = await fixture.flash(name)
+    assert.is(code, 1)
+    assert.match(document.error.message, /is not a disk image: it holds/)
+    assert.match(document.error.hint, /--format/)
+  }
+  assert.ok(await fixture.isUntouched())
+  const { code, stderr } = await fixture.flash('page.img', '--format', 'img')
+  assert.is(code, 0, stderr)
+  assert.ok((await fixture.readDisk(1000)).equals(PAGE.subarray(0, 1000)))
+})
+
+test('a page that is piped in is refused although the format has to be given', async () => {
+  await using fixture = await createFixture()
+  const argv = ['flash', '--image', '-', '--format', 'img', '--target', fixture.device, '--yes']
+  const { child, ended } = startFlasher(argv)
+  child.stdin?.end(PAGE)
+  const { code, stderr } = await ended
+  assert.is(code, 1)
+  assert.match(stderr, /holds an HTML page/)
+  assert.ok(await fixture.isUntouched())
+})
+
+test('what is nobody\u2019s is written, with a note', async () => {
+  await using fixture = await createFixture({ 'noise.img': makeBytes(MIB), 'd.img': IMAGE })
+  const { code, document } = await fixture.flash('noise.img')
+  assert.is(code, 0)
+  assert.match(document.plan.notes.join(), /no partition table or file system that is known/)
+  assert.equal((await fixture.flash('d.img')).document.plan.notes, [])
+})
+
+const half = IMAGE.subarray(0, MIB + MIB / 2)
+
+test('an image that is cut off by its own table is written with a warning', async () => {
+  await using fixture = await createFixture({ 'half.img': half, 'half.img.gz': gzipSync(half) })
+  await using server = await startHostileServer((request, response) => {
+    response.writeHead(200)
+    response.end(request.method === 'HEAD' ? undefined : half)
+  })
+  const words = /partition 1 ends beyond the end of the image \(\d+ bytes are missing\)/
+  for (const image of ['half.img', 'half.img.gz', `${server.origin}/half.img`]) {
+    const { code, document, stderr } = await fixture.flash(image)
+    assert.is(code, 0, stderr)
+    assert.match(document.result.warnings.join(), words, image)
+  }
+  assert.match((await fixture.flash('half.img')).document.plan.notes.join(), words)
+})
+
+test('signed metadata behind gzip data is ignored with a note', async () => {
+  const metadata = Buffer.from('\0\0\0\0\0\0\0\0{"metadata_version": "1.1"}\n')
+  const text = makeTrailer(Buffer.from('untrusted comment: x\n'))
+  const files = {
+    'two.img.gz': Buffer.concat([gzipSync(IMAGE), makeTrailer(metadata), text]),
+    'text.img.gz': Buffer.concat([gzipSync(IMAGE), text]),
+    'bad.img.gz': Buffer.concat([gzipSync(IMAGE), Buffer.from('garbage')]),
+  }
+  await using fixture = await createFixture(files)
+  for (const name of ['two.img.gz', 'text.img.gz']) {
+    const { code, document, stderr } = await fixture.flash(name)
+    assert.is(code, 0, stderr)
+    assert.ok((await fixture.readDisk(IMAGE.length)).equals(IMAGE))
+    assert.match(document.plan.notes.join(), /bytes of metadata behind the gzip data are ignored/)
+  }
+  assert.is((await fixture.flash('bad.img.gz')).code, 1)
+})
+
+test('a disk image is taken under any name; all else names --format', async () => {
+  const xz = pipeThrough(['xz', '-c'], IMAGE)
+  const iso = Buffer.alloc(64 * 1024)
+  iso.write('CD001', 0x8001)
+  const files = { 'a.raw': IMAGE, 'a.bin': IMAGE, 'a.iso': iso, 'a.raw.xz': xz, wic: IMAGE }
+  const others = { 'n.raw': makeBytes(MIB), 'n.gz': gzipSync(makeBytes(MIB)), 'n.txt': PAGE }
+  await using fixture = await createFixture({ ...files, ...others })
+  await using server = await startHostileServer((request, response) => {
+    response.writeHead(200)
+    response.end(request.method === 'HEAD' ? undefined : IMAGE)
+  })
+  for (const image of [...Object.keys(files), `${server.origin}/download?id=7`]) {
+    assert.is((await fixture.flash(image)).code, 0, image)
+  }
+  for (const image of Object.keys(others)) {
+    const { code, document } = await fixture.flash(image)
+    assert.is(code, 1, image)
+    assert.match(document.error.message, /image format not recognised: .*--format/)
+  }
+})
+
+test.run()
