@@ -7,8 +7,8 @@ import { describePage } from '../../../runtime/core/content/page.ts'
 import { parseSent } from '../../../runtime/core/content/sent.ts'
 import { findCutPartitions, renderShortfall } from '../../../runtime/core/content/shortfall.ts'
 import { makeBytes } from '../../support/collect.ts'
+import { makeTrailer } from '../../support/disk/compressed.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { makeTrailer } from '../../support/disk/gzip-trailers.ts'
 
 const test = suite('content')
 const IMAGE = makeDiskImage(2 << 20)

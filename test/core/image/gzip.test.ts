@@ -2,12 +2,12 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { measureGzip } from '../../../runtime/core/image/gzip.ts'
-import { makeTrailer } from '../../support/disk/gzip-trailers.ts'
 import {
   damaged,
   followSteps,
   fromFile,
   makeContent,
+  makeTrailer,
   pipeThrough,
 } from '../../support/disk/compressed.ts'
 
