@@ -117,6 +117,8 @@ test('an operator adds, lists, fetches and removes by command', async () => {
     'version = 1\n[[images]]\nname = "m"\nsrc = "https://h.invalid/m.img"\n',
   )
   assert.is((await run(['add', manifest], env)).stdout, 'm added\n')
+  const again = await run(['add', manifest], env)
+  assert.equal([again.code, again.stdout, again.stderr], [0, 'm is listed already\n', ''])
 })
 
 test('says what is wrong with how it was called, or that no cache answers', async () => {

@@ -8,6 +8,7 @@ import { makeBytes } from '../support/collect.ts'
 import {
   asOperator,
   makeFolder,
+  QUIET,
   serveCache,
   startCache,
   until,
@@ -261,11 +262,14 @@ test('nobody without a session or token gets in, and no other site', async () =>
 test('uploads are limited in number, and removed a day after their last part', async () => {
   await using folder = await makeFolder()
   let now = new Date('2026-11-22T10:00:00Z')
-  await using served = await serveCache(folder.path, { now: () => now })
+  const errors: string[] = []
+  const log = { ...QUIET, error: (message: string) => void errors.push(message) }
+  await using served = await serveCache(folder.path, { now: () => now, log })
   const api = call(served.base)
   const created = []
   for (let at = 0; at < 33; at += 1) created.push(await api.create(fileOf(`${at}.img`)))
   assert.equal([created[31]?.status, created[32]?.status], [201, 503])
+  assert.equal(errors, [], 'a limit that was reached is no error of the cache')
   now = new Date('2026-11-23T09:00:00Z')
   assert.is((await api.send(created[0]?.body['id'], 0, PART)).status, 200)
   now = new Date('2026-11-23T11:00:00Z')

@@ -100,7 +100,12 @@ async function addAll(
   const { images, flaws } = await readManifest(source, { env: environment.env })
   for (const flaw of flaws) log.note(`${source}: ${renderFlaw(flaw)}`)
   let failures = flaws.length
+  const listed = parseListing(await client.list())
   for (const { ref: _ref, line: _line, ...image } of images) {
+    if (listed.some(({ name, src }) => name === image.name && src === image.src)) {
+      success(`${image.name} is listed already`)
+      continue
+    }
     try {
       await client.add(image)
       success(`${image.name} added`)

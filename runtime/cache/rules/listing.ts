@@ -7,6 +7,7 @@ const Text = z.string().nullable().catch(null)
 const Count = z.number().nullable().catch(null)
 const Listed = z.object({
   name: z.string().catch(''),
+  src: z.string().catch(''),
   state: z.string().catch('ready'),
   error: Text,
   size_bytes: Count,

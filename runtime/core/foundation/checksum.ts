@@ -1,11 +1,11 @@
-/** Parses lists of SHA-256 digests as `sha256sum` writes them, and finds the entry of one file. */
+/** Parses lists of SHA-256 digests as `sha256sum` and other systems write them, and finds the entry of one file. */
 import { accept, refuse, type Result } from './result.ts'
 
 type Sha256Refusal = 'not-listed' | 'not-a-checksum-list'
 
 const DIGEST = /^[0-9a-f]{64}$/i
-/** Digest, a blank, a blank or `*`, the name. */
-const ENTRY = /^([0-9a-f]{64}) [ *](.+)$/i
+/** Digest, a blank, a blank or `*`, the name; some tools write one blank only, or tabs. */
+const ENTRY = /^([0-9a-f]{64})(?: [ *]|[ \t]+\*?)(.+)$/i
 /** The form that names its algorithm: `SHA256 (name) = digest`. */
 const TAGGED = /^SHA256 \((.+)\) = ([0-9a-f]{64})$/i
 
@@ -14,7 +14,10 @@ const TAGGED = /^SHA256 \((.+)\) = ([0-9a-f]{64})$/i
  * not count. A list that is nothing but one bare digest is for whatever file it lies beside.
  */
 export function parseSha256For(text: string, fileName: string): Result<string, Sha256Refusal> {
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const lines = text
+    .replace(/^\ufeff/, '')
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '' && !line.startsWith('#'))
   const [only = ''] = lines
   if (lines.length === 1 && DIGEST.test(only.trim())) return accept(only.trim().toLowerCase())
   const entries = lines.flatMap(parseEntry)
@@ -23,6 +26,14 @@ export function parseSha256For(text: string, fileName: string): Result<string, S
   const [digest] = hits
   // Two different digests for one name prove nothing.
   return digest !== undefined && hits.size === 1 ? accept(digest) : refuse('not-listed')
+}
+
+/** The text of a list in the encoding that its first bytes name, UTF-8 where they name none. */
+export function decodeList(bytes: Uint8Array): string {
+  const [first, second] = bytes
+  const isLittle = first === 0xff && second === 0xfe
+  const isBig = first === 0xfe && second === 0xff
+  return new TextDecoder(isLittle ? 'utf-16le' : isBig ? 'utf-16be' : 'utf-8').decode(bytes)
 }
 
 function parseEntry(line: string): readonly { readonly name: string; readonly digest: string }[] {

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseSha256For } from '../../core/foundation/checksum.ts'
+import { decodeList, parseSha256For } from '../../core/foundation/checksum.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { describeFullDisk } from '../state/disk-space.ts'
 import { moveName, removeName } from '../host/folders.ts'
@@ -44,7 +44,7 @@ export async function readListedDigest(list: string, name: string): Promise<stri
   try {
     await using handle = await open(list, 'r')
     if ((await handle.stat()).size > MAX_LIST_BYTES) return null
-    const parsed = parseSha256For(await handle.readFile('utf8'), name)
+    const parsed = parseSha256For(decodeList(await handle.readFile()), name)
     return parsed.ok ? parsed.value : null
   } catch {
     return null // Absent or unreadable: the digest is not known.

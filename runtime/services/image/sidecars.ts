@@ -1,7 +1,7 @@
 /** Reads the digest file beside an image: `<image>.sha256`. */
 import { constants, open } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { parseSha256For } from '../../core/foundation/checksum.ts'
+import { decodeList, parseSha256For } from '../../core/foundation/checksum.ts'
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isMissing } from '../../core/foundation/system-error.ts'
 
@@ -32,7 +32,7 @@ async function readText(path: string): Promise<string | null> {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const into = Buffer.alloc(MAX_BYTES + 1)
     const { bytesRead } = await file.read(into, 0, into.length, 0)
-    return into.toString('utf8', 0, Math.min(bytesRead, MAX_BYTES))
+    return decodeList(into.subarray(0, Math.min(bytesRead, MAX_BYTES)))
   } catch (cause) {
     if (isMissing(cause)) return null
     throw new Fault('input-invalid', `${path} cannot be read: ${renderError(cause)}`, { cause })

@@ -1,4 +1,5 @@
 /** Fetches small texts from web servers, again only when they have changed. */
+import { decodeList } from '../../core/foundation/checksum.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import { CAN_WAIT } from '../../core/net/waiting.ts'
 import type { HttpTarget } from '../../core/net/image-location.ts'
@@ -50,7 +51,7 @@ export async function fetchNews(query: DocumentQuery): Promise<News> {
   const canWait = answer.headers[CAN_WAIT.name] === CAN_WAIT.value
   if (answer.status === 304 && etag !== null) return { document: null, canWait }
   if (answer.status !== 200) throw unreachable(name, `HTTP ${answer.status}`)
-  return { document: { text: answer.bytes.toString('utf8'), etag: etagOf(answer) }, canWait }
+  return { document: { text: decodeList(answer.bytes), etag: etagOf(answer) }, canWait }
 }
 
 /** Of a failure: whether a server answered, only not with the document. One of the network has a cause. */

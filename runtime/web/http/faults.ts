@@ -122,7 +122,9 @@ function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdi
 function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
   // What is wrong with our database is no fault of the request.
   const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
-  if (status >= 500) log.error(`${where}: ${fault.message}`)
+  // That a limit was reached is an answer, however often it is given.
+  const isLimit = fault.code === 'busy' && !isDatabaseFault(fault)
+  if (status >= 500 && !isLimit) log.error(`${where}: ${fault.message}`)
   const general = isKnown ? null : describeOwnFault(fault)
   return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
 }

@@ -28,6 +28,12 @@ test('the digest beside an image, and none where there is no file', async () => 
   await writeFile(`${image}.sha256`, `${'0'.repeat(64)}  b.img\n${DIGEST}  /out/a.img.zst\n`)
   assert.is(await found(image), DIGEST)
 })
+test('a list in UTF-16, as another system writes it', async () => {
+  await using fixture = await createFolder()
+  const image = join(fixture.folder, 'a.img')
+  await writeFile(`${image}.sha256`, Buffer.from(`\ufeff${DIGEST}  a.img\r\n`, 'utf16le'))
+  assert.is(await found(image), DIGEST)
+})
 test('a file that says nothing of the image is not passed over', async () => {
   await using fixture = await createFolder()
   const image = join(fixture.folder, 'a.img')

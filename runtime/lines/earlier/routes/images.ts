@@ -86,6 +86,9 @@ async function takeUpload(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<unknown> {
   const name = readFileName(event)
+  if (/\p{Bidi_Control}/u.test(name)) {
+    throw refuse(400, 'the name must not contain characters that reverse text')
+  }
   const expected = Number(event.req.headers.get('content-length') ?? 0)
   if (expected > 0) await requireSpace(shelf.root, expected + SPARE_BYTES, name)
   const size_bytes = await receiveUpload({

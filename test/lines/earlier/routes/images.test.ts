@@ -25,6 +25,14 @@ test('the catalog has the fields of the table, sorted by name, and only what can
   assert.is((await server.request('/images/link.img')).status, 404)
 })
 
+test('a name that reverses text is not taken', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const name = encodeURIComponent('gmi.\u202egnp.img')
+  assert.is((await ask(`/images/${name}`, bytes('x'))).status, 400)
+  assert.equal(await readdir(server.images), [])
+})
+
 test('an image is answered whole, in part, by its headers alone, or not at all', async () => {
   await using server = await createEarlierServer()
   await server.putImage('a b.img', '0123456789')
