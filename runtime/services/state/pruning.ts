@@ -1,6 +1,7 @@
 /** Deletes expired rows of a growing table. */
+import { findLastJump } from '../../core/state/clock-jump.ts'
 import type { Database } from './database.ts'
-import { readNumber } from './sqlite.ts'
+import { readNumber, readText } from './sqlite.ts'
 
 /** What is kept at most. */
 export interface Retention {
@@ -28,8 +29,9 @@ export async function pruneRows(
   kept: Retention,
   now: number,
 ): Promise<number> {
-  async function removeBelow(column: string, floor: string | number) {
-    const rows = `SELECT ${number} FROM ${table} WHERE ${column} < ? AND ${condition} LIMIT ${STEP}`
+  async function removeBelow(column: string, floor: string | number, after = 0) {
+    const which = `${column} < ? AND ${number} > ${after} AND ${condition}`
+    const rows = `SELECT ${number} FROM ${table} WHERE ${which} LIMIT ${STEP}`
     const text = `DELETE FROM ${table} WHERE ${number} IN (${rows})`
     for (let removed = 0; ;) {
       const step = await database.write((sql) => sql.run(text, floor))
@@ -37,11 +39,20 @@ export async function pruneRows(
       if (step < STEP) return removed
     }
   }
+  /** Where the clock was set, age is not known: those before it go by their number alone. */
+  function findJump(floor: string): number {
+    const old = database.sql.get(`SELECT 1 AS n FROM ${table} WHERE ${time} < ? LIMIT 1`, floor)
+    if (old === null) return 0
+    const rows = database.sql
+      .all(`SELECT ${number} AS n, ${time} AS t FROM ${table} ORDER BY ${number}`)
+      .map((row) => ({ number: readNumber(row, 'n'), at: Date.parse(readText(row, 't')) }))
+    return findLastJump(rows, kept.days, now)
+  }
   const oldest = database.sql.get(
     `SELECT ${number} AS n FROM ${table} ORDER BY ${number} DESC LIMIT 1 OFFSET ?`,
     Math.max(0, Math.trunc(kept.count) - 1),
   )
   const byCount = oldest === null ? 0 : await removeBelow(number, readNumber(oldest, 'n'))
   const since = new Date(now - kept.days * 24 * HOUR_MS).toISOString()
-  return byCount + (await removeBelow(time, since))
+  return byCount + (await removeBelow(time, since, findJump(since)))
 }

@@ -1,4 +1,5 @@
 /** The tables of state.db and the marker of the release that wrote them. */
+import { DatabaseSync } from 'node:sqlite'
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
@@ -105,6 +106,18 @@ CREATE INDEX events_by_subject ON events (subject_id, id);
 CREATE INDEX events_by_time ON events (ts);
 CREATE INDEX events_unacknowledged ON events (id) WHERE alarm = 1 AND acknowledged = 0;
 `
+
+/** What our tables and indexes are made with, by their names. */
+export function listOwnParts(): ReadonlyMap<string, string> {
+  const model = new DatabaseSync(':memory:')
+  try {
+    model.exec(TABLES)
+    const rows = model.prepare(`SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL`).all()
+    return new Map(rows.map((row) => [readText(row, 'name'), readText(row, 'sql')]))
+  } finally {
+    model.close()
+  }
+}
 
 /** Makes the tables in an empty file; part of the caller's transaction. */
 export function writeSchema(file: SqliteFile, { release, line, schema }: Marker) {
