@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path'
 import { systemCodeOf } from '../../../../runtime/core/foundation/system-error.ts'
 import { makeNoise } from '../../disk/disk-images.ts'
 import type { Deed, Event, Life } from './life.ts'
-import { mount, run, tryRun } from './volume.ts'
+import { mount, run, tryRun, unmount } from './volume.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -48,7 +48,7 @@ export async function liveMounted(life: Life, node: string, at: string): Promise
     for (const event of life.events) await carryOut(scene, event)
     await run`sync --file-system ${at}`
   } finally {
-    await run`umount ${at}`
+    await unmount(node, at)
   }
 }
 
@@ -192,7 +192,7 @@ async function resize(scene: Scene, size: string | null) {
 
 async function whileUnmounted(scene: Scene, act: (scene: Scene) => Promise<unknown>) {
   const { life, node, at, options } = scene
-  await run`umount ${at}`
+  await unmount(node, at)
   await act(scene).finally(() => mount(life.kind, node, at, options))
 }
 

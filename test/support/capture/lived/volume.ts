@@ -3,6 +3,7 @@ import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
+import { untilFree } from '../../disk/writer.ts'
 import type { LivedKind } from './life.ts'
 
 export const run = $({ quiet: true, verbose: false })
@@ -50,6 +51,12 @@ export const canMount = (kind: LivedKind): boolean => MOUNTERS[kind] !== null
 export const mount = (kind: LivedKind, node: string, at: string, options: readonly string[]) =>
   run`${MOUNTERS[kind] ?? []} ${options.length === 0 ? [] : ['-o', options.join()]} ${node} ${at}`
 
+/** Ends when nothing holds the device any more: a mount may live on in a namespace that was made meanwhile. */
+export async function unmount(node: string, at: string): Promise<void> {
+  await run`umount ${at}`
+  await untilFree(node)
+}
+
 /** A loop device on a part of a file. */
 export async function attach(file: string, offset: number, bytes: number) {
   const argv = ['--find', '--show', `--offset=${offset}`, `--sizelimit=${bytes}`, file]
@@ -69,7 +76,7 @@ export async function listAll(kind: LivedKind, node: string): Promise<ReadonlySe
   try {
     return await listTree(at)
   } finally {
-    await run`umount ${at}`
+    await unmount(node, at)
   }
 }
 
