@@ -2,7 +2,8 @@
 
 /** Long enough for any name that a file system takes. */
 const MAX_BYTES = 255
-const BARE = /^[^./\\%\p{Cc}\p{Cs}][^/\\%\p{Cc}\p{Cs}]*$/u
+/** A percent sign that two hexadecimal digits follow could be an escape of something else. */
+const BARE = /^(?!\.)(?:[^/\\%\p{Cc}\p{Cs}]|%(?![0-9a-f]{2}))+$/iu
 
 export const isBareFileName = (name: string): boolean =>
   BARE.test(name) && Buffer.byteLength(name) <= MAX_BYTES

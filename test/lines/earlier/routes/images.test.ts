@@ -25,6 +25,25 @@ test('the catalog has the fields of the table, sorted by name, and only what can
   assert.is((await server.request('/images/link.img')).status, 404)
 })
 
+test('a percent sign in a name is one, unless it could be an escape', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const names = ['100%.img', '5% less.img', '%.img'].toSorted()
+  for (const name of names) {
+    const path = `/images/${encodeURIComponent(name)}`
+    assert.is((await ask(path, bytes(name))).status, 200, name)
+    assert.is(await (await server.request(path)).text(), name)
+  }
+  const listed: unknown = await (await server.request('/images')).json()
+  assert.equal(
+    Object(listed).map(({ name }: { readonly name: string }) => name),
+    names,
+  )
+  for (const name of ['a%2fb.img', 'a%20b.img', '%2e%2e.img']) {
+    assert.is((await ask(`/images/${encodeURIComponent(name)}`, bytes('x'))).status, 400, name)
+  }
+})
+
 test('a name that reverses text is not taken', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
