@@ -1,6 +1,7 @@
 /** The external tools that flasher may run, and the Debian package of each. */
 
 const PACKAGES: Readonly<Record<string, string>> = {
+  bash: 'bash',
   btrfs: 'btrfs-progs',
   bzip2: 'bzip2',
   debugfs: 'e2fsprogs',

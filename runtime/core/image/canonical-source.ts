@@ -48,9 +48,9 @@ function canonicaliseHost(scheme: string, text: string): string | null {
 }
 
 const IMAGE_IN_REGISTRY =
-  /^([^/@]+)\/([a-z0-9._-]+(?:\/[a-z0-9._-]+)+)(:[\w.-]+|@sha256:[0-9a-f]{64})$/is
+  /^([^/@]+)\/([a-z0-9._-]+(?:\/[a-z0-9._-]+)+)(?::[\w.-]+(?=@))?(:[\w.-]+|@sha256:[0-9a-f]{64})$/is
 
-/** Host and repository in lower case; a tag as it is, and a digest only in lower case. */
+/** Host and repository in lower case; a tag as it is, none beside a digest, which is in lower case only. */
 function canonicaliseRegistry(rest: string): string | null {
   const parts = IMAGE_IN_REGISTRY.exec(rest)
   if (parts === null) return null

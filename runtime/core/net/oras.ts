@@ -18,7 +18,7 @@ const LONGEST = 1024
 const HOST = /^[a-z0-9][a-z0-9.-]*(?::\d{1,5})?$/i
 /** As the distribution specification spells a repository: no `.` or `..` can be a part of it. */
 const PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
-const VERSIONED = /^([^:@]*)(?::(\w[\w.-]{0,127})|@(sha256:[0-9a-f]{64}))$/
+const VERSIONED = /^([^:@]*)(?::(\w[\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
 export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text)
 
 export const isOrasUrl = (text: string): boolean => /^oras:\/\//i.test(text)
@@ -71,6 +71,7 @@ const isHost = (host: string) => HOST.test(host) && URL.canParse(`https://${host
 
 function parseVersion(text: string): Pick<OrasRef, 'repository' | 'version'> | null {
   const [, repository = '', tag, digest] = VERSIONED.exec(text) ?? []
-  if (tag !== undefined) return { repository, version: { kind: 'tag', tag } }
-  return digest === undefined ? null : { repository, version: { kind: 'digest', digest } }
+  // Beside a digest a tag only tells people where it once was.
+  if (digest !== undefined) return { repository, version: { kind: 'digest', digest } }
+  return tag === undefined ? null : { repository, version: { kind: 'tag', tag } }
 }

@@ -113,9 +113,7 @@ export function serveFrames(
     // In one piece, with room to see its end: several would be joined by a copy.
     const size = { chunkSize: bytes + 64, maxOutputLength: bytes + 64 }
     const content = zstdDecompressSync(Buffer.from(from, 0, storedBytes), size)
-    if (content.length !== bytes) {
-      throw new Error('a frame does not hold as much as its tables say')
-    }
+    if (content.length !== bytes) throw new Error(OTHER_LENGTH)
     putInto(into, content)
     return { sha256: hashes ? digestOf(Buffer.from(into, 0, bytes)) : '', bytes }
   }
@@ -134,6 +132,7 @@ export function serveFrames(
     return { sha256: digestOf(content), bytes: stored }
   }
 
+  const OTHER_LENGTH = 'a frame does not hold as much as its tables say'
   const addUp = createSum(createHash)
 
   function carryOut(task: FrameTask): FrameResult {
@@ -148,6 +147,10 @@ export function serveFrames(
     try {
       return { id, ok: true, result: carryOut(task) }
     } catch (thrown) {
+      // Unpacked, it had no room.
+      if (Object(thrown).code === 'ERR_BUFFER_TOO_LARGE') {
+        return { id, ok: false, reason: OTHER_LENGTH }
+      }
       return { id, ok: false, reason: thrown instanceof Error ? thrown.message : String(thrown) }
     }
   }

@@ -68,7 +68,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
   }
 
   async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
-    await needTools({ has }, argv.slice(0, 1))
+    await needTools({ has }, ['bash', ...argv.slice(0, 1)])
     const { input, env: more, ...limits } = options
     const child = $({
       quiet: true,

@@ -31,6 +31,8 @@ test('a reference names host, repository, and a tag or a digest', () => {
   })
   assert.is(parsed('oras://h/debian:13').repository, 'debian')
   assert.equal(parsed(`ORAS://h/a/b@${D}`).version, { kind: 'digest', digest: D })
+  // Beside a digest a tag only tells people where it once was.
+  assert.equal(parsed(`oras://h/a/b:c@${D}`), parsed(`oras://h/a/b@${D}`))
 })
 
 const REFUSED: readonly (readonly [string, RegExp])[] = [
@@ -47,7 +49,6 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['oras://h/a/b:c?x', /malformed/],
   ['oras://h:99999/a/b:c', /malformed/],
   ['oras://u:p@h/a/b:c', /malformed/],
-  [`oras://h/a/b:c@${D}`, /malformed/],
   [`oras://h/a/b@${D.slice(0, -1)}`, /malformed/],
   [`oras://h/a/b@${D.toUpperCase()}`, /malformed/],
 ]

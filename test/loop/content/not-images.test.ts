@@ -6,7 +6,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeBytes } from '../../support/collect.ts'
-import { makeTrailer, pipeThrough } from '../../support/disk/compressed.ts'
+import { makeTrailer, pipeThrough, seekable } from '../../support/disk/compressed.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
@@ -177,6 +177,16 @@ test('a disk image is taken under any name; all else names --format', async () =
     assert.is(code, 1, image)
     assert.match(document.error.message, /image format not recognised: .*--format/)
   }
+})
+
+test('a frame that is longer than its table says is said to be so', async () => {
+  const file = seekable([1, 2, 3, 4].map((seed) => makeBytes(MIB, seed)))
+  // The third of four entries: its length once unpacked.
+  file.writeUInt32LE(MIB / 2, file.length - 9 - 2 * 8 + 4)
+  await using fixture = await createFixture({ 'a.img.zst': file })
+  const { code, document } = await fixture.flash('a.img.zst')
+  assert.is(code, 1)
+  assert.match(document.error.message, /does not hold as much as its tables say/)
 })
 
 test.run()
