@@ -63,6 +63,8 @@ test('log in, upload an image, set the policy flash, see the script', async () =
   await page.getByLabel('Image').selectOption('debian 13.img.zst')
   await page.getByLabel('After the flash').selectOption('cloud-init')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('only suitable disk is erased').waitFor()
+  await page.getByRole('button', { name: 'Erase and flash at every network boot' }).click()
   await page.getByText('The mode cloud-init needs user-data').waitFor()
   await page.getByText('user-data', { exact: true }).click()
   await page.getByLabel('Content').first().fill('#cloud-config\n')
