@@ -129,4 +129,16 @@ test('a body that only ends with its connection is not trusted', () => {
   assert.equal(judge({ 'content-length': '7' }), { kind: 'take', to: 7 })
 })
 
+test('a part that is sent as 200, and a coding nobody asked for, are named for what they are', () => {
+  const headers = { 'content-range': 'bytes 0-0/500', 'content-length': '1' }
+  const known = { sizeBytes: 500, validator: null, ranges: false }
+  assert.equal(describeProbe(200, headers), known)
+  const whole = { from: 0, to: 500, ranged: false }
+  const labelled = judgeAnswer(whole, known, { status: 200, headers })
+  assert.match(labelled.kind === 'never' ? labelled.reason : '', /200 with a Content-Range/)
+  const coded = { 'content-length': '500', 'content-encoding': 'gzip' }
+  const encoded = judgeAnswer(whole, known, { status: 200, headers: coded })
+  assert.match(encoded.kind === 'never' ? encoded.reason : '', /the server sent it encoded/)
+})
+
 test.run()
