@@ -98,6 +98,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.getByLabel('After the flash').selectOption('cijoe-online')
     await page.getByLabel('cijoe workflow').fill(`/srv/${'a-long-workflow-<b>-'.repeat(20)}.yaml`)
     await page.getByRole('button', { name: 'Save', exact: true }).click()
+    // The first time it is asked, then it is armed.
+    const erase = page.getByRole('button', { name: 'Erase and flash at every network boot' })
+    await page.getByText('Saved.').or(erase).waitFor()
+    if (await erase.isVisible()) await erase.click()
     // Its workflow is not there, so that the run fails at once; the page learns of it.
     await page.getByText('Saved.').waitFor()
     await fetch(`${site.url}/pxe/${MAC}/done`, { method: 'POST' })
