@@ -19,6 +19,9 @@ const run = obstacle === null ? test : test.skip
 /** Seconds, twenty times what a free machine needs: the processor is emulated. */
 const PATIENCE = 1800
 const FIRMWARE_OFFSET = 4 * 2 ** 20
+/** Bytes that the length of a cpio archive is a multiple of. */
+const CPIO_BLOCK = 512
+const ZSTD_MAGIC = 0xfd2fb528
 /** Whatever their order: to the end of what was said when the last one had been listed. */
 const ALL_DISKS =
   /^(?=[^]*\d {2}\/dev\/mmcblk0)(?=[^]*\d {2}\/dev\/nvme0n1)(?=[^]*\d {2}\/dev\/sda)[^]*/
@@ -38,7 +41,10 @@ run('a Raspberry Pi 4 and a 5 find kernel, initrd and device trees', async () =>
     // An image of arm64, by the magic number of its header; a compressed one is recognized, too.
     const image = kernel.readUInt16BE(0) === 0x1f8b ? gunzipSync(kernel) : kernel
     assert.is(image.toString('latin1', 56, 60), 'ARMd')
-    assert.is(initrd.readUInt32LE(0), 0xfd2fb528)
+    // A plain archive that names the only root, then the compressed one of drivers and scripts.
+    assert.is(initrd.toString('latin1', 0, 6), '070701')
+    const end = initrd.indexOf('TRAILER!!!') + 'TRAILER!!!'.length
+    assert.is(initrd.readUInt32LE(Math.ceil(end / CPIO_BLOCK) * CPIO_BLOCK), ZSTD_MAGIC)
     assert.match(commandLine, / flasher\.media=\S+ gpt /)
   }
   // What a comment of config.txt offers must be there as well.
