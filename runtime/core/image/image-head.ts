@@ -1,7 +1,7 @@
-/** Checks an image's first decoded MiB: whether it is a disk image, and for which sector size. */
+/** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
 import { parseTableSector } from '../disk/gpt.ts'
 import { renderCoding, type Sent } from '../content/sent.ts'
-import { detectContent } from './image.ts'
+import { detectContent, formatOfContent, type Content, type ContentMismatch } from './image.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 interface HeadOptions {
@@ -32,4 +32,32 @@ function checkSectors(name: string, head: Buffer, sectorBytes: number): Result<n
     : refuse(
         `${name} is made for disks with ${tableSector}-byte sectors, but this disk has ${sectorBytes}-byte sectors`,
       )
+}
+
+/** What the image is called, and what its address adds to that. */
+interface Claim {
+  readonly name: string
+  /** The file's own name, where `name` is an address. */
+  readonly fileName?: string
+  readonly sent?: Sent | undefined
+}
+
+/** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
+export function renderMismatch(
+  { name, fileName = name, sent }: Claim,
+  { format, found }: ContentMismatch,
+): string {
+  if (found === 'tar') return `${name} is a tarball: extract first`
+  const isName = fileName.toLowerCase().endsWith(`.${format}`)
+  const claim = isName ? `is named .${format}` : `is said to be of format ${format}`
+  const holds = found === 'raw' ? `does not hold ${format} data` : `holds ${found} data`
+  const words = `${name} ${claim} but ${holds}`
+  if (sent?.coding) return `${words}: ${renderCoding(sent.coding)}`
+  return found === 'raw' ? words : `${words}: ${findWay(found, isName)}`
+}
+
+function findWay(found: Content, isName: boolean): string {
+  const right = formatOfContent(found)
+  if (right === null) return 'extract or convert it first'
+  return isName ? `name it .${right}` : `say ${right}`
 }

@@ -1,5 +1,5 @@
 /** The image formats that we write, recognised by name and by content ("Recognised image formats"). */
-import { renderCoding, type Sent } from '../content/sent.ts'
+import type { Sent } from '../content/sent.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
@@ -152,7 +152,7 @@ const CONTENT_OF: Readonly<Record<ImageFormat, Content>> = {
 export const formatOfContent = (content: Content): ImageFormat | null =>
   IMAGE_FORMATS.find((format) => CONTENT_OF[format] === content) ?? null
 
-interface ContentMismatch {
+export interface ContentMismatch {
   readonly why: 'content-mismatch'
   readonly format: ImageFormat
   readonly found: Content
@@ -164,32 +164,4 @@ export function checkContent(format: ImageFormat, head: Buffer): Result<Content,
   return found === CONTENT_OF[format]
     ? accept(found)
     : refuse({ why: 'content-mismatch', format, found })
-}
-
-/** What the image is called, and what its address adds to that. */
-interface Claim {
-  readonly name: string
-  /** The file's own name, where `name` is an address. */
-  readonly fileName?: string
-  readonly sent?: Sent | undefined
-}
-
-/** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
-export function renderMismatch(
-  { name, fileName = name, sent }: Claim,
-  { format, found }: ContentMismatch,
-): string {
-  if (found === 'tar') return `${name} is a tarball: extract first`
-  const isName = fileName.toLowerCase().endsWith(`.${format}`)
-  const claim = isName ? `is named .${format}` : `is said to be of format ${format}`
-  const holds = found === 'raw' ? `does not hold ${format} data` : `holds ${found} data`
-  const words = `${name} ${claim} but ${holds}`
-  if (sent?.coding) return `${words}: ${renderCoding(sent.coding)}`
-  return found === 'raw' ? words : `${words}: ${findWay(found, isName)}`
-}
-
-function findWay(found: Content, isName: boolean): string {
-  const right = formatOfContent(found)
-  if (right === null) return 'extract or convert it first'
-  return isName ? `name it .${right}` : `say ${right}`
 }

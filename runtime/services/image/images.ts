@@ -11,7 +11,6 @@ import {
   type ImageFormat,
   type ImageInfo,
   isTarballName,
-  renderMismatch,
   type VirtualSize,
 } from '../../core/image/image.ts'
 import { describeFrames, type FrameMap } from '../../core/image/frame-map.ts'
@@ -20,6 +19,7 @@ import { measureImage, MEASURE_HEAD_BYTES } from '../../core/image/measure.ts'
 import { MARK_BYTES } from '../../core/content/disk-marks.ts'
 import { notAnImage } from '../../core/content/page.ts'
 import { describeRaw, findForeign } from '../../core/content/raw-image.ts'
+import { renderMismatch } from '../../core/image/image-head.ts'
 import { describeType, type Sent } from '../../core/content/sent.ts'
 import { type RangeStep, UNKNOWN_SIZE } from '../../core/image/range.ts'
 import { accept, refuse, type Result } from '../../core/foundation/result.ts'

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { renderMismatch } from '../../../runtime/core/image/image-head.ts'
 import {
   checkContent,
   type Content,
@@ -9,7 +10,6 @@ import {
   IMAGE_FORMATS,
   isTarballName,
   joinImagePath,
-  renderMismatch,
   resolveImageRoot,
 } from '../../../runtime/core/image/image.ts'
 import { planInspection } from '../../../runtime/core/image/inspection.ts'
