@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { decideStateDoubt } from '../../../runtime/core/state/change-count.ts'
+import { openChangeCounter } from '../../../runtime/services/state/count/change-counter.ts'
+import { openSqlite } from '../../../runtime/services/state/sqlite.ts'
 import {
   createStateFolder,
   machineOf,
@@ -68,6 +70,40 @@ test('the database of another state directory is doubted', async () => {
   copyFileSync(other.path, folder.path)
   await using state = await folder.open()
   assert.is(state.database.doubt, 'foreign')
+})
+
+test('a change that comes while the file is being written is in it in the end', async () => {
+  await using folder = await createStateFolder()
+  using file = openSqlite(folder.path)
+  file.execute('CREATE TABLE change_count (id TEXT PRIMARY KEY, count INTEGER NOT NULL)')
+  let isAwaited = false
+  const change = () => {
+    isAwaited = false
+    counter.note()
+    counter.finish(file)
+  }
+  const counter = await openChangeCounter(file, {
+    current: () => file,
+    adopt: () => isAwaited && change(),
+    isOwner: true,
+  })
+  change()
+  isAwaited = true
+  await counter.flush()
+  await counter.flush()
+  assert.equal(readCountFile(folder), { ...file.get('SELECT id, count FROM change_count') })
+})
+
+test('a command beside the server that is the first to change something leaves no doubt', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using _server = await folder.open()
+    await using visitor = await folder.open({ visit: true })
+    assert.is(visitor.database.isOwner, false)
+    await visitor.machines.update(macOf(1), () => machineOf(1))
+  }
+  await using state = await folder.open()
+  assert.is(state.database.doubt, null)
 })
 
 test('a kill leaves a file that is behind, which is no reason to doubt', async () => {

@@ -31,7 +31,7 @@ interface CounterDependencies {
   current(): CountSql
   /** Gives a file that root has made to the server's user. */
   adopt(file: string): void
-  /** A visitor beside the server counts, and leaves the file to the server. */
+  /** A visitor beside the server counts, and leaves the file to the server once there is one. */
   readonly isOwner: boolean
 }
 
@@ -45,13 +45,16 @@ export async function openChangeCounter(
   const doubt = isOwner ? decideDoubt(readCount(opened), text, beside) : null
   let isChanged = false
 
-  const lagged = createLaggedWrites<'count', null>(LAG_MS, async () => {
+  const lagged = createLaggedWrites<'count', object>(LAG_MS, async () => {
     const present = readCount(current())
     if (!isOwner || present === null || isSame(present, beside)) return
     await replaceFile(file, renderChangeCount(present))
     adopt(file)
     beside = present
   })
+
+  /** Another object each time: what comes while the file is being written waits for the next time. */
+  const noteLater = () => lagged.note('count', {})
 
   /**
    * The file comes first, with 0: were it second, a start that is cut off in between would be doubted.
@@ -68,13 +71,13 @@ export async function openChangeCounter(
     }
   }
 
-  /** From here on the database counts as the newest. */
+  /** From here on the database counts as the newest. A visitor may be the first to change something. */
   function trust(sql: CountSql): void {
-    if (beside === null && isOwner) begin()
+    if (beside === null) begin()
     const { id, count } = followCounts(readCount(sql), beside, randomUUID)
     sql.run('DELETE FROM change_count')
     sql.run('INSERT INTO change_count (id, count) VALUES (?, ?)', id, count)
-    lagged.note('count', null)
+    noteLater()
   }
 
   return {
@@ -90,7 +93,7 @@ export async function openChangeCounter(
       if (!isChanged) return
       isChanged = false
       if (sql.run('UPDATE change_count SET count = count + 1') === 0) trust(sql)
-      lagged.note('count', null)
+      noteLater()
     },
     /** Best effort: a file that is behind only hides copies of the last moments. */
     flush: (): Promise<void> => lagged.flush().catch(() => undefined),
