@@ -6,7 +6,9 @@ import { isFlashMode, isHalfWritten, isHeldBack, type Cycle, type Machine } from
 function hasOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle, capture }: Machine) {
   if (isPending(capture)) return true
   const isEnded = boot_mode === 'flasher-flash-once' && cycle.finished_at !== null
-  const isOpen = !isEnded && cycle.disk_allowed_at === null && cycle.disarmed_at === null
+  // In flash-always a late end begins the next flash, also where the disk was to be booted.
+  const isAllowed = boot_mode === 'flasher-flash-once' && cycle.disk_allowed_at !== null
+  const isOpen = !isEnded && !isAllowed && cycle.disarmed_at === null
   return isFlashMode(boot_mode) && isOpen && bty_image_ref !== null && target_disk_serial !== null
 }
 

@@ -9,6 +9,7 @@ import {
   createMachine,
   hasUnfinishedFlash,
   isFlashMode,
+  isHeldBack,
   targetOf,
   type Cycle,
   type Machine,
@@ -121,10 +122,12 @@ export function allowDisk(machine: Machine, now: string): Result<Machine, string
 }
 
 /** Has the disks listed anew at the next network boot. */
-export const refreshInventory = (machine: Machine, now: string): Result<Machine, string> =>
-  machine.boot_mode === 'flasher-inventory'
+export function refreshInventory(machine: Machine, now: string): Result<Machine, string> {
+  if (isHeldBack(machine)) return refuse(UNFINISHED)
+  return machine.boot_mode === 'flasher-inventory'
     ? accept(startCycle(machine, now))
     : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
+}
 
 interface CaptureFields extends Pick<CaptureOrder, 'name' | 'generalize'> {
   /** Null: the disk that is selected, or the only one. */

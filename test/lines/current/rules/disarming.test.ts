@@ -6,6 +6,7 @@ import {
   allowDisk,
   flashAgain,
   orderCapture,
+  refreshInventory,
 } from '../../../../runtime/lines/current/rules/operator-edits.ts'
 import { parseRecord } from '../../../../runtime/lines/current/rules/record.ts'
 import {
@@ -154,6 +155,31 @@ test('what is being written now is held back in every mode that an older state g
   assert.is(keepHeldBack(null, createFixture().machine, present.now()), null)
   const stored = parseRecord(JSON.parse(JSON.stringify(keepHeldBack(null, half, present.now()))))
   assert.ok(stored?.cycle.disarmed_at)
+})
+
+test('a late end does not arm a machine again that was to boot its disk in the older state', () => {
+  const fixture = armed('flasher-flash-always')
+  writing(fixture)
+  const allowed = allowDisk(fixture.machine, fixture.now())
+  assert.ok(allowed.ok)
+  fixture.clock += 60
+  fixture.machine = disarm(allowed.value, fixture.now())
+  fixture.done()
+  assert.equal([fixture.script().decision.kind, fixture.plan().plan.mode], ['to-disk', 'exit'])
+})
+
+test('asking for its disks anew does not let a machine go that is held back', () => {
+  const fixture = armed('flasher-flash-once')
+  writing(fixture)
+  const present = fixture.machine
+  const restored = {
+    ...armed('flasher-inventory').machine,
+    boot_mode: 'flasher-inventory',
+  } as const
+  const held = keepHeldBack(restored, present, fixture.now())
+  assert.ok(held !== null)
+  const refreshed = refreshInventory(held, fixture.now())
+  assert.ok(!refreshed.ok && refreshed.refusal.includes('half written'))
 })
 
 test.run()
