@@ -179,7 +179,7 @@ test('an image is never replaced, and is accepted under another name', async () 
 
 test('captures are limited in number, removed after a day, and kept while they wait', async () => {
   let now = new Date('2026-11-22T10:00:00Z')
-  await using lab = await openCaptureLab({ now: () => now })
+  await using lab = await openCaptureLab({ now: () => now, elapsed: () => now.getTime() })
   const issuedAt = now.getTime()
   const begin = (at: number) => {
     const name = `${at}.img.zst`

@@ -264,7 +264,11 @@ test('uploads are limited in number, and removed a day after their last part', a
   let now = new Date('2026-11-22T10:00:00Z')
   const errors: string[] = []
   const log = { ...QUIET, error: (message: string) => void errors.push(message) }
-  await using served = await serveCache(folder.path, { now: () => now, log })
+  await using served = await serveCache(folder.path, {
+    now: () => now,
+    elapsed: () => now.getTime(),
+    log,
+  })
   const api = call(served.base)
   const created = []
   for (let at = 0; at < 33; at += 1) created.push(await api.create(fileOf(`${at}.img`)))

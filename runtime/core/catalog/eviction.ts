@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 interface StoredBlob {
   readonly sha256: string
   readonly sizeBytes: number
-  /** Milliseconds since the epoch. */
+  /** Grows with each use of any of them. */
   readonly usedAt: number
   /** Machines are bound to it, somebody reads it, or a download waits to use it. */
   readonly isNeeded: boolean

@@ -4,7 +4,7 @@ import { blobKeyOf, type CacheEntry, keyOf } from '../../core/catalog/cache-entr
 import { parseFileSource, parseFileUrl } from '../../core/catalog/dropped-file.ts'
 import { Fault } from '../../core/foundation/fault.ts'
 import type { BlobIndex } from './blob-index.ts'
-import type { BlobRoom } from './blob-room.ts'
+import { type BlobRoom, noteUse } from './blob-room.ts'
 import type { Blobs } from './blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
@@ -81,7 +81,7 @@ async function openWhole(parts: BlobReadersDependencies, key: string): Promise<B
   const time = now()
   try {
     const handle = await blobs.open(sha256, time)
-    used.set(sha256, time.getTime())
+    noteUse(used, sha256, time)
     return {
       sizeBytes,
       sha256,

@@ -18,7 +18,7 @@ export type BlobRoom = ReturnType<typeof createBlobRoom>
 interface BlobRoomDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
-  /** Milliseconds since the epoch of each blob's last use; read and written here and by readers. */
+  /** Milliseconds since the epoch of each blob's last use, the least recently used first: see noteUse. */
   readonly used: Map<string, number>
   maxBytes(): number
   /** Whether machines are bound to it. */
@@ -26,6 +26,12 @@ interface BlobRoomDependencies {
   /** How much of a download is on the disk already. */
   writtenBytes(key: string): number
   readonly log: { info(message: string): void }
+}
+
+/** The latest use is the last one of the map: the order is not read from a clock that may be set. */
+export function noteUse(used: Map<string, number>, sha256: string, at: Date): void {
+  used.delete(sha256)
+  used.set(sha256, at.getTime())
 }
 
 /** Left for everything else that lives on the same disk. */
@@ -55,11 +61,12 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
     const written = writtenBytes() + parts.writtenBytes(key)
     const onDisk = storedBytes() + written + Math.max(0, freeBytes - MARGIN_BYTES)
     const maxBytes = parts.maxBytes() === 0 ? 0 : Math.min(parts.maxBytes(), onDisk)
+    const turns = new Map([...used.keys()].map((sha256, turn) => [sha256, turn]))
     const plan = planEviction({
       blobs: [...stored()].map(([sha256, sizeBytes]) => ({
         sha256,
         sizeBytes,
-        usedAt: used.get(sha256) ?? 0,
+        usedAt: turns.get(sha256) ?? -1,
         isNeeded: holds.has(sha256) || parts.isBound(sha256),
       })),
       promisedBytes: others,

@@ -30,26 +30,27 @@ export const CaptureRecordSchema = z.object({
 
 export type CaptureRecord = Readonly<z.infer<typeof CaptureRecordSchema>>
 
-/** Longer than any token of theirs is good. */
-const KEPT_MS = 7 * 24 * 3_600_000
+/** Far more than there are tokens that hold at any time. */
+const MAX_ORDERS = 1000
 
 /** Orders of which no token begins another capture. */
 export async function createUsedOrders(records: Storage, now: () => Date) {
   // One that is damaged was used up at some time, too.
   const OrderSchema = z.object({ usedAt: z.number() }).catch(() => ({ usedAt: now().getTime() }))
   const stored = selectRecords(records, 'order', OrderSchema)
-  const orders = new Map((await stored.list()).map(([order, { usedAt }]) => [order, usedAt]))
+  const listed = await stored.list()
+  const byAge = listed.toSorted(([, a], [, b]) => a.usedAt - b.usedAt)
+  const orders = new Set(byAge.map(([order]) => order))
   return {
     has: (order: string) => orders.has(order),
     async add(order: string) {
       const usedAt = now().getTime()
-      orders.set(order, usedAt)
+      orders.add(order)
       await stored.write(order, { usedAt })
     },
-    /** Forgets those whose tokens have expired. */
+    /** Forgets by number: the time at which one was used up may be that of a wrong clock. */
     async sweep() {
-      for (const [order, usedAt] of orders) {
-        if (Math.abs(now().getTime() - usedAt) <= KEPT_MS) continue
+      for (const order of [...orders].slice(0, -MAX_ORDERS)) {
         orders.delete(order)
         await stored.remove(order)
       }

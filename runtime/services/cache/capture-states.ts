@@ -6,6 +6,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
 import type { RecordsOf } from '../host/records.ts'
 import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
+import type { Silences } from './silences.ts'
 import type { ReceiverDependencies } from './upload-states.ts'
 import { removeName } from '../host/folders.ts'
 
@@ -40,6 +41,7 @@ export interface CaptureState {
 export interface CapturesContext extends ReceiverDependencies {
   readonly folder: string
   readonly notes: RecordsOf<CaptureRecord>
+  readonly silences: Silences
   readonly used: Awaited<ReturnType<typeof createUsedOrders>>
   readonly states: Map<string, CaptureState>
   /** Aborted when the cache is closed. */
@@ -73,7 +75,8 @@ export async function saveCapture(
   state: CaptureState,
   news: Partial<CaptureRecord>,
 ): Promise<void> {
-  const { notes, now } = context
+  const { notes, silences, now } = context
+  silences.end(state.id)
   const record = { ...state.record, ...news, touchedAt: now().toISOString() }
   await notes.write(state.id, record)
   state.record = record
@@ -144,13 +147,14 @@ const ABANDONED_MS = 24 * 3_600_000
 
 /** Those that nobody continued for a day. */
 export async function removeAbandoned(context: CapturesContext): Promise<void> {
-  const { states, used, now, log } = context
+  const { states, silences, used, log } = context
   await used.sweep()
   for (const state of states.values()) {
-    const { name, touchedAt, end } = state.record
-    const isLeft = now().getTime() - Date.parse(touchedAt) > ABANDONED_MS
+    const { name, end } = state.record
+    const isLeft = silences.read(state.id) > ABANDONED_MS
     if (end !== null || state.isBusy || state.check !== null || !isLeft) continue
     await dropCapture(context, state)
     log.info(`removed the unfinished capture ${name}: nobody continued it for a day`)
   }
+  await silences.save([...states.keys()])
 }

@@ -6,6 +6,7 @@ import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capt
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { appendPart, finishCapture, resumeChecks, type CapturePart } from './capture-parts.ts'
 import { selectRecords } from '../host/records.ts'
+import { createSilences } from './silences.ts'
 import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
 import {
   closeCapture,
@@ -39,7 +40,9 @@ export async function createCaptures(parts: ReceiverDependencies) {
   const { signal } = closing
   const notes = selectRecords(parts.records, 'capture', CaptureRecordSchema)
   const used = await createUsedOrders(parts.records, parts.now)
-  const context: CapturesContext = { ...parts, folder, notes, used, states: new Map(), signal }
+  const silences = await createSilences(parts.records, 'quiet-captures', parts.elapsed)
+  const states = new Map<string, CaptureState>()
+  const context = { ...parts, folder, notes, silences, used, states, signal }
   await restoreCaptures(context)
   const sweep = () => removeAbandoned(context)
   await sweep()
@@ -105,6 +108,7 @@ async function begin(
   const state = createCapture(id, record)
   // Before anything is awaited, so that two requests at once make one capture.
   states.set(id, state)
+  context.silences.end(id)
   try {
     // The machine has started over.
     if (same !== undefined) await dropCapture(context, same)

@@ -43,7 +43,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const data = join(folder, DATA_FOLDER)
   const lock = await lockFolder(folder, data)
   const stores = await openStores(parts, data)
-  const { records, feed, index, blobs, room, pins, used, indexes, downloads } = stores
+  const { records, feed, index, blobs, room, pins, used, indexes, downloads, elapsed } = stores
   const dropped = await createDroppedFiles({
     ...parts,
     records,
@@ -56,7 +56,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const ending = new AbortController()
   const rows = () => listRows({ index, downloads, dropped, used, pins })
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
-  const receiving = { data, records, room, dropped, indexes, isTaken, now, log }
+  const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
   const uploads = await createUploads(receiving)
   const captures = await createCaptures(receiving)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })

@@ -9,7 +9,7 @@ import { createRecords, selectRecords } from '../host/records.ts'
 import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 import { type BlobIndex, createBlobIndex } from './blob-index.ts'
-import { createBlobRoom } from './blob-room.ts'
+import { createBlobRoom, noteUse } from './blob-room.ts'
 import { type Blobs, createBlobs } from './blobs.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks } from '../frame/index-checks.ts'
@@ -22,6 +22,8 @@ export interface ImageCacheDependencies {
   readonly sources: Pick<Sources, 'open'>
   maxBytes(): number
   now(): Date
+  /** Milliseconds, of a clock that nobody sets. */
+  elapsed?(): number
   readonly log: { info(message: string): void; warn(message: string): void }
   /** Milliseconds; smaller in tests. */
   readonly settleMs?: number
@@ -34,7 +36,7 @@ export type ImageStores = Awaited<ReturnType<typeof openStores>>
 
 /** `data`: the cache's own folder. */
 export async function openStores(parts: ImageCacheDependencies, data: string) {
-  const { log, now } = parts
+  const { log, now, elapsed = () => performance.now() } = parts
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const feed = createFeed()
@@ -42,8 +44,8 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const index = await createBlobIndex(records, announce)
   const notes = selectRecords(records, 'part', PartNoteSchema)
   const indexes = createIndexChecks()
-  const pins = await createPins(records, now)
-  const used = await tidy(blobs, index)
+  const pins = await createPins(records, now, elapsed)
+  const used = await tidy(blobs, index, now().getTime())
   const room = createBlobRoom({
     blobs,
     index,
@@ -62,11 +64,12 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
     async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
       const before = index.find(key)
       await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
-      used.set(downloaded.sha256, now().getTime())
+      noteUse(used, downloaded.sha256, now())
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  return { records, feed, announce, blobs, index, notes, indexes, pins, used, room, downloads }
+  const lists = { records, feed, announce, notes, elapsed }
+  return { ...lists, blobs, index, indexes, pins, used, room, downloads }
 }
 
 /** A Fault `conflict` where another process serves the folder already. */
@@ -77,9 +80,15 @@ export async function lockFolder(folder: string, data: string): Promise<Disposab
   return lock
 }
 
-/** Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used. */
-async function tidy(blobs: Blobs, index: BlobIndex): Promise<Map<string, number>> {
-  const files = new Map((await blobs.list()).map((file) => [file.sha256, file]))
+/**
+ * Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used,
+ * the least recently used first; a time that lies ahead says nothing and counts as the oldest.
+ */
+async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<string, number>> {
+  const ageOf = (usedAt: number) => (usedAt > now ? 0 : usedAt)
+  const listed = await blobs.list()
+  const byAge = listed.toSorted((a, b) => ageOf(a.usedAt) - ageOf(b.usedAt))
+  const files = new Map(byAge.map((file) => [file.sha256, file]))
   for (const [key, { sha256, sizeBytes }] of index.sources()) {
     if (files.get(sha256)?.sizeBytes !== sizeBytes) await index.forget(key)
   }

@@ -8,6 +8,7 @@ import type { RecordsOf } from '../host/records.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { DroppedFiles } from './dropped-files.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
+import type { Silences } from './silences.ts'
 import { removeName } from '../host/folders.ts'
 
 /** Kept on disk, so that uploads go on after a restart. */
@@ -53,6 +54,8 @@ export interface ReceiverDependencies {
   /** Whether an image has that name. */
   isTaken(name: string): boolean
   now(): Date
+  /** Milliseconds, of a clock that nobody sets. */
+  elapsed(): number
   readonly log: { info(message: string): void; warn(message: string): void }
 }
 
@@ -75,6 +78,7 @@ export interface UploadState {
 export interface UploadsContext extends ReceiverDependencies {
   readonly folder: string
   readonly notes: RecordsOf<UploadRecord>
+  readonly silences: Silences
   readonly states: Map<string, UploadState>
   /** Aborted when the cache is closed. */
   readonly signal: AbortSignal

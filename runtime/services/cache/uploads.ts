@@ -25,6 +25,7 @@ import {
 } from './upload-states.ts'
 import { selectRecords } from '../host/records.ts'
 import { makeFolder, removeName } from '../host/folders.ts'
+import { createSilences } from './silences.ts'
 
 /** Where one part belongs; `to` is exclusive. */
 interface UploadPart {
@@ -43,7 +44,8 @@ export async function createUploads(parts: ReceiverDependencies) {
   const closing = new AbortController()
   const notes = selectRecords(parts.records, 'upload', UploadRecordSchema)
   const { signal } = closing
-  const context: UploadsContext = { ...parts, folder, notes, states: new Map(), signal }
+  const silences = await createSilences(parts.records, 'quiet-uploads', parts.elapsed)
+  const context: UploadsContext = { ...parts, folder, notes, silences, states: new Map(), signal }
   await restore(context)
   const sweep = () => removeAbandoned(context)
   await sweep()
@@ -87,7 +89,7 @@ function findUnfinished(context: UploadsContext, id: string): UploadState {
 }
 
 async function create(context: UploadsContext, request: UploadRequest): Promise<Upload> {
-  const { states, room, notes, now } = context
+  const { states, room, notes, silences, now } = context
   const { name, size_bytes: sizeBytes, sha256, version } = request
   const unfinished = listUnfinished(context)
   const same = unfinished.find(({ record }) => isSameFile(record, request))
@@ -100,6 +102,7 @@ async function create(context: UploadsContext, request: UploadRequest): Promise<
   const state = createUpload(id, record, 0)
   // Counted before the disk is asked, so that many at once are no way past the limits.
   states.set(id, state)
+  silences.end(id)
   try {
     await room.reserve(id, () => sizeBytes - state.offset)
     await notes.write(id, record)
@@ -141,7 +144,7 @@ async function append(
 }
 
 async function receive(
-  { folder, notes, now, signal }: UploadsContext,
+  { folder, notes, silences, now, signal }: UploadsContext,
   state: UploadState,
   { to }: UploadPart,
   bytes: AsyncIterable<Uint8Array>,
@@ -161,6 +164,7 @@ async function receive(
   } finally {
     await handle.datasync()
     const { offset } = state
+    silences.end(state.id)
     state.record = { ...state.record, durableBytes: offset, touchedAt: now().toISOString() }
     await notes.write(state.id, state.record)
   }
@@ -182,16 +186,17 @@ async function restore(context: UploadsContext): Promise<void> {
 }
 
 async function removeAbandoned(context: UploadsContext): Promise<void> {
-  const { states, now, log } = context
+  const { states, silences, log } = context
   for (const state of states.values()) {
-    const { name, touchedAt } = state.record
-    const isAbandoned = now().getTime() - Date.parse(touchedAt) > ABANDONED_MS
+    const { name } = state.record
+    const isAbandoned = silences.read(state.id) > ABANDONED_MS
     if (state.isBusy || state.check !== null || !isAbandoned) continue
     const isUnfinished = !isPlaced(state.record) && state.failure === null
     await discardUpload(context, state)
     if (!isUnfinished) continue
     log.info(`removed the unfinished upload of ${name}: nobody continued it for a day`)
   }
+  await silences.save([...states.keys()])
 }
 
 function checkPart({ offset, record }: UploadState, { from, to, total }: UploadPart): void {

@@ -31,6 +31,8 @@ export interface CacheOptions {
   readonly settleMs?: number
   readonly checkpointBytes?: number
   readonly now?: () => Date
+  /** Milliseconds; the process's own clock where it is left out. */
+  readonly elapsed?: () => number
   readonly log?: Log
   /** Of the machine server; none where it is left out. */
   readonly serverUrl?: string
@@ -50,6 +52,7 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     maxBytes: () => options.maxBytes ?? 0,
     now: options.now ?? (() => new Date()),
     log: QUIET,
+    ...(options.elapsed === undefined ? {} : { elapsed: options.elapsed }),
     settleMs: options.settleMs ?? 20,
     scanMs: 50,
     againMs: 1,
