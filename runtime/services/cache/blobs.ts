@@ -2,12 +2,30 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { Fault } from '../../core/foundation/fault.ts'
 import { renderSize } from '../../core/foundation/size.ts'
 import { isFull, isMissing } from '../../core/foundation/system-error.ts'
 import { makeFolder, moveName, removeName } from '../host/folders.ts'
 
 export type Blobs = Awaited<ReturnType<typeof createBlobs>>
+
+/** Of an unfinished download, so that the next start can resume it. */
+export const PartNoteSchema = z.object({
+  /** Of the source, as its server named it; null: it named none, and the part is worth nothing. */
+  version: z.string().nullable().catch(null),
+  sizeBytes: z.number().nullable().catch(null),
+  /** So many bytes are on the disk for sure. */
+  durableBytes: z.int().min(0),
+  /** The run of the kernel in which the rest was written. */
+  bootId: z.string().nullable().catch(null),
+  /** All of it is here, and has this digest; null: not yet. */
+  sha256: z.string().nullable().catch(null),
+  /** Whether it is to go on by itself after a restart. */
+  isWanted: z.boolean().catch(false),
+})
+
+export type PartNote = Readonly<z.infer<typeof PartNoteSchema>>
 
 const SHA256 = /^[0-9a-f]{64}$/
 const PART = /^([0-9a-f]{64})\.part$/

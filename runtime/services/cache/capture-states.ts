@@ -6,7 +6,7 @@ import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { isFull } from '../../core/foundation/system-error.ts'
 import type { RecordsOf } from '../host/records.ts'
 import type { CaptureRecord, createUsedOrders } from './capture-records.ts'
-import type { Silences } from '../frame/silences.ts'
+import type { Silences } from './silences.ts'
 import type { ReceiverDependencies } from './upload-states.ts'
 import { removeName } from '../host/folders.ts'
 

@@ -6,7 +6,7 @@ import { MAX_CAPTURE_PART_BYTES, type CaptureEnd } from '../../core/capture/capt
 import { Fault, renderError } from '../../core/foundation/fault.ts'
 import { appendPart, finishCapture, resumeChecks, type CapturePart } from './capture-parts.ts'
 import { selectRecords } from '../host/records.ts'
-import { createSilences } from '../frame/silences.ts'
+import { createSilences } from './silences.ts'
 import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
 import {
   closeCapture,

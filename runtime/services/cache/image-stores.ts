@@ -10,10 +10,9 @@ import type { Sources } from '../image/sources.ts'
 import { lockState } from '../state/lock.ts'
 import { type BlobIndex, createBlobIndex } from './blob-index.ts'
 import { createBlobRoom, noteUse } from './blob-room.ts'
-import { type Blobs, createBlobs } from './blobs.ts'
+import { type Blobs, createBlobs, PartNoteSchema } from './blobs.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks } from '../frame/index-checks.ts'
-import { PartNoteSchema } from './part-records.ts'
 import { createPins, type Pins } from './pins.ts'
 
 export interface ImageCacheDependencies {

@@ -1,7 +1,7 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { createSilences } from '../frame/silences.ts'
+import { createSilences } from './silences.ts'
 
 export type Pins = Awaited<ReturnType<typeof createPins>>
 

@@ -8,7 +8,7 @@ import type { RecordsOf } from '../host/records.ts'
 import type { BlobRoom } from './blob-room.ts'
 import type { DroppedFiles } from './dropped-files.ts'
 import type { IndexChecks } from '../frame/index-checks.ts'
-import type { Silences } from '../frame/silences.ts'
+import type { Silences } from './silences.ts'
 import { removeName } from '../host/folders.ts'
 
 /** Kept on disk, so that uploads go on after a restart. */

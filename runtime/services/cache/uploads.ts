@@ -25,7 +25,7 @@ import {
 } from './upload-states.ts'
 import { selectRecords } from '../host/records.ts'
 import { makeFolder, removeName } from '../host/folders.ts'
-import { createSilences } from '../frame/silences.ts'
+import { createSilences } from './silences.ts'
 
 /** Where one part belongs; `to` is exclusive. */
 interface UploadPart {
