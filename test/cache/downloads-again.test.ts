@@ -90,4 +90,28 @@ test('a reader that followed the first try is cut off, and gets all of it when i
   assert.ok(again.equals(BYTES))
 })
 
+test('what has come stays while the source cannot be reached, and is gone on with', async () => {
+  await using folder = await makeFolder()
+  const state = { isGone: false, isBack: false }
+  await using source = await startHostileServer((request, response) => {
+    if (state.isGone && !state.isBack) return response.writeHead(404).end()
+    const isProbe = request.method === 'HEAD' || (request.headers.range ?? '').endsWith('=0-0')
+    const isCut = !isProbe && !state.isBack
+    state.isGone ||= isCut
+    sendFile(BYTES, request, response, { etag: '"1"', ...(isCut ? { cutAfter: 600_000 } : {}) })
+  })
+  await using served = await serveCache(folder.path)
+  await bring(served.cache, { src: `${source.origin}/x.img` })
+  assert.is(served.cache.rows()[0]?.state, 'failed')
+  assert.is((await readdir(join(folder.path, '.cache/parts'))).length, 1)
+  // Another try, of which the source sees nothing either.
+  await (await served.cache.download('x.img', { force: false }))?.ended
+  assert.is((await readdir(join(folder.path, '.cache/parts'))).length, 1)
+  state.isBack = true
+  await (await served.cache.download('x.img', { force: false }))?.ended
+  assert.is(served.cache.rows()[0]?.state, 'ready')
+  const ranges = source.seen.map(({ headers }) => headers.range ?? '')
+  assert.ok(ranges.some((range) => /^bytes=[1-9]/.test(range)))
+})
+
 test.run()

@@ -94,7 +94,9 @@ export async function runDownload(
     return { ...whole, indexSha256 }
   } catch (thrown) {
     const full = describeFull(thrown, await blobs.free())
-    const isWorthless = full !== null || isWrong(thrown) || progress.growth.bytes === 0
+    // Of this try or of one before: a source that cannot be reached says nothing about it.
+    const isNothing = (await handle.stat()).size === 0
+    const isWorthless = full !== null || isWrong(thrown) || isNothing
     if (isWorthless) await discardPart(parts, order.key)
     else if (!signal.aborted) await keepPart(notes, order.key)
     throw full ?? thrown
