@@ -1,10 +1,18 @@
 /** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
 import { parseTableSector } from '../disk/gpt.ts'
 import { renderCoding, type Sent } from '../content/sent.ts'
-import { detectContent, formatOfContent, type Content, type ContentMismatch } from './image.ts'
+import {
+  detectContent,
+  formatOfContent,
+  type Content,
+  type ContentMismatch,
+  type ImageFormat,
+} from './image.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 
 interface HeadOptions {
+  /** What these bytes were decoded from; absent or null: nobody knows. */
+  readonly format?: ImageFormat | null
   /** Somebody said that it is written whatever it looks like. */
   readonly anyContent?: boolean | undefined
   readonly sent?: Sent | undefined
@@ -15,10 +23,11 @@ export function checkHead(
   name: string,
   head: Buffer,
   sectorBytes: number,
-  { anyContent = false, sent }: HeadOptions = {},
+  { format = null, anyContent = false, sent }: HeadOptions = {},
 ): Result<null, string> {
   if (head.length === 0) return refuse(`${name} is empty`)
-  const content = anyContent ? 'raw' : detectContent(head)
+  // Who says what compressed it has not said that an archive in it is meant for a disk.
+  const content = anyContent && format === 'img' ? 'raw' : detectContent(head)
   if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
   const way = sent?.coding ? renderCoding(sent.coding) : 'extract it first'
   if (content !== 'raw') return refuse(`${name} holds ${content} data inside: ${way}`)

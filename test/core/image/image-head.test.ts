@@ -26,6 +26,12 @@ test('a file that cannot be a disk image is refused with a hint', () => {
   ]
   for (const [head, words] of rows) assert.is(refusalOf(head), words)
 })
+test('whoever names the format of raw bytes is believed, of a compressed archive is not', () => {
+  const tar = pipeThrough(['tar', '-cf-', '/etc/hostname'], Buffer.alloc(0))
+  const check = (format: 'img' | 'img.gz') =>
+    checkHead('a.img', tar, 512, { format, anyContent: true }).ok
+  assert.equal([check('img'), check('img.gz')], [true, false])
+})
 const words = (made: number, has: number) =>
   `a.img is made for disks with ${made}-byte sectors, but this disk has ${has}-byte sectors`
 test('a table for other sectors is refused', () => {
