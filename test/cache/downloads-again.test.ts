@@ -105,10 +105,14 @@ test('what has come stays while the source cannot be reached, and is gone on wit
   assert.is(served.cache.rows()[0]?.state, 'failed')
   assert.is((await readdir(join(folder.path, '.cache/parts'))).length, 1)
   // Another try, of which the source sees nothing either.
-  await (await served.cache.download('x.img', { force: false }))?.ended
+  await (
+    await served.cache.download('x.img', { force: false })
+  )?.ended
   assert.is((await readdir(join(folder.path, '.cache/parts'))).length, 1)
   state.isBack = true
-  await (await served.cache.download('x.img', { force: false }))?.ended
+  await (
+    await served.cache.download('x.img', { force: false })
+  )?.ended
   assert.is(served.cache.rows()[0]?.state, 'ready')
   const ranges = source.seen.map(({ headers }) => headers.range ?? '')
   assert.ok(ranges.some((range) => /^bytes=[1-9]/.test(range)))

@@ -12,7 +12,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 
 interface HeadOptions {
   /** What these bytes were decoded from; absent or null: nobody knows. */
-  readonly format?: ImageFormat | null
+  readonly format?: ImageFormat | null | undefined
   /** Somebody said that it is written whatever it looks like. */
   readonly anyContent?: boolean | undefined
   readonly sent?: Sent | undefined
@@ -23,11 +23,11 @@ export function checkHead(
   name: string,
   head: Buffer,
   sectorBytes: number,
-  { format = null, anyContent = false, sent }: HeadOptions = {},
+  { format, anyContent, sent }: HeadOptions = {},
 ): Result<null, string> {
   if (head.length === 0) return refuse(`${name} is empty`)
   // Who says what compressed it has not said that an archive in it is meant for a disk.
-  const content = anyContent && format === 'img' ? 'raw' : detectContent(head)
+  const content = anyContent === true && format === 'img' ? 'raw' : detectContent(head)
   if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
   const way = sent?.coding ? renderCoding(sent.coding) : 'extract it first'
   if (content !== 'raw') return refuse(`${name} holds ${content} data inside: ${way}`)
