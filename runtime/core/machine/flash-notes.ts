@@ -14,18 +14,22 @@ type Subject = { readonly mac: string }
 /** `details`: what else a line records of them. */
 export function noteDisks(
   { mac }: Subject,
-  { disks, disksLeftOut, isHardwareLeftOut }: Inventory,
+  { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
   details: Details = {},
 ): MachineNote {
   const count = disks.length + disksLeftOut
   const kept = disksLeftOut === 0 ? '' : `, of which the first ${disks.length} were kept`
+  const short = isShortened ? SHORTENED : ''
   const tree = isHardwareLeftOut ? '; its hardware tree was left out: it is too large' : ''
   return {
     kind: 'machine.inventory',
-    summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}${kept}${tree}`,
+    summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}${kept}${short}${tree}`,
     details: { count, ...(disksLeftOut === 0 ? {} : { kept: disks.length }), ...details },
   }
 }
+
+const SHORTENED =
+  ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
 
 export const noteFlashed = ({ mac }: Subject, details: Details): MachineNote => ({
   kind: 'machine.flashed',

@@ -33,6 +33,8 @@ export interface Inventory {
   readonly disks: readonly InventoryDisk[]
   /** How many more it has than are kept. */
   readonly disksLeftOut: number
+  /** Machines that nobody has set up have too many disks together (`list-budget.ts`). */
+  readonly isShortened?: boolean
   /** The hardware tree as it came, JSON; null: absent, or left out. */
   readonly hardware: Uint8Array | null
   /** It was over a limit. */

@@ -1,5 +1,8 @@
-/** Registers new machines at a bounded rate and number, because anyone in reach can create records. */
+/** Registers new machines at a bounded rate and number, with disks of a bounded size: anyone in reach can create records. */
 import { takeOne, type Bucket } from '../../core/foundation/bucket.ts'
+import { shortenList, weighDisks } from '../../core/machine/list-budget.ts'
+import type { Mac } from '../../core/machine/mac.ts'
+import type { Inventory, MachineBase } from '../../core/machine/machine.ts'
 import type { ServerServices } from './server-services.ts'
 
 /** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
@@ -45,5 +48,39 @@ export function createDiscovery(
     if (count >= mostUnassigned) return turnAway(`${count} machines are unassigned`, at)
     count += 1
     return true
+  }
+}
+
+/** What it makes answers what is kept of a report. */
+export function createDiskLists({
+  line,
+  machines,
+  elapsed = () => performance.now(),
+}: Pick<ServerServices, 'line' | 'machines' | 'elapsed'>): (
+  mac: Mac,
+  inventory: Inventory,
+) => Inventory {
+  let sum = 0
+  let countedAt = -Infinity
+
+  function weigh(machine: MachineBase): number {
+    const { disks, isUnassigned } = line.describe(machine)
+    return isUnassigned && disks !== null ? weighDisks(disks) : 0
+  }
+
+  function recount(at: number): void {
+    if (at - countedAt < RECOUNT_MS) return
+    countedAt = at
+    sum = machines.peekAll().reduce((all, machine) => all + weigh(machine), 0)
+  }
+
+  return (mac, inventory) => {
+    const machine = machines.peek(mac)
+    if (machine === null || !line.describe(machine).isUnassigned) return inventory
+    recount(elapsed())
+    const others = sum - weigh(machine)
+    const kept = shortenList(inventory, others)
+    sum = others + weighDisks(kept.disks)
+    return kept
   }
 }

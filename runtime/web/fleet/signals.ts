@@ -15,6 +15,7 @@ import { LIMITS } from '../http/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
 import type { Route } from '../http/route.ts'
+import { createDiskLists } from './discovery.ts'
 import { endRun } from './run-ends.ts'
 import { isOnRecord, nameRun } from './run-events.ts'
 
@@ -25,6 +26,7 @@ const STATUS_BODY = z.strictObject({
 
 function createHandlers(site: Site) {
   const { line, machines } = site
+  const keepDisks = createDiskLists(site)
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
     const mac = readMac(event)
@@ -46,10 +48,11 @@ function createHandlers(site: Site) {
   async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<unknown> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    const inventory = line.parseInventory(sifted)
-    if (!inventory.ok) throw refuseFields(inventory.refusal)
-    const { hardware } = inventory.value
-    const signal = { kind: 'inventory', inventory: inventory.value } as const
+    const parsed = line.parseInventory(sifted)
+    if (!parsed.ok) throw refuseFields(parsed.refusal)
+    const inventory = keepDisks(mac, parsed.value)
+    const { hardware } = inventory
+    const signal = { kind: 'inventory', inventory } as const
     const isKept = hardware !== null && machines.peek(mac) !== null
     // Side by side: they share one wait for the disk.
     await Promise.all([
