@@ -30,7 +30,9 @@ type PickKind = 'serial' | 'wwn' | 'eui' | 'path'
 
 /** A serial number may look like the others; all of them are compared. */
 export const kindOf = (name: string): PickKind =>
-  (['wwn', 'eui', 'path'] as const).find((kind) => name.startsWith(`${kind}:`)) ?? 'serial'
+  name.includes(':')
+    ? ((['wwn', 'eui', 'path'] as const).find((kind) => name.startsWith(`${kind}:`)) ?? 'serial')
+    : 'serial'
 
 /**
  * All names of a disk, the best first: its serial number, `wwn:…` (of NVMe namespaces `eui:…`, which
@@ -78,7 +80,10 @@ function countNames(all: readonly Named[]): ReadonlyMap<string, number> {
   return counts
 }
 
-const isCalled = (disk: Named, name: string): boolean => listNames(disk).includes(toToday(name))
+/** Each plan asks this of each disk: what has no prefix can only be a serial number. */
+const isCalled = (disk: Named, name: string): boolean =>
+  trim(disk.serial) === name ||
+  (kindOf(name) !== 'serial' && listNames(disk).includes(toToday(name)))
 
 /** Earlier releases spelled the EUI of a namespace without a serial number `wwn:eui.…`. */
 const toToday = (name: string) => (name.startsWith('wwn:eui.') ? `eui:${name.slice(8)}` : name)
@@ -107,8 +112,9 @@ export function findPicked(
   }
   if (disk === undefined || !isMeant(disk, pick)) return refuse({ why: 'disk-missing' })
   const was = kindOf(pick.name) === 'path' ? pick.seen : null
+  if (was === null) return accept(disk)
   const is = noteSeen(disk)
-  return was === null || isSame(was, is) ? accept(disk) : refuse({ why: 'disk-changed', was, is })
+  return isSame(was, is) ? accept(disk) : refuse({ why: 'disk-changed', was, is })
 }
 
 function isSame(was: PickedDisk, is: PickedDisk): boolean {
