@@ -18,6 +18,15 @@ export function findMissed(
   return imageBroken(`${name} is cut off: ${words}`)
 }
 
+/** Before the first byte: a Fault where the length is known already and misses the catalog's. */
+export function checkLength(image: ImageFacts, head: Buffer): void {
+  const { sizeBytes } = image
+  if (image.format !== 'img' || sizeBytes === null) return
+  const isCut = describeCut(head, sizeBytes) !== null
+  const missed = findMissed({ ...image, isCut }, sizeBytes)
+  if (missed !== null) throw missed
+}
+
 interface Reading {
   readonly plan: FlashPlan
   readonly feed: { readonly filler: Filler }

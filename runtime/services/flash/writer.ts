@@ -16,7 +16,7 @@ import type { EarlySeeder } from './early-seeder.ts'
 import { createHolding } from './held-disk.ts'
 import { readHead } from '../image/image-head.ts'
 import type { LastGrowth } from '../../core/flash/last-partition.ts'
-import { readEnd } from '../content/image-end.ts'
+import { checkLength, readEnd } from '../content/image-end.ts'
 import { createMeter } from './meter.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
 import type { MountTools } from '../disk/mounts.ts'
@@ -143,7 +143,9 @@ async function* write(
 
 async function readFirst(opening: Promise<Feed>, plan: FlashPlan) {
   const feed = await opening
-  return { feed, head: await readHead(feed.filler, plan) }
+  const head = await readHead(feed.filler, plan)
+  checkLength(plan.image, head)
+  return { feed, head }
 }
 
 const NO_DELTA: Delta = { comparison: null, report: () => ({}) }

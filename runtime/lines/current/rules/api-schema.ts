@@ -54,6 +54,7 @@ const FlatPlanSchema = z.object({
   name: z.string().optional(),
   disk_image_sha: z.string().optional(),
   format: z.string().optional(),
+  size_bytes: z.int().optional(),
   register_uefi_boot: z.boolean().optional(),
   first_boot: z.object({ url: z.url(), token: z.string() }).optional(),
   source_disk_serial: z.string().optional(),

@@ -233,6 +233,7 @@ const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
   ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
   ...(plan.image.anyContent === true ? { any_content: true } : {}),
   ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+  ...(plan.image.sizeBytes ? { size_bytes: plan.image.sizeBytes } : {}),
   ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
   ...(plan.grow ? { grow: true } : {}),
   ...(plan.delta === true ? { delta: true } : {}),

@@ -28,6 +28,8 @@ export type RemotePlan =
       readonly format: ImageFormat | null
       /** Of the stored bytes, lower case. */
       readonly sha256: string | null
+      /** Bytes as stored, as the server's catalog says; absent: it does not. */
+      readonly sizeBytes?: number
       readonly registerUefiBoot: boolean
       readonly grow: boolean
       readonly delta: boolean
@@ -118,6 +120,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     grow: fields['grow'] === true,
     delta: fields['delta'] === true,
     ...readMark(fields),
+    ...readSize(fields),
     // One that is none only costs the entry by frames.
     indexSha256: readDigest(fields['index_sha256']) ?? null,
     firstBoot,
@@ -125,6 +128,10 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
 }
 
 const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})
+
+/** A size that is none costs only the check by it. */
+const readSize = ({ size_bytes: bytes }: Fields) =>
+  typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes > 0 ? { sizeBytes: bytes } : {}
 
 function readCapture(fields: Fields): Result<RemotePlan, string> {
   const { source_disk_serial: disk, name, generalize, upload } = fields

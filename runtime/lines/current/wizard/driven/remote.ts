@@ -257,7 +257,7 @@ const choiceFor = (
       (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || TEXTS.namelessImage),
     location: plan.image,
     format: plan.format,
-    sizeBytes: null,
+    sizeBytes: plan.sizeBytes ?? null,
     sha256: plan.sha256,
     ref: null,
     ...(plan.anyContent === true ? { anyContent: true } : {}),

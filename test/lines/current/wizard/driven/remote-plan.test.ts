@@ -56,6 +56,14 @@ test('reads what our own server renders', () => {
   }
 })
 
+test('a size that is none costs only the check by it', () => {
+  const sizes = [1000, 0, -1, 1.5, '1000', 2 ** 60].map((size_bytes) => {
+    const read = parseRemotePlan({ ...FLASH, size_bytes })
+    return read.ok && read.value.mode === 'flash' ? read.value.sizeBytes : 'refused'
+  })
+  assert.equal(sizes, [1000, undefined, undefined, undefined, undefined, undefined])
+})
+
 const BAD: readonly (readonly [string, unknown, RegExp])[] = [
   ['null', null, /not a JSON object/],
   ['a list', [FLASH], /not a JSON object/],
