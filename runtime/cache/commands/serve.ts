@@ -4,7 +4,7 @@ import { openLog, runServer } from '../../program/listening.ts'
 import type { ProcessEnvironment } from '../../program/process-environment.ts'
 import { createAssets } from '../../services/host/assets.ts'
 import { createImageCache } from '../../services/cache/image-cache.ts'
-import { ensureLocalToken, isOneOf } from '../../services/cache/local-token.ts'
+import { ensureLocalToken, isOneOf } from '../../services/access/local-token.ts'
 import { readVersion } from '../../services/host/package-manifest.ts'
 import { createPasswords } from '../../services/access/passwords.ts'
 import { createSecret } from '../../services/access/secret.ts'
@@ -27,6 +27,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     folder: paths.folder,
     sources: createSources({ env }),
     maxBytes: () => config.current().cache.max_bytes,
+    upstreamSeconds: () => config.current().cache.upstream_check_interval,
     now,
     log,
   })

@@ -132,6 +132,7 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
         ${entry.format === null ? null : tag(entry.format)}
         ${entry.arch === null ? null : tag(entry.arch)} ${renderOrigin(row, view.clock)}
       </p>
+      ${renderUpstream(row, view.clock)}
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </th>
     <td class="number" data-label="${t.list.size}">${renderProgress(row)}</td>
@@ -149,6 +150,15 @@ function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content 
   if (kind === 'file') return t.origin.folder
   if (usedAt === null) return t.origin.downloaded
   return fillHtml(t.origin.used, { time: renderTime(new Date(usedAt).toISOString(), clock) })
+}
+
+/** The image that is here stays as it is until somebody downloads it again. */
+function renderUpstream({ lookedAt, movedAt }: CacheRow, clock: Clock): Content {
+  if (lookedAt === null) return null
+  const looked = fillHtml(t.upstream.looked, { time: renderTime(lookedAt, clock) })
+  if (movedAt === null) return html`<p class="dim small">${looked}</p>`
+  const seen = fillHtml(t.upstream.seen, { time: renderTime(movedAt, clock) })
+  return html`<p class="dim small">${badge('needs-you', t.upstream.moved)} ${seen}, ${looked}</p>`
 }
 
 const renderDigest = (sha256: string | null): Content =>

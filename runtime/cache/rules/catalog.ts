@@ -10,6 +10,9 @@ export interface Shown {
   readonly state: string
   readonly error: string | null
   readonly isPinned: boolean
+  /** ISO times, as in a row of the cache. */
+  readonly lookedAt: string | null
+  readonly movedAt: string | null
   readonly bytesDone: number | null
   /** Bytes a second. */
   readonly rate: number | null
@@ -19,7 +22,11 @@ export interface Shown {
 export function renderCatalog(shown: readonly Shown[], baseUrl: string, all: boolean) {
   const entries = shown
     .filter(({ state }) => all || state === 'ready')
-    .map((one) => ({ ...renderEntry(one, baseUrl), ...(all ? renderState(one) : {}) }))
+    .map((one) => ({
+      ...renderEntry(one, baseUrl),
+      ...present({ upstream_moved_at: one.movedAt }),
+      ...(all ? renderState(one) : {}),
+    }))
   // The empty texts are how that service says "none".
   return { url: '', env_url: '', fetched_at: '', last_error: '', entries }
 }
@@ -33,8 +40,16 @@ export function renderEntry(
   return present({ ...entry, resolved_src: resolved })
 }
 
-const renderState = ({ state, error, isPinned, bytesDone, rate }: Shown) =>
-  present({ state, error, pinned: isPinned, bytes_done: bytesDone, bytes_per_second: rate })
+/** When a source was looked at changes often, and is no news to clients that wait for some. */
+const renderState = ({ state, error, isPinned, bytesDone, rate, lookedAt }: Shown) =>
+  present({
+    state,
+    error,
+    pinned: isPinned,
+    bytes_done: bytesDone,
+    bytes_per_second: rate,
+    upstream_looked_at: lookedAt,
+  })
 
 const present = (fields: object): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

@@ -128,7 +128,10 @@ export const COMMAND_LINE: CommandLine = {
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: listExitCodes('cache'),
   environment: [
-    ['FLASHER_CACHE_<KEY>', 'one setting: HOST, PORT, DIR, MAX_BYTES or TOKEN'],
+    [
+      'FLASHER_CACHE_<KEY>',
+      'one setting: HOST, PORT, DIR, MAX_BYTES, UPSTREAM_CHECK_INTERVAL or TOKEN',
+    ],
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,
   ],

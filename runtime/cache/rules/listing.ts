@@ -14,6 +14,7 @@ const Listed = z.object({
   /** Null: nothing is being downloaded. */
   bytes_done: Count,
   sha256: Text,
+  upstream_moved_at: Text,
 })
 const Listing = z.object({ entries: z.array(z.unknown()) })
 
@@ -31,11 +32,14 @@ export const LIST_COLUMNS = [
 
 /** `isExact`: in bytes, for programs. */
 export const renderListed = (
-  { name, state, error, size_bytes, sha256 }: ListedImage,
+  { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: ListedImage,
   isExact: boolean,
 ) => ({
   name,
-  state: error === null ? state : `${state}: ${error}`,
+  state: [
+    error === null ? state : `${state}: ${error}`,
+    ...(movedAt === null ? [] : [`upstream moved on (seen ${movedAt})`]),
+  ].join(', '),
   size: size_bytes === null || isExact ? size_bytes : renderSize(size_bytes),
   sha256: sha256?.slice(0, 12) ?? '',
 })

@@ -130,6 +130,17 @@ export const duration: Kind<number> = {
   toToml: renderDuration,
 }
 
+/** Of what bothers others each time. */
+export const longDuration: Kind<number> = {
+  ...duration,
+  // As a default is checked too, which is a number already.
+  schema: z.union([
+    z.custom<number>((given) => given === Infinity),
+    duration.schema.refine((seconds) => seconds >= 60),
+  ]),
+  wants: 'a span of at least 1m, like 24h or 7d, or never',
+}
+
 function parseDuration(given: string): number {
   const word = given.trim().toLowerCase()
   if (word === 'never') return Infinity

@@ -1,5 +1,14 @@
 /** Settings that the machine server and the cache service share, read from the same files. */
-import { baseUrl, bytes, host, passwordHash, path, port, secretText } from './setting-kinds.ts'
+import {
+  baseUrl,
+  bytes,
+  host,
+  longDuration,
+  passwordHash,
+  path,
+  port,
+  secretText,
+} from './setting-kinds.ts'
 import { setting } from './setting.ts'
 
 export const ADMIN_SETTINGS = {
@@ -57,6 +66,11 @@ export const CACHE_SETTINGS = {
     bytes,
     0,
     'How much `flasher-cache` may keep before it removes the least recently used images; 0: as much as fits on the disk.',
+  ),
+  upstream_check_interval: setting(
+    longDuration,
+    Infinity,
+    'How often `flasher-cache` looks whether the sources of its images moved on; it says so, and downloads nothing.',
   ),
   token: setting(
     secretText,

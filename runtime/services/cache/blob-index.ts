@@ -17,6 +17,10 @@ const StoredSourceSchema = z.object({
   version: z.string().nullable().optional(),
   /** ISO time. */
   fetchedAt: z.string(),
+  /** ISO time when the source was last looked at since; absent: never. */
+  lookedAt: z.string().optional(),
+  /** ISO time when it was first seen that the source has something else; null or absent: it was not. */
+  movedAt: z.string().nullable().optional(),
 })
 
 /** The bytes of one source. */

@@ -34,6 +34,10 @@ export interface CacheRow {
   readonly machines: number | null
   /** ISO time when its bytes came; null: they have not. */
   readonly addedAt: string | null
+  /** ISO time when its source was last looked at again; null: never. */
+  readonly lookedAt: string | null
+  /** ISO time when it was seen that the source has something else by now; null: it was not. */
+  readonly movedAt: string | null
   /** Milliseconds since the epoch; null: never, or not counted. */
   readonly usedAt: number | null
 }
@@ -70,6 +74,8 @@ function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
     progress: progressOf(download),
     ...usesOf(parts, entry.src),
     addedAt: stored?.fetchedAt ?? null,
+    lookedAt: stored?.lookedAt ?? null,
+    movedAt: stored?.movedAt ?? null,
     usedAt: stored === null ? null : (used.get(stored.sha256) ?? null),
   }
 }
@@ -135,6 +141,8 @@ function rowOfFile(
     progress: isOffered || file.refusal !== null ? null : file.progress,
     ...usesOf(parts, src),
     addedAt: new Date(Number(BigInt(mtimeNs) / 1_000_000n)).toISOString(),
+    lookedAt: null,
+    movedAt: null,
     usedAt: null,
   }
 }

@@ -28,6 +28,7 @@ import {
 } from './image-stores.ts'
 import { startStoredChecks } from './stored-checks.ts'
 import { createUploads } from './uploads.ts'
+import { startUpstreamLooks } from './upstream-looks.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
@@ -60,6 +61,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const uploads = await createUploads(receiving)
   const captures = await createCaptures(receiving)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
+  const looks = startUpstreamLooks({ ...parts, index, downloads })
 
   return {
     ...readers,
@@ -99,7 +101,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      for (const part of [checks, downloads, uploads, captures, dropped])
+      for (const part of [looks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },

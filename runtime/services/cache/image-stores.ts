@@ -20,6 +20,8 @@ export interface ImageCacheDependencies {
   readonly folder: string
   readonly sources: Pick<Sources, 'open'>
   maxBytes(): number
+  /** How often the sources of stored images are looked at again; Infinity: never. */
+  upstreamSeconds(): number
   now(): Date
   /** Milliseconds, of a clock that nobody sets. */
   elapsed?(): number
@@ -29,6 +31,7 @@ export interface ImageCacheDependencies {
   readonly scanMs?: number
   readonly checkpointBytes?: number
   readonly againMs?: number
+  readonly upstreamTickMs?: number
 }
 
 export type ImageStores = Awaited<ReturnType<typeof openStores>>

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCacheServer } from '../../../runtime/cache/routes/server.ts'
 import { createAssets } from '../../../runtime/services/host/assets.ts'
 import { createImageCache, type ImageCache } from '../../../runtime/services/cache/image-cache.ts'
-import { readLocalToken } from '../../../runtime/services/cache/local-token.ts'
+import { readLocalToken } from '../../../runtime/services/access/local-token.ts'
 import { createSignedOut } from '../../../runtime/services/access/signed-out.ts'
 import { createSecret } from '../../../runtime/services/access/secret.ts'
 import { createSources } from '../../../runtime/services/image/sources.ts'
@@ -30,6 +30,8 @@ export interface CacheOptions {
   readonly maxBytes?: number
   readonly settleMs?: number
   readonly checkpointBytes?: number
+  /** Seconds; never where it is left out. */
+  readonly upstreamSeconds?: number
   readonly now?: () => Date
   /** Milliseconds; the process's own clock where it is left out. */
   readonly elapsed?: () => number
@@ -50,6 +52,8 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     folder,
     sources: createSources({ env: {}, retryMs: 1, stallMs: 5000 }),
     maxBytes: () => options.maxBytes ?? 0,
+    upstreamSeconds: () => options.upstreamSeconds ?? Infinity,
+    upstreamTickMs: 10,
     now: options.now ?? (() => new Date()),
     log: QUIET,
     ...(options.elapsed === undefined ? {} : { elapsed: options.elapsed }),

@@ -1,6 +1,6 @@
 /** Current line: reports to the cache service which images machines are bound to, so that it keeps them. */
 import { DATA_FOLDER } from '../../../services/cache/image-cache.ts'
-import { readLocalToken } from '../../../services/cache/local-token.ts'
+import { readLocalToken } from '../../../services/access/local-token.ts'
 import { createPinner } from '../../../services/catalog/pinner.ts'
 import { deriveSecret, type Secret } from '../../../services/access/secret.ts'
 import type { Environment } from '../../../services/host/shell.ts'

@@ -96,6 +96,11 @@ export const IMAGES = {
     downloaded: 'downloaded',
     used: 'downloaded, last used {time}',
   },
+  upstream: {
+    moved: 'newer at its source',
+    seen: 'seen {time}',
+    looked: 'source looked at {time}',
+  },
   uses: {
     some: 'machines',
     none: 'none',

@@ -192,6 +192,7 @@ export const SETTINGS = {
     'cache.port': 'Port of the cache',
     'cache.dir': 'Image folder',
     'cache.max_bytes': 'Space for images',
+    'cache.upstream_check_interval': 'Interval at which sources are looked at again',
     'cache.token': 'Token of the cache',
   },
   groups: { identity: 'Identity', network: 'Network', storage: 'Storage' },

@@ -1,0 +1,44 @@
+/** Decides when a source is looked at again, and whether it moved on since its image was downloaded. */
+
+interface KeptVersion {
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** An ETag, a date, or a digest; null or absent: the source named none. */
+  readonly version?: string | null | undefined
+}
+
+interface FoundVersion {
+  /** As the source says it; absent: it does not. */
+  readonly sha256?: string | undefined
+  readonly servedSha256?: string | undefined
+  readonly version?: string | null | undefined
+  readonly sizeBytes: number | null
+}
+
+/** The best thing that both sides name decides; where there is none, nothing is known to have changed. */
+export function hasMovedOn(kept: KeptVersion, found: FoundVersion): boolean {
+  const digest = found.sha256 ?? found.servedSha256
+  if (digest !== undefined) return digest !== kept.sha256
+  if (found.sizeBytes !== null && found.sizeBytes !== kept.sizeBytes) return true
+  const [before, now] = [kept.version ?? null, found.version ?? null]
+  // An ETag and a date cannot be compared: a server may begin or cease to send one of them.
+  return before !== null && now !== null && isTag(before) === isTag(now) && before !== now
+}
+
+const isTag = (version: string): boolean => /^(?:W\/)?"/.test(version)
+
+/**
+ * Milliseconds since a source was last looked at or downloaded, by a clock that may be wrong: a time
+ * that lies ahead is as good as now, so that the wait is never longer than one interval.
+ */
+export const ageOf = (lastMs: number, nowMs: number): number => Math.max(0, nowMs - lastMs)
+
+/** The first time at which it was seen stays; `hasMoved` null: the look told nothing. */
+export function decideMovedAt(
+  before: string | null,
+  hasMoved: boolean | null,
+  lookedAt: string,
+): string | null {
+  if (hasMoved === null) return before
+  return hasMoved ? (before ?? lookedAt) : null
+}
