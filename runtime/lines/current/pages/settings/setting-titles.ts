@@ -117,7 +117,14 @@ export const SETTING_GROUPS: readonly Group[] = [
       { title: t.topics.limits, names: ['retention.warn_free_bytes', 'tuning.max_upload_bytes'] },
       {
         title: t.topics.cache,
-        names: ['cache.host', 'cache.port', 'cache.dir', 'cache.max_bytes', 'cache.token'],
+        names: [
+          'cache.host',
+          'cache.port',
+          'cache.dir',
+          'cache.max_bytes',
+          'cache.upstream_check_interval',
+          'cache.token',
+        ],
       },
     ],
   },
