@@ -194,7 +194,7 @@ test('what cannot be taken is said in a sentence, and hostile names stay text', 
   await page.getByText(`${evil} was uploaded`).waitFor()
   await page.getByRole('row').getByText(evil).waitFor()
   assert.is(await page.locator('img').count(), 0)
-  assert.is(await readFile(join(lab.folder, 'here.img'), 'utf8'), 'theirs')
+  assert.is(await readFile(join(lab.folder, 'here.img'), 'utf8'), 'theirs\0')
   assert.equal(opened.complaints, [])
 })
 
