@@ -18,6 +18,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
   [/^seconds, a span/, '7m'],
+  [/^a span of at least 1m/, '7m'],
   [/^bytes, or a size/, '12345'],
   [/^owner\/name/, 'acme/tools'],
   [/^a tag/, 'v9.9.9'],
