@@ -39,14 +39,14 @@ test('a registry that asks for nothing: tag, digest, index, sidecars, ranges', a
   }
   const names = [
     [`disk@${manifest}`, undefined, 'disk.img.zst', BYTES],
-    [`disk@${digestOf(BYTES)}`, undefined, /^disk-[0-9a-f]{12}\.img\.gz$/, BYTES],
+    // A blob has no name, and nobody says what it is.
+    [`disk@${digestOf(BYTES)}`, undefined, '', BYTES],
     ['disk:all', 'x86_64', 'disk.img.zst', BYTES],
     ['disk:all', 'aarch64', 'arm.img.xz', OTHER],
   ] as const
   for (const [name, arch, fileName, bytes] of names) {
     await using source = await open(`${at}/${name}`, {}, arch)
-    if (typeof fileName === 'string') assert.is(source.fileName, fileName)
-    else assert.match(source.fileName, fileName)
+    assert.is(source.fileName, fileName)
     assert.ok(bytes.equals(await collect(source.stream())))
   }
   const lacking = await faultOf(() => open(`${at}/disk:all`, {}, 'riscv64'))
