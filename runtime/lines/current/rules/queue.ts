@@ -58,5 +58,9 @@ export const compareQueued = (a: Machine, b: Machine): number => {
   return a.mac < b.mac ? -1 : 1
 }
 
+/**
+ * What was seen far ahead was seen by a clock that has been set back since: the machine is heard of
+ * again with its next contact, and one that is gone keeps no place until that time comes.
+ */
 const isHeardOf = ({ last_seen_at, updated_at }: Machine, now: string, seconds: number): boolean =>
-  epochOf(now) - epochOf(last_seen_at ?? updated_at) < seconds * 1000
+  Math.abs(epochOf(now) - epochOf(last_seen_at ?? updated_at)) < seconds * 1000
