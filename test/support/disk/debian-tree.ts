@@ -70,7 +70,7 @@ const FILES: Readonly<Record<string, string>> = {
     '# The rest lies in the checkout, which the host shares with this machine.',
     'mkdir -p /mnt/checkout',
     'mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 checkout /mnt/checkout',
-    'exec /bin/bash /mnt/checkout/test/support/guest-agent.sh',
+    'exec /bin/bash /mnt/checkout/test/support/vm/guest-agent.sh',
     '',
   ].join('\n'),
   'etc/systemd/system/flasher-test.service': [
