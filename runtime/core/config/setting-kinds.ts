@@ -130,10 +130,10 @@ export const duration: Kind<number> = {
   toToml: renderDuration,
 }
 
-/** Of what bothers others each time. */
+/** A span of a minute at least: each time that it ends, another server is asked. */
 export const longDuration: Kind<number> = {
   ...duration,
-  // As a default is checked too, which is a number already.
+  // The default is checked as well, and is a number already.
   schema: z.union([
     z.custom<number>((given) => given === Infinity),
     duration.schema.refine((seconds) => seconds >= 60),

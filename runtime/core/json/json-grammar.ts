@@ -15,7 +15,7 @@ import {
 
 export type JsonDefect = 'malformed' | 'too-deep'
 
-/** Told of each value and key, by their places in the bytes that are being fed. */
+/** The listener gets each value and key by its place in the bytes that are being fed. */
 interface JsonListener {
   /** A value begins with this byte, inside of so many containers. */
   begin(at: number, byte: number, depth: number): void

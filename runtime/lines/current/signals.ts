@@ -51,7 +51,7 @@ function takeDone(
 ): Transition<Machine> {
   const owner = decideOwner(machine, { token: tokenOf(match), order })
   const after = contacts.noteDone(machine, now, owner)
-  // Told again, it is on record already.
+  // The same end was reported before and is on record already.
   const isNews = after.cycle !== machine.cycle || owner === 'current'
   return {
     machine: after,

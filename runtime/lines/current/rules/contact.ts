@@ -181,7 +181,7 @@ const isSamePlan = (a: PlannedFlash, b: PlannedFlash): boolean =>
 
 const BEGUN = { planned: true, failure: null, queued_at: null } as const
 
-/** It came since its cycle began: the end of a flash that it reports next is of this one. */
+/** The machine came since its cycle began: the end of a flash that it reports next is of this cycle. */
 const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
@@ -230,7 +230,7 @@ export const noteFailure = (machine: Machine, reason: string | null, now: string
     ? changeCycle(machine, now, { failure: { at: now, reason } })
     : machine
 
-/** Told again it ends nothing: a flash that was planned since may have written by now. */
+/** The same end, reported again, changes nothing: a flash that was planned since may have written by now. */
 function endBefore(machine: Machine, now: string): Machine {
   const { cycle, planned_as } = machine
   if (cycle.before === null || cycle.before.finished_at !== null) return machine

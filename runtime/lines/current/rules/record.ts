@@ -41,7 +41,7 @@ const CycleSchema = z
     }
   })
 
-/** As runs keep it. */
+/** The form in which runs keep it. */
 const { image, disk, armed_by } = RunSchema.shape
 const PlannedSchema = z.object({ order: time, image, disk, armed_by })
 

@@ -100,7 +100,7 @@ export function noteArmer(before: Machine | null, after: Machine, by: Armer): Ma
   return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
-/** Of which flash a machine speaks that says that one ended. */
+/** The flash that a machine means when it reports an end. */
 export function whoseEnd(
   machine: Machine,
   owner: EndOwner,
