@@ -77,12 +77,14 @@ export function createSum(createHash: typeof crypto.createHash) {
 
 /**
  * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
- * each): all that it uses it defines itself, or is given; the two before it go with it.
+ * each): all that it uses it defines itself, or is given; the two before it go with it. Once
+ * `isEnding` holds something else than 0, it carries out nothing more and ends at the next message.
  */
 export function serveFrames(
   port: MessagePort,
   { createHash, hash }: typeof crypto,
   { constants, zstdCompressSync, zstdDecompressSync }: typeof zlib,
+  isEnding: Int32Array,
 ): void {
   const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
 
@@ -103,7 +105,8 @@ export function serveFrames(
     const { length, buffer } = made
     if (length > room.length) throw new Error('a frame became larger than its content')
     made.copy(room)
-    const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize
+    // What is small lies in memory that Node shares out, which nobody can give back.
+    const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > 4 * Buffer.poolSize
     if (isOwn) buffer.transfer(0)
     return length
   }
@@ -156,6 +159,8 @@ export function serveFrames(
   }
 
   port.on('message', (request: FrameRequest) => {
-    port.postMessage(answer(request), [])
+    // A thread ends between two tasks: where it is ended within zlib, Node aborts the whole process.
+    if (Atomics.load(isEnding, 0) === 0) port.postMessage(answer(request), [])
+    else port.close()
   })
 }

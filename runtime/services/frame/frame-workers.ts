@@ -40,14 +40,17 @@ export function createFrameWorkers(count = countWorkers()) {
 
 const CODE = `${isTextLike.toString()}
 ${createSum.toString()}
-(${serveFrames.toString()})(
-  require('node:worker_threads').parentPort, require('node:crypto'), require('node:zlib'))`
+const { parentPort, workerData } = require('node:worker_threads')
+;(${serveFrames.toString()})(
+  parentPort, require('node:crypto'), require('node:zlib'), workerData)`
 
 /** All that is large lies outside of the threads' heaps. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 }
 
 function createThread() {
-  const worker = new Worker(CODE, { eval: true, resourceLimits: LIMITS })
+  const isEnding = new Int32Array(new SharedArrayBuffer(4))
+  const worker = new Worker(CODE, { eval: true, resourceLimits: LIMITS, workerData: isEnding })
+  const exited = Promise.withResolvers<undefined>()
   const waiting = new Map<number, PromiseWithResolvers<FrameResult>>()
   let lastId = 0
   worker.on('message', (answer: FrameAnswer) => {
@@ -64,6 +67,7 @@ function createThread() {
     ended ??= new Fault('tool-failed', 'a thread of this program ended')
     for (const { reject } of waiting.values()) reject(ended)
     waiting.clear()
+    exited.resolve(undefined)
   })
   return {
     load: () => waiting.size,
@@ -75,6 +79,12 @@ function createThread() {
       worker.postMessage({ id: lastId, task } satisfies FrameRequest, [])
       return asked.promise
     },
-    end: () => worker.terminate(),
+    /** Resolves when the task under way has been carried out and the thread has ended. */
+    async end() {
+      Atomics.store(isEnding, 0, 1)
+      // It wakes a thread that has nothing to do.
+      worker.postMessage(null, [])
+      await exited.promise
+    },
   }
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { EXITED } from '../../support/terminal/tmux.ts'
 import { createShell } from '../../../runtime/services/host/shell.ts'
 import {
@@ -67,7 +68,7 @@ test('Ctrl-C cancels a flash, says what that leaves, and goes back to the disks'
   await using fixture = await createWizardFixture({})
   await using target = await createTarget({ megabytes: 64 })
   await writeFile(target.device, Buffer.alloc(MIB, 'old content'))
-  await using server = await startSlowServer(Buffer.alloc(48 * MIB, 'new content'))
+  await using server = await startSlowServer(makeDiskImage(48 * MIB))
   const catalog = await writeCatalog(fixture, server.url)
   await using terminal = await fixture.open({ argv: ['--catalog', catalog] })
   await goToConfirm(terminal, 'slow.img', target.device)
