@@ -6,7 +6,7 @@ import { createFrame, readPlace, type NavLink, type PageView } from '../../web/u
 import { fillHtml, html } from '../../web/ui/html.ts'
 import { renderLoginPage } from '../../web/ui/login-page.ts'
 import { IMAGES, SECTIONS } from '../../web/ui/sections.ts'
-import type { LoginView } from '../../web/fleet/views.ts'
+import type { LoginView } from '../../web/ui/site-views.ts'
 import type { ErrorView } from '../../web/http/caller.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '../rules/server-link.ts'
 import { PAGES } from '../../core/texts/pages/texts.ts'

@@ -3,7 +3,7 @@ import { printable } from '../../../../core/foundation/printable.ts'
 import type { Frame } from '../../../../web/ui/frame.ts'
 import { renderLoginPage } from '../../../../web/ui/login-page.ts'
 import { fillHtml, html } from '../../../../web/ui/html.ts'
-import type { LoginView } from '../../../../web/fleet/views.ts'
+import type { LoginView } from '../../../../web/ui/site-views.ts'
 import { PAGES } from '../../../../core/texts/pages/texts.ts'
 import { fill } from '../../../../core/texts/text.ts'
 
