@@ -76,8 +76,23 @@ export function createSum(createHash: typeof crypto.createHash) {
 }
 
 /**
+ * Copies what was made, and gives its memory back at once: several MiB a frame would pile up until
+ * they are collected. The thread gets this function's text as well.
+ */
+export function putInto(into: SharedArrayBuffer, made: Buffer): number {
+  const room = Buffer.from(into)
+  const { length, buffer } = made
+  if (length > room.length) throw new Error('a frame became larger than its content')
+  made.copy(room)
+  // What is small lies in memory that Node shares out, which nobody can give back.
+  const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > 4 * Buffer.poolSize
+  if (isOwn) buffer.transfer(0)
+  return length
+}
+
+/**
  * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
- * each): all that it uses it defines itself, or is given; the two before it go with it. Once
+ * each): all that it uses it defines itself, or is given; the three before it go with it. Once
  * `isEnding` holds something else than 0, it carries out nothing more and ends at the next message.
  */
 export function serveFrames(
@@ -96,19 +111,6 @@ export function serveFrames(
     [constants.ZSTD_c_strategy]: constants.ZSTD_fast,
     [constants.ZSTD_c_hashLog]: 17,
     [constants.ZSTD_c_minMatch]: 5,
-  }
-
-  /** Memory is given back at once: several MiB a frame would pile up until they are collected. */
-  // oxlint-disable-next-line unicorn/consistent-function-scoping -- the thread has only this text
-  function putInto(into: SharedArrayBuffer, made: Buffer): number {
-    const room = Buffer.from(into)
-    const { length, buffer } = made
-    if (length > room.length) throw new Error('a frame became larger than its content')
-    made.copy(room)
-    // What is small lies in memory that Node shares out, which nobody can give back.
-    const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > 4 * Buffer.poolSize
-    if (isOwn) buffer.transfer(0)
-    return length
   }
 
   function decode(task: Extract<FrameTask, { does: 'decode' }>): FrameResult {

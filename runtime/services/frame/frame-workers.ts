@@ -5,6 +5,7 @@ import { Fault } from '../../core/foundation/fault.ts'
 import {
   createSum,
   isTextLike,
+  putInto,
   serveFrames,
   type FrameAnswer,
   type FrameRequest,
@@ -40,6 +41,7 @@ export function createFrameWorkers(count = countWorkers()) {
 
 const CODE = `${isTextLike.toString()}
 ${createSum.toString()}
+${putInto.toString()}
 const { parentPort, workerData } = require('node:worker_threads')
 ;(${serveFrames.toString()})(
   parentPort, require('node:crypto'), require('node:zlib'), workerData)`
