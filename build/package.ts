@@ -10,7 +10,7 @@ import { runScript, type Context } from './script.ts'
 
 const OUT = 'dist/package'
 /** Plain files that programs read beside their code. */
-const STATIC = 'runtime/web/static'
+const STATIC = 'runtime/kit/web/static'
 
 /** Types are checked by `pnpm check`; here they are only removed. */
 const COMMON = {

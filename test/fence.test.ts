@@ -5,103 +5,61 @@ import * as assert from 'uvu/assert'
 import { listArrows, readTexts, type Arrow } from './support/arrows.ts'
 import { findCycles } from './support/cycles.ts'
 import { listUnusedExports } from './support/exports.ts'
+import { MUTUAL_ROOMS, UPWARD_IMPORTS } from './support/upward-imports.ts'
 
-const SHARED = [
-  'runtime/program',
-  'runtime/web',
-  'runtime/terminal',
-  'runtime/services',
-  'runtime/core',
-  'appliance',
+/** Imports point down this stack; places on one floor import nothing of each other. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['runtime/bin'],
+  ['runtime/server', 'runtime/flasher', 'runtime/cache', 'runtime/library'],
+  ['runtime/fleet'],
+  ['runtime/engine'],
+  ['runtime/kit'],
+  ['appliance'],
 ]
-const RULES = { folders: ['runtime/core', 'appliance'], packages: ['zod'] } as const
-const LINE_PACKAGES = ['h3', 'hono', 'consola']
+/** Rooms that are stacked: each may import those after it, none those before it. */
+const STACKS: readonly (readonly string[])[] = [
+  ['program', 'web', 'config', 'terminal', 'net', 'host', 'texts', 'foundation'].map(
+    (room) => `runtime/kit/${room}`,
+  ),
+  ['http', 'access', 'ui', 'answers'].map((room) => `runtime/kit/web/${room}`),
+]
+/** Release lines: neither knows the other. */
+const LINES = ['runtime/server/current', 'runtime/server/earlier']
 
-interface Layer {
-  readonly at: string
-  /** What it may import besides itself. */
-  readonly folders: readonly string[]
-  /** Packages it may use; absent: any. */
-  readonly packages?: readonly string[]
+/** No file, no clock, no process: what these files import is as pure as they are. */
+const PURE = /^appliance\/|\/rules\/|^runtime\/kit\/(?:foundation|texts)\/|\/texts\//
+const PURE_PACKAGES = [
+  'node:crypto',
+  'node:zlib',
+  'zod',
+  'destr',
+  'smol-toml',
+  '@decimalturn/toml-patch',
+]
+
+/** Packages that a place may use; the longest place that matches decides, and elsewhere any may be used. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  appliance: [],
+  'build/demo': ['zod', 'node:'],
+  build: ['zx', 'sade', 'consola', 'smol-toml', 'node:'],
+  'runtime/bin': ['listhen', 'node:'],
+  'runtime/library': [],
+  'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],
+  'runtime/server/earlier': ['h3', 'hono', 'consola', 'zod'],
+  'runtime/server': ['h3', 'srvx', 'hono', 'zod', 'node:'],
+  'runtime/cache/blobs': ['unstorage', 'zod', 'node:'],
+  'runtime/cache/store': ['unstorage', 'zod', 'node:'],
+  'runtime/cache': ['h3', 'hono', 'consola', 'zod'],
+  'runtime/kit/program': [],
+  'runtime/kit/web': ['h3', 'srvx', 'hono', 'zod', 'node:'],
+  'runtime/kit/terminal': ['consola', '@inquirer/select', '@inquirer/core', 'sade', 'node:'],
 }
 
-const LAYERS: readonly Layer[] = [
-  { at: 'appliance', folders: [], packages: [] },
-  { at: 'build/demo', folders: ['appliance'], packages: ['zod', 'node:'] },
-  {
-    at: 'build',
-    // The words for errors are the same in every program.
-    folders: ['build/demo', 'appliance', 'runtime/core/foundation'],
-    packages: ['zx', 'sade', 'consola', 'smol-toml', 'node:'],
-  },
-  {
-    at: 'runtime/core',
-    folders: ['appliance'],
-    packages: ['node:crypto', 'node:zlib', 'zod', 'destr', 'smol-toml', '@decimalturn/toml-patch'],
-  },
-  { at: 'runtime/services', folders: ['runtime/core', 'appliance'] },
-  {
-    at: 'runtime/web',
-    folders: ['runtime/services', 'runtime/core', 'appliance'],
-    packages: ['h3', 'srvx', 'hono', 'zod', 'node:'],
-  },
-  {
-    at: 'runtime/terminal',
-    folders: ['runtime/services', 'runtime/core'],
-    packages: ['consola', '@inquirer/select', '@inquirer/core', 'sade', 'node:'],
-  },
-  {
-    at: 'runtime/program',
-    folders: ['runtime/web', 'runtime/terminal', 'runtime/services', 'runtime/core'],
-    packages: [],
-  },
-  { at: 'runtime/lines/current/rules', ...RULES },
-  { at: 'runtime/lines/earlier/rules', ...RULES },
-  { at: 'runtime/cache/rules', ...RULES },
-  {
-    at: 'runtime/lines/current',
-    folders: [...SHARED, 'runtime/lines/current/rules'],
-    packages: LINE_PACKAGES,
-  },
-  {
-    at: 'runtime/lines/earlier',
-    folders: [...SHARED, 'runtime/lines/earlier/rules'],
-    packages: LINE_PACKAGES,
-  },
-  { at: 'runtime/cache', folders: [...SHARED, 'runtime/cache/rules'], packages: LINE_PACKAGES },
-  {
-    at: 'runtime/library',
-    folders: ['runtime/terminal', 'runtime/services', 'runtime/core', 'appliance'],
-    packages: [],
-  },
-  { at: 'runtime/live', folders: ['runtime/services', 'runtime/core', 'appliance'], packages: [] },
-  {
-    at: 'runtime/bin',
-    folders: [
-      'runtime/lines/current',
-      'runtime/lines/earlier',
-      'runtime/cache',
-      'runtime/live',
-      'runtime/core/foundation',
-    ],
-    packages: ['listhen', 'node:'],
-  },
-]
-
-/** Rooms of one floor that are stacked: each may import those after it, none those before it. */
-const STACKS: readonly { readonly floor: string; readonly rooms: readonly string[] }[] = [
-  { floor: 'runtime/web', rooms: ['fleet', 'live', 'ui', 'access', 'http'] },
-]
-/** Rooms that import no other room of their floor, or only one. */
-const GROUNDS = [
-  { floor: 'runtime/core', room: 'foundation', may: null },
-  { floor: 'runtime/core', room: 'texts', may: 'foundation' },
-  { floor: 'runtime/services', room: 'host', may: null },
-] as const
-const FLOORS = ['runtime/core', 'runtime/services', 'runtime/web', 'runtime/terminal'] as const
+/** What the builder may import of the programs: the words for errors are the same in all of them. */
+const BUILDS = ['appliance', 'runtime/kit/foundation']
 
 /** Tables of texts are data, named by their language: they may be long, and each surface has its own. */
-const TABLES = /^runtime\/core\/texts\/\w+\//
+const TABLES = /^runtime\/\w+\/texts\//
 
 const MAX_FILES = 25
 const MAX_FILE_LINES = 300
@@ -111,52 +69,79 @@ const tests = readTexts(['test/**/*.ts'])
 const files = [...text.keys()]
 const arrows = listArrows(text)
 const locals = arrows.filter(({ local }) => local)
-const layerOf = (file: string) => LAYERS.find(({ at }) => file.startsWith(`${at}/`))
-const roomOf = (floor: string, file: string) =>
-  file.startsWith(`${floor}/`) ? file.slice(floor.length + 1).split('/')[0] : undefined
 const render = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`)
 const linesOf = (file: string) => (text.get(file) ?? '').split('\n').length
+const isIn = (file: string, folder: string) => file.startsWith(`${folder}/`)
+const floorOf = (file: string) =>
+  FLOORS.findIndex((places) => places.some((place) => isIn(file, place)))
+const placeOf = (file: string) => FLOORS.flat().find((place) => isIn(file, place))
+/** `runtime/engine/flash` of every file below it. */
+const roomOf = (file: string) => file.split('/').slice(0, 3).join('/')
+const lineOf = (file: string) => LINES.find((line) => isIn(file, line))
+/** The folder of a file, where a folder and its rules count as one. */
+const topicOf = (file: string) => dirname(file).replace(/\/rules$/, '')
 const isAllowed = (name: string, to: string) =>
   to === name || to.startsWith(name.endsWith(':') ? name : `${name}/`)
 const test = suite('fence')
 
-test('imports between floors point down', () => {
-  const bad = locals.filter(({ from, to }) => {
-    const [here, there] = [layerOf(from), layerOf(to)]
-    const mayUse = (folder: string) =>
-      folder === there?.at || (folder.startsWith(`${there?.at}/`) && to.startsWith(`${folder}/`))
-    return here !== there && here?.folders.some(mayUse) !== true
+test('imports point down, but for those that are listed: the list may only become shorter', () => {
+  const ours = locals.filter(({ from, to }) => floorOf(from) >= 0 && floorOf(to) >= 0)
+  const up = ours.filter(({ from, to }) => {
+    const [here, there] = [floorOf(from), floorOf(to)]
+    return there < here || (there === here && placeOf(from) !== placeOf(to))
+  })
+  assert.equal(render(up).toSorted(), UPWARD_IMPORTS.toSorted())
+})
+
+test('the builder imports what we ship and the words for errors', () => {
+  const bad = locals.filter(
+    ({ from, to }) =>
+      isIn(from, 'build') && !isIn(to, 'build') && !BUILDS.some((folder) => isIn(to, folder)),
+  )
+  assert.equal(render(bad), [])
+})
+
+test('rules are pure: they import rules, tables and words for errors, and few packages', () => {
+  const bad = arrows.filter(({ from, to, local }) => {
+    if (!PURE.test(from)) return false
+    return local ? !PURE.test(to) : !PURE_PACKAGES.some((name) => isAllowed(name, to))
   })
   assert.equal(render(bad), [])
 })
 
 test('only some folders may use a given package', () => {
+  const places = Object.keys(PACKAGES).toSorted((one, other) => other.length - one.length)
   const bad = arrows.filter(({ from, to, local }) => {
-    const packages = layerOf(from)?.packages
-    return !local && packages !== undefined && !packages.some((name) => isAllowed(name, to))
+    if (local || PURE.test(from)) return false
+    const packages = PACKAGES[places.find((place) => isIn(from, place)) ?? '']
+    return packages !== undefined && !packages.some((name) => isAllowed(name, to))
   })
   assert.equal(render(bad), [])
 })
 
-test('a sub-folder never imports the folder above it', () => {
-  const bad = locals.filter(({ from, to }) => dirname(from).startsWith(`${dirname(to)}/`))
+test('stacked rooms import downwards', () => {
+  const bad = locals.filter(({ from, to }) =>
+    STACKS.some((rooms) => {
+      const [here, there] = [from, to].map((file) => rooms.findIndex((room) => isIn(file, room)))
+      return here !== undefined && there !== undefined && here >= 0 && there >= 0 && there < here
+    }),
+  )
   assert.equal(render(bad), [])
 })
 
-test('stacked rooms import downwards, and the lowest rooms import none', () => {
+test('the release lines never import each other', () => {
   const bad = locals.filter(({ from, to }) => {
-    const isUpwards = STACKS.some(({ floor, rooms }) => {
-      const [here, there] = [roomOf(floor, from), roomOf(floor, to)]
-      return here !== undefined && there !== undefined && rooms.indexOf(there) < rooms.indexOf(here)
-    })
-    const isFromGround = GROUNDS.some(({ floor, room, may }) => {
-      const there = roomOf(floor, to)
-      const isOther = there !== undefined && there !== room && there !== may
-      return roomOf(floor, from) === room && isOther
-    })
-    return isUpwards || isFromGround
+    const [here, there] = [lineOf(from), lineOf(to)]
+    return here !== undefined && there !== undefined && here !== there
   })
   assert.equal(render(bad), [])
+})
+
+test('no rooms need each other, types counted, but for those that are listed', () => {
+  const rooms = locals
+    .map(({ from, to }) => ({ from: roomOf(from), to: roomOf(to) }))
+    .filter(({ from, to }) => from !== to && from.startsWith('runtime/'))
+  assert.equal(findCycles(rooms), MUTUAL_ROOMS)
 })
 
 test('no files need each other, types counted', () => {
@@ -170,15 +155,6 @@ test('no folders need each other, types counted', () => {
   assert.equal(findCycles(folders), [])
 })
 
-test('only one file changes the names in folders, so that all changes outlive a power cut', () => {
-  const changing = /\b(?:rename|rm|rmdir|unlink|link|symlink)(?:Sync)?\b[^}]*\} from 'node:fs/
-  const changers = files.filter((file) => {
-    const imports = (text.get(file) ?? '').split(/^import /m).slice(1)
-    return file.startsWith('runtime/') && imports.some((each) => changing.test(each))
-  })
-  assert.equal(changers, ['runtime/services/host/folders.ts'])
-})
-
 test('a folder holds at most 25 files', () => {
   const every = [...files, ...tests.keys()]
   const counts = Map.groupBy(every, (file) => dirname(file))
@@ -189,13 +165,10 @@ test('a folder holds at most 25 files', () => {
   )
 })
 
-test('no file name stands twice on one floor', () => {
-  const bad = FLOORS.flatMap((floor) => {
-    const within = files.filter((file) => file.startsWith(`${floor}/`) && !TABLES.test(file))
-    const named = Map.groupBy(within, (file) => basename(file))
-    return [...named.values()].filter(({ length }) => length > 1).flat()
-  })
-  assert.equal(bad, [])
+test('no file name stands twice in a folder and its rules', () => {
+  const within = files.filter((file) => file.endsWith('.ts') && isIn(file, 'runtime'))
+  const named = Map.groupBy(within, (file) => `${topicOf(file)}/${basename(file)}`)
+  assert.equal([...named.values()].filter(({ length }) => length > 1).flat(), [])
 })
 
 test('what is exported is imported by another file', () => {

@@ -5,10 +5,10 @@ import { readTexts } from './support/arrows.ts'
 import { listLiterals, type Literal } from './support/literals.ts'
 
 const PAGES = [
-  'runtime/lines/*/pages/**/*.ts',
+  'runtime/server/*/pages/**/*.ts',
   'runtime/cache/pages/*.ts',
   'runtime/cache/routes/pages.ts',
-  'runtime/web/ui/*.ts',
+  'runtime/kit/web/ui/*.ts',
 ]
 
 /** A value in a template. */

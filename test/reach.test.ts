@@ -23,7 +23,7 @@ const packageOf = (name: string) =>
     .join('/')
 /** Packages whose files pages load: nothing imports them. */
 const vendored = [
-  ...textOf('runtime/services/host/assets.ts').matchAll(/^ {2}'?([\w.-]+)'?: \['/gm),
+  ...textOf('runtime/kit/web/answers/assets.ts').matchAll(/^ {2}'?([\w.-]+)'?: \['/gm),
 ]
 const test = suite('reach')
 
@@ -32,10 +32,10 @@ const isNamed = (text: string, name: string) =>
   text.includes(`assetUrl('${name}')`) || text.includes(`new URL('./${name}', import.meta.url)`)
 
 test('every file of the runtime is reached from a program or from the library', () => {
-  const pages = globSync('runtime/web/static/*')
+  const pages = globSync('runtime/kit/web/static/*')
   const named = [...texts].flatMap(([from, text]) =>
     pages
-      .filter((to) => isNamed(text, to.slice('runtime/web/static/'.length)))
+      .filter((to) => isNamed(text, to.slice('runtime/kit/web/static/'.length)))
       .map((to) => ({ from, to })),
   )
   const next = Map.groupBy([...arrows.filter(({ local }) => local), ...named], ({ from }) => from)

@@ -1,6 +1,6 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Called by flasher-live.mjs. */
-import { live as earlier, readIsOrdered } from '../lines/earlier/live/live.ts'
-import { live as current } from '../lines/current/wizard/live/live.ts'
+import { live as earlier, readIsOrdered } from '../flasher/order/live.ts'
+import { live as current } from '../flasher/live-system/live.ts'
 import { flasher } from './flasher-program.ts'
 import { leave, openProcess } from './open-process.ts'
 
@@ -24,7 +24,7 @@ function startCurrent(environment: Environment): Promise<number> {
 }
 
 async function startEarlier(environment: Environment): Promise<number> {
-  const { cli, tui } = await import('../lines/earlier/programs.ts')
+  const { cli, tui } = await import('../flasher/programs.ts')
   const env = { ...environment.env, FLASHER_LIVE: '1' }
   return await earlier({
     ...environment,

@@ -1,6 +1,6 @@
 /** Ends every program alike: reports an unexpected error in one line and flushes all output. */
 import process from 'node:process'
-import { hintOf, renderError } from '../core/foundation/fault.ts'
+import { hintOf, renderError } from '../kit/foundation/fault.ts'
 
 const { env, stdout, stderr } = process
 

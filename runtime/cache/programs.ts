@@ -1,7 +1,7 @@
 /** `flasher-cache`: maps its commands to what they run. */
-import { completeArguments } from '../core/command/server-command.ts'
-import { runProgram, type Run } from '../terminal/command/program.ts'
-import type { ProcessEnvironment } from '../program/process-environment.ts'
+import { completeArguments } from '../kit/terminal/command/rules/server-command.ts'
+import { runProgram, type Run } from '../kit/terminal/command/program.ts'
+import type { ProcessEnvironment } from '../kit/program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */

@@ -1,9 +1,9 @@
 /** Library entry points of the disks module: what disks this machine has. */
-import type { DiskRow } from '../core/disk/lsblk.ts'
-import { createDisks } from '../services/disk/disks.ts'
-import { createShell } from '../services/host/shell.ts'
+import type { DiskRow } from '../engine/disk/rules/lsblk.ts'
+import { createDisks } from '../engine/disk/disks.ts'
+import { createShell } from '../kit/host/shell.ts'
 
-export type { DiskRow } from '../core/disk/lsblk.ts'
+export type { DiskRow } from '../engine/disk/rules/lsblk.ts'
 
 /**
  * The disks of this machine, in the order of `lsblk` ("Disk record"). Rejects with an Error whose

@@ -1,10 +1,10 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
-import { Fault } from '../core/foundation/fault.ts'
-import type { FlashEvent, FlashOptions, FlashPlan as Plan } from '../core/flash/flash.ts'
-import { describeFailure, type FlashFailure } from '../core/flash/outcome.ts'
-import { accept } from '../core/foundation/result.ts'
-import type { ImageFormat } from '../core/image/image.ts'
-import { createFlasher } from '../services/flash/flasher.ts'
+import { Fault } from '../kit/foundation/fault.ts'
+import type { FlashEvent, FlashOptions, FlashPlan as Plan } from '../engine/flash/rules/flash.ts'
+import { describeFailure, type FlashFailure } from '../engine/flash/rules/outcome.ts'
+import { accept } from '../kit/foundation/result.ts'
+import type { ImageFormat } from '../engine/image/rules/image.ts'
+import { createFlasher } from '../engine/flash/flasher.ts'
 import { LibraryError } from './library-error.ts'
 
 /** One event of a flash ("Flash lifecycle events"); sizes in bytes, `rate` in bytes per second. */

@@ -1,11 +1,11 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { resolveImageRoot, type ImageInfo, type ImageRow } from '../core/image/image.ts'
-import { createImages } from '../services/image/images.ts'
-import { createShell } from '../services/host/shell.ts'
+import { resolveImageRoot, type ImageInfo, type ImageRow } from '../engine/image/rules/image.ts'
+import { createImages } from '../engine/image/images.ts'
+import { createShell } from '../kit/host/shell.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 
-export { detectFormat } from '../core/image/image.ts'
-export type { ImageFormat, ImageInfo } from '../core/image/image.ts'
+export { detectFormat } from '../engine/image/rules/image.ts'
+export type { ImageFormat, ImageInfo } from '../engine/image/rules/image.ts'
 
 /** One image file: `name`, `path`, `format` and `size_bytes` (as stored). */
 export type Image = ImageRow

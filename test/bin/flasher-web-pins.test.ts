@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/catalog/catalog.ts'
+import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
 import { makeBytes } from '../support/collect.ts'
 import { createServerHome, findPort } from '../support/server/flasher-web.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'

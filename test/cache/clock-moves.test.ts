@@ -1,7 +1,7 @@
 /** A clock that is set while images come: nothing is abandoned for it, unbound, or removed out of turn. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/core/catalog/catalog.ts'
+import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
 import { makeBytes } from '../support/collect.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { bring, makeFolder, openCache } from '../support/server/image-cache.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
+import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
 import { faultOf, makeBytes } from '../support/collect.ts'
 import { makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
 

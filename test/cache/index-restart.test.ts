@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { keyOf } from '../../runtime/core/catalog/cache-entry.ts'
+import { keyOf } from '../../runtime/engine/catalog/rules/cache-entry.ts'
 import {
   captureClient,
   makeSigner,

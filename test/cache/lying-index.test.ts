@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/core/catalog/blob-address.ts'
+import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
 import { openCaptureLab } from '../support/capture/uploads.ts'
 import { makeContent } from '../support/disk/disk-images.ts'
 import {
@@ -15,7 +15,7 @@ import {
 } from '../support/disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { asOperator, makeFolder, serveCache, until } from '../support/server/image-cache.ts'
-import { readFrameMap } from '../../runtime/services/image/frame-maps.ts'
+import { readFrameMap } from '../../runtime/engine/image/frame-maps.ts'
 
 const test = suite('cache: an index that lies')
 const FRAME = 4 << 20

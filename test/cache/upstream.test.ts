@@ -12,9 +12,9 @@ import {
   PASSWORD,
   until,
 } from '../support/server/image-cache.ts'
-import type { ImageCache } from '../../runtime/services/cache/image-cache.ts'
+import type { ImageCache } from '../../runtime/cache/store/image-cache.ts'
 import { parseListing, renderListed } from '../../runtime/cache/rules/listing.ts'
-import { ageOf, hasMovedOn } from '../../runtime/core/catalog/upstream.ts'
+import { ageOf, hasMovedOn } from '../../runtime/engine/catalog/rules/upstream.ts'
 
 import { login } from '../support/server/flasher-web.ts'
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Fault } from '../../runtime/core/foundation/fault.ts'
+import type { Fault } from '../../runtime/kit/foundation/fault.ts'
 import { createMemorySource } from '../support/disk/memory-source.ts'
 import { faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'

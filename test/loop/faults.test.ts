@@ -1,8 +1,8 @@
 /** Disks that fail, lie or go away while they are written: nothing is ever called a success. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FaultCode } from '../../runtime/core/foundation/fault.ts'
-import type { FlashEvent } from '../../runtime/core/flash/flash.ts'
+import type { FaultCode } from '../../runtime/kit/foundation/fault.ts'
+import type { FlashEvent } from '../../runtime/engine/flash/rules/flash.ts'
 import { faultOf } from '../support/collect.ts'
 import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
 import {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderTable } from '../../runtime/terminal/text/table.ts'
+import { renderTable } from '../../runtime/kit/terminal/text/table.ts'
 import { makeBytes } from '../support/collect.ts'
 import { readBlocks } from '../support/docs.ts'
 import { startHostileServer } from '../support/http/hostile-server.ts'
@@ -95,7 +95,7 @@ test('exports the names of the interface, and nothing else can be imported', asy
       all[name] = Object.keys(await import('${PACKAGE}/' + name)).sort()
     }
     console.log(JSON.stringify(all))
-    for (const name of ['', '/dist/package/runtime/core/flash.js']) {
+    for (const name of ['', '/dist/package/runtime/engine/flash/flasher.js']) {
       await import('${PACKAGE}' + name).then(
         () => console.log('imported', name),
         ({ code }) => console.error(code),

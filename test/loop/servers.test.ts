@@ -1,8 +1,8 @@
 /** Images from servers that drop, stall, lie and change: all of the image gets onto the disk, or none. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ImageFormat } from '../../runtime/core/image/image.ts'
-import { createSources, type Sources } from '../../runtime/services/image/sources.ts'
+import type { ImageFormat } from '../../runtime/engine/image/rules/image.ts'
+import { createSources, type Sources } from '../../runtime/engine/image/sources/sources.ts'
 import { createRandom, faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { ENCODINGS } from '../support/disk/encodings.ts'

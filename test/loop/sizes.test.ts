@@ -1,8 +1,8 @@
 /** Images and disks of awkward sizes: what fits is exact, what does not stops cleanly. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { VERIFY_LEVELS } from '../../runtime/core/flash/flash.ts'
-import { ZERO_METHODS } from '../../runtime/core/flash/zeros.ts'
+import { VERIFY_LEVELS } from '../../runtime/engine/flash/rules/flash.ts'
+import { ZERO_METHODS } from '../../runtime/engine/flash/rules/zeros.ts'
 import { pipeThrough } from '../support/disk/compressed.ts'
 import { faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { watchSpace } from '../../runtime/services/state/disk-space.ts'
+import { watchSpace } from '../../runtime/fleet/state/disk-space.ts'
 import { createLoop, type Loop } from '../support/disk/loop.ts'
 import {
   AT,

@@ -4,7 +4,7 @@ import type { Arrow } from './arrows.ts'
 const EXPORT =
   /^export (?:declare )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
 /** For users of the npm package, and what `bin/line.ts` loads by the line's name. */
-const PUBLIC = /^runtime\/(library\/|lines\/\w+\/programs\.ts)/
+const PUBLIC = /^runtime\/(library\/|(server\/\w+|flasher\/commands)\/programs\.ts)/
 
 /**
  * `file: name` of each export that no file among the importers mentions.

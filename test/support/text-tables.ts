@@ -1,5 +1,5 @@
 /** The texts of a table by their keys, and what tables of every language have in common. */
-import { splitText } from '../../runtime/core/texts/text.ts'
+import { splitText } from '../../runtime/kit/texts/text.ts'
 
 interface Text {
   /** `disk.refused.mounted`. */

@@ -1,7 +1,7 @@
 /** Provisioning into a logical volume, in a guest whose kernel has device-mapper. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SEED_FOLDER } from '../../runtime/core/flash/provisioning.ts'
+import { SEED_FOLDER } from '../../runtime/engine/flash/rules/provisioning.ts'
 import { findImageObstacle } from '../support/disk/debian-image.ts'
 import type { GuestDisk } from '../support/vm/guest-disk.ts'
 import { startGuest, type Guest } from '../support/vm/guest.ts'

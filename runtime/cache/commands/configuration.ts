@@ -1,8 +1,8 @@
 /** Reads the configuration of the cache service, and says where everything lies. */
-import type { Arguments } from '../../core/command/arguments.ts'
-import type { ProcessEnvironment } from '../../program/process-environment.ts'
-import { readConfig, type Config } from '../../services/config/config.ts'
-import { DATA_FOLDER } from '../../services/cache/image-cache.ts'
+import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
+import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import { readConfig, type Config } from '../../kit/config/config.ts'
+import { DATA_FOLDER } from '../store/image-cache.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
 
 export type CacheConfig = Config<typeof SETTINGS>

@@ -1,10 +1,10 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
-import { MAX_PART_BYTES } from '../../core/catalog/image-upload.ts'
-import { card, copyBlock, renderWays } from '../../web/ui/elements.ts'
-import { checkField, textField } from '../../web/ui/fields.ts'
-import { attributes, fillHtml, html, type Html } from '../../web/ui/html.ts'
-import { renderUploadForm } from '../../web/ui/upload-form.ts'
-import { PAGES } from '../../core/texts/pages/texts.ts'
+import { MAX_PART_BYTES } from '../../engine/catalog/rules/image-upload.ts'
+import { card, copyBlock, renderWays } from '../../kit/web/ui/elements.ts'
+import { checkField, textField } from '../../kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Html } from '../../kit/web/ui/html.ts'
+import { renderUploadForm } from '../../kit/web/ui/upload-form.ts'
+import { PAGES } from '../../server/texts/texts.ts'
 
 const t = PAGES.images.add
 

@@ -1,15 +1,15 @@
 /** The frame of the cache's pages, with the server's links, and its login and error pages. */
 import type { H3Event } from 'h3'
-import type { Assets } from '../../services/host/assets.ts'
-import { peerOf } from '../../web/http/caller.ts'
-import { createFrame, readPlace, type NavLink, type PageView } from '../../web/ui/frame.ts'
-import { fillHtml, html } from '../../web/ui/html.ts'
-import { renderLoginPage } from '../../web/ui/login-page.ts'
-import { IMAGES, SECTIONS } from '../../web/ui/sections.ts'
-import type { LoginView } from '../../web/ui/site-views.ts'
-import type { ErrorView } from '../../web/http/caller.ts'
+import type { Assets } from '../../kit/web/answers/assets.ts'
+import { peerOf } from '../../kit/web/answers/caller.ts'
+import { createFrame, readPlace, type NavLink, type PageView } from '../../kit/web/ui/frame.ts'
+import { fillHtml, html } from '../../kit/web/ui/html.ts'
+import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
+import { IMAGES, SECTIONS } from '../../kit/web/ui/sections.ts'
+import type { LoginView } from '../../kit/web/ui/site-views.ts'
+import type { ErrorView } from '../../kit/web/answers/caller.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '../rules/server-link.ts'
-import { PAGES } from '../../core/texts/pages/texts.ts'
+import { PAGES } from '../../server/texts/texts.ts'
 
 const t = PAGES.images
 

@@ -1,11 +1,11 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
-import type { Space } from '../../services/cache/blob-room.ts'
-import type { CacheRow, RowState } from '../../services/cache/cache-rows.ts'
-import type { Capture } from '../../services/cache/capture-states.ts'
-import type { Upload } from '../../services/cache/upload-states.ts'
-import { blobKeyOf } from '../../core/catalog/cache-entry.ts'
-import { renderDuration, renderRate } from '../../core/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../core/foundation/size.ts'
+import type { Space } from '../blobs/blob-room.ts'
+import type { CacheRow, RowState } from '../store/cache-rows.ts'
+import type { Capture } from '../store/capture-states.ts'
+import type { Upload } from '../store/upload-states.ts'
+import { blobKeyOf } from '../../engine/catalog/rules/cache-entry.ts'
+import { renderDuration, renderRate } from '../../kit/foundation/rate.ts'
+import { renderPartOf, renderSize } from '../../kit/foundation/size.ts'
 import {
   badge,
   card,
@@ -14,17 +14,17 @@ import {
   renderBytes,
   tag,
   type Tone,
-} from '../../web/ui/elements.ts'
-import { postButton } from '../../web/ui/fields.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../web/ui/html.ts'
-import { refreshEvery } from '../../web/ui/refresh.ts'
-import { ACTIONS, numberColumn, renderTable } from '../../web/ui/tables.ts'
-import { renderTime, type Clock } from '../../web/ui/times.ts'
+} from '../../kit/web/ui/elements.ts'
+import { postButton } from '../../kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../kit/web/ui/html.ts'
+import { refreshEvery } from '../../kit/web/ui/refresh.ts'
+import { ACTIONS, numberColumn, renderTable } from '../../kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
 import { renderCaptures } from './captures.ts'
 import type { ServerLink } from './messages.ts'
-import { PAGES } from '../../core/texts/pages/texts.ts'
-import { fill, fillCount } from '../../core/texts/text.ts'
+import { PAGES } from '../../server/texts/texts.ts'
+import { fill, fillCount } from '../../kit/texts/text.ts'
 
 const t = PAGES.images
 

@@ -7,22 +7,22 @@ import {
   MAX_CAPTURE_PART_BYTES,
   parseUploadOffset,
   TokenRequestSchema,
-} from '../../core/capture/capture-upload.ts'
+} from '../../engine/capture/rules/capture-upload.ts'
 import {
   parseUploadToken,
   renderUploadToken,
   UPLOAD_TOKEN_HOURS,
   UPLOAD_TOKEN_REFUSALS,
-} from '../../core/capture/upload-token.ts'
-import { parseLength } from '../../core/net/http-range.ts'
-import type { AppendRefusal } from '../../services/cache/capture-parts.ts'
-import type { Capture } from '../../services/cache/capture-states.ts'
-import { json, nothing } from '../../web/http/answers.ts'
-import { peerOf } from '../../web/http/caller.ts'
-import { checked } from '../../web/http/checked.ts'
-import { refuse } from '../../web/http/faults.ts'
-import { readBearer } from '../../web/http/guard.ts'
-import type { Route } from '../../web/http/route.ts'
+} from '../../engine/capture/rules/upload-token.ts'
+import { parseLength } from '../../kit/net/rules/http-range.ts'
+import type { AppendRefusal } from '../store/capture-parts.ts'
+import type { Capture } from '../store/capture-states.ts'
+import { json, nothing } from '../../kit/web/answers/answers.ts'
+import { peerOf } from '../../kit/web/answers/caller.ts'
+import { checked } from '../../kit/web/answers/checked.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import { readBearer } from '../../kit/web/access/guard.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
 import { renderActor } from './actor.ts'
 import type { CacheSite } from './site.ts'
 

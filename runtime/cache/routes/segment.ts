@@ -1,6 +1,6 @@
 /** Reads a name from one path segment of a request, decoded exactly once. */
 import type { H3Event } from 'h3'
-import { decodePart } from '../../core/net/image-location.ts'
+import { decodePart } from '../../kit/net/rules/image-location.ts'
 
 /**
  * The part of the path at `index` (0 is the first), decoded once, slashes too: the framework keeps

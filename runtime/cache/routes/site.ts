@@ -1,8 +1,8 @@
 /** The services that the cache's routes and pages share. */
-import type { ImageCache } from '../../services/cache/image-cache.ts'
-import type { Secret } from '../../services/access/secret.ts'
-import type { Environment } from '../../services/host/shell.ts'
-import type { Log } from '../../web/http/caller.ts'
+import type { ImageCache } from '../store/image-cache.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import type { Log } from '../../kit/web/answers/caller.ts'
 
 export interface CacheSite {
   readonly cache: ImageCache

@@ -1,12 +1,12 @@
 /** The API for uploads in parts: `/uploads`, resumable after a lost connection or a restart. */
 import { getRouterParam, type H3Event } from 'h3'
-import { MAX_UPLOAD_BYTES, UploadSchema } from '../../core/catalog/image-upload.ts'
-import { parseContentRange } from '../../core/net/http-range.ts'
-import type { Upload } from '../../services/cache/upload-states.ts'
-import { json, nothing } from '../../web/http/answers.ts'
-import { checked } from '../../web/http/checked.ts'
-import { refuse } from '../../web/http/faults.ts'
-import type { Route } from '../../web/http/route.ts'
+import { MAX_UPLOAD_BYTES, UploadSchema } from '../../engine/catalog/rules/image-upload.ts'
+import { parseContentRange } from '../../kit/net/rules/http-range.ts'
+import type { Upload } from '../store/upload-states.ts'
+import { json, nothing } from '../../kit/web/answers/answers.ts'
+import { checked } from '../../kit/web/answers/checked.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
 import type { CacheSite } from './site.ts'
 
 /** A client asks again sooner than proxies give up. */

@@ -1,6 +1,6 @@
 /** Renders the response of `GET /catalog`: the format all clients of such a cache read, with fields of our own. */
-import type { CatalogFields } from '../../core/catalog/catalog-fields.ts'
-import { fileUrl } from '../../core/catalog/dropped-file.ts'
+import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
+import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
 
 /** What is shown of one image. */
 export interface Shown {

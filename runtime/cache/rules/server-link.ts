@@ -1,5 +1,5 @@
 /** Decides which machine server the pages of the cache link back to. */
-import { decodePart } from '../../core/net/image-location.ts'
+import { decodePart } from '../../kit/net/rules/image-location.ts'
 
 /** Longer than any host name with its port. */
 const MAX_LENGTH = 300

@@ -5,9 +5,12 @@ import {
   PUBLIC_URL,
   SESSION_SECRET,
   STATE_DIR,
-} from '../../core/config/shared-settings.ts'
-import type { SettingsTable } from '../../core/config/setting.ts'
-import { parseSettings as parse, type SettingsSources } from '../../core/config/settings-parser.ts'
+} from '../../kit/config/rules/shared-settings.ts'
+import type { SettingsTable } from '../../kit/config/rules/setting.ts'
+import {
+  parseSettings as parse,
+  type SettingsSources,
+} from '../../kit/config/rules/settings-parser.ts'
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,

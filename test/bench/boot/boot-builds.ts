@@ -8,7 +8,7 @@ import { CHECKOUT, readEpoch } from '../../../build/facts.ts'
 import type { Level } from '../../../build/steps/step.ts'
 import { copyCheckout } from '../../../build/twice.ts'
 
-const CHANGED = 'runtime/core/machine/mac.ts'
+const CHANGED = 'runtime/kit/net/rules/mac.ts'
 
 /** Seconds. Packages are fetched anew, the cache is removed at the end. */
 export async function measureBuilds(level: Level, say: (line: string) => void) {

@@ -48,7 +48,8 @@ test('what the live system starts brings no server with it', () => {
     'runtime/bin/flasher.mjs',
     'runtime/bin/flasher-live.mjs',
   ])
-  const server = /^runtime\/(web|program)\/|\/routes\/|\/pages\//
+  const server =
+    /^runtime\/(server\/(?!earlier\/rules\/)|kit\/(web|program)\/)|\/routes\/|\/pages\//
   assert.equal(
     files.filter((file) => server.test(file)),
     [],

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import { RELEASE_LINES, RELEASES } from '../../../appliance/release.ts'
 import { collectAssets } from '../../../build/release/collect.ts'
 import { renderManifest } from '../../../build/release/manifest.ts'
-import { parseRelease } from '../../../runtime/core/boot/release.ts'
+import { parseRelease } from '../../../runtime/fleet/boot/rules/release.ts'
 import { makeReleaseFolder, makeSigningKey } from '../../support/release-folder.ts'
 
 const test = suite('the folder of a release')

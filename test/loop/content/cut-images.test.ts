@@ -1,8 +1,8 @@
 /** A raw image that its own table calls cut, and that misses a length which its catalog knows. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashOrder } from '../../../runtime/services/flash/flash-planner.ts'
-import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
+import type { FlashOrder } from '../../../runtime/engine/flash/flash-planner.ts'
+import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { assertBlank, makeStale, readDisk } from '../../support/disk/writer.ts'

@@ -1,7 +1,7 @@
 /** What tools are started with is a tool itself: where it is missing, it is named. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { EXIT } from '../../../runtime/lines/earlier/rules/exit-codes.ts'
+import { EXIT } from '../../../runtime/flasher/commands/rules/exit-codes.ts'
 import { runFlasher } from '../../support/terminal/flasher.ts'
 
 const test = suite('a missing shell or lister')

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { firstBootRoutes } from '../../../runtime/lines/current/routes/seed.ts'
+import { firstBootRoutes } from '../../../runtime/server/current/routes/seed.ts'
 import {
   CLOUD_PARTS,
   createImageFile,

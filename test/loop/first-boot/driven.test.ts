@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { firstBootRoutes } from '../../../runtime/lines/current/routes/seed.ts'
+import { firstBootRoutes } from '../../../runtime/server/current/routes/seed.ts'
 import {
   CLOUD_PARTS,
   createImageFile,

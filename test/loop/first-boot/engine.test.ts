@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import type { FlashOutcome } from '../../../runtime/core/flash/outcome.ts'
-import type { FirstBoot } from '../../../runtime/core/first-boot/seed.ts'
-import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
+import type { FlashOutcome } from '../../../runtime/engine/flash/rules/outcome.ts'
+import type { FirstBoot } from '../../../runtime/engine/first-boot/rules/seed.ts'
+import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
 import { createFaultyDisk, scripted, type FaultyDisk } from '../../support/disk/faulty-disk.ts'
 import {
   CLOUD_PARTS,

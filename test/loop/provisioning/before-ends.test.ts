@@ -1,7 +1,7 @@
 /** `--provision cloud-init`: a disk that boots has its seed, whatever its table, and however the flash ended. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SEED_FOLDER } from '../../../runtime/core/flash/provisioning.ts'
+import { SEED_FOLDER } from '../../../runtime/engine/flash/rules/provisioning.ts'
 import { readPartFile } from '../../support/disk/first-boot-image.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { SEED_FOLDER, type Provisioning } from '../../../runtime/core/flash/provisioning.ts'
+import { SEED_FOLDER, type Provisioning } from '../../../runtime/engine/flash/rules/provisioning.ts'
 import {
   createFlashedDisk,
   listTop,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { Fault } from '../../../runtime/core/foundation/fault.ts'
-import { SEED_FOLDER } from '../../../runtime/core/flash/provisioning.ts'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { SEED_FOLDER } from '../../../runtime/engine/flash/rules/provisioning.ts'
 import {
   createFlashedDisk,
   makeFolders,

@@ -106,10 +106,10 @@ flows('speaks on standard error as it goes, and leaves nothing when we are kille
   await using fixture = await createFixture()
   await using disk = await createFlashedDisk([{ megabytes: 16, mkfs: EXT4 }])
   await fixture.installCijoe(`echo spoken; touch ${fixture.at('started')}; sleep 1000`)
-  const services = new URL('../../../runtime/services/', import.meta.url).href
+  const runtime = new URL('../../../runtime/', import.meta.url).href
   const program = `
-    import { createProvisioner } from '${services}flash/provisioner.ts'
-    import { createShell } from '${services}host/shell.ts'
+    import { createProvisioner } from '${runtime}engine/flash/provisioner.ts'
+    import { createShell } from '${runtime}kit/host/shell.ts'
     const env = process.env
     const provisioner = createProvisioner({ shell: createShell({ env }), env })
     await provisioner.apply(${JSON.stringify(fixture.cijoe)}, '${disk.device}')`

@@ -8,7 +8,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { EXITED } from '../../support/terminal/tmux.ts'
-import { createShell } from '../../../runtime/services/host/shell.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
 import {
   createTarget,
   createWizardFixture,

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../../runtime/services/host/shell.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { createFaultyDisk, gated } from '../../support/disk/faulty-disk.ts'
 import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
 import {

@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDisks } from '../../../runtime/services/disk/disks.ts'
-import { createShell } from '../../../runtime/services/host/shell.ts'
+import { createDisks } from '../../../runtime/engine/disk/disks.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
 import {
   createTarget,

@@ -1,6 +1,6 @@
 /** A flash with a first-boot configuration as a process of its own, which can be killed: `node … IMAGE DEVICE GATE COUNT`. */
 import { writeFileSync } from 'node:fs'
-import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
+import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
 import { SEED } from './first-boot-image.ts'
 
 /** COUNT goes into the file GATE before anything of the configuration is written. */

@@ -4,25 +4,25 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/core/foundation/fault.ts'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
 import {
   planFlash,
   renderRefusal,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan,
-} from '../../../runtime/core/flash/flash.ts'
-import { parseBackupBytes } from '../../../runtime/core/disk/gpt.ts'
-import { detectFormat, type ImageFormat } from '../../../runtime/core/image/image.ts'
-import { createDecoders } from '../../../runtime/services/image/decoders.ts'
-import { createSlot } from '../../../runtime/services/disk/device.ts'
-import { createDisks } from '../../../runtime/services/disk/disks.ts'
-import { createImages } from '../../../runtime/services/image/images.ts'
-import { createShell } from '../../../runtime/services/host/shell.ts'
-import type { Source } from '../../../runtime/services/image/source.ts'
-import { ownFeed } from '../../../runtime/services/flash/image-feed.ts'
-import type { BeforeEnds } from '../../../runtime/services/flash/seed-writer.ts'
-import { writeImage } from '../../../runtime/services/flash/writer.ts'
+} from '../../../runtime/engine/flash/rules/flash.ts'
+import { parseBackupBytes } from '../../../runtime/engine/disk/rules/tables/gpt.ts'
+import { detectFormat, type ImageFormat } from '../../../runtime/engine/image/rules/image.ts'
+import { createDecoders } from '../../../runtime/engine/image/decoders.ts'
+import { createSlot } from '../../../runtime/engine/disk/device.ts'
+import { createDisks } from '../../../runtime/engine/disk/disks.ts'
+import { createImages } from '../../../runtime/engine/image/images.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
+import type { Source } from '../../../runtime/engine/image/sources/source.ts'
+import { ownFeed } from '../../../runtime/engine/flash/image-feed.ts'
+import type { BeforeEnds } from '../../../runtime/engine/flash/seed-writer.ts'
+import { writeImage } from '../../../runtime/engine/flash/writer.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
 const shell = createShell({ env: process.env })

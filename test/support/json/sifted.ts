@@ -1,6 +1,6 @@
 /** Inventories as the server reads them: from the bytes of a body, in pieces of any length. */
-import { createInventorySift } from '../../../runtime/core/machine/inventory.ts'
-import type { Sifted } from '../../../runtime/core/json/json-sift.ts'
+import { createInventorySift } from '../../../runtime/engine/inventory/rules/inventory.ts'
+import type { Sifted } from '../../../runtime/kit/foundation/json/json-sift.ts'
 
 /** Undefined where nothing is sent. Throws where it is no JSON. */
 export function siftText(text: string, pieceBytes = 64 * 1024): Sifted | undefined {

@@ -5,7 +5,7 @@ import {
   planDhcp,
   renderDhcpRecipes,
   type FirmwareLoader,
-} from '../../../runtime/core/boot/dhcp.ts'
+} from '../../../runtime/fleet/boot/rules/dhcp.ts'
 import { LAB_INTERFACE, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 

@@ -1,5 +1,5 @@
 /**
- * Runs the tests whose path matches each of the patterns, one pattern after another even where one
+ * Runs the tests whose path matches each of the patterns, or that a name of a selection stands for, one after another even where one
  * fails, and ends with what failed. Patterns after a `+` run beside those before it: boots keep one
  * processor busy, and most other tests not even that. A file that failed is run once more, alone: what
  * passes then is named, for a test that passes only sometimes is to be mended, but does not fail the run.
@@ -8,11 +8,13 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { createPrinter, type Printer } from './printer.ts'
 import { readResults, type FileFailure } from './results.ts'
+import { SELECTIONS } from './selections.ts'
 
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 4
 
-const [folder = 'test', ...words] = process.argv.slice(2)
+const [folder = 'test', ...given] = process.argv.slice(2)
+const words = given.map((word) => SELECTIONS[word] ?? word)
 const split = words.indexOf('+')
 const lanes = split === -1 ? [words] : [words.slice(0, split), words.slice(split + 1)]
 

@@ -9,8 +9,8 @@ import {
   createBootFiles,
   type BootFolder,
   type BootFolderDependencies,
-} from '../../../runtime/services/boot/boot-files.ts'
-import { TRIO } from '../../../runtime/core/boot/boot-set.ts'
+} from '../../../runtime/fleet/boot/boot-files.ts'
+import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
 
 export const sha256 = (bytes: string | Uint8Array): string =>
   createHash('sha256').update(bytes).digest('hex')

@@ -2,21 +2,17 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Fault } from '../../../runtime/core/foundation/fault.ts'
-import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
-import { createMachine, type Machine } from '../../../runtime/lines/current/rules/machine.ts'
-import { parseRecord } from '../../../runtime/lines/current/rules/record.ts'
-import { createDatabase, type DatabaseOptions } from '../../../runtime/services/state/database.ts'
-import { createFeed } from '../../../runtime/services/host/feed.ts'
-import { createJournal, type EventNote } from '../../../runtime/services/state/journal.ts'
-import { createMachines } from '../../../runtime/services/state/machines.ts'
-import { createRuns } from '../../../runtime/services/state/runs.ts'
-import { createSettingsStore } from '../../../runtime/services/state/settings-store.ts'
-import {
-  createTokens,
-  type MadeToken,
-  type Tokens,
-} from '../../../runtime/services/access/tokens.ts'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
+import { createMachine, type Machine } from '../../../runtime/server/current/rules/machine.ts'
+import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
+import { createDatabase, type DatabaseOptions } from '../../../runtime/fleet/state/database.ts'
+import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createJournal, type EventNote } from '../../../runtime/fleet/state/journal.ts'
+import { createMachines } from '../../../runtime/fleet/state/machines.ts'
+import { createRuns } from '../../../runtime/fleet/run/runs.ts'
+import { createSettingsStore } from '../../../runtime/fleet/state/settings-store.ts'
+import { createTokens, type MadeToken, type Tokens } from '../../../runtime/fleet/access/tokens.ts'
 
 export const RELEASE = '1.2.3'
 

@@ -3,8 +3,8 @@ import { createWriteStream } from 'node:fs'
 import { access, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { Fault } from '../../../runtime/core/foundation/fault.ts'
-import type { ActiveSets, BootFiles } from '../../../runtime/services/boot/boot-files.ts'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import type { ActiveSets, BootFiles } from '../../../runtime/fleet/boot/boot-files.ts'
 
 /** A boot directory; its active set is that of the files named here. */
 export function createBootFolder(dir: string): BootFiles {

@@ -4,24 +4,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import type { FlashEvent } from '../../../runtime/core/flash/flash.ts'
-import type { FlashOutcome } from '../../../runtime/core/flash/outcome.ts'
-import { parseMac, type Mac } from '../../../runtime/core/machine/mac.ts'
-import type { CatalogEntry } from '../../../runtime/core/catalog/catalog.ts'
-import { drive } from '../../../runtime/lines/current/wizard/driven/remote.ts'
-import type { RemoteDependencies } from '../../../runtime/lines/current/wizard/driven/remote-hooks.ts'
-import { runChoices } from '../../../runtime/lines/current/wizard/flow/flash-run.ts'
+import type { FlashEvent } from '../../../runtime/engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '../../../runtime/engine/flash/rules/outcome.ts'
+import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
+import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
+import { drive } from '../../../runtime/flasher/order/remote.ts'
+import type { RemoteDependencies } from '../../../runtime/flasher/order/remote-hooks.ts'
+import { runChoices } from '../../../runtime/flasher/wizard/flow/flash-run.ts'
 import type {
   DrivenScreen,
   FlashChoice,
   Flashed,
   Hooks,
   RemoteOutcome,
-} from '../../../runtime/lines/current/wizard/flow/start.ts'
-import { createDisks } from '../../../runtime/services/disk/disks.ts'
-import { createShell } from '../../../runtime/services/host/shell.ts'
-import { createFlasher } from '../../../runtime/services/flash/flasher.ts'
-import { createManyFlasher } from '../../../runtime/services/many/many-flasher.ts'
+} from '../../../runtime/flasher/wizard/flow/start.ts'
+import { createDisks } from '../../../runtime/engine/disk/disks.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
+import { createManyFlasher } from '../../../runtime/engine/flash/many/many-flasher.ts'
 import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
 
 export const MAC = mac('52:54:00:00:00:01')

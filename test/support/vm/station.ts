@@ -2,7 +2,7 @@
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
-import { renderAutoexec } from '../../../runtime/core/boot/bootstrap.ts'
+import { renderAutoexec } from '../../../runtime/fleet/boot/rules/bootstrap.ts'
 import { openDebianImage } from '../disk/debian-image.ts'
 import { startIpxe, type IpxeOptions } from './ipxe.ts'
 import { entryOf, MAC, REF } from '../server/machine-fixture.ts'

@@ -1,0 +1,163 @@
+/** Makes room for downloads: counts stored and reserved bytes, and removes the least recently used images. */
+import { planEviction, type RoomRefusal } from '../../engine/catalog/rules/eviction.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { renderSize } from '../../kit/foundation/size.ts'
+import type { BlobIndex } from './blob-index.ts'
+import type { Blobs } from './blobs.ts'
+
+export interface Space {
+  readonly storedBytes: number
+  /** 0: no limit. */
+  readonly maxBytes: number
+  /** What the disk can still take. */
+  readonly freeBytes: number
+}
+
+export type BlobRoom = ReturnType<typeof createBlobRoom>
+
+interface BlobRoomDependencies {
+  readonly blobs: Blobs
+  readonly index: BlobIndex
+  /** Milliseconds since the epoch of each blob's last use, the least recently used first: see noteUse. */
+  readonly used: Map<string, number>
+  maxBytes(): number
+  /** Whether machines are bound to it. */
+  isBound(sha256: string): boolean
+  /** How much of a download is on the disk already. */
+  writtenBytes(key: string): number
+  readonly log: { info(message: string): void }
+}
+
+/** The latest use is the last one of the map: the order is not read from a clock that may be set. */
+export function noteUse(used: Map<string, number>, sha256: string, at: Date): void {
+  used.delete(sha256)
+  used.set(sha256, at.getTime())
+}
+
+/** Left for everything else that lives on the same disk. */
+const MARGIN_BYTES = 64 * 1024 * 1024
+
+export function createBlobRoom(parts: BlobRoomDependencies) {
+  const { blobs, index, used } = parts
+  const promised = new Map<string, number>()
+  const holds = createHolds()
+  /** How many bytes of each upload are still to come. */
+  const expected = new Map<string, () => number>()
+
+  const stored = () =>
+    new Map([...index.sources().values()].map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
+  const storedBytes = () => sum(stored().values())
+  const writtenBytes = () => sum([...promised.keys()].map(parts.writtenBytes))
+
+  const readFree = async () =>
+    (await blobs.free()) - sum([...expected.values()].map((read) => read()))
+
+  /** Throws a Fault `storage-full`; what is promised counts until it is released. */
+  async function make(key: string, bytes: number) {
+    const freeBytes = await readFree()
+    promised.delete(key)
+    const others = sum(promised.values())
+    // What a full disk allows counts as the limit where we may remove anything at all.
+    const written = writtenBytes() + parts.writtenBytes(key)
+    const onDisk = storedBytes() + written + Math.max(0, freeBytes - MARGIN_BYTES)
+    const maxBytes = parts.maxBytes() === 0 ? 0 : Math.min(parts.maxBytes(), onDisk)
+    const turns = new Map([...used.keys()].map((sha256, turn) => [sha256, turn]))
+    const plan = planEviction({
+      blobs: [...stored()].map(([sha256, sizeBytes]) => ({
+        sha256,
+        sizeBytes,
+        usedAt: turns.get(sha256) ?? -1,
+        isNeeded: holds.has(sha256) || parts.isBound(sha256),
+      })),
+      promisedBytes: others,
+      neededBytes: bytes,
+      maxBytes,
+    })
+    if (!plan.ok) throw full(plan.refusal)
+    if (maxBytes === 0 && others + bytes > onDisk - storedBytes()) throw diskFull(bytes, freeBytes)
+    promised.set(key, bytes)
+    for (const sha256 of plan.value) await evict(parts, sha256)
+  }
+
+  return {
+    make,
+    /**
+     * Keeps free space for a file that comes into the folder; nothing is removed for it. Throws a
+     * Fault `storage-full`.
+     */
+    async reserve(key: string, remaining: () => number) {
+      expected.set(key, remaining)
+      const unwritten = Math.max(0, sum(promised.values()) - writtenBytes())
+      if ((await readFree()) - unwritten >= MARGIN_BYTES) return
+      expected.delete(key)
+      throw diskFull(remaining(), Math.max(0, (await readFree()) - unwritten - MARGIN_BYTES))
+    },
+    release(key: string) {
+      promised.delete(key)
+      expected.delete(key)
+    },
+    hold: holds.hold,
+    async space(): Promise<Space> {
+      return {
+        storedBytes: storedBytes(),
+        maxBytes: parts.maxBytes(),
+        freeBytes: await blobs.free(),
+      }
+    },
+    /** Removes a blob that no source names any more. */
+    async sweep(sha256: string) {
+      if (stored().has(sha256)) return
+      await blobs.remove(sha256)
+      used.delete(sha256)
+    },
+  }
+}
+
+function createHolds() {
+  const held = new Map<string, number>()
+  return {
+    has: (sha256: string) => held.has(sha256),
+    /** Keeps a blob while it is read, until what is returned is disposed. */
+    hold(sha256: string): Disposable {
+      held.set(sha256, (held.get(sha256) ?? 0) + 1)
+      return {
+        [Symbol.dispose]() {
+          const left = (held.get(sha256) ?? 1) - 1
+          if (left === 0) held.delete(sha256)
+          else held.set(sha256, left)
+        },
+      }
+    },
+  }
+}
+
+async function evict({ blobs, index, used, log }: BlobRoomDependencies, sha256: string) {
+  const keys = [...index.sources()].filter(([, source]) => source.sha256 === sha256)
+  for (const [key] of keys) await index.forget(key)
+  await blobs.remove(sha256)
+  used.delete(sha256)
+  log.info(`removed ${sha256.slice(0, 12)}, the image not used for longest, to make room`)
+}
+
+const sum = (numbers: Iterable<number>) => Iterator.from(numbers).reduce((a, b) => a + b, 0)
+
+function full(refusal: RoomRefusal): Fault {
+  if (refusal.why === 'larger-than-the-cache') {
+    const { needed, max } = refusal
+    const words = `the image (${renderSize(needed)}) is larger than the cache may be (${renderSize(max)})`
+    return new Fault('storage-full', words, { hint: 'Raise [cache] max_bytes, or free its disk.' })
+  }
+  const { needed, free } = refusal
+  return new Fault(
+    'storage-full',
+    `the cache is full: ${renderSize(needed)} needed, ${renderSize(free)} free, and all images are in use`,
+    { hint: 'Remove images, or raise [cache] max_bytes.' },
+  )
+}
+
+const diskFull = (needed: number, free: number) =>
+  new Fault(
+    'storage-full',
+    `no space left on the disk of the cache: ${renderSize(needed)} needed, ${renderSize(free)} free`,
+    { hint: 'Remove images, or set [cache] max_bytes and the oldest go by themselves.' },
+  )

@@ -1,0 +1,158 @@
+/** Lists everything that the cache holds, one row per image with its state. */
+import {
+  blobKeyOf,
+  type CacheEntry,
+  keyOf,
+  publicFields,
+} from '../../engine/catalog/rules/cache-entry.ts'
+import { decideArch, decideFormat } from '../../engine/catalog/rules/catalog.ts'
+import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
+import { fileSource } from '../../engine/catalog/rules/dropped-file.ts'
+import type { BlobIndex, StoredSource } from '../blobs/blob-index.ts'
+import type { Download, Downloads } from './downloads.ts'
+import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
+import type { Pins } from './pins.ts'
+
+export type RowState =
+  | 'ready'
+  | 'receiving'
+  | 'queued'
+  | 'checking' // a dropped file that is being copied or read, a download that is being decoded
+  | 'failed'
+  | 'absent' // known, and not here
+
+export interface CacheRow {
+  /** With what is known of the bytes; never a password. */
+  readonly entry: CatalogFields
+  readonly kind: 'source' | 'file'
+  /** Of a dropped file, as it lies there; empty for others. */
+  readonly fileName: string
+  readonly state: RowState
+  /** Why it failed, and how to fix it. */
+  readonly error: string | null
+  /** While it is on its way. */
+  readonly download: Download | null
+  /** Of what is done, where that is known: 0 to 1. */
+  readonly progress: number | null
+  readonly isPinned: boolean
+  /** How many machines are bound to it; null: their servers do not report it. */
+  readonly machines: number | null
+  /** ISO time when its bytes came; null: they have not. */
+  readonly addedAt: string | null
+  /** ISO time when its source was last looked at again; null: never. */
+  readonly lookedAt: string | null
+  /** ISO time when it was seen that the source has something else by now; null: it was not. */
+  readonly movedAt: string | null
+  /** Milliseconds since the epoch; null: never, or not counted. */
+  readonly usedAt: number | null
+}
+
+interface RowDependencies {
+  readonly index: BlobIndex
+  readonly downloads: Downloads
+  readonly dropped: Pick<DroppedFiles, 'list'>
+  readonly used: ReadonlyMap<string, number>
+  readonly pins: Pick<Pins, 'has' | 'countMachines'>
+}
+
+/** Entries in the order in which they were added, then dropped files by name. */
+export function listRows(parts: RowDependencies): readonly CacheRow[] {
+  const sources = parts.index.entries().map((entry) => rowOfEntry(parts, entry))
+  const names = new Set(sources.map(({ entry }) => entry.name))
+  const files = parts.dropped.list().map((file) => rowOfFile(parts, file, names))
+  return [...sources, ...files]
+}
+
+function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
+  const { index, downloads, used } = parts
+  const key = keyOf(entry)
+  const stored = index.find(key)
+  const download = downloads.find(key)
+  const failure = downloads.failureOf(key)
+  return {
+    entry: { ...describe(entry), ...bytesOf(entry, stored, download) },
+    kind: 'source',
+    fileName: '',
+    state: stateOf(stored !== null, download, failure !== null),
+    error: failure === null ? null : [failure.message, failure.hint].filter(Boolean).join('. '),
+    download,
+    progress: progressOf(download),
+    ...usesOf(parts, entry.src),
+    addedAt: stored?.fetchedAt ?? null,
+    lookedAt: stored?.lookedAt ?? null,
+    movedAt: stored?.movedAt ?? null,
+    usedAt: stored === null ? null : (used.get(stored.sha256) ?? null),
+  }
+}
+
+function describe(entry: CacheEntry): CatalogFields {
+  const names = [entry.name, entry.resolved_src, entry.src]
+  const format = decideFormat(entry.format, names)
+  return {
+    ...publicFields(entry),
+    format: format === '' ? null : format,
+    arch: decideArch(entry.arch, names),
+  }
+}
+
+/** What the bytes are, where they are here, rather than what the entry says of them. */
+const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Download | null) => ({
+  sha256: stored?.sha256 ?? entry.sha256,
+  ...(stored === null ? {} : { index_sha256: stored.checkedIndex ?? null }),
+  size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
+})
+
+/** What is here stays ready while a newer version of it comes. */
+function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): RowState {
+  if (isStored) return 'ready'
+  if (download?.isQueued === true) return 'queued'
+  if (download !== null) return download.checked === null ? 'receiving' : 'checking'
+  return hasFailed ? 'failed' : 'absent'
+}
+
+function progressOf(download: Download | null): number | null {
+  if (download === null || download.checked !== null) return download?.checked ?? null
+  const { total, bytes } = download.growth
+  return total === null || total === 0 ? null : bytes / total
+}
+
+function rowOfFile(
+  parts: RowDependencies,
+  file: DroppedFile,
+  taken: ReadonlySet<string>,
+): CacheRow {
+  const { name: fileName, sizeBytes, mtimeNs } = file.stamp
+  const src = fileSource(fileName)
+  const names = [fileName]
+  const isOffered = file.sha256 !== null && file.refusal === null
+  return {
+    entry: {
+      name: taken.has(fileName) ? `${fileName} (file)` : fileName,
+      src,
+      resolved_src: null,
+      format: decideFormat(null, names) || null,
+      arch: decideArch(null, names),
+      sha256: file.sha256,
+      ...(file.indexSha256 === null ? {} : { index_sha256: file.indexSha256 }),
+      size_bytes: sizeBytes,
+      description: null,
+      netboot_ref: null,
+    },
+    kind: 'file',
+    fileName,
+    state: file.refusal !== null ? 'failed' : isOffered ? 'ready' : 'checking',
+    error: file.refusal,
+    download: null,
+    progress: isOffered || file.refusal !== null ? null : file.progress,
+    ...usesOf(parts, src),
+    addedAt: new Date(Number(BigInt(mtimeNs) / 1_000_000n)).toISOString(),
+    lookedAt: null,
+    movedAt: null,
+    usedAt: null,
+  }
+}
+
+function usesOf({ pins }: RowDependencies, src: string) {
+  const ref = blobKeyOf(src) ?? ''
+  return { isPinned: pins.has(ref), machines: pins.countMachines(ref) }
+}

@@ -1,0 +1,280 @@
+/** Image files that people put into the cache's folder: offered once they are complete and hashed. */
+import { watch as watchFolder } from 'node:fs'
+import { type FileHandle, readdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Storage } from 'unstorage'
+import {
+  type FileStamp,
+  isSameStamp,
+  whyNotAnImage,
+} from '../../engine/catalog/rules/dropped-file.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { placeNewFile } from '../../kit/host/atomic-file.ts'
+import { hashStart } from '../../kit/host/file-hash.ts'
+import { detectFormat } from '../../engine/image/rules/image.ts'
+import {
+  createDigests,
+  type FileDigests,
+  isStill,
+  openStamped,
+  readStamp,
+} from '../blobs/file-stamps.ts'
+import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
+import { checkEnd, checkStart } from '../../engine/image/content/stored-image.ts'
+import { readSidecar } from '../../engine/image/sources/sidecars.ts'
+import { pause } from '../../kit/host/watch.ts'
+import { makeFolder, removeName, syncFolder } from '../../kit/host/folders.ts'
+
+export interface DroppedFile {
+  readonly stamp: FileStamp
+  /** Lower case; null until it is known. */
+  readonly sha256: string | null
+  /** Of its index, lower case; null: it is not in frames, or they were not compared with it yet. */
+  readonly indexSha256: string | null
+  /** Why it is not offered, in words; null where it is, or will be. */
+  readonly refusal: string | null
+  /** Of reading it, 0 to 1. */
+  readonly progress: number
+}
+
+export type DroppedFiles = Awaited<ReturnType<typeof createDroppedFiles>>
+
+interface DroppedFilesDependencies {
+  readonly folder: string
+  /** Keeps digests across restarts. */
+  readonly records: Storage
+  readonly indexes: IndexChecks
+  /** Milliseconds without a change after which a file counts as whole. */
+  readonly settleMs?: number
+  readonly scanMs?: number
+  /** Called after each look at the folder, and when a file was read. */
+  readonly onChange: () => void
+  readonly log: { warn(message: string): void }
+}
+
+type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
+  /** Since when it has this stamp, on the clock of performance.now(). */
+  since: number
+  /** Its frames were compared with its index, or it is not in frames. */
+  isChecked: boolean
+}
+
+interface Scanned {
+  readonly folder: string
+  readonly settleMs: number
+  readonly seen: Map<string, Seen>
+  readonly digests: ReturnType<typeof createDigests>
+  readonly indexes: IndexChecks
+  readonly onChange: () => void
+  readonly signal: AbortSignal
+}
+
+const MAX_FILES = 10_000
+
+export async function createDroppedFiles(parts: DroppedFilesDependencies) {
+  const { folder, settleMs = 3000, scanMs = 5000, log } = parts
+  await makeFolder(folder)
+  const seen = new Map<string, Seen>()
+  const closing = new AbortController()
+  const { signal } = closing
+  const scanned = { ...parts, settleMs, seen, digests: createDigests(parts.records), signal }
+  let scanning: Promise<void> | null = null
+  let hashing: Promise<void> | null = null
+  let again: NodeJS.Timeout | undefined
+
+  async function look() {
+    await readNames(scanned)
+    hashing ??= hashAll(scanned).finally(() => {
+      hashing = null
+    })
+    // As soon as what was copied just now may count as whole.
+    clearTimeout(again)
+    const isUnsettled = [...seen.values()].some((file) => isOpen(file) && !isSettled(scanned, file))
+    if (isUnsettled && !signal.aborted) again = setTimeout(scan, settleMs).unref()
+  }
+
+  function scan() {
+    scanning ??= look()
+      .catch((thrown: unknown) => log.warn(`${folder} cannot be read: ${renderError(thrown)}`))
+      .finally(() => {
+        scanning = null
+      })
+    return scanning
+  }
+
+  const timer = setInterval(scan, scanMs).unref()
+  const watcher = startWatching(folder, () => void pause(200).then(scan))
+  await scan()
+
+  return {
+    /** By name; what is no image and does not look like one is left out. */
+    list: (): readonly DroppedFile[] =>
+      [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
+    find: (name: string): DroppedFile | null => seen.get(name) ?? null,
+    /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
+    open: ({ stamp }: DroppedFile) => openStamped(folder, stamp),
+    /** Whether the file behind a handle is still that version. */
+    isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
+    async remove(name: string) {
+      if (!seen.has(name)) return
+      await removeName(join(folder, name))
+      // A scan that saw the file just before would list it again.
+      await scanning
+      seen.delete(name)
+      parts.onChange()
+    },
+    /**
+     * Takes a complete file into the folder; `digests`: what was computed of it. A Fault `conflict` where
+     * something has that name.
+     */
+    async place(path: string, name: string, digests: FileDigests) {
+      await placeFile(scanned, path, name, digests)
+      await scanning
+      await scan()
+    },
+    /** Looks now instead of a little later. */
+    async scan() {
+      // One that is under way may have passed by what has just changed.
+      await scanning
+      await scan()
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      clearInterval(timer)
+      clearTimeout(again)
+      watcher?.close()
+      await scanning
+      await hashing
+    },
+  }
+}
+
+async function placeFile(scanned: Scanned, path: string, name: string, digests: FileDigests) {
+  const stamp = await readStamp(dirname(path), basename(path))
+  if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
+  // Known before the file is seen, so that it is not hashed again.
+  await scanned.digests.save({ ...stamp, name }, digests)
+  await placeNewFile(path, join(scanned.folder, name))
+  await syncFolder(scanned.folder)
+}
+
+const isOpen = ({ sha256, isChecked, refusal }: Seen) =>
+  (sha256 === null || !isChecked) && refusal === null
+
+const isSettled = ({ settleMs }: Scanned, { since }: Seen) => performance.now() - since >= settleMs
+
+async function readNames(scanned: Scanned) {
+  const { folder, seen, onChange } = scanned
+  const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).slice(0, MAX_FILES)
+  for (const name of names) await lookAt(scanned, name)
+  const here = new Set(names)
+  for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
+  onChange()
+}
+
+async function lookAt({ folder, seen, digests }: Scanned, name: string) {
+  const refusal = whyNotAnImage(name)
+  const stamp = refusal === '' ? null : await readStamp(folder, name)
+  if (stamp === null) {
+    seen.delete(name)
+    return
+  }
+  let file = seen.get(name)
+  if (file === undefined || !isSameStamp(file.stamp, stamp)) {
+    const known = refusal === null ? await digests.find(stamp) : null
+    file = createSeen(stamp, known, refusal)
+    seen.set(name, file)
+  }
+  if (file.sha256 !== null) file.refusal = await compare(folder, file)
+}
+
+const createSeen = (stamp: FileStamp, known: FileDigests | null, refusal: string | null): Seen => ({
+  stamp,
+  since: performance.now(),
+  sha256: known?.sha256 ?? null,
+  indexSha256: known?.checkedIndex ?? null,
+  // Earlier releases did not compare frames: such an image is offered by its own digest meanwhile.
+  isChecked: known?.checkedIndex !== undefined || !isFramed(stamp),
+  refusal,
+  progress: 0,
+})
+
+const isFramed = ({ name }: FileStamp) => detectFormat(name) === 'img.zst'
+
+async function compare(folder: string, { stamp, sha256 }: Seen): Promise<string | null> {
+  try {
+    const expected = await readSidecar(join(folder, stamp.name))
+    if (expected === null || expected === sha256) return null
+    return `its digest is ${sha256}, but ${stamp.name}.sha256 says ${expected}`
+  } catch (thrown) {
+    if (thrown instanceof Fault) return thrown.message
+    throw thrown
+  }
+}
+
+/** One file at a time, so that disks are read in order. */
+async function hashAll(scanned: Scanned) {
+  const find = () =>
+    [...scanned.seen.values()].find((file) => isOpen(file) && isSettled(scanned, file))
+  for (let next = find(); next !== undefined; next = find()) {
+    try {
+      await hash(scanned, next)
+    } catch (thrown) {
+      if (scanned.signal.aborted) return
+      next.sha256 = null
+      next.refusal = explain(thrown)
+    }
+    scanned.onChange()
+  }
+}
+
+function explain(thrown: unknown): string {
+  const code = thrown instanceof Fault ? thrown.code : null
+  if (code === 'image-broken') return `incomplete or damaged: ${renderError(thrown)}`
+  if (code === 'plan-refused') return renderError(thrown)
+  return `cannot be read: ${renderError(thrown)}`
+}
+
+async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
+  const { stamp } = file
+  await using handle = await openStamped(folder, stamp)
+  const format = detectFormat(stamp.name)
+  await checkStart(handle, { ...stamp, format })
+  const sha256 = file.sha256 ?? (await digestOf(handle, file, signal))
+  await checkEnd(handle, { ...stamp, format }, signal)
+  const onProgress = (part: number) => {
+    file.progress = part
+  }
+  const order = { ...stamp, signal, onProgress }
+  const indexSha256 = isFramed(stamp) ? await indexes.check(handle, order) : null
+  const after = await readStamp(folder, stamp.name)
+  // It changed meanwhile: the next look finds it new.
+  if (after === null || !isSameStamp(after, stamp)) {
+    file.since = performance.now()
+    return
+  }
+  await digests.save(stamp, { sha256, checkedIndex: indexSha256 })
+  file.sha256 = sha256
+  file.indexSha256 = indexSha256
+  file.isChecked = true
+  file.refusal = await compare(folder, file)
+}
+
+async function digestOf(handle: FileHandle, file: Seen, signal: AbortSignal): Promise<string> {
+  const { sizeBytes } = file.stamp
+  const sum = await hashStart(handle, sizeBytes, signal, (bytes) => {
+    file.progress = bytes / sizeBytes
+  })
+  return sum.digest('hex')
+}
+
+/** Only makes it quicker: some file systems report no changes. */
+function startWatching(folder: string, onChange: () => void) {
+  try {
+    const watcher = watchFolder(folder, { persistent: false }, onChange)
+    watcher.on('error', () => watcher.close())
+    return watcher
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,183 @@
+/** The cache as a whole: its images, its downloads, and every operation on it. */
+import { join } from 'node:path'
+import {
+  type CacheEntry,
+  keyOf,
+  parseCacheEntry,
+  secretSourceOf,
+} from '../../engine/catalog/rules/cache-entry.ts'
+import { decideArch, decideFormat } from '../../engine/catalog/rules/catalog.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { FieldError } from '../../kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { IMAGE_FORMATS } from '../../engine/image/rules/image.ts'
+import { awaitEnding } from '../../kit/host/watch.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { BlobIndex } from '../blobs/blob-index.ts'
+import { createBlobReaders } from './blob-readers.ts'
+import { listRows } from './cache-rows.ts'
+import { createCaptures } from './captures.ts'
+import type { Download } from './downloads.ts'
+import { createDroppedFiles } from './dropped-files.ts'
+import {
+  type ImageCacheDependencies,
+  type ImageStores,
+  listWanted,
+  lockFolder,
+  openStores,
+} from './image-stores.ts'
+import { startStoredChecks } from './stored-checks.ts'
+import { createUploads } from './uploads.ts'
+import { startUpstreamLooks } from './upstream-looks.ts'
+
+export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
+
+type AddRefusal =
+  | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
+  | { readonly why: 'taken'; readonly name: string }
+
+export const DATA_FOLDER = '.cache'
+
+/** A Fault `conflict` where another process serves the folder already. */
+export async function createImageCache(parts: ImageCacheDependencies) {
+  const { folder, log, now } = parts
+  const data = join(folder, DATA_FOLDER)
+  const lock = await lockFolder(folder, data)
+  const stores = await openStores(parts, data)
+  const { records, feed, index, blobs, room, pins, used, indexes, downloads, elapsed } = stores
+  const dropped = await createDroppedFiles({
+    ...parts,
+    records,
+    indexes,
+    onChange: stores.announce,
+  })
+  const readers = createBlobReaders({ blobs, index, room, downloads, dropped, used, now })
+  await resume(stores)
+
+  const ending = new AbortController()
+  const rows = () => listRows({ index, downloads, dropped, used, pins })
+  const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
+  const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
+  const uploads = await createUploads(receiving)
+  const captures = await createCaptures(receiving)
+  const checks = startStoredChecks({ index, blobs, room, indexes, log })
+  const looks = startUpstreamLooks({ ...parts, index, downloads })
+
+  return {
+    ...readers,
+    rows,
+    uploads,
+    captures,
+    space: room.space,
+    pin: pins.pin,
+    scan: dropped.scan,
+    /** Resolves when a change of the list is news to the caller, when the signal is aborted, or at the end. */
+    awaitNews: (isNews: () => boolean, signal: AbortSignal) =>
+      awaitNews(feed, isNews, AbortSignal.any([signal, ending.signal])),
+    /** Whoever waits for news gets none any more. */
+    endWaiting: () => ending.abort(),
+    /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
+    async add(body: unknown): Promise<Result<CacheEntry, AddRefusal>> {
+      const entry = parseCacheEntry(body, isTaken)
+      if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
+      const { name } = entry.value
+      if (isTaken(name)) return refuse({ why: 'taken', name })
+      await index.saveEntry(entry.value)
+      await adopt(stores, entry.value)
+      return accept(entry.value)
+    },
+    /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
+    async remove(name: string, options: { readonly force: boolean }) {
+      const row = rows().find(({ entry }) => entry.name === name)
+      if (row === undefined) throw unknown(name)
+      if (row.isPinned && !options.force) throw inUse(name)
+      if (row.kind === 'file') await dropped.remove(row.fileName)
+      else await removeEntry(stores, name)
+    },
+    /** Joins the one under way; null: it is there already (`force` fetches it anew). */
+    download: async (name: string, { force }: { readonly force: boolean }) =>
+      start(stores, findEntry(index, name), force),
+    cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
+    /** Why the latest download of an entry failed. */
+    failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
+    async [Symbol.asyncDispose]() {
+      for (const part of [looks, checks, downloads, uploads, captures, dropped])
+        await part[Symbol.asyncDispose]()
+      lock[Symbol.dispose]()
+    },
+  }
+}
+
+async function awaitNews(feed: Feed, isNews: () => boolean, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = feed.listen(() => {
+    if (isNews()) resolve()
+  })
+  await Promise.race([promise, awaitEnding(signal)])
+  stop()
+}
+
+const hasEntry = (index: BlobIndex, name: string) =>
+  index.entries().some((entry) => entry.name === name)
+
+function start(stores: ImageStores, entry: CacheEntry, force: boolean): Download | null {
+  const key = keyOf(entry)
+  const { index, downloads, room } = stores
+  if (!force && index.find(key) !== null) return null
+  const names = [entry.name, entry.resolved_src, entry.src]
+  const download = downloads.start({
+    key,
+    url: secretSourceOf(entry),
+    sha256: entry.sha256,
+    arch: decideArch(entry.arch, names),
+    name: entry.name,
+    format: IMAGE_FORMATS.find((known) => known === decideFormat(entry.format, names)) ?? null,
+    anyContent: entry.any_content ?? false,
+    makeRoom: (bytes) => room.make(key, bytes),
+  })
+  void download.ended.finally(() => room.release(key))
+  return download
+}
+
+/** An image whose digest is known may be here already, from another address. */
+async function adopt({ index }: ImageStores, entry: CacheEntry): Promise<void> {
+  const key = keyOf(entry)
+  if (entry.sha256 === null || index.find(key) !== null) return
+  const same = [...index.sources().values()].find(({ sha256 }) => sha256 === entry.sha256)
+  if (same !== undefined) await index.store(key, { ...same, version: null })
+}
+
+/** Two entries may share a source, and two sources the bytes. */
+async function removeEntry(stores: ImageStores, name: string): Promise<void> {
+  const { index, downloads, room } = stores
+  const key = keyOf(findEntry(index, name))
+  await index.removeEntry(name)
+  if (index.entries().some((entry) => keyOf(entry) === key)) return
+  await downloads.cancel(key)
+  downloads.forget(key)
+  const stored = index.find(key)
+  if (stored === null) return
+  await index.forget(key)
+  await room.sweep(stored.sha256)
+}
+
+/** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
+async function resume(stores: ImageStores): Promise<void> {
+  for (const key of await listWanted(stores)) {
+    const entry = stores.index.entries().find((one) => keyOf(one) === key)
+    if (entry === undefined) await stores.blobs.removePart(key)
+    else start(stores, entry, true)
+  }
+}
+
+function findEntry(index: BlobIndex, name: string): CacheEntry {
+  const entry = index.entries().find((one) => one.name === name)
+  if (entry === undefined) throw unknown(name)
+  return entry
+}
+
+const unknown = (name: string) => new Fault('not-found', `there is no entry named ${name}`)
+const inUse = (name: string) =>
+  new Fault('conflict', `machines are bound to ${name}`, {
+    hint: 'Bind them to another image first, or remove it anyway (force).',
+  })

@@ -1,0 +1,129 @@
+/** Opens what the cache keeps on disk: its list, the bytes, and the downloads that bring them. */
+import { join } from 'node:path'
+import { blobKeyOf, keyOf } from '../../engine/catalog/rules/cache-entry.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { createFeed } from '../../kit/host/feed.ts'
+import { readBootId } from '../blobs/boot-id.ts'
+import { makeFolder } from '../../kit/host/folders.ts'
+import { createRecords, selectRecords } from '../../kit/host/records.ts'
+import type { Sources } from '../../engine/image/sources/sources.ts'
+import { lockState } from '../../fleet/state/lock.ts'
+import { type BlobIndex, createBlobIndex } from '../blobs/blob-index.ts'
+import { createBlobRoom, noteUse } from '../blobs/blob-room.ts'
+import { type Blobs, createBlobs, PartNoteSchema } from '../blobs/blobs.ts'
+import { createDownloads, type Downloads } from './downloads.ts'
+import { createIndexChecks } from '../../engine/image/frame/index-checks.ts'
+import { createPins, type Pins } from './pins.ts'
+
+export interface ImageCacheDependencies {
+  /** The folder that people drop files into; everything else lies in `.cache` there. */
+  readonly folder: string
+  readonly sources: Pick<Sources, 'open'>
+  maxBytes(): number
+  /** How often the sources of stored images are looked at again; Infinity: never. */
+  upstreamSeconds(): number
+  now(): Date
+  /** Milliseconds, of a clock that nobody sets. */
+  elapsed?(): number
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Milliseconds; smaller in tests. */
+  readonly settleMs?: number
+  readonly scanMs?: number
+  readonly checkpointBytes?: number
+  readonly againMs?: number
+  readonly upstreamTickMs?: number
+}
+
+export type ImageStores = Awaited<ReturnType<typeof openStores>>
+
+/** `data`: the cache's own folder. */
+export async function openStores(parts: ImageCacheDependencies, data: string) {
+  const { log, now, elapsed = () => performance.now() } = parts
+  const records = createRecords(join(data, 'records'))
+  const blobs = await createBlobs(data)
+  const feed = createFeed()
+  const announce = () => feed.announce({ topic: 'catalog' })
+  const index = await createBlobIndex(records, announce)
+  const notes = selectRecords(records, 'part', PartNoteSchema)
+  const indexes = createIndexChecks()
+  const pins = await createPins(records, now, elapsed)
+  const used = await tidy(blobs, index, now().getTime())
+  const room = createBlobRoom({
+    blobs,
+    index,
+    used,
+    log,
+    maxBytes: parts.maxBytes,
+    isBound: (sha256) => isBound(index, pins, sha256),
+    writtenBytes: (key) => downloads.find(key)?.growth.bytes ?? 0,
+  })
+  const downloads: Downloads = createDownloads({
+    ...parts,
+    blobs,
+    notes,
+    indexes,
+    bootId: await readBootId(),
+    async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
+      const before = index.find(key)
+      await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
+      noteUse(used, downloaded.sha256, now())
+      if (before !== null) await room.sweep(before.sha256)
+    },
+  })
+  const lists = { records, feed, announce, notes, elapsed }
+  return { ...lists, blobs, index, indexes, pins, used, room, downloads }
+}
+
+/** A Fault `conflict` where another process serves the folder already. */
+export async function lockFolder(folder: string, data: string): Promise<Disposable> {
+  await makeFolder(data)
+  const lock = lockState(join(data, 'lock'))
+  if (lock === null) throw alreadyServed(folder)
+  return lock
+}
+
+/**
+ * Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used,
+ * the least recently used first; a time that lies ahead says nothing and counts as the oldest.
+ */
+async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<string, number>> {
+  const ageOf = (usedAt: number) => (usedAt > now ? 0 : usedAt)
+  const listed = await blobs.list()
+  const byAge = listed.toSorted((a, b) => ageOf(a.usedAt) - ageOf(b.usedAt))
+  const files = new Map(byAge.map((file) => [file.sha256, file]))
+  for (const [key, { sha256, sizeBytes }] of index.sources()) {
+    if (files.get(sha256)?.sizeBytes !== sizeBytes) await index.forget(key)
+  }
+  const named = new Set([...index.sources().values()].map(({ sha256 }) => sha256))
+  const used = new Map<string, number>()
+  for (const { sha256, usedAt } of files.values()) {
+    if (named.has(sha256)) used.set(sha256, usedAt)
+    else await blobs.remove(sha256)
+  }
+  return used
+}
+
+/** The keys of downloads that a stop interrupted. */
+export async function listWanted({
+  blobs,
+  notes,
+}: Pick<ImageStores, 'blobs' | 'notes'>): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>()
+  for (const key of await blobs.listParts()) {
+    const note = await notes.read(key)
+    if (note === null) await blobs.removePart(key)
+    else if (note.isWanted) keys.add(key)
+  }
+  return keys
+}
+
+const isBound = (index: BlobIndex, pins: Pins, sha256: string): boolean =>
+  index.entries().some((entry) => {
+    const ref = blobKeyOf(entry.src)
+    return ref !== null && pins.has(ref) && index.find(keyOf(entry))?.sha256 === sha256
+  })
+
+const alreadyServed = (folder: string) =>
+  new Fault('conflict', `another flasher-cache serves ${folder}`, {
+    hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
+  })

@@ -1,0 +1,60 @@
+/** Images that machines are bound to, as their servers report; these are not removed to make room. */
+import type { Storage } from 'unstorage'
+import { z } from 'zod'
+import { createSilences } from '../blobs/silences.ts'
+
+export type Pins = Awaited<ReturnType<typeof createPins>>
+
+const KEPT_MS = 7 * 24 * 3600 * 1000
+const MAX_HOLDERS = 100
+const KEY = 'pins'
+
+const HolderSchema = z.object({
+  refs: z.array(z.string()).readonly(),
+  machines: z.array(z.number()).readonly().nullable().catch(null),
+  /** Milliseconds since the epoch: earlier releases read it, and want it. */
+  until: z.number(),
+})
+/** By name. */
+const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
+
+export async function createPins(records: Storage, now: () => Date, elapsed: () => number) {
+  const holders = new Map(Holders.parse(await records.getItem(KEY)))
+  const silences = await createSilences(records, 'quiet-holders', elapsed)
+  /** The number of machines by ref; null: a server does not say. */
+  let pinned = new Map<string, number | null>()
+
+  function count() {
+    for (const name of holders.keys()) if (silences.read(name) > KEPT_MS) holders.delete(name)
+    pinned = new Map()
+    for (const { refs, machines } of holders.values()) {
+      for (const [at, ref] of refs.entries()) {
+        const [before, more] = [pinned.get(ref), machines?.[at]]
+        pinned.set(ref, before === null || more === undefined ? null : (before ?? 0) + more)
+      }
+    }
+  }
+  count()
+
+  return {
+    has: (ref: string) => pinned.has(ref),
+    /** Null: no server has said so. */
+    countMachines: (ref: string): number | null =>
+      pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),
+    /**
+     * Replaces what this server has pinned before; a pin ends after a week in which the cache ran and
+     * it was not renewed.
+     * `machines`: how many are bound to each ref; null: the server does not say.
+     */
+    async pin(holder: string, refs: readonly string[], machines: readonly number[] | null = null) {
+      holders.delete(holder)
+      silences.end(holder)
+      holders.set(holder, { refs, machines, until: now().getTime() + KEPT_MS })
+      // The latest ones stay.
+      for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
+      count()
+      await records.setItem(KEY, JSON.stringify([...holders]))
+      await silences.save([...holders.keys()])
+    },
+  }
+}

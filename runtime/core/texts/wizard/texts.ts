@@ -1,8 +1,0 @@
-/** The wizard's texts in the language that is in use; another language is one more file, named here. */
-import type { Translated } from '../shape/translated.ts'
-import { ENGLISH } from './english.ts'
-
-/** What the table of any language satisfies; that its placeholders are known is checked at each use. */
-export type Translation = Translated<typeof ENGLISH>
-
-export const WIZARD_TEXTS = ENGLISH satisfies Translation

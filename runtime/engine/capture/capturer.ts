@@ -1,0 +1,186 @@
+/** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
+import { dirname } from 'node:path'
+import { planAreas, TABLE_BYTES, type Area } from './rules/areas.ts'
+import { decideHashing, decideRoom, decideSource } from './rules/capture.ts'
+import { createRangeList, type RangeList } from './rules/range-list.ts'
+import type { DiskIdentity, TargetDevice } from '../disk/rules/disk.ts'
+import { CAPTURING, type WriteProgress } from '../flash/rules/flash.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { renderSize } from '../../kit/foundation/size.ts'
+import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { createDisks } from '../disk/disks.ts'
+import { createMeter } from '../flash/meter.ts'
+import { readOnce } from '../image/frame/frame-readings.ts'
+import { createFrameWorkers } from '../image/frame/frame-workers.ts'
+import { writeFrames, type WrittenFrames } from '../image/frame/frame-writer.ts'
+import { createShell, type Environment, type Shell } from '../../kit/host/shell.ts'
+import { report, untilAborted } from '../../kit/host/watch.ts'
+import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
+import { createDiskReader, type Patch } from './disk-reader.ts'
+import { readPart, readWhole, type PartFindings } from './part-reading.ts'
+import { checkFolder, openFolder } from './target-folder.ts'
+
+interface CaptureOrder {
+  /** A whole disk. */
+  readonly source: string
+  /** The disk that was at `source` when a person chose it; absent or null: nobody looked. */
+  readonly chosen?: DiskIdentity | null
+  /** Clear the files of its identity in the image. */
+  readonly generalize: boolean
+}
+
+/** A disk that is held and known; nobody can mount it until this is disposed of. */
+export interface OpenedCapture extends AsyncDisposable {
+  readonly device: Device
+  readonly disk: TargetDevice
+  readonly parts: readonly PartFindings[]
+  /** All that is read. */
+  readonly ranges: RangeList
+}
+
+interface CapturerOptions {
+  readonly env: Environment
+  readonly isRoot: boolean
+}
+
+/** A Fault where the disk may not be captured, or cannot be generalized. */
+export async function openCapture(
+  { env, isRoot }: CapturerOptions,
+  { source, chosen = null, generalize }: CaptureOrder,
+  signal: AbortSignal,
+): Promise<OpenedCapture> {
+  const shell = createShell({ env })
+  const facts = await untilAborted(signal, createDisks({ shell }).probe(source, null))
+  const decided = decideSource(facts, chosen)
+  if (!decided.ok) {
+    const hint = facts.device === null ? undefined : IDLE
+    throw new Fault('plan-refused', decided.refusal.join('; '), { hint })
+  }
+  if (!isRoot) throw new Fault('root-required', 'reading a disk needs root', SUDO)
+  const disk = decided.value
+  const { node, sectorBytes } = disk
+  await using undo = new AsyncDisposableStack()
+  const { sizeBytes } = disk.identity
+  const device = undo.use(await openDevice({ node, sizeBytes, sectorBytes, access: 'read' }))
+  const ranges = createRangeList()
+  const parts = await readParts(shell, device, generalize, signal, ranges)
+  const held = undo.move()
+  return { device, disk, parts, ranges, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+const IDLE = 'A disk is captured while nothing uses it: boot the live system, or unmount it.'
+const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
+
+async function readParts(
+  shell: Shell,
+  device: Device,
+  generalize: boolean,
+  signal: AbortSignal,
+  ranges: RangeList,
+): Promise<readonly PartFindings[]> {
+  const { sizeBytes } = device
+  const head = createSlot(Math.min(TABLE_BYTES, sizeBytes))
+  await device.read(head, 0)
+  const areas = planAreas(head, device)
+  if (areas === null) {
+    if (generalize) throw unclear()
+    return [readWhole({ number: 0, offset: 0, bytes: sizeBytes }, UNCLEAR, ranges)]
+  }
+  const parts: PartFindings[] = []
+  for (const area of areas) {
+    if (!isPartition(area)) ranges.add(area)
+    else parts.push(await readPart(shell, { device, area, generalize, signal }, ranges))
+  }
+  return parts
+}
+
+const isPartition = (area: Area): area is Area & { readonly number: number } => area.number !== null
+
+const UNCLEAR = 'its partition table is damaged, or there are two'
+
+const unclear = () =>
+  new Fault('plan-refused', 'the image cannot be generalized: the partition table is unclear', {
+    hint: 'Capture without --generalize.',
+  })
+
+/** Takes the image's bytes in order, and finishes with what they were. */
+export type CaptureSink = (
+  write: (put: (bytes: Buffer) => Promise<void>) => Promise<WrittenFrames>,
+) => Promise<WrittenFrames>
+
+interface RunOptions {
+  readonly level: number
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
+}
+
+export interface Captured extends WrittenFrames {
+  /** Read from the disk because it is used. */
+  readonly usedBytes: number
+  readonly seconds: number
+}
+
+const TICK_MS = 250
+
+/** Reads the disk and hands its image to the sink. */
+export async function runCapture(
+  { device, ranges, parts }: Pick<OpenedCapture, 'device' | 'ranges' | 'parts'>,
+  sink: CaptureSink,
+  { level, signal, onProgress }: RunOptions,
+): Promise<Captured> {
+  const before = performance.now()
+  const patches: readonly Patch[] = parts.flatMap((part) => part.patches)
+  const usedBytes = ranges.totalBytes
+  const frames = await sink(async (write) => {
+    const reader = createDiskReader(device, ranges, patches)
+    await using workers = createFrameWorkers()
+    const hashes = decideHashing(device.sizeBytes, usedBytes)
+    let bytesRead = 0
+    const meter = createMeter({
+      phase: 'write',
+      // Zeros that are hashed take their time as well.
+      totalBytes: hashes ? device.sizeBytes : usedBytes,
+      sourceBytes: usedBytes,
+      bytesRead: () => bytesRead,
+    })
+    const onWritten = (bytes: number) => {
+      const used = reader.takeCount()
+      bytesRead += used
+      meter.add(hashes ? bytes : used)
+    }
+    onProgress(meter.look(CAPTURING))
+    const reading = readOnce({ ...reader, hashes })
+    const writing = writeFrames({ reading, write, workers, level, signal, onWritten })
+    return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
+  })
+  return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
+}
+
+/** The image as a file that gets its name when it is complete. */
+export const toFile =
+  (path: string, env: Environment): CaptureSink =>
+  async (write) => {
+    await using _ = await openFolder(createShell({ env }), dirname(path))
+    return await writeWhole(path, write)
+  }
+
+/** A Fault where something has the name, or nothing can be written there. */
+export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
+  await checkNothingThere(path)
+  return await checkFolder(dirname(path))
+}
+
+/** What should be known of the room; null where there is plenty. A Fault where it is surely too little. */
+export function checkRoom(
+  { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,
+  freeBytes: number,
+): string | null {
+  const usedBytes = ranges.totalBytes
+  const room = decideRoom(parts, usedBytes, freeBytes)
+  if (room === 'enough') return null
+  const words = `${renderSize(freeBytes)} free for an image of ${renderSize(usedBytes)} before compression`
+  if (room === 'doubtful') return `${words}: it may not fit`
+  throw new Fault('storage-full', `${words}: it cannot fit`, {
+    hint: 'Choose another folder, or free space there.',
+  })
+}

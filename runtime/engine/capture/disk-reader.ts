@@ -1,0 +1,114 @@
+/** Reads the image of a disk in order: the ranges that are wanted, zeros between them, and changes on top. */
+import type { RangeList } from './rules/range-list.ts'
+import type { Range } from '../disk/rules/extents.ts'
+import type { Device } from '../disk/device.ts'
+
+/** Bytes that the image holds instead of the disk's, without overlaps. */
+export interface Patch {
+  readonly offset: number
+  readonly bytes: Buffer
+}
+
+/** Ranges this close are read in one go: a seek would cost more. */
+const NEAR_BYTES = 256 * 1024
+/** What direct reads are aligned to, for every sector size. */
+const ALIGNMENT = 4096
+
+export function createDiskReader(
+  device: Pick<Device, 'read' | 'sizeBytes'>,
+  ranges: RangeList,
+  patches: readonly Patch[],
+) {
+  let at = 0
+  /** The first range that is not behind us. */
+  let next = 0
+  const counts: number[] = []
+
+  function listWanted(end: number): readonly Range[] {
+    const wanted: Range[] = []
+    for (; next < ranges.count; next += 1) {
+      const range = ranges.at(next)
+      if (range.offset >= end) break
+      const from = Math.max(range.offset, at)
+      const to = Math.min(range.offset + range.bytes, end)
+      wanted.push({ offset: from - at, bytes: to - from })
+      if (range.offset + range.bytes > end) break
+    }
+    return wanted
+  }
+
+  async function read(into: Buffer, spans: readonly Range[]) {
+    await Promise.all(
+      spans.map((span) => {
+        const { offset, bytes } = widen(span, into.length)
+        return device.read(into.subarray(offset, offset + bytes), at + offset)
+      }),
+    )
+  }
+
+  return {
+    /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
+    async fill(whole: Buffer) {
+      const length = Math.min(whole.length, device.sizeBytes - at)
+      const into = whole.subarray(0, length)
+      const wanted = listWanted(at + length)
+      await read(into, joinNear(wanted))
+      clearBetween(into, wanted)
+      for (const patch of patches) apply(into, at, patch)
+      counts.push(wanted.reduce((sum, { bytes }) => sum + bytes, 0))
+      at += length
+      return length
+    },
+    /** Skips the image's next bytes, where all of them are zeros: nothing wanted, nothing changed. */
+    skipZeros(bytes: number) {
+      const end = at + bytes
+      const isWanted = next < ranges.count && ranges.at(next).offset < end
+      const isChanged = patches.some(
+        (patch) => patch.offset < end && patch.offset + patch.bytes.length > at,
+      )
+      if (end > device.sizeBytes || isWanted || isChanged) return false
+      counts.push(0)
+      at = end
+      return true
+    },
+    /** How many wanted bytes were in the first buffers; the oldest is forgotten. */
+    takeCount: () => counts.shift() ?? 0,
+  }
+}
+
+/** Spans that hold all the ranges, with few gaps. */
+function joinNear(ranges: readonly Range[]): readonly Range[] {
+  const spans: Range[] = []
+  for (const range of ranges) {
+    const last = spans.at(-1)
+    if (last === undefined || range.offset - (last.offset + last.bytes) >= NEAR_BYTES) {
+      spans.push(range)
+    } else {
+      const { offset } = last
+      spans[spans.length - 1] = { offset, bytes: range.offset + range.bytes - offset }
+    }
+  }
+  return spans
+}
+
+/** Spans are further apart than they grow here; a disk ends with a whole sector. */
+function widen({ offset, bytes }: Range, length: number): Range {
+  const start = Math.floor(offset / ALIGNMENT) * ALIGNMENT
+  const end = Math.min(Math.ceil((offset + bytes) / ALIGNMENT) * ALIGNMENT, length)
+  return { offset: start, bytes: end - start }
+}
+
+function clearBetween(into: Buffer, ranges: readonly Range[]) {
+  let from = 0
+  for (const { offset, bytes } of ranges) {
+    into.fill(0, from, offset)
+    from = offset + bytes
+  }
+  into.fill(0, from)
+}
+
+function apply(into: Buffer, at: number, { offset, bytes }: Patch) {
+  const from = Math.max(offset, at)
+  const to = Math.min(offset + bytes.length, at + into.length)
+  if (from < to) bytes.copy(into, from - at, from - offset, to - offset)
+}

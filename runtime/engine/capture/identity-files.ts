@@ -1,0 +1,89 @@
+/** Finds the files of a system's identity on an ext4 partition, and empties them in the image. */
+import { emptyFile, readExtFacts, renderInodeRefusal } from './rules/ext-inode.ts'
+import {
+  IDENTITY_FOLDERS,
+  parseInodePlace,
+  parseListing,
+  type FoundFile,
+} from './rules/identity.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { Range } from '../disk/rules/extents.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+import type { Patch } from './disk-reader.ts'
+
+/** A partition with a file system that debugfs reads, as a device of its own. */
+export interface ExtPart {
+  readonly node: string
+  readonly place: Range
+  /** Its first bytes, with the superblock. */
+  readonly first: Buffer
+}
+
+const TIMEOUT_MS = 60_000
+
+/** Null where debugfs is missing or cannot read it. */
+export async function listIdentityFiles(
+  shell: Shell,
+  { node }: Pick<ExtPart, 'node'>,
+  signal: AbortSignal,
+): Promise<readonly FoundFile[] | null> {
+  if (!(await shell.has('debugfs'))) return null
+  const listings = await Promise.all(
+    IDENTITY_FOLDERS.map(async (place) =>
+      parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place),
+    ),
+  )
+  const whole = listings.filter((files) => files !== null)
+  if (whole.length < listings.length) return null
+  return [...new Map(whole.flat().map((file) => [file.inode, file])).values()]
+}
+
+/** What the image holds instead; a Fault where a file cannot be emptied. */
+export async function emptyIdentityFiles(
+  shell: Shell,
+  device: Pick<Device, 'read'>,
+  part: ExtPart,
+  files: readonly FoundFile[],
+  signal: AbortSignal,
+): Promise<readonly Patch[]> {
+  const facts = readExtFacts(part.first)
+  const patches: Patch[] = []
+  for (const file of files) {
+    const { stdout } = await debug(shell, `imap <${file.inode}>`, part.node, signal)
+    const within = parseInodePlace(stdout, facts)
+    if (within === null) throw cannotEmpty(file, 'its inode was not found')
+    const inode = { offset: locate(part, file, within), bytes: within.bytes }
+    const emptied = emptyFile(await readBytes(device, inode), file.inode, facts)
+    if (!emptied.ok) throw cannotEmpty(file, renderInodeRefusal(emptied.refusal))
+    patches.push({ offset: inode.offset, bytes: emptied.value.inode })
+    for (const range of emptied.value.content) {
+      patches.push({ offset: locate(part, file, range), bytes: Buffer.alloc(range.bytes) })
+    }
+  }
+  return patches
+}
+
+/** Where the range of the partition begins on the disk; a Fault where it goes beyond the partition. */
+function locate({ place }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
+  if (offset + bytes <= place.bytes) return place.offset + offset
+  throw cannotEmpty(file, 'its file system is damaged')
+}
+
+const cannotEmpty = ({ path }: FoundFile, reason: string) =>
+  new Fault('plan-refused', `${path} cannot be cleared in the image: ${reason}`, {
+    hint: 'Capture without --generalize, or remove the file on the machine first.',
+  })
+
+const debug = (shell: Shell, request: string, node: string, signal: AbortSignal) =>
+  shell.run(['debugfs', '-R', request, node], { signal, timeout: TIMEOUT_MS })
+
+const PAGE = 4096
+
+/** Direct reads are of whole pages. */
+async function readBytes(device: Pick<Device, 'read'>, { offset, bytes }: Range) {
+  const start = Math.floor(offset / PAGE) * PAGE
+  const slot = createSlot(Math.ceil((offset + bytes - start) / PAGE) * PAGE)
+  await device.read(slot, start)
+  return slot.subarray(offset - start, offset - start + bytes)
+}

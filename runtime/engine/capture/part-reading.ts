@@ -1,0 +1,167 @@
+/** Finds out what one partition holds, which of its blocks are used, and which files name the machine. */
+import { decideGeneralizing, type FoundFile } from './rules/identity.ts'
+import { addUnion, listRanges, type RangeList } from './rules/range-list.ts'
+import { decideReading, SUPERBLOCK_BYTES, type Reading } from './rules/used-blocks.ts'
+import type { CapturedPart } from './rules/capture.ts'
+import type { Area } from './rules/areas.ts'
+import type { Contents } from '../disk/rules/volume.ts'
+import { addMirrors, type Chunk } from './rules/mirrors.ts'
+import { isAllZero } from '../disk/rules/extents.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import { probeContents } from '../disk/disk-contents.ts'
+import { openLoopPart } from '../disk/loop-part.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+import type { Patch } from './disk-reader.ts'
+import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
+import { askWitness } from './witness.ts'
+import { readUsedMap } from './used-map.ts'
+
+interface PartOrder {
+  readonly device: Device
+  readonly area: Area & { readonly number: number }
+  readonly generalize: boolean
+  readonly signal: AbortSignal
+}
+
+export interface PartFindings extends CapturedPart {
+  /** Of the machine's identity; null: nobody looked for them. */
+  readonly files: readonly FoundFile[] | null
+  readonly patches: readonly Patch[]
+}
+
+/** Without a look at what lies there. */
+export function readWhole(
+  { number, offset, bytes }: Pick<PartOrder['area'], 'number' | 'offset' | 'bytes'>,
+  why: string,
+  ranges: RangeList,
+): PartFindings {
+  ranges.add({ offset, bytes })
+  return { number, type: null, bytes, usedBytes: bytes, whole: why, ...NOT_LOOKED }
+}
+
+const LOGICAL = 'logical partitions are not looked into'
+
+/** Adds the ranges that are to be read to `ranges`. */
+export async function readPart(
+  shell: Shell,
+  order: PartOrder,
+  ranges: RangeList,
+): Promise<PartFindings> {
+  const { device, area, generalize, signal } = order
+  if (area.role === 'extended') {
+    // Their table fills one sector: what blkid finds behind it is older.
+    if (generalize) throw cannotGeneralize(LOGICAL)
+    return readWhole(area, `its ${LOGICAL}`, ranges)
+  }
+  const first = createSlot(Math.min(SUPERBLOCK_BYTES, area.bytes))
+  await device.read(first, area.offset)
+  await using loop = await openLoopPart(shell, device, area, 'read')
+  signal.throwIfAborted()
+  const part = { node: loop.node, place: area, first }
+  const contents = await probeContents(shell, part.node)
+  const { type } = contents
+  const before = ranges.totalBytes
+  const whole = await addUsed(shell, { device, part, signal }, contents, ranges)
+  const usedBytes = ranges.totalBytes - before
+  const holdsNothing =
+    type === null &&
+    generalize &&
+    (area.role === 'boot-loader' || (await isBlank(device, area, signal)))
+  const identity = holdsNothing
+    ? NOT_LOOKED
+    : await lookForIdentity(shell, order, part, { type, whole })
+  return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
+}
+
+/** Returns why all of it is read; null where only what is used is. */
+async function addUsed(
+  shell: Shell,
+  { device, part, signal }: Pick<PartOrder, 'device' | 'signal'> & { readonly part: ExtPart },
+  contents: Contents,
+  ranges: RangeList,
+): Promise<string | null> {
+  const { node, place, first } = part
+  const { offset, bytes } = place
+  const reading = decideReading(contents, first, bytes)
+  const addAll = (why: string) => {
+    ranges.add({ offset, bytes })
+    return why
+  }
+  if (reading.by === 'whole') return addAll(reading.why)
+  if (reading.by === 'ranges') {
+    addUnion(ranges, listRanges(reading.ranges), NONE, offset)
+    return null
+  }
+  const chunks = await check(shell, reading, node, signal)
+  if (!chunks.ok) return addAll(chunks.refusal)
+  const map = await readUsedMap(shell, reading.tool, node, bytes, signal)
+  if (!map.ok) return addAll(map.refusal)
+  const used = addMirrors(map.value, chunks.value)
+  if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
+  const looked = { first, bytes, used, chunks: chunks.value }
+  const doubt = await askWitness(shell, reading.witness, looked, { device, place, node, signal })
+  if (doubt !== null) return addAll(doubt)
+  addUnion(ranges, used, listRanges(reading.always), offset)
+  return null
+}
+
+const NONE = listRanges([])
+
+/** Refused with why the map would not be right. */
+async function check(
+  shell: Shell,
+  { check: asked }: Extract<Reading, { by: 'map' }>,
+  node: string,
+  signal: AbortSignal,
+): Promise<Result<readonly Chunk[], string>> {
+  if (asked === undefined) return accept([])
+  const [tool = ''] = asked.argv
+  if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
+  return asked.judge(await shell.run([...asked.argv, node], { signal, timeout: TIMEOUT_MS }))
+}
+
+const endOf = (used: RangeList) => {
+  const { offset, bytes } = used.at(used.count - 1)
+  return offset + bytes
+}
+
+const TIMEOUT_MS = 60_000
+
+async function lookForIdentity(
+  shell: Shell,
+  { device, generalize, signal }: PartOrder,
+  part: ExtPart,
+  { type, whole }: Pick<PartFindings, 'type' | 'whole'>,
+): Promise<Pick<PartFindings, 'files' | 'patches'>> {
+  const problem = decideGeneralizing(type, whole)
+  if (generalize && problem !== null) throw cannotGeneralize(problem)
+  if (problem !== null || type === null || !type.startsWith('ext')) return NOT_LOOKED
+  const files = await listIdentityFiles(shell, part, signal)
+  if (generalize && files === null) throw cannotGeneralize(UNREADABLE)
+  if (!generalize || files === null) return { files, patches: [] }
+  return { files, patches: await emptyIdentityFiles(shell, device, part, files, signal) }
+}
+
+const UNREADABLE = 'debugfs is missing, or cannot read a file system'
+const NOT_LOOKED = { files: null, patches: [] } as const
+
+/** Whether it is nothing but zeros. */
+async function isBlank(device: Device, { offset, bytes }: Area, signal: AbortSignal) {
+  const slot = createSlot(Math.min(bytes, BLANK_BYTES))
+  for (let at = 0; at < bytes; at += slot.length) {
+    signal.throwIfAborted()
+    const read = slot.subarray(0, bytes - at)
+    await device.read(read, offset + at)
+    if (!isAllZero(read)) return false
+  }
+  return true
+}
+
+const BLANK_BYTES = 1024 * 1024
+
+const cannotGeneralize = (reason: string) =>
+  new Fault('plan-refused', `the image cannot be generalized: ${reason}`, {
+    hint: 'Capture without --generalize.',
+  })

@@ -1,0 +1,140 @@
+/** Decides whether a disk may be captured, and says what a capture reads and writes. */
+import {
+  isSameDisk,
+  renderMountPoint,
+  renderUse,
+  type DiskIdentity,
+  type TargetDevice,
+  type TargetFacts,
+} from '../../disk/rules/disk.ts'
+import { MAX_IMAGE_BYTES } from '../../image/rules/frame-index.ts'
+import { decodePart } from '../../../kit/net/rules/image-location.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** Compressed as fast as the disk is read, where it can be. */
+export const CAPTURE_LEVEL = 3
+
+/** What counts as a whole disk, as for a flash. */
+const WHOLE_TYPES = ['disk', 'loop', 'mpath']
+
+/**
+ * The disk, or all reasons against a capture of it, as clauses. `chosen`: the disk that was there when
+ * somebody chose it; null where nobody did.
+ */
+export function decideSource(
+  { path, exists, device }: TargetFacts,
+  chosen: DiskIdentity | null,
+): Result<TargetDevice, readonly string[]> {
+  if (!exists) return refuse([`source does not exist: ${path}`])
+  if (device === null) return refuse([`source is not a block device: ${path}`])
+  const { uses, type, identity } = device
+  const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
+  const users = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
+  const isOther = chosen !== null && !isSameDisk(chosen, identity)
+  const checks: readonly (readonly [boolean, string])[] = [
+    [isOther, `${path} is another disk now than the one that was chosen`],
+    [points.length > 0, `source has mounted partitions: ${points.join(', ')}`],
+    [users.length > 0, `source is in use: ${users.join(', ')}`],
+    [!WHOLE_TYPES.includes(type), `source is not a whole disk: ${path} is of type ${type}`],
+    [identity.sizeBytes === 0, `source has no medium or no size: ${path}`],
+    [identity.sizeBytes > MAX_IMAGE_BYTES, `source is larger than an image can be: 4 TiB`],
+  ]
+  const reasons = checks.flatMap(([hit, reason]) => (hit ? [reason] : []))
+  return reasons.length === 0 ? accept(device) : refuse(reasons)
+}
+
+/** Hashing so many zeros takes minutes. */
+const MAX_HASHED_FREE_BYTES = 256 * 2 ** 30
+
+/**
+ * Whether the digest of the whole image is computed: what is free is hashed as well then, though it is
+ * not read. Each frame has a digest of its own in any case.
+ */
+export const decideHashing = (sizeBytes: number, usedBytes: number): boolean =>
+  sizeBytes - usedBytes <= MAX_HASHED_FREE_BYTES
+
+/** How one partition is captured. */
+export interface CapturedPart {
+  /** From 1; 0: the disk without partitions. */
+  readonly number: number
+  /** As blkid names it: `ext4`; null where nothing is known. */
+  readonly type: string | null
+  readonly bytes: number
+  readonly usedBytes: number
+  /** Why all of it is read; null where only used blocks are. */
+  readonly whole: string | null
+}
+
+/** The best compression of a system's files that zstd is known for: less room cannot be enough. */
+const MIN_SHARE = 1 / 4
+
+type Room = 'enough' | 'doubtful' | 'too-little'
+
+/**
+ * Whether a capture of so many used bytes fits where so many are free. What is read whole may be
+ * mostly zeros: it never shows that there is too little.
+ */
+export function decideRoom(
+  parts: readonly Pick<CapturedPart, 'usedBytes' | 'whole'>[],
+  usedBytes: number,
+  freeBytes: number,
+): Room {
+  if (freeBytes >= usedBytes) return 'enough'
+  const filled = parts.reduce((sum, part) => sum + (part.whole === null ? part.usedBytes : 0), 0)
+  return freeBytes >= filled * MIN_SHARE ? 'doubtful' : 'too-little'
+}
+
+interface LookedAt extends Pick<CapturedPart, 'type'> {
+  /** Null: nobody looked for them. */
+  readonly files: readonly { readonly path: string }[] | null
+}
+
+/** What was found of the files by which a machine is known. */
+export type Identity =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'found'; readonly paths: readonly string[] }
+  /** Nobody could look everywhere. */
+  | { readonly kind: 'possible' }
+
+export function decideIdentity(parts: readonly LookedAt[]): Identity {
+  const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
+  if (paths.length > 0) return { kind: 'found', paths }
+  const isKnown = ({ type, files }: LookedAt) =>
+    files !== null || (type !== null && /^(vfat|swap)$/.test(type))
+  return { kind: parts.every(isKnown) ? 'absent' : 'possible' }
+}
+
+/** The image makes another machine look like this one; null where it surely does not. */
+export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
+  const identity = decideIdentity(parts)
+  if (generalize || identity.kind === 'absent') return null
+  return identity.kind === 'found'
+    ? `the image holds this machine's identity: ${identity.paths.join(', ')} (--generalize clears them in the image)`
+    : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
+}
+
+/** What an upload says of the disk, and what should be known of its image. */
+export function describeOrigin(
+  { disk, parts }: { readonly disk: TargetDevice; readonly parts: readonly LookedAt[] },
+  generalize: boolean,
+) {
+  const { node: path, model, identity } = disk
+  const { serial, sizeBytes: size_bytes } = identity
+  const source = { disk: { path, model, serial, size_bytes }, generalized: generalize }
+  return { source, warnings: [warnOfIdentity(parts, generalize) ?? []].flat() }
+}
+
+interface UploadPlace {
+  readonly base: string
+  readonly name: string
+}
+
+/** `http://cache:8081/captures/NAME`: where uploads are begun, and the image's name; null: no URL. */
+export function parseUploadPlace(text: string): UploadPlace | null {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
+  const { origin, pathname } = new URL(text)
+  const at = pathname.lastIndexOf('/')
+  const name = pathname.slice(at + 1)
+  // The cache says what is wrong with a name that cannot be decoded.
+  return { base: `${origin}${pathname.slice(0, at)}`, name: decodePart(name) ?? name }
+}

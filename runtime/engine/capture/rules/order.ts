@@ -1,0 +1,74 @@
+/** An operator's order to capture a disk of a machine, and how far it is (docs/decisions/0022). */
+import { z } from 'zod'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+import { PickedDiskSchema } from '../../inventory/rules/disk-pick.ts'
+import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { CaptureNameSchema } from './capture-upload.ts'
+
+const RESULTS = ['done', 'failed', 'cancelled'] as const
+export type CaptureResult = (typeof RESULTS)[number]
+
+const time = z.iso.datetime({ offset: true })
+
+/** As it is stored, and as the API answers it. */
+export const CaptureOrderSchema = z.object({
+  /** Of the image that is made. */
+  name: CaptureNameSchema,
+  /** Of the one disk that is read, as `target_disk_serial` spells it. */
+  disk_serial: z.string().min(1),
+  /** What it was when it was picked by another name than its serial number. */
+  disk_seen: PickedDiskSchema.optional(),
+  /** Whether what identifies the machine is removed from the image. */
+  generalize: z.boolean(),
+  ordered_at: time,
+  /** Live boots that were offered for it and did not end it. */
+  offers: z.int().min(0),
+  /** When its newest plan was made; null: there was none. */
+  planned_at: time.nullable(),
+  /** Null: it is still to be done. */
+  result: z.enum(RESULTS).nullable(),
+  ended_at: time.nullable(),
+  reason: z.string().nullable(),
+})
+export type CaptureOrder = Readonly<z.output<typeof CaptureOrderSchema>>
+
+type Ordered = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
+
+export const createOrder = (ordered: Ordered, now: string): CaptureOrder => ({
+  ...ordered,
+  ordered_at: now,
+  offers: 0,
+  planned_at: null,
+  result: null,
+  ended_at: null,
+  reason: null,
+})
+
+/** Whether it is still to be done. */
+export const isPending = (order: CaptureOrder | null): order is CaptureOrder =>
+  order !== null && order.result === null
+
+export const endOrder = (
+  order: CaptureOrder,
+  result: CaptureResult,
+  reason: string | null,
+  now: string,
+): CaptureOrder => ({ ...order, result, reason, ended_at: now })
+
+const AGAIN_MS = 1000
+
+/**
+ * The order after a plan, whose upload token is issued then: later than any before, whatever the
+ * clock says. A client that asks again at once gets the same plan.
+ */
+export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
+  if (order.planned_at === null) return { ...order, planned_at: now }
+  const [last, present] = [epochOf(order.planned_at), epochOf(now)]
+  if (present >= last && present - last < AGAIN_MS) return order
+  const next = Temporal.Instant.fromEpochMilliseconds(Math.max(present, last + 1))
+  return { ...order, planned_at: next.toString({ fractionalSecondDigits: 3 }) }
+}
+
+/** What tokens call it. */
+export const nameOrder = (mac: Mac, { ordered_at }: CaptureOrder): string =>
+  `${renderHyphens(mac)}-${epochOf(ordered_at).toString(36)}`

@@ -1,0 +1,14 @@
+/** Decides whether a listed disk can be captured, and says in a few words why not. Pure. */
+import type { SurveyedDisk } from '../../disk/rules/disk.ts'
+import { renderUsed, type DiskOffer } from '../../flash/rules/disk-offer.ts'
+import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { decideSource } from './capture.ts'
+
+export function offerSource(disk: SurveyedDisk): DiskOffer {
+  const { path, device } = disk
+  const isFree = decideSource({ path, exists: true, device }, null).ok
+  return { disk, refusal: isFree ? null : (renderUsed(device.uses) ?? renderSize(device)) }
+}
+
+const renderSize = ({ identity }: SurveyedDisk['device']): string =>
+  identity.sizeBytes === 0 ? WIZARD_TEXTS.disk.refused.noMedium : WIZARD_TEXTS.capture.disk.tooLarge

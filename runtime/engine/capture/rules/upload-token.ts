@@ -1,0 +1,64 @@
+/** One-time tokens, by which a captured image is uploaded to the cache (docs/decisions/0022). */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+
+/** What session keys sign for captures; the server signs, the cache verifies. */
+export const UPLOAD_KEY = 'capture uploads'
+
+interface UploadToken {
+  /** The order that it belongs to: one capture of one machine, or one by hand. */
+  readonly order: string
+  /** Milliseconds of the epoch; of two tokens of an order, the later one counts. */
+  readonly issuedAt: number
+}
+
+/** What a token is good for. */
+interface UploadPurpose {
+  /** Null: not of a machine that the server drives. */
+  readonly mac: Mac | null
+  /** Of the image. */
+  readonly name: string
+}
+
+type UploadTokenDefect = 'malformed' | 'foreign' | 'expired'
+
+const SHAPE = /^([\w-]{8,64})\.([0-9a-z]{1,11})\.([\w-]{43})$/
+const RADIX = 36
+/** Within it a capture is begun; how long it takes is not limited. */
+export const UPLOAD_TOKEN_HOURS = 24
+const LIFETIME_MS = UPLOAD_TOKEN_HOURS * 3_600_000
+
+/** `<order>.<issued>.<signature>` */
+export function renderUploadToken(
+  { order, issuedAt }: UploadToken,
+  purpose: UploadPurpose,
+  sign: (text: string) => string,
+): string {
+  const issued = issuedAt.toString(RADIX)
+  return `${order}.${issued}.${sign(textOf(order, issued, purpose))}`
+}
+
+/** `verify` compares in constant time. */
+export function parseUploadToken(
+  text: string,
+  { now, ...purpose }: UploadPurpose & { readonly now: Date },
+  verify: (text: string, signature: string) => boolean,
+): Result<UploadToken, UploadTokenDefect> {
+  const [, order = '', issued = '', signature = ''] = SHAPE.exec(text) ?? []
+  if (signature === '') return refuse('malformed')
+  if (!verify(textOf(order, issued, purpose), signature)) return refuse('foreign')
+  const issuedAt = Number.parseInt(issued, RADIX)
+  return Math.abs(now.getTime() - issuedAt) > LIFETIME_MS
+    ? refuse('expired')
+    : accept({ order, issuedAt })
+}
+
+export const UPLOAD_TOKEN_REFUSALS: Readonly<Record<UploadTokenDefect, string>> = {
+  malformed: 'what was shown is no upload token',
+  foreign:
+    'the upload token is of another machine or image, or of a server that does not share the key of this cache (state directory or [server] session_secret)',
+  expired: 'the upload token has expired',
+}
+
+const textOf = (order: string, issued: string, { mac, name }: UploadPurpose): string =>
+  JSON.stringify([order, issued, mac ?? '', name])

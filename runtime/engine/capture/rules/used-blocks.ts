@@ -1,0 +1,191 @@
+/** Decides from the first bytes of a partition how its used blocks are found, or that it is read whole. */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { Contents } from '../../disk/rules/volume.ts'
+import type { Range } from '../../disk/rules/extents.ts'
+import { lookAtBtrfs } from './btrfs-extents.ts'
+import { lookAtExfat } from './exfat-bitmap.ts'
+import { lookAtExt } from './ext-groups.ts'
+import { lookAtFat, readFatFacts } from './fat-table.ts'
+import { parseChunks, type Chunk } from './mirrors.ts'
+import { judgeNtfs } from './ntfs-clusters.ts'
+import type { Look, Looked } from './second-look.ts'
+import { lookAtXfs } from './xfs-groups.ts'
+
+/** So many first bytes hold every superblock. */
+export const SUPERBLOCK_BYTES: number = 128 * 1024
+
+/** How one partition is read. */
+export type Reading =
+  /** By the map of one of partclone's programs, and these ranges besides. */
+  | ({ readonly by: 'map'; readonly always: readonly Range[] } & Pick<
+      Kind,
+      'tool' | 'check' | 'witness'
+    >)
+  /** Only these ranges. */
+  | { readonly by: 'ranges'; readonly ranges: readonly Range[] }
+  | { readonly by: 'whole'; readonly why: string }
+
+const KIB = 1024
+const MIB = 1024 * KIB
+const GIB = 1024 * MIB
+
+const whole = (why: string): Reading => ({ by: 'whole', why })
+
+/** What boot loaders and superblocks lie in, whatever a map says. */
+const FIRST: Range = { offset: 0, bytes: MIB }
+
+/** What a tool ended with. */
+interface Said {
+  readonly exitCode: number
+  readonly stdout: string
+}
+
+/** A tool that looks for what superblocks do not tell; the device comes last. */
+interface Check {
+  readonly argv: readonly string[]
+  /** Refused with what speaks against the map, in words; else where it keeps its blocks, if that is all over the place. */
+  readonly judge: (said: Said) => Result<readonly Chunk[], string>
+}
+
+/** What else says which blocks are used: no map is believed alone. */
+export type Witness =
+  /** Tables of the file system, which we read ourselves. */
+  | { readonly by: 'reading'; readonly look: (looked: Looked) => Look }
+  /** What a tool prints; the device comes last. `judge`: what speaks against the map, or null. */
+  | {
+      readonly by: 'tool'
+      readonly argv: readonly string[]
+      readonly judge: (printed: string, usedBytes: number) => string | null
+    }
+
+interface Kind {
+  readonly tool: string
+  readonly witness: Witness
+  readonly check?: Check
+  /** Why its map would not be right; null: nothing speaks against it. */
+  readonly judge: (first: Buffer) => string | null
+  /** Ranges that the map may leave out. */
+  readonly more?: readonly Range[]
+}
+
+const reading = (look: (looked: Looked) => Look): Witness => ({ by: 'reading', look })
+
+const ext: Kind = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
+
+/** By blkid's names. */
+const KINDS: { readonly [Type in string]?: Kind } = {
+  ext2: ext,
+  ext3: ext,
+  ext4: ext,
+  xfs: {
+    tool: 'partclone.xfs',
+    witness: reading(lookAtXfs),
+    judge: () => null,
+    // What is still in the log is not in the trees of free blocks.
+    check: {
+      argv: ['xfs_logprint', '-t'],
+      judge: ({ stdout }) => (stdout.includes('state: <CLEAN>') ? accept([]) : refuse(UNCLEAN)),
+    },
+  },
+  btrfs: {
+    tool: 'partclone.btrfs',
+    witness: reading(lookAtBtrfs),
+    judge: judgeBtrfs,
+    check: {
+      argv: ['btrfs', 'inspect-internal', 'dump-tree', '-t', 'chunk'],
+      judge: ({ stdout }) => parseChunks(stdout),
+    },
+    // The copies of its superblock.
+    more: [
+      { offset: 64 * MIB, bytes: 64 * KIB },
+      { offset: 256 * GIB, bytes: 64 * KIB },
+    ],
+  },
+  vfat: { tool: 'partclone.fat', witness: reading(lookAtFat), judge: judgeFat },
+  exfat: { tool: 'partclone.exfat', witness: reading(lookAtExfat), judge: judgeExfat },
+  ntfs: {
+    tool: 'partclone.ntfs',
+    witness: { by: 'tool', argv: ['ntfsresize', '--info', '--bad-sectors'], judge: judgeNtfs },
+    judge: () => null,
+    // Windows may be hibernated, or have left something in its log.
+    check: {
+      argv: ['ntfs-3g.probe', '--readwrite'],
+      judge: ({ exitCode }) => (exitCode === 0 ? accept([]) : refuse(UNCLEAN)),
+    },
+  },
+}
+
+/** Types of blkid that people know by another name. */
+const NAMES: { readonly [Type in string]?: string } = {
+  LVM2_member: 'an LVM physical volume',
+  crypto_LUKS: 'an encrypted volume',
+  linux_raid_member: 'a member of a RAID',
+  zfs_member: 'a member of a ZFS pool',
+  swsuspend: 'a suspended system',
+}
+
+/** Their boot sectors end as a partition table does. */
+const BOOT_SECTORS = ['vfat', 'exfat', 'ntfs']
+const isTable = (type: string, table: string | null) =>
+  table !== null && !BOOT_SECTORS.includes(type)
+
+/** `first`: the partition's first bytes; `bytes`: its size. */
+export function decideReading(
+  { type, table }: Pick<Contents, 'type' | 'table'>,
+  first: Buffer,
+  bytes: number,
+): Reading {
+  if (type === null) return whole('no file system that is known')
+  // Which of the two is older is not known.
+  if (isTable(type, table)) return whole('a partition table lies in it as well')
+  if (type === 'swap') return readSwap(first, bytes)
+  const kind = KINDS[type]
+  if (kind === undefined) return whole(NAMES[type] ?? `no used blocks are known of ${type}`)
+  if (first.length < SUPERBLOCK_BYTES) return whole('it is very small')
+  const problem = kind.judge(first)
+  if (problem !== null) return whole(problem)
+  const always = [FIRST, ...(kind.more ?? [])].flatMap(({ offset, bytes: length }) =>
+    offset < bytes ? [{ offset, bytes: Math.min(length, bytes - offset) }] : [],
+  )
+  const { tool, check, witness } = kind
+  return { by: 'map', tool, witness, always, ...(check === undefined ? {} : { check }) }
+}
+
+/** The page that holds its header, and ends with a signature; the others mean nothing once it is off. */
+function readSwap(first: Buffer, bytes: number): Reading {
+  const page = PAGES.find((size) => first.toString('latin1', size - 10, size) === 'SWAPSPACE2')
+  if (page === undefined || page > bytes) return whole('it is of an old kind')
+  return { by: 'ranges', ranges: [{ offset: 0, bytes: page }] }
+}
+
+const PAGES = [4, 8, 16, 32, 64].map((size) => size * KIB)
+
+const UNCLEAN = 'it was not unmounted cleanly'
+
+/** With a journal that is still to be replayed, the bitmaps are not those that count. */
+function judgeExt(first: Buffer): string | null {
+  const [state, incompatible] = [first.readUInt16LE(1024 + 0x3a), first.readUInt32LE(1024 + 0x60)]
+  const isClean = (state & 3) === 1 && (incompatible & 4) === 0
+  return isClean ? null : UNCLEAN
+}
+
+/** What only its log holds is in no extent tree. */
+function judgeBtrfs(first: Buffer): string | null {
+  const at = 64 * KIB
+  if (first.readBigUInt64LE(at + 0x60) !== 0n) return UNCLEAN
+  return first.readBigUInt64LE(at + 0x88) === 1n ? null : 'it spans several devices'
+}
+
+/** Its table has entries of 12 bits, which partclone reads as if they had 16. */
+const FAT12 = 'it is a FAT12, of which no map can be relied on'
+
+/** The bytes in which Linux notes a mount, FAT32's and the others'. */
+function judgeFat(first: Buffer): string | null {
+  if (readFatFacts(first).bits === 12) return FAT12
+  const note = first.readUInt16LE(0x16) === 0 ? first[0x41] : first[0x25]
+  return ((note ?? 0) & 3) === 0 ? null : UNCLEAN
+}
+
+function judgeExfat(first: Buffer): string | null {
+  return (first.readUInt16LE(106) & 2) === 0 ? null : UNCLEAN
+}

@@ -1,0 +1,65 @@
+/** Asks what else says which blocks of a partition are used, before a map of them is believed. */
+import { MAX_LOOK_BYTES, unreadable, type Look, type Looked } from './rules/second-look.ts'
+import type { Witness } from './rules/used-blocks.ts'
+import type { Range } from '../disk/rules/extents.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+
+interface LookingOptions {
+  readonly device: Pick<Device, 'read' | 'sizeBytes'>
+  /** Of the partition on the device. */
+  readonly place: Range
+  /** A device of just the partition. */
+  readonly node: string
+  readonly signal: AbortSignal
+}
+
+/** A tool that takes longer has found something that it cannot cope with. */
+const TIMEOUT_MS = 10 * 60_000
+
+/** Why the map is not believed; null: nothing speaks against it. */
+export async function askWitness(
+  shell: Shell,
+  witness: Witness,
+  looked: Looked,
+  { device, place, node, signal }: LookingOptions,
+): Promise<string | null> {
+  if (witness.by === 'reading') return await takeLook(witness.look(looked), device, place, signal)
+  const [tool = ''] = witness.argv
+  if (!(await shell.has(tool))) return `${tool} is not installed`
+  const options = { signal, timeout: TIMEOUT_MS }
+  const { stdout, stderr } = await shell.run([...witness.argv, node], options)
+  signal.throwIfAborted()
+  return witness.judge(`${stdout}\n${stderr}`, looked.used.totalBytes)
+}
+
+async function takeLook(
+  look: Look,
+  device: LookingOptions['device'],
+  place: Range,
+  signal: AbortSignal,
+): Promise<string | null> {
+  let step = look.next([])
+  while (step.done !== true) {
+    signal.throwIfAborted()
+    const asked = step.value
+    const total = asked.reduce((sum, { bytes }) => sum + bytes, 0)
+    const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= place.bytes
+    // What it asks for comes from the disk, on which anything may stand.
+    if (!asked.every(isInside) || total > MAX_LOOK_BYTES) return unreadable('where its tables lie')
+    const wanted = asked.map(({ offset, bytes }) => ({ offset: place.offset + offset, bytes }))
+    step = look.next(await Promise.all(wanted.map((range) => readRange(device, range))))
+  }
+  return step.value
+}
+
+/** Direct reads begin and end with a page, or with the disk. */
+async function readRange(device: LookingOptions['device'], { offset, bytes }: Range) {
+  const start = Math.floor(offset / ALIGNMENT) * ALIGNMENT
+  const end = Math.min(Math.ceil((offset + bytes) / ALIGNMENT) * ALIGNMENT, device.sizeBytes)
+  const slot = createSlot(end - start)
+  await device.read(slot, start)
+  return slot.subarray(offset - start, offset - start + bytes)
+}
+
+const ALIGNMENT = 4096

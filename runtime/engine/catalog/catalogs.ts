@@ -1,0 +1,280 @@
+/** The image catalog of the cache service: fetched in the background, kept across restarts. */
+import { renderCacheBase } from './rules/blob-address.ts'
+import { type CatalogList, parseCatalogDocument } from './rules/catalog-document.ts'
+import type { CatalogSnapshot } from './rules/catalog.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { parseHttpTarget, renderSafeUrl } from '../../kit/net/rules/image-location.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import { MAX_WAIT_SECONDS } from '../../kit/net/rules/waiting.ts'
+import { linger, settle } from '../../kit/host/watch.ts'
+import { fetchNews } from '../../kit/net/http-documents.ts'
+import { startFollower } from './catalog-follower.ts'
+import type { KeptCatalog } from './rules/kept-catalog.ts'
+import type { KeptCatalogs } from './kept-catalogs.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+
+export interface Catalog {
+  /** What is known now; never waits. The same object until something changes. */
+  snapshot(): CatalogSnapshot
+  /** Fetches now; the answer is the new snapshot, with `error` set when it failed. */
+  refresh(): Promise<CatalogSnapshot>
+  /**
+   * Before something is decided that must not be outdated: fetches, but waits no longer than a moment.
+   * Undefined: the snapshot is current, as the service reports its changes. Absent: it always is.
+   */
+  renew?(): Promise<unknown> | undefined
+}
+
+interface CatalogDependencies {
+  /** The cache service's address as it is set now; null: none. */
+  url(): string | null
+  /** Keeps the last good answer across restarts. */
+  readonly kept: KeptCatalogs
+  now(): Date
+  readonly log: { warn(message: string): void }
+  readonly feed: Feed
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  /** Milliseconds after which a snapshot is stale. */
+  readonly staleMs?: number
+  /** Milliseconds for one answer, all of it. */
+  readonly timeoutMs?: number
+}
+
+/** A catalog that keeps itself fresh until it is given back. */
+type LiveCatalog = Catalog & AsyncDisposable
+
+const MAX_BYTES = 16 * 1024 * 1024
+/** Many machines that ask at one moment share one look. */
+const FRESH_MS = 1000
+const RENEW_WAIT_MS = 1000
+const NOTHING: CatalogList = { entries: [], skipped: [] }
+const NOT_SET = 'no cache service is set (FLASHER_WITHCACHE_URL, or the settings page)'
+
+/** What is held of one cache service. */
+interface Held {
+  /** Empty: none is set. */
+  readonly base: string
+  readonly list: CatalogList
+  readonly fetchedAt: string | null
+  readonly etag: string | null
+  readonly error: string | null
+  /** Whether the service answers when something changes, if it is asked to. */
+  readonly canWait: boolean
+}
+
+const nothingOf = (base: string): Held => ({
+  base,
+  list: NOTHING,
+  fetchedAt: null,
+  etag: null,
+  error: base === '' ? NOT_SET : 'not fetched yet',
+  canWait: false,
+})
+
+/**
+ * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
+ * change of the setting counts at once.
+ */
+export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
+  const { feed, log, staleMs = 60_000 } = dependencies
+  const closing = new AbortController()
+  const { signal } = closing
+  const shelf = createShelf(dependencies, await restore(dependencies))
+  let askedAt = -Infinity
+  let flight: { readonly base: string; readonly done: Promise<void> } | null = null
+
+  async function load(base: string): Promise<void> {
+    rebase()
+    const next = await ask(dependencies, shelf.held(), signal)
+    askedAt = performance.now()
+    if (!signal.aborted) await shelf.take(base, next)
+    follower.wake()
+  }
+
+  /** One at a time however many ask; another one only for another address. */
+  async function refresh(): Promise<CatalogSnapshot> {
+    const base = baseOf(dependencies)
+    if (base !== '' && flight?.base !== base) {
+      const mine = {
+        base,
+        done: load(base).finally(() => {
+          if (flight === mine) flight = null
+        }),
+      }
+      flight = mine
+    }
+    await flight?.done
+    rebase()
+    return shelf.shown()
+  }
+
+  const refreshQuietly = () => {
+    refresh().catch((thrown: unknown) => log.warn(`catalog: ${renderError(thrown)}`))
+  }
+  const follower = startFollower({
+    canFollow: () => shelf.canFollow(),
+    waitForNews: (ending) => waitForNews(dependencies, shelf, ending),
+    onFailure: refreshQuietly,
+    signal,
+  })
+  function rebase(): boolean {
+    const isOther = shelf.rebase()
+    if (isOther) follower.restart()
+    return isOther
+  }
+  const follow = () => {
+    if (rebase()) refreshQuietly()
+  }
+  const stopListening = feed.listen(({ topic }) => {
+    if (topic === 'settings') follow()
+  })
+  const timer = setInterval(refreshQuietly, staleMs)
+  timer.unref()
+  refreshQuietly()
+
+  return {
+    snapshot() {
+      follow()
+      return shelf.shown()
+    },
+    refresh,
+    renew() {
+      follow()
+      const isFresh = follower.isLive() || performance.now() - askedAt < FRESH_MS
+      return isFresh || shelf.held().base === '' ? undefined : settle(refresh(), RENEW_WAIT_MS)
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      stopListening()
+      closing.abort()
+      await flight?.done.catch(() => {})
+      await follower.end()
+    },
+  }
+}
+
+type Shelf = ReturnType<typeof createShelf>
+
+/** What is held of the service that is set, and what others see of it. */
+function createShelf(dependencies: CatalogDependencies, first: Held) {
+  const { kept, feed, log } = dependencies
+  let held = first
+  let shown = snapshotOf(held)
+
+  function show(next: Held) {
+    const before = held
+    held = next
+    shown = snapshotOf(next)
+    const isNews = before.list !== next.list || before.error !== next.error
+    if (next.error !== null && next.error !== before.error && next.base !== '') {
+      log.warn(`catalog: ${next.error}`)
+    }
+    if (isNews) feed.announce({ topic: 'catalog' })
+  }
+
+  return {
+    held: () => held,
+    shown: () => shown,
+    canFollow: () => held.canWait && held.error === null && held.base === baseOf(dependencies),
+    /** What is held of another service than the one that is set now says nothing; true: it was. */
+    rebase(): boolean {
+      const base = baseOf(dependencies)
+      if (held.base === base) return false
+      show(nothingOf(base))
+      return true
+    },
+    /** Unless another service is set by now. */
+    async take(base: string, next: Outcome) {
+      if (baseOf(dependencies) !== base) return
+      show(next.held)
+      if (next.keep !== null) await keep(kept, next.keep, log)
+    },
+  }
+}
+
+/** A service that says it waits, and does not, is asked no more often. */
+const LEAST_WAIT_MS = 1000
+
+/** Throws where it was not answered. */
+async function waitForNews(
+  dependencies: CatalogDependencies,
+  shelf: Shelf,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = shelf.held()
+  const since = performance.now()
+  const next = await ask(dependencies, before, signal, MAX_WAIT_SECONDS)
+  if (next.held.error !== null) throw new Error(next.held.error)
+  if (signal.aborted) return
+  if (next.keep !== null) await shelf.take(before.base, next)
+  // The same as before: somebody else may have fetched something newer meanwhile.
+  else await linger(Math.max(0, LEAST_WAIT_MS - (performance.now() - since)), signal)
+}
+
+const baseOf = ({ url }: CatalogDependencies) => renderCacheBase(url() ?? '')
+
+const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
+  ...list,
+  fetchedAt,
+  error,
+})
+
+interface Outcome {
+  readonly held: Held
+  /** What is worth keeping; null: nothing new. */
+  readonly keep: KeptCatalog | null
+}
+
+/** Never throws for what another machine does: then it is the old list with an error. */
+async function ask(
+  { env, now, timeoutMs = 10_000 }: CatalogDependencies,
+  before: Held,
+  signal: AbortSignal,
+  waitSeconds = 0,
+): Promise<Outcome> {
+  const { base, etag } = before
+  const shown = renderSafeUrl(base)
+  try {
+    const target = parseHttpTarget(`${base}/catalog`)
+    if (target === null) return failed(before, `not the address of a cache service: ${shown}`)
+    const name = `the catalog of ${shown}`
+    const bounds = { maxBytes: MAX_BYTES, timeoutMs, signal, waitSeconds }
+    const { document: answer, canWait } = await fetchNews({ target, name, env, etag, ...bounds })
+    const fetchedAt = now().toISOString()
+    if (answer === null) return { held: { ...before, fetchedAt, error: null, canWait }, keep: null }
+    const list = parseCatalogDocument(answer.text, base)
+    if (!list.ok) return failed(before, `${shown}: ${list.refusal}`)
+    const known = { base, fetchedAt, etag: answer.etag }
+    return {
+      held: { ...known, list: list.value, error: null, canWait },
+      keep: { ...known, text: answer.text },
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    return failed(before, [thrown.message, thrown.hint].filter(Boolean).join('. '))
+  }
+}
+
+const failed = (before: Held, error: string): Outcome => ({
+  held: { ...before, error },
+  keep: null,
+})
+
+/** What was kept of the service that is set; anything else is as good as nothing. */
+async function restore(dependencies: CatalogDependencies): Promise<Held> {
+  const base = baseOf(dependencies)
+  const found = await dependencies.kept.read()
+  if (found === null || found.base !== base) return nothingOf(base)
+  const list = parseCatalogDocument(found.text, base)
+  if (!list.ok) return nothingOf(base)
+  const { fetchedAt, etag } = found
+  return { base, list: list.value, fetchedAt, etag, error: null, canWait: false }
+}
+
+/** Best effort: the catalog is right without it, it would only be missing after a restart. */
+async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogDependencies['log']) {
+  await kept.write(found).catch((thrown: unknown) => {
+    log.warn(`the catalog cannot be kept for the next start: ${renderError(thrown)}`)
+  })
+}

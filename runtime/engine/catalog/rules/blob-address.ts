@@ -1,0 +1,49 @@
+/** Builds and parses the address of a source's bytes at a cache service: `<base>/b/<token>/<name>`. */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** Longer than any address that a browser or a proxy lets through. */
+const MAX_TOKEN_LENGTH = 16_384
+
+/** A cache service's base address without slashes at its end; a missing scheme is `http://`. */
+export function renderCacheBase(text: string): string {
+  const bare = text.trim().replace(/\/+$/, '')
+  return bare === '' || /^[a-z][a-z0-9+.-]*:\/\//i.test(bare) ? bare : `http://${bare}`
+}
+
+/** The source is named byte for byte, unpadded base64url; the last part only helps people. */
+export function blobUrl(cacheBase: string, source: string): string {
+  const token = Buffer.from(source, 'utf8').toString('base64url')
+  return `${renderCacheBase(cacheBase)}/b/${token}/${encodeURIComponent(blobName(source))}`
+}
+
+/** The last part of a source's path, as it is spelled there; `download` where it has none. */
+export function blobName(source: string): string {
+  const path = source.toWellFormed().replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+  const [plain = ''] = path.split(/[?#]/, 1)
+  return plain.split('/').at(-1) || 'download'
+}
+
+/** The source that a token names; padding is tolerated, any other second spelling is not. */
+export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
+  const bare = token.replace(/={1,2}$/, '')
+  if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
+  const bytes = Buffer.from(bare, 'base64url')
+  const source = bytes.toString('utf8')
+  const isExact = bytes.toString('base64url') === bare && Buffer.from(source).equals(bytes)
+  return isExact ? accept(source) : refuse('not-a-token')
+}
+
+/**
+ * An address that machines can reach: where a cache service runs beside the server, its address is a
+ * loopback one, which means another host to each machine; `host` (no port) is the server's, as the
+ * machine asked for it.
+ */
+export function replaceLoopback(address: string, host: string): string {
+  const url = URL.parse(address)
+  if (url === null || !isLoopback(url.hostname)) return address
+  url.hostname = host
+  return url.href
+}
+
+export const isLoopback = (host: string): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)

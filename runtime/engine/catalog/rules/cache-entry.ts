@@ -1,0 +1,136 @@
+/** Checks an image that an operator adds to the cache: its source and its name. */
+import { z } from 'zod'
+import { blobName } from './blob-address.ts'
+import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
+import { type FieldError, fieldError, parseFields } from '../../../kit/foundation/field-error.ts'
+import { refOf } from './catalog.ts'
+import { decodePart } from '../../../kit/net/rules/image-location.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** One entry as it is kept; `src` never holds a password. */
+export interface CacheEntry extends CatalogFields {
+  /** `user:password` as the URL had it, for the source alone. */
+  readonly credentials: string | null
+}
+
+/** Where its bytes come from. */
+export const sourceOf = ({ src, resolved_src }: CatalogFields): string => resolved_src ?? src
+
+/** As `sourceOf`, with the credentials: to be asked, never to be shown. */
+export function secretSourceOf(entry: CacheEntry): string {
+  const { credentials } = entry
+  return credentials === null
+    ? sourceOf(entry)
+    : sourceOf(entry).replace(/^([a-z]+:\/\/)/i, `$1${credentials}@`)
+}
+
+/** What others may see of it. */
+export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields =>
+  fields
+
+/** What the bytes of an entry are kept under; entries are checked when they are made. */
+export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
+
+/** What one blob is kept under: two spellings of one address share it. Null: no source. */
+export function blobKeyOf(source: string): string | null {
+  const ref = refOf(source)
+  return ref.ok ? ref.value : null
+}
+
+const digest = z
+  .string()
+  .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'must be 64 hexadecimal digits')
+  .nullish()
+
+const BODY = z.strictObject({
+  name: z.string().max(MAX_NAME_LENGTH).nullish(),
+  src: z.string().min(1).max(8192),
+  resolved_src: z.string().max(8192).nullish(),
+  format: z.string().max(32).nullish(),
+  arch: z.string().max(32).nullish(),
+  sha256: digest,
+  index_sha256: digest,
+  any_content: z.boolean().nullish(),
+  size_bytes: z.int().min(0).nullish(),
+  description: z.string().max(8192).nullish(),
+  netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
+})
+
+/** The body of `POST /catalog/entries`; a name is made of the source where none is given. */
+export function parseCacheEntry(
+  body: unknown,
+  isTaken: (name: string) => boolean,
+): Result<CacheEntry, readonly FieldError[]> {
+  const checked = parseFields(BODY, body)
+  if (!checked.ok) return checked
+  const { src, resolved_src: resolved } = checked.value
+  const main = splitUser(src.trim())
+  const other = resolved ? splitUser(resolved.trim()) : null
+  const wrong =
+    findWrongSource('src', main.url) ??
+    findWrongSource('resolved_src', other?.url) ??
+    findLooseIndex(checked.value)
+  if (wrong !== null) return refuse([wrong])
+  const name = pickName(checked.value.name, main.url, isTaken)
+  const given = { ...checked.value, name, src: main.url, resolved_src: other?.url }
+  return toEntry(given, (other ?? main).user)
+}
+
+const pickName = (
+  given: string | null | undefined,
+  source: string,
+  isTaken: (name: string) => boolean,
+) => given?.trim() || freeName(nameOf(source), isTaken)
+
+function toEntry(
+  given: Readonly<Record<string, unknown>>,
+  credentials: string | null,
+): Result<CacheEntry, readonly FieldError[]> {
+  const fields = parseCatalogFields(given, 0)
+  return fields.ok
+    ? accept({ ...fields.value, credentials })
+    : refuse([fieldError([], fields.refusal.reason)])
+}
+
+/** The next name that nobody has: `x`, `x-2`, `x-3`… */
+export function freeName(wanted: string, isTaken: (name: string) => boolean): string {
+  let name = wanted
+  for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`
+  return name
+}
+
+/** The file's name for a URL, `repository-tag` for a registry. */
+function nameOf(source: string): string {
+  const spelled = blobName(source)
+  const name = /^oras:/i.test(source)
+    ? spelled.replace(/[:@]/, '-')
+    : (decodePart(spelled) ?? spelled)
+  return name.replaceAll(/[\p{Cc}/\\]/gu, '').slice(0, 255) || 'download'
+}
+
+function splitUser(url: string) {
+  const [, scheme, user, rest] = /^([a-z]+:\/\/)([^/?#]*)@(.*)$/is.exec(url) ?? []
+  return scheme === undefined
+    ? { url, user: null }
+    : { url: `${scheme}${rest}`, user: user ?? null }
+}
+
+/** What the index belongs to is pinned by the digest of the file alone. */
+const findLooseIndex = ({ sha256, index_sha256: index }: Pick<z.infer<typeof BODY>, DigestField>) =>
+  index?.trim() && !sha256?.trim()
+    ? fieldError(['index_sha256'], 'needs the SHA-256 of the file as well')
+    : null
+
+type DigestField = 'sha256' | 'index_sha256'
+
+const NOT_A_SOURCE = 'must be an http://, https:// or oras:// address'
+
+function findWrongSource(field: string, url: string | undefined): FieldError | null {
+  if (url === undefined) return null
+  if (/^file:/i.test(url)) {
+    return fieldError([field], 'a file is added by dropping it into the folder of the cache')
+  }
+  const isUsable = /^(https?|oras):\/\//i.test(url) && refOf(url).ok
+  const isUrl = isUsable && (/^oras:/i.test(url) || URL.canParse(url))
+  return isUrl ? null : fieldError([field], NOT_A_SOURCE)
+}

@@ -1,0 +1,153 @@
+/** Turns a catalog from any place into the images that a wizard offers, and the entries that it rejects. */
+import { isFlashable, decideArch, decideFormat, refOf } from './catalog.ts'
+import type { Fault, FaultCode } from '../../../kit/foundation/fault.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../image/rules/image.ts'
+import { parseLocation, renderLocationRefusal } from '../../../kit/net/rules/image-location.ts'
+import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** One image of a catalog. */
+export interface CatalogImage {
+  readonly name: string
+  /** What opens it: a path, an http(s) URL (credentials and all) or an oras reference. */
+  readonly location: string
+  /** As the catalog names it. */
+  readonly src: string
+  /** The image's identity: sha256 of the canonical source; null where that has no canonical form. */
+  readonly ref: string | null
+  /** Null: unknown, or none that can be written. */
+  readonly format: ImageFormat | null
+  readonly arch: string | null
+  /** Of the stored bytes, lower case; null where the catalog does not say (rolling tags). */
+  readonly sha256: string | null
+  /** As stored. */
+  readonly sizeBytes: number | null
+  readonly description: string | null
+  /** Why it is listed but cannot be flashed, in words; null: it can. */
+  readonly obstacle: string | null
+  /** The catalog says that it is an image, whatever it looks like; absent: it does not. */
+  readonly anyContent?: boolean
+}
+
+export interface LoadedCatalog {
+  /** Where it came from; safe to show. */
+  readonly name: string
+  readonly images: readonly CatalogImage[]
+  /** Entries that were left out, each with its line and name. */
+  readonly flaws: readonly ManifestFlaw[]
+}
+
+/** No catalog; `message` names the place, and the line where one is at fault. */
+export interface CatalogRefusal {
+  /** `input-missing`: unavailable; `input-invalid`: no catalog, or no place for one; `cancelled`. */
+  readonly code: FaultCode
+  readonly message: string
+  /** How to fix it; null: unknown. */
+  readonly hint: string | null
+}
+
+export const refusalOf = ({ code, message, hint }: Fault): CatalogRefusal => ({
+  code,
+  message,
+  hint: hint ?? null,
+})
+
+/**
+ * What a manifest offers. `folder`: where a local one lies; null: it came from elsewhere, and then no
+ * image of this machine is taken on its word.
+ */
+export function offerImages(name: string, manifest: Manifest, folder: string | null) {
+  const images: CatalogImage[] = []
+  const flaws = [...manifest.flaws]
+  for (const image of manifest.images) {
+    const location = decideLocation(image, folder)
+    if (location.ok) images.push(describe(image, location.value))
+    else flaws.push({ line: image.line, reason: printable(`${image.name}: ${location.refusal}`) })
+  }
+  return { name, images, flaws: flaws.toSorted(byLine) } satisfies LoadedCatalog
+}
+
+const byLine = (one: ManifestFlaw, other: ManifestFlaw) => (one.line ?? 0) - (other.line ?? 0)
+
+/**
+ * The path that a `file://` address means, taken as it is written, percent signs and all: absolute
+ * after three slashes, else below `folder`. Null: none.
+ */
+export function filePathOf(address: string, folder: string): string | null {
+  const [, path = ''] = /^file:\/\/(.*)$/is.exec(address) ?? []
+  if (path === '' || path.includes('\0')) return null
+  return path.startsWith('/') ? path : `${folder === '' ? '.' : folder}/${path}`
+}
+
+const isFileAddress = (address: string) => /^file:\/\//i.test(address)
+
+/** What the default catalog is made of, from environment, kernel and configuration. */
+interface DefaultCatalogHints {
+  /** FLASHER_DEFAULT_CATALOG. */
+  readonly named: string | undefined
+  /** `flasher.catalog=` of the kernel command line. */
+  readonly kernel: string | undefined
+  /** `[releases] base_url`. */
+  readonly releaseBaseUrl: string | undefined
+}
+
+/** Where the wizard's default catalog lies (docs/decisions/0015); null: none is offered. */
+export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
+  const named = hints.named || hints.kernel
+  if (named) return named
+  const base = hints.releaseBaseUrl?.replace(/\/+$/, '')
+  return base ? `${base}/releases/latest/download/catalog.toml` : null
+}
+
+/** A catalog of the cache names the file that was dropped there by both: an identity and an address. */
+function decideLocation(image: ManifestImage, folder: string | null): Result<string, string> {
+  const { src, resolved_src: resolved } = image
+  const isHttp = resolved !== null && /^https?:\/\//i.test(resolved)
+  if (!isFileAddress(src)) return checkAddress(isHttp && /^http/i.test(src) ? resolved : src)
+  if (folder === null) {
+    if (isHttp) return checkAddress(resolved)
+    return refuse('a file of this machine is taken from a local catalog only')
+  }
+  const path = filePathOf(src, folder)
+  return path === null ? refuse(`no path in ${src}`) : accept(path)
+}
+
+function checkAddress(address: string): Result<string, string> {
+  const location = parseLocation(address)
+  const kind = location.ok ? location.value.kind : null
+  if (kind === 'http' || kind === 'oras') return accept(address)
+  const isWellMeant = /^(https?|oras):/i.test(address)
+  if (isWellMeant && !location.ok) return refuse(renderLocationRefusal(location.refusal))
+  return refuse('its source is no http(s)://, oras:// or, in a local catalog, file:// address')
+}
+
+function describe(image: ManifestImage, location: string): CatalogImage {
+  const { name, src, resolved_src: resolved, sha256, description } = image
+  const names = [name, resolved, src]
+  const format = decideFormat(image.format, names)
+  const ref = image.ref ?? valueOf(refOf(src))
+  return {
+    name,
+    location,
+    src,
+    ref,
+    format: IMAGE_FORMATS.find((known) => known === format) ?? null,
+    arch: decideArch(image.arch, names),
+    sha256,
+    sizeBytes: image.size_bytes,
+    description,
+    obstacle: findObstacle(format, location),
+    ...(image.any_content ? { anyContent: true } : {}),
+  }
+}
+
+/** A registry reports a file's name when it is asked, and the name shows the format. */
+function findObstacle(format: string, location: string): string | null {
+  if (isFlashable({ format })) return null
+  if (/^(tar|t[a-z]z\d?|tar\..*)$/.test(format)) return 'a tarball: extract it first'
+  if (format !== '') return `${format} is not a format that can be flashed`
+  return /^oras:/i.test(location) ? null : 'its format is unknown: the catalog must name it'
+}
+
+const valueOf = (result: Result<string, unknown>) => (result.ok ? result.value : null)

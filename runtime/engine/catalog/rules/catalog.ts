@@ -1,0 +1,105 @@
+/** The image catalog in the server's memory: a snapshot of what a cache service offers. */
+import { createHash } from 'node:crypto'
+import { accept, type Result } from '../../../kit/foundation/result.ts'
+import { canonicaliseSource } from '../../../kit/net/rules/canonical-source.ts'
+import { detectFormat, IMAGE_FORMATS, isTarballName } from '../../image/rules/image.ts'
+
+/** One image. `src` is its identity (see `refOf`), `url` what a machine can fetch it from. */
+export interface CatalogEntry {
+  /** sha256 of the canonical source, 64 hexadecimal digits. */
+  readonly ref: string
+  readonly name: string
+  /** As listed by the cache service. */
+  readonly src: string
+  /** Where the cache service itself has it from, where that is not `src`. */
+  readonly resolvedSrc: string | null
+  /** Where a machine gets the bytes: the cache's own address of the blob, else the source. */
+  readonly url: string
+  /** `img.zst`…; empty when it is unknown. */
+  readonly format: string
+  readonly arch: string | null
+  /** Of the stored bytes; null when not known. */
+  readonly sha256: string | null
+  /** Of the image's index, where somebody vouches for it; absent or null: not known. */
+  readonly indexSha256?: string | null
+  readonly sizeBytes: number | null
+  readonly description: string | null
+  /** The operator said that it is an image, whatever it looks like. */
+  readonly anyContent?: boolean
+}
+
+declare const brand: unique symbol
+type ImageRef = string & { readonly [brand]: 'ImageRef' }
+
+/** An image's identity (`bty_image_ref`, `ImageEntry.ref`): 64 hexadecimal digits. */
+export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
+  const canonical = canonicaliseSource(source)
+  if (!canonical.ok) return canonical
+  return accept(createHash('sha256').update(canonical.value).digest('hex') as ImageRef)
+}
+
+/** An entry that was left out, and why. */
+export interface SkippedEntry {
+  readonly name: string
+  readonly reason: string
+}
+
+export interface CatalogSnapshot {
+  readonly entries: readonly CatalogEntry[]
+  readonly skipped: readonly SkippedEntry[]
+  /** ISO time of the last good fetch; null when there never was one. */
+  readonly fetchedAt: string | null
+  /** Why the newest attempt failed; null when it did not. */
+  readonly error: string | null
+}
+
+/**
+ * One row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped file's `src` is no
+ * address, so it is shown by the other.
+ */
+export function renderImageEntry(entry: CatalogEntry) {
+  const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
+  const isAddress = !src.toLowerCase().startsWith('file:')
+  return {
+    name,
+    format,
+    size_bytes: sizeBytes ?? 0,
+    url: isAddress ? src : (resolvedSrc ?? src),
+    ref,
+    sha_short: sha256?.slice(0, 12) ?? null,
+    // As the deployed server says it beside the others.
+    arch,
+  }
+}
+
+/** Whether the wizard could write it: tarballs and boot bundles are listed, but cannot be flashed. */
+export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =>
+  IMAGE_FORMATS.some((known) => known === format)
+
+/** What a catalog says of the format, else what the names say; empty where nothing does. */
+export function decideFormat(format: string | null, names: readonly (string | null)[]): string {
+  if (format !== null) return format
+  const paths = names.map((name) => pathOf(name ?? ''))
+  const detected = paths.map(detectFormat).find((found) => found !== null)
+  return detected ?? paths.map(tarballFormat).find((found) => found !== '') ?? ''
+}
+
+/** Names may hold anything; in an address the path ends where the query begins. */
+const pathOf = (text: string) =>
+  /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? (text.split(/[?#]/, 1)[0] ?? '') : text
+
+const tarballFormat = (name: string) =>
+  isTarballName(name) ? (/\.(tar(\.\w+)?|t\w+)$/i.exec(name)?.[1]?.toLowerCase() ?? '') : ''
+
+const ARCHES = [
+  [/(^|[^a-z0-9])(x86[-_]64|amd64|x64)($|[^a-z0-9])/i, 'x86_64'],
+  [/(^|[^a-z0-9])(arm64|aarch64)($|[^a-z0-9])/i, 'arm64'],
+  [/(^|[^a-z0-9])riscv64($|[^a-z0-9])/i, 'riscv64'],
+] as const
+
+/** What a catalog says of the architecture, else what the names say; null where nothing does. */
+export function decideArch(arch: string | null, names: readonly (string | null)[]): string | null {
+  if (arch !== null) return arch
+  const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])
+  return hits.find((hit) => hit !== undefined) ?? null
+}

@@ -1,0 +1,45 @@
+/** Chooses which stored images to remove for a new one: the least recently used, never one that is needed. */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+interface StoredBlob {
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** Grows with each use of any of them. */
+  readonly usedAt: number
+  /** Machines are bound to it, somebody reads it, or a download waits to use it. */
+  readonly isNeeded: boolean
+}
+
+interface Room {
+  readonly blobs: readonly StoredBlob[]
+  /** Bytes that downloads under way have taken or will take. */
+  readonly promisedBytes: number
+  /** What the new one needs. */
+  readonly neededBytes: number
+  /** 0: no limit. */
+  readonly maxBytes: number
+}
+
+export type RoomRefusal =
+  | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
+  | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
+
+/** The digests to remove, oldest first; none where there is room already. */
+export function planEviction(room: Room): Result<readonly string[], RoomRefusal> {
+  const { blobs, promisedBytes, neededBytes, maxBytes } = room
+  if (maxBytes === 0) return accept([])
+  if (neededBytes > maxBytes) {
+    return refuse({ why: 'larger-than-the-cache', needed: neededBytes, max: maxBytes })
+  }
+  let free = maxBytes - promisedBytes - blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  const leaving: string[] = []
+  const candidates = blobs.filter(({ isNeeded }) => !isNeeded)
+  for (const { sha256, sizeBytes } of candidates.toSorted((a, b) => a.usedAt - b.usedAt)) {
+    if (free >= neededBytes) break
+    leaving.push(sha256)
+    free += sizeBytes
+  }
+  return free >= neededBytes
+    ? accept(leaving)
+    : refuse({ why: 'all-needed', needed: neededBytes, free: Math.max(0, free) })
+}

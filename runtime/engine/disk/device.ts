@@ -1,0 +1,138 @@
+/** One block device, held exclusively, for direct and aligned reads and writes. */
+import { readFileSync } from 'node:fs'
+import { constants, open, type FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Range } from './rules/extents.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { settle } from '../../kit/host/watch.ts'
+
+export type Device = Awaited<ReturnType<typeof openDevice>>
+
+interface DeviceFacts {
+  readonly node: string
+  readonly sizeBytes: number
+  readonly sectorBytes: number
+  /** `read`: it cannot be written through this; absent: `write`. */
+  readonly access?: 'read' | 'write'
+}
+
+/** Memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
+export const createSlot = (bytes: number): Buffer =>
+  Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
+
+/** Gone from the bus, or never to answer again. */
+const LOST = new Set(['ENXIO', 'ENODEV', 'ENOMEDIUM'])
+const codeOf = (thrown: unknown) =>
+  thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown)
+
+/** A disk's bus may be reset under a write; the second try is the one that counts. */
+const TRIES = 2
+/** Closing waits for writes under way, but not for ever. */
+const CLOSE_MS = 500
+
+/**
+ * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions, and if
+ * somebody has, this fails with `target-raced`. Offsets and lengths are bytes, multiples of the
+ * sector; buffers come from `createSlot`.
+ */
+export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write' }: DeviceFacts) {
+  const { O_RDONLY, O_RDWR, O_EXCL, O_DIRECT } = constants
+  const mode = access === 'read' ? O_RDONLY : O_RDWR
+  const file = await open(node, mode | O_EXCL | O_DIRECT).catch((cause: unknown) => {
+    throw openingFault(node, access, cause)
+  })
+
+  async function transfer(doing: 'write' | 'read', slot: Buffer, offset: number) {
+    for (let at = 0, tries = 1; at < slot.length;) {
+      try {
+        const bytes = await TRANSFERS[doing](file, slot, at, offset + at)
+        if (bytes <= 0) throw new Error('the disk ends here')
+        at += bytes
+      } catch (cause) {
+        if (tries >= TRIES || LOST.has(codeOf(cause))) {
+          throw ioFault(access === 'read' ? 'source' : doing, node, offset + at, cause)
+        }
+        tries += 1
+      }
+    }
+  }
+
+  return {
+    node,
+    /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
+    fd: file.fd,
+    sizeBytes,
+    sectorBytes,
+    write: (slot: Buffer, offset: number) => transfer('write', slot, offset),
+    read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
+    /** Returns when all that was written is on the medium. */
+    async flush() {
+      await file.datasync().catch((cause: unknown) => {
+        throw new Fault(
+          'write-failed',
+          `${node}: the disk did not take what was written (${codeOf(cause)})`,
+          { cause },
+        )
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      // A disk that does not answer must not hold the program; the kernel closes it with the process.
+      await settle(file.close(), CLOSE_MS)
+    },
+  }
+}
+
+const TRANSFERS = {
+  write: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.write(slot, at, slot.length - at, offset)).bytesWritten,
+  read: async (file: FileHandle, slot: Buffer, at: number, offset: number) =>
+    (await file.read(slot, at, slot.length - at, offset)).bytesRead,
+}
+
+function openingFault(node: string, access: 'read' | 'write', cause: unknown) {
+  const code = codeOf(cause)
+  if (code === 'EBUSY') {
+    return new Fault('target-raced', `${node} is in use by another program`, {
+      cause,
+      hint: 'Unmount it, stop its RAID, LVM, ZFS or swap, or close the program that holds it.',
+    })
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    const what = access === 'read' ? 'read' : 'written'
+    return new Fault('root-required', `${node} can only be ${what} as root`, { cause })
+  }
+  return new Fault('target-raced', `${node} cannot be opened (${code})`, { cause })
+}
+
+const FAULTS = {
+  write: ['write-failed', 'write error'],
+  read: ['verify-failed', 'read error'],
+  /** Of a disk that is only read. */
+  source: ['source-broken', 'read error'],
+} as const
+
+function ioFault(doing: keyof typeof FAULTS, node: string, offset: number, cause: unknown) {
+  const code = codeOf(cause)
+  const [fault, error] = FAULTS[doing]
+  const what = LOST.has(code) || hasNoSize(node) ? 'the disk is gone' : error
+  return new Fault(fault, `${node}: ${what} at byte ${offset} (${code})`, { cause })
+}
+
+/** A pulled NVMe disk first becomes one of size 0: its writes end in ENOSPC. */
+function hasNoSize(node: string): boolean {
+  try {
+    return Number(readFileSync(`/sys/class/block/${basename(node)}/size`, 'utf8')) === 0
+  } catch {
+    return false
+  }
+}
+
+/** What was read back is not what was written. */
+export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
+  notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
+
+/** The same, where `place` says in words where. */
+export const notWhatWasWritten = (node: string, place: string): Fault =>
+  new Fault('verify-failed', `${node} does not hold what was written, ${place}`, {
+    hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
+  })

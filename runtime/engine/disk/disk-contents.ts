@@ -1,0 +1,49 @@
+/** Probes the contents of a disk's partitions if udev did not report them. */
+import type { DiskPart, SurveyedDisk } from './rules/disk.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { parseBlkid, type Contents } from './rules/volume.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+
+/** A device that does not answer must not hold up everything. */
+const TIMEOUT_MS = 5000
+/** More partitions than anybody reads of. */
+const MAX_PARTS = 64
+
+/** Best effort: without root or the tool, what is known stays as it is. */
+export async function fillContents(shell: Shell, disk: SurveyedDisk): Promise<SurveyedDisk> {
+  const listed = disk.parts.length === 0 ? [wholeOf(disk)] : disk.parts
+  const parts = await Promise.all(
+    listed.map((part, index) => (index < MAX_PARTS ? fillPart(shell, part) : part)),
+  )
+  const isBlank = disk.parts.length === 0 && parts.every(({ fstype }) => fstype === null)
+  return { ...disk, parts: isBlank ? [] : parts }
+}
+
+/** A file system may lie on the disk itself. */
+const wholeOf = ({ path }: SurveyedDisk): DiskPart => ({
+  device: path,
+  sizeBytes: 0,
+  fstype: null,
+  label: null,
+  partlabel: null,
+})
+
+async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
+  if (part.fstype !== null) return part
+  try {
+    const { type, label, partlabel } = await probeContents(shell, part.device)
+    return { ...part, fstype: type, label, partlabel: part.partlabel ?? partlabel }
+  } catch (thrown) {
+    if (thrown instanceof Fault) return part
+    throw thrown
+  }
+}
+
+/**
+ * Reads the device itself: udev's record may be of what was there before. Exit code 2 is "nothing
+ * known", 8 "more than one thing": both print what little there is to say.
+ */
+export async function probeContents(shell: Shell, node: string): Promise<Contents> {
+  const argv = ['blkid', '--probe', '--output', 'export', node]
+  return parseBlkid((await shell.run(argv, { timeout: TIMEOUT_MS })).stdout)
+}

@@ -1,0 +1,18 @@
+/** Reads the names that udev gives to disks: by physical slot, by label. */
+import { readdir, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { chooseNames } from './rules/inventory-disk.ts'
+
+/** The links of a folder and the nodes that they lead to; none where there is no udev. */
+export async function listLinks(folder: string) {
+  const names = await readdir(folder).catch(() => [])
+  const links = await Promise.all(
+    names.map(async (name) => ({ name, node: await realpath(join(folder, name)).catch(() => '') })),
+  )
+  return links.filter(({ node }) => node !== '')
+}
+
+/** By device node. */
+export const readPlaceNames = async (
+  folder = '/dev/disk/by-path',
+): Promise<ReadonlyMap<string, string>> => chooseNames(await listLinks(folder))

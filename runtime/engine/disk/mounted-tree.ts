@@ -1,0 +1,101 @@
+/** Finds, reads and writes files inside a foreign tree without ever leaving it. */
+import { randomBytes } from 'node:crypto'
+import { constants, open, type FileHandle } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { entryOf, look, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
+import { moveName, removeName } from '../../kit/host/folders.ts'
+
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+
+/** Whether `path` is a folder in the tree at `root`. */
+export async function isFolderInside(root: string, path: string): Promise<boolean> {
+  await using walk = await walkTo(root, path, 'stop')
+  return walk.folder !== null
+}
+
+/** Whether something of any kind is at `path`; a link counts, wherever it leads. */
+export async function existsInside(root: string, path: string): Promise<boolean> {
+  const [parent, name] = splitLast(path)
+  await using walk = await walkTo(root, parent, 'stop')
+  return walk.folder !== null && (await look(walk.folder, name)) !== null
+}
+
+/** The text of a regular file of at most `maxBytes`; null for anything else. */
+export async function readInside(
+  root: string,
+  path: string,
+  maxBytes: number,
+): Promise<string | null> {
+  let next: string | null = path
+  for (let links = 0; next !== null && links <= MAX_LINKS; links += 1) {
+    const [parent, name] = splitLast(next)
+    await using walk = await walkTo(root, parent, 'stop')
+    const stats = walk.folder === null ? null : await look(walk.folder, name)
+    if (walk.folder === null || stats === null) return null
+    if (stats.isFile()) return await readFile(walk.folder, name, maxBytes)
+    if (!stats.isSymbolicLink()) return null
+    const target = await readLink(walk.folder, name)
+    next = target === null || target.startsWith('/') ? target : `${parent}${target}`
+  }
+  return null
+}
+
+interface WriteInside {
+  readonly folder: string
+  readonly name: string
+  readonly content: Buffer
+  /** Permission bits, whatever the umask. */
+  readonly mode: number
+}
+
+/**
+ * Puts a file into a folder of the tree, which is made where it is missing. The file
+ * replaces another or a link under its name in one step and is on the medium on return; a folder, a
+ * device node, a FIFO or a socket there is refused with `input-invalid`.
+ */
+export async function writeInside(root: string, request: WriteInside): Promise<void> {
+  const { folder: path, name, content, mode } = request
+  await using walk = await walkTo(root, path, 'make')
+  const { folder } = walk
+  if (folder === null) throw new Fault('input-invalid', `/${path} is no folder in the image`)
+  const there = await look(folder, name)
+  if (there !== null && !there.isFile() && !there.isSymbolicLink()) {
+    throw new Fault('input-invalid', `/${path}/${name} is ${kindOf(there)} in the image`)
+  }
+  const temporary = entryOf(folder, `.${name}.${randomBytes(6).toString('hex')}`)
+  try {
+    await using file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    await file.writeFile(content)
+    await file.chmod(mode)
+    await file.sync()
+    await moveName(temporary, entryOf(folder, name))
+  } catch (error) {
+    // Best effort: the reason to report is the one above.
+    await removeName(temporary).catch(() => undefined)
+    throw error
+  }
+  await folder.sync()
+}
+
+async function readFile(
+  folder: FileHandle,
+  name: string,
+  maxBytes: number,
+): Promise<string | null> {
+  await using file = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW)
+  const { size } = await file.stat()
+  return size > maxBytes ? null : await file.readFile('utf8')
+}
+
+/** The folder's part keeps its slash: `/etc/` and `fstab`. */
+function splitLast(path: string): readonly [string, string] {
+  const at = path.lastIndexOf('/')
+  return [path.slice(0, at + 1), path.slice(at + 1)]
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return 'a folder'
+  if (stats.isFIFO()) return 'a FIFO'
+  return stats.isSocket() ? 'a socket' : 'a device node'
+}

@@ -1,0 +1,116 @@
+/** Mounts foreign file systems in a private place, and always unmounts them again. */
+import { constants, mkdir, mkdtemp, open, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { systemCodeOf } from '../../kit/foundation/system-error.ts'
+import { removeFolder } from '../../kit/host/folders.ts'
+import type { Environment, Shell } from '../../kit/host/shell.ts'
+import { startKeeper } from './keepers.ts'
+
+interface MountRequest {
+  readonly node: string
+  /** The kernel's name of the file system: none is guessed, no helper program is started. */
+  readonly type: string
+  readonly options: readonly string[]
+}
+
+export interface Mounted extends AsyncDisposable {
+  /** Where this process sees the root of the file system. */
+  readonly root: string
+  /** Where programs see it that are started as `enter` says. */
+  readonly at: string
+  /** The argv that starts a program among the mounts, in our current folder. */
+  enter(argv: readonly string[]): readonly string[]
+  /** Returns when all that was written is on the medium. */
+  sync(): Promise<void>
+}
+
+/** `env`: TMPDIR in it says where mount points are made. */
+export interface MountTools {
+  readonly shell: Shell
+  readonly env: Environment
+}
+
+/** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
+export async function mountPrivately(
+  { shell, env }: MountTools,
+  { node, type, options }: MountRequest,
+): Promise<Mounted> {
+  await using undo = new AsyncDisposableStack()
+  undo.defer(() => waitUntilFree(node))
+  const folder = await mkdtemp(join(await realpath(env['TMPDIR'] || '/tmp'), 'flasher-mount-'))
+  undo.defer(() => removeFolder(folder))
+  const at = join(folder, 'root')
+  await mkdir(at)
+  undo.defer(() => removeFolder(at))
+  const space = undo.use(await openSpace(shell))
+  const argv = ['mount', '-i', '-t', type, '-o', options.join(','), '--', node, at]
+  const { exitCode, stderr } = await shell.run(space.enter(argv))
+  if (exitCode !== 0) throw new Fault('tool-failed', `cannot be mounted: ${reasonOf(stderr, at)}`)
+  undo.defer(() => unmount(shell, space, node, at))
+  const root = `/proc/${space.pid}/root${at}`
+  const held = undo.move()
+  return {
+    root,
+    at,
+    enter: space.enter,
+    sync: async () => void (await shell.require(['sync', '--file-system', root])),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+/** mount(8) says where, which nobody knows, then why, then where to read more. */
+const reasonOf = (stderr: string, at: string) =>
+  (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
+
+type Space = Awaited<ReturnType<typeof openSpace>>
+
+/**
+ * A mount namespace of our own, held by a `cat` that reads from us. When we end, be it by SIGKILL, it
+ * reads the end of its input and goes, and the kernel takes back every mount in it, those that a
+ * workflow left there too. What the host unmounts meanwhile goes here as well (`slave`); nothing of
+ * ours ever shows there.
+ */
+async function openSpace(shell: Shell) {
+  const argv = ['unshare', '--mount', '--propagation', 'slave', '--', 'cat']
+  // A line comes back once `unshare` has become `cat`; setsid and unshare keep the pid.
+  const words = { what: 'mount namespace', tool: 'unshare' }
+  const keeper = await startKeeper(shell, { argv, ...words })
+  const into = ['nsenter', `--target=${keeper.pid}`, '--mount', '--wd', '--']
+  return { ...keeper, enter: (inner: readonly string[]) => [...into, ...inner] }
+}
+
+const TRIES = 5
+const PAUSE_MS = 200
+
+async function unmount(shell: Shell, space: Space, node: string, at: string) {
+  for (let tries = 1; ; tries += 1) {
+    // Recursive, as a workflow may have mounted below; all of it is in our namespace only.
+    const { exitCode, stderr } = await shell.run(space.enter(['umount', '-R', '--', at]))
+    if (exitCode === 0) return
+    if (tries === TRIES) {
+      throw new Fault('tool-failed', `cannot unmount ${node}: ${stderr.trim()}`, {
+        hint: 'End the programs that use it; it is unmounted with the last of them.',
+      })
+    }
+    await pause(PAUSE_MS * tries)
+  }
+}
+
+const FREE_WITHIN_MS = 3000
+
+/**
+ * The kernel clears a namespace up a moment after its last process. Best effort: the next user of
+ * the disk says itself when it finds it busy, and others may rightly hold it by then.
+ */
+async function waitUntilFree(node: string) {
+  const { O_RDONLY, O_EXCL, O_NONBLOCK } = constants
+  for (let waited = 0; waited < FREE_WITHIN_MS; waited += 50) {
+    const file = await open(node, O_RDONLY | O_EXCL | O_NONBLOCK).catch((error: unknown) =>
+      systemCodeOf(error) === 'EBUSY' ? 'busy' : null,
+    )
+    if (file !== 'busy') return file?.close()
+    await pause(50)
+  }
+}

@@ -1,0 +1,134 @@
+/** Looks for a root file system on a volume: at its top, and in each subvolume of a btrfs. */
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import {
+  BTRFS_TOP,
+  decideMountOptions,
+  findRootFileSystem,
+  renderWhyNot,
+  subvolumeOption,
+  type MountPurpose,
+  type RootFileSystem,
+} from './rules/mount.ts'
+import { systemCodeOf } from '../../kit/foundation/system-error.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import type { FilledVolume } from './rules/volume.ts'
+import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
+import { takeTurn } from './twin-turns.ts'
+
+export interface Root<Seen> {
+  readonly volume: FilledVolume
+  /** The mount option that selects it; null: as the volume mounts by itself. */
+  readonly subvolume: string | null
+  readonly seen: Seen
+}
+
+/** Refused in words where the volume must not or cannot be mounted for `purpose`. */
+export async function mountVolume(
+  tools: MountTools,
+  volume: FilledVolume,
+  subvolume: string | null,
+  purpose: MountPurpose,
+): Promise<Result<Mounted, string>> {
+  const type = findRootFileSystem(volume.contents.type)
+  if (type === null) return refuse(renderWhyNot(volume.contents))
+  const { node, contents } = volume
+  await using undo = new AsyncDisposableStack()
+  if (type === 'btrfs') undo.defer(await takeTurn(contents.uuid ?? '', node))
+  const twin = await findTwin(type, volume)
+  if (twin !== null) return refuse(twin)
+  const options = decideMountOptions(type, purpose, subvolume)
+  try {
+    const mounted = undo.use(await mountPrivately(tools, { node, type, options }))
+    const held = undo.move()
+    return accept({ ...mounted, [Symbol.asyncDispose]: () => held.disposeAsync() })
+  } catch (error) {
+    // An image that cannot be mounted is an answer; a machine that lacks something is none.
+    if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)
+    throw error
+  }
+}
+
+/** The first root of the volume in which `see` sees something, else why there is none. */
+export async function findRoot<Seen>(
+  tools: MountTools,
+  volume: FilledVolume,
+  see: (root: string) => Promise<Seen | null>,
+): Promise<Result<Root<Seen>, string>> {
+  const itself = await look(tools, volume, null, see)
+  if (!itself.ok) return itself
+  if (itself.value !== null) return accept({ volume, subvolume: null, seen: itself.value })
+  if (volume.contents.type !== 'btrfs') return refuse('not in it')
+  const below = await look(tools, volume, BTRFS_TOP, (top) => seeBelow(top, see))
+  if (!below.ok) return below
+  return below.value === null
+    ? refuse('not in it, nor in a subvolume')
+    : accept({ volume, ...below.value })
+}
+
+async function look<Found>(
+  tools: MountTools,
+  volume: FilledVolume,
+  subvolume: string | null,
+  see: (root: string) => Promise<Found | null>,
+): Promise<Result<Found | null, string>> {
+  const outcome = await mountVolume(tools, volume, subvolume, 'look')
+  if (!outcome.ok) return outcome
+  await using mounted = outcome.value
+  try {
+    return accept(await see(mounted.root))
+  } catch (error) {
+    // A damaged file system, or a maze of links: the next volume may be the one.
+    return refuse(renderReading(error))
+  }
+}
+
+function renderReading(thrown: unknown): string {
+  const code = systemCodeOf(thrown)
+  return code === null ? renderError(thrown) : `cannot be read (${code})`
+}
+
+/**
+ * btrfs knows a file system by its UUID alone: where this machine has one with the same UUID mounted
+ * (it may run the very image that was flashed), the kernel could hand out that one instead.
+ */
+async function findTwin(type: RootFileSystem, { node, contents }: FilledVolume) {
+  const uuid = contents.uuid ?? ''
+  if (type !== 'btrfs' || !/^[0-9a-f-]{36}$/.test(uuid)) return null
+  const devices = await readdir(`/sys/fs/btrfs/${uuid}/devices`).catch(() => [])
+  return devices.length === 0 || devices.some((name) => node.endsWith(`/${name}`))
+    ? null
+    : `btrfs with the UUID of one that is mounted on this machine (${devices.join(', ')})`
+}
+
+async function seeBelow<Seen>(top: string, see: (root: string) => Promise<Seen | null>) {
+  for await (const path of listSubvolumes(top)) {
+    const subvolume = subvolumeOption(path)
+    const seen = subvolume === null ? null : await see(join(top, path))
+    if (seen !== null) return { subvolume, seen }
+  }
+  return null
+}
+
+/** btrfs gives the top folder of each subvolume this inode number, and no other folder. */
+const SUBVOLUME_INODE = 256
+/** Enough for `@/.snapshots/1/snapshot`; both bound what a hostile tree can make us read. */
+const MAX_DEPTH = 4
+const MAX_FOLDERS = 2000
+
+/** Paths of subvolumes below the top, the least deep first. */
+async function* listSubvolumes(top: string): AsyncGenerator<string> {
+  const queue = ['']
+  for (let looked = 0; looked < MAX_FOLDERS; looked += 1) {
+    const folder = queue.shift()
+    if (folder === undefined) return
+    const stats = await lstat(join(top, folder)).catch(() => null)
+    if (stats?.isDirectory() !== true) continue
+    if (folder !== '' && stats.ino === SUBVOLUME_INODE) yield folder
+    if (folder.split('/').length > MAX_DEPTH || queue.length > MAX_FOLDERS) continue
+    const entries = await readdir(join(top, folder), { withFileTypes: true }).catch(() => [])
+    const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+    queue.push(...names.toSorted().map((name) => join(folder, name)))
+  }
+}

@@ -1,0 +1,187 @@
+/** A disk: its properties, its uses, and the facts required before it may be overwritten. */
+import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+
+/** What stays the same of a disk however it is named today. */
+export interface DiskIdentity {
+  readonly serial: string | null
+  readonly wwn: string | null
+  readonly sizeBytes: number
+  /** /sys/block/X/diskseq: grows with every disk that appears; null on kernels before 5.15. */
+  readonly diskseq: number | null
+}
+
+/** Something that uses a disk, or part of it, right now. `device` is the part in question. */
+export type DiskUse =
+  | {
+      readonly kind: 'mounted'
+      readonly device: string
+      readonly at: string
+      /** Where our mount namespace does not show it: a process of one that does. */
+      readonly process?: number
+    }
+  | { readonly kind: 'swap'; readonly device: string }
+  /** LVM, RAID, dm-crypt, bcache…: `holder` is the device built on top, `what` its lsblk type. */
+  | {
+      readonly kind: 'holder'
+      readonly device: string
+      readonly holder: string
+      readonly what: string
+    }
+  | { readonly kind: 'zfs'; readonly device: string; readonly pool: string }
+  /** A member of a mounted btrfs file system that the mount table does not name. */
+  | { readonly kind: 'btrfs'; readonly device: string; readonly uuid: string }
+  /** A loop device whose backing is this very device. */
+  | { readonly kind: 'loop'; readonly device: string; readonly loop: string }
+  | { readonly kind: 'running-system'; readonly device: string }
+  | { readonly kind: 'holds-image'; readonly device: string }
+
+/**
+ * The backing file of a loop device: `allocated` as a whole, in a file system that can zero it in
+ * place; `sparse` stands for any other.
+ */
+export type LoopBacking = 'allocated' | 'sparse'
+
+/** What the kernel says of the ways to zero a device. */
+export interface ZeroFacts {
+  /** Null: not a loop device. */
+  readonly loop: LoopBacking | null
+  /** queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0 where unsupported. */
+  readonly writeZeroesMaxBytes: number
+  readonly discardMaxBytes: number
+}
+
+export interface TargetDevice {
+  /** The device node itself, links resolved: `/dev/sda`. */
+  readonly node: string
+  /** lsblk's TYPE: disk, part, loop, lvm, crypt, mpath, raid1, rom… */
+  readonly type: string
+  readonly sectorBytes: number
+  readonly readonly: boolean
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly tran: string | null
+  readonly identity: DiskIdentity
+  readonly zeros: ZeroFacts
+  readonly uses: readonly DiskUse[]
+}
+
+/** A would-be target, looked at once. `device` is null unless it is a block device. */
+export interface TargetFacts {
+  /** As the user named it. */
+  readonly path: string
+  readonly exists: boolean
+  readonly device: TargetDevice | null
+}
+
+/** Something that lies on a disk: a partition, or what a disk without partitions holds itself. */
+export interface DiskPart {
+  /** `/dev/sda1`. */
+  readonly device: string
+  readonly sizeBytes: number
+  /** As blkid names it: `ext4`, `LVM2_member`…; null where nothing is known. */
+  readonly fstype: string | null
+  readonly label: string | null
+  /** The name in the partition table. */
+  readonly partlabel: string | null
+}
+
+/** A whole disk that could be written to, and what would be lost. */
+export interface SurveyedDisk {
+  /** `/dev/sda`. */
+  readonly path: string
+  readonly removable: boolean
+  readonly device: TargetDevice
+  readonly parts: readonly DiskPart[]
+}
+
+/**
+ * What the kernel calls a disk and no image belongs on: by major number, else by name, because theirs
+ * differs from boot to boot.
+ */
+const APART = [
+  [/^1:/, /^ram\d/, 'memory'],
+  [/^$/, /^zram\d/, 'memory'],
+  [/^2:/, /^fd\d/, 'floppy'],
+  // The chip that holds a board's firmware.
+  [/^31:/, /^mtdblock\d/, 'flash chip'],
+  [/^$/, /^mmcblk\d+(boot\d+|rpmb)$/, 'eMMC boot area'],
+] as const
+
+type ApartKind = (typeof APART)[number][2]
+
+/** `dev`: `major:minor`. Null: it is a disk, or nothing that would be taken for one. */
+export const decideApart = ({
+  name,
+  dev,
+}: {
+  readonly name: string
+  readonly dev: string
+}): ApartKind | null =>
+  APART.find(([numbers, names]) => numbers.test(dev) || names.test(name))?.[2] ?? null
+
+/**
+ * Whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
+ * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without
+ * that proof, also a disk that suddenly has a serial is another one.
+ */
+export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
+  const hasBoth = before.diskseq !== null && now.diskseq !== null
+  if (hasBoth && before.diskseq !== now.diskseq) return false
+  const isSame = (a: string | null, b: string | null) =>
+    a === b || (hasBoth && (a === null || b === null))
+  return (
+    isSame(before.serial, now.serial) &&
+    isSame(before.wwn, now.wwn) &&
+    before.sizeBytes === now.sizeBytes
+  )
+}
+
+/** lsblk types that people know by another name. */
+const TYPE_TEXTS: Readonly<Record<string, string>> = {
+  lvm: 'LVM',
+  crypt: 'encrypted',
+  mpath: 'multipath',
+  part: 'partition',
+  dm: 'device mapper',
+}
+const typeInWords = (type: string) =>
+  Object.hasOwn(TYPE_TEXTS, type) ? TYPE_TEXTS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
+
+/** A mount point as it may be shown: nobody's file name gets to move the cursor. */
+export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'mounted' }>): string {
+  const shown = at.replaceAll(/\p{Cc}/gu, '?')
+  return process === undefined ? shown : `${shown} (seen by process ${process})`
+}
+
+const USE_TEXTS: Cases<'kind', DiskUse, string> = {
+  mounted: (use) => `${use.device} is mounted on ${renderMountPoint(use)}`,
+  swap: ({ device }) => `${device} is swap space in use`,
+  holder: ({ device, holder, what }) => `${device} is in use by ${holder} (${typeInWords(what)})`,
+  zfs: ({ device, pool }) => `${device} belongs to the ZFS pool ${pool}`,
+  btrfs: ({ device, uuid }) => `${device} belongs to the mounted btrfs file system ${uuid}`,
+  loop: ({ device, loop }) => `${device} is the backing of ${loop}`,
+  'running-system': ({ device }) => `${device} holds the running system`,
+  'holds-image': ({ device }) => `${device} holds the image`,
+}
+
+/** A mounted one is named by its mount point alone. */
+const USER_TEXTS: Cases<'kind', DiskUse, string> = {
+  mounted: renderMountPoint,
+  swap: () => 'swap',
+  holder: ({ holder, what }) => `${holder} (${typeInWords(what)})`,
+  zfs: ({ pool }) => `ZFS pool ${pool}`,
+  btrfs: () => 'btrfs',
+  loop: ({ loop }) => loop,
+  'running-system': () => 'this system',
+  'holds-image': () => 'image',
+}
+
+/** What uses a disk, in a few words each, the running system first. */
+export function listUsers(uses: readonly DiskUse[]): readonly string[] {
+  const isSystem = ({ kind }: DiskUse) => kind === 'running-system'
+  const ordered = [...uses.filter(isSystem), ...uses.filter((use) => !isSystem(use))]
+  return [...new Set(ordered.map((use) => decideCase(USER_TEXTS, 'kind', use)))]
+}
+
+/** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
+export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

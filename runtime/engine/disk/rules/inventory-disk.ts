@@ -1,0 +1,79 @@
+/** A disk as this machine reports it to the server ("InventoryDisk"). */
+import type { SurveyedDisk } from './disk.ts'
+import type { InventoryDisk } from '../../inventory/rules/machine.ts'
+
+/** The longest texts that the server accepts; one that is longer would have the whole list refused. */
+const MAX = {
+  path: 255,
+  size: 32,
+  vendor: 64,
+  model: 128,
+  serial: 128,
+  tran: 32,
+  name: 122,
+} as const
+/** What is beyond that the server would only count. */
+const MAX_DISKS = 1024
+/** Servers of older releases refuse a list of more. */
+export const MAX_FOR_OLDER_SERVERS = 64
+
+/**
+ * Those that can be flashed come first: whoever keeps fewer keeps them. `byPath`: the /dev/disk/by-path
+ * name of a disk by its path.
+ */
+export const listInventory = (
+  disks: readonly SurveyedDisk[],
+  byPath: ReadonlyMap<string, string>,
+): readonly InventoryDisk[] =>
+  disks
+    .filter(({ path }) => path.length <= MAX.path)
+    .toSorted((a, b) => Number(isKeptBack(a)) - Number(isKeptBack(b)))
+    .slice(0, MAX_DISKS)
+    .map((disk) => toInventory(disk, byPath.get(disk.device.node) ?? byPath.get(disk.path) ?? null))
+
+/** Nobody will pick it for an image now. */
+const isKeptBack = ({ device: { readonly, identity, uses } }: SurveyedDisk): boolean =>
+  readonly || identity.sizeBytes === 0 || uses.length > 0
+
+function toInventory(
+  { path, removable, device }: SurveyedDisk,
+  name: string | null,
+): InventoryDisk {
+  const { vendor, model, tran, readonly, identity } = device
+  return {
+    path,
+    size: renderListedSize(identity.sizeBytes),
+    vendor: cut(vendor, MAX.vendor),
+    model: cut(model, MAX.model),
+    // A disk could not be found again by a part of its serial.
+    serial: fitting(identity.serial, MAX.serial),
+    tran: cut(tran, MAX.tran),
+    removable,
+    readonly,
+    wwn: fitting(identity.wwn, MAX.name),
+    by_path: fitting(name, MAX.name),
+    size_bytes: identity.sizeBytes,
+  }
+}
+
+const UNITS = ['B', 'K', 'M', 'G', 'T', 'P']
+
+/** As lsblk prints it: `465.8G`, `64M`. */
+export function renderListedSize(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(5, Math.floor(Math.log2(bytes) / 10))
+  const value = bytes / 1024 ** power
+  return `${Number(value.toFixed(1))}${UNITS[power] ?? ''}`
+}
+
+const cut = (text: string | null, most: number) => text?.slice(0, most) ?? null
+const fitting = (text: string | null, most: number) =>
+  text !== null && text.length <= most ? text : null
+
+/** Links of /dev/disk/by-path to whole disks; of several to one disk the first by name counts. */
+export function chooseNames(
+  links: readonly { readonly name: string; readonly node: string }[],
+): ReadonlyMap<string, string> {
+  const whole = links.filter(({ name }) => !/-part\d+$/.test(name))
+  const sorted = whole.toSorted((a, b) => (a.name < b.name ? 1 : -1))
+  return new Map(sorted.map(({ name, node }) => [node, name]))
+}

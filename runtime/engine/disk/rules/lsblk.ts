@@ -1,0 +1,164 @@
+/** Parses lsblk's JSON into a tree of block devices, and trusts none of it. */
+import { listUsers, type TargetDevice } from './disk.ts'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { isRecord } from '../../../kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** One device; a child with two parents (RAID, LVM, multipath) appears below each of them. */
+export interface LsblkNode {
+  readonly name: string
+  /** The kernel's name, which differs for device-mapper: `dm-0`. */
+  readonly kname: string
+  readonly path: string
+  readonly type: string
+  /** As printed: for people without `-b`, bytes with it. */
+  readonly size: string | null
+  readonly fstype: string | null
+  readonly label: string | null
+  readonly partlabel: string | null
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly serial: string | null
+  readonly wwn: string | null
+  readonly tran: string | null
+  readonly removable: boolean
+  readonly readonly: boolean
+  readonly mountpoints: readonly string[]
+  readonly children: readonly LsblkNode[]
+}
+
+/**
+ * What lsblk knows of a row of `flasher list disks --json`; the spelling is the spec's. `size` is as
+ * lsblk prints it for people (`500G`), `mountpoints` are those of the disk and of everything below it.
+ */
+type ListedNode = Pick<
+  LsblkNode,
+  | 'path'
+  | 'size'
+  | 'type'
+  | 'vendor'
+  | 'model'
+  | 'serial'
+  | 'tran'
+  | 'removable'
+  | 'readonly'
+  | 'mountpoints'
+>
+
+export interface DiskRow extends ListedNode {
+  readonly size_bytes: number
+  /** What uses the disk now, in a few words each: `/boot`, `swap`, `md0 (RAID 1)`; empty: nothing. */
+  readonly in_use_by: readonly string[]
+}
+
+/** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
+export const LSBLK_COLUMNS =
+  'NAME,KNAME,PATH,SIZE,TYPE,FSTYPE,LABEL,PARTLABEL,VENDOR,MODEL,SERIAL,WWN,RM,RO,MOUNTPOINTS,TRAN'
+export const LSBLK_COLUMNS_OLD = LSBLK_COLUMNS.replace('MOUNTPOINTS', 'MOUNTPOINT')
+
+/** More than any machine has; past them the answer is refused whole, never cut to look complete. */
+const MAX_CHARACTERS = 2 ** 26
+const MAX_NODES = 100_000
+const MAX_DEPTH = 32
+const MAX_FIELD = 4096
+
+/** Reads `lsblk --json`; `not-lsblk-json` for anything else, and beyond the bounds above. */
+export function parseLsblk(text: string): Result<readonly LsblkNode[], 'not-lsblk-json'> {
+  if (text.length > MAX_CHARACTERS) return refuse('not-lsblk-json')
+  const devices = read(parseJson(text), 'blockdevices')
+  const reader = { left: MAX_NODES }
+  const nodes = readNodes(devices, 0, reader)
+  return nodes === null ? refuse('not-lsblk-json') : accept(nodes)
+}
+
+/** Every node once, by the kernel's name, in lsblk's order. */
+export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, LsblkNode> {
+  const byName = new Map<string, LsblkNode>()
+  const visit = (node: LsblkNode) => {
+    if (!byName.has(node.kname)) byName.set(node.kname, node)
+    node.children.forEach(visit)
+  }
+  nodes.forEach(visit)
+  return byName
+}
+
+/** A row of `list disks` (3.1), from what lsblk and the kernel say. */
+export function renderDiskRow(node: LsblkNode, { identity, uses }: TargetDevice): DiskRow {
+  const { path, size, type, vendor, model, tran, removable, readonly } = node
+  const mountpoints = [...new Set(mountpointsOf(node))]
+  const { serial, sizeBytes: size_bytes } = identity
+  const in_use_by = listUsers(uses)
+  const known = { path, size, type, vendor, model, serial, tran, removable, readonly, mountpoints }
+  return { ...known, size_bytes, in_use_by }
+}
+
+const mountpointsOf = (node: LsblkNode): readonly string[] => [
+  ...node.mountpoints,
+  ...node.children.flatMap(mountpointsOf),
+]
+
+const read = (from: unknown, key: string): unknown => (isRecord(from) ? from[key] : undefined)
+
+/** Null when this is no list of devices, or too long or too deep a one. */
+function readNodes(
+  from: unknown,
+  depth: number,
+  reader: { left: number },
+): readonly LsblkNode[] | null {
+  if (!Array.isArray(from) || depth > MAX_DEPTH) return null
+  const nodes: LsblkNode[] = []
+  for (const item of from) {
+    reader.left -= 1
+    const node = reader.left < 0 ? null : readNode(item, depth, reader)
+    if (node === null) return null
+    nodes.push(node)
+  }
+  return nodes
+}
+
+function readNode(from: unknown, depth: number, reader: { left: number }): LsblkNode | null {
+  const name = readText(from, 'name')
+  const type = readText(from, 'type')
+  const children = readNodes(read(from, 'children') ?? [], depth + 1, reader)
+  if (name === null || type === null || children === null) return null
+  return {
+    name,
+    kname: readText(from, 'kname') ?? name,
+    path: readText(from, 'path') ?? `/dev/${name}`,
+    type,
+    size: readText(from, 'size'),
+    fstype: readText(from, 'fstype'),
+    label: readText(from, 'label'),
+    partlabel: readText(from, 'partlabel'),
+    vendor: readText(from, 'vendor'),
+    model: readText(from, 'model'),
+    serial: readText(from, 'serial'),
+    wwn: readText(from, 'wwn'),
+    tran: readText(from, 'tran'),
+    removable: readFlag(from, 'rm'),
+    readonly: readFlag(from, 'ro'),
+    mountpoints: readMountpoints(from),
+    children,
+  }
+}
+
+/** Text or a number as trimmed text; null when it is absent, empty or overlong. */
+function readText(from: unknown, key: string): string | null {
+  const value = read(from, key)
+  const text = typeof value === 'number' ? String(value) : value
+  if (typeof text !== 'string' || text.length > MAX_FIELD) return null
+  return text.trim() || null
+}
+
+/** Old lsblk prints the texts "0" and "1" where today's prints booleans. */
+const readFlag = (from: unknown, key: string) => {
+  const value = read(from, key)
+  return value === true || value === 1 || value === '1'
+}
+
+/** Mount points are kept as they are: blanks may be part of them. */
+function readMountpoints(from: unknown): readonly string[] {
+  const many = read(from, 'mountpoints')
+  const list: readonly unknown[] = Array.isArray(many) ? many : [read(from, 'mountpoint')]
+  return list.filter((point) => typeof point === 'string' && point !== '').map(String)
+}

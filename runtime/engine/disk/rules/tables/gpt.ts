@@ -1,0 +1,125 @@
+/** The parts of the GUID partition table that writing a whole disk depends on. */
+import { crc32 } from 'node:zlib'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+
+const SIGNATURE = Buffer.from('EFI PART', 'latin1')
+const SECTOR_SIZES = [512, 4096] as const
+
+/** Offsets in a GPT header, UEFI specification 2.10, table 5.5. */
+export const GPT_AT = {
+  headerBytes: 12,
+  headerCrc: 16,
+  myLba: 24,
+  otherLba: 32,
+  lastUsable: 48,
+  entriesLba: 72,
+  entryCount: 80,
+  entryBytes: 84,
+  entriesCrc: 88,
+} as const
+
+export const hasHeader = (bytes: Buffer, at: number): boolean =>
+  bytes.subarray(at, at + SIGNATURE.length).equals(SIGNATURE)
+
+/** The sector size that an image's table was made for; null without a GPT. `head`: its first bytes. */
+export function parseTableSector(head: Buffer): number | null {
+  return SECTOR_SIZES.find((size) => hasHeader(head, size)) ?? null
+}
+
+/** How many bytes at the end of a disk hold a backup table; `end`: the disk's last bytes. */
+export function parseBackupBytes(end: Buffer): number {
+  // The header is the last sector; 16 KiB of entries stand before it, for any sector size.
+  const sizes = SECTOR_SIZES.filter((size) => hasHeader(end, end.length - size))
+  return Math.max(0, ...sizes.map((size) => size + 16 * 1024))
+}
+
+export type GptRefusal = 'no-gpt' | 'damaged-gpt' | 'disk-too-small'
+
+export interface MovedBackup {
+  /** The image's first bytes, with the primary header that names the new place. */
+  readonly head: Buffer
+  /** The backup's entries and header, to be written from `offset` to the end of the disk. */
+  readonly backup: Buffer
+  readonly offset: number
+}
+
+/** Moves the backup table to the end of a disk of `diskBytes` (as `sgdisk --move-second-header`). */
+export function moveBackup(
+  head: Buffer,
+  diskBytes: number,
+  sectorBytes: number,
+): Result<MovedBackup, GptRefusal> {
+  if (!hasHeader(head, sectorBytes)) return refuse('no-gpt')
+  const table = parseTable(head, sectorBytes)
+  if (table === null) return refuse('damaged-gpt')
+  const lastLba = diskBytes / sectorBytes - 1
+  const entrySectors = Math.ceil(table.entries.length / sectorBytes)
+  const entriesLba = lastLba - entrySectors
+  if (table.lastUsed >= entriesLba || entriesLba <= table.firstFree) return refuse('disk-too-small')
+  const moved = Buffer.from(head)
+  const primary = moved.subarray(sectorBytes, sectorBytes + table.headerBytes)
+  primary.writeBigUInt64LE(BigInt(lastLba), GPT_AT.otherLba)
+  primary.writeBigUInt64LE(BigInt(entriesLba - 1), GPT_AT.lastUsable)
+  const backup = Buffer.alloc((entrySectors + 1) * sectorBytes)
+  table.entries.copy(backup)
+  const second = backup.subarray(entrySectors * sectorBytes).subarray(0, table.headerBytes)
+  primary.copy(second)
+  second.writeBigUInt64LE(BigInt(lastLba), GPT_AT.myLba)
+  second.writeBigUInt64LE(1n, GPT_AT.otherLba)
+  second.writeBigUInt64LE(BigInt(entriesLba), GPT_AT.entriesLba)
+  seal(primary)
+  seal(second)
+  growProtectiveMbr(moved, lastLba)
+  return accept({ head: moved, backup, offset: entriesLba * sectorBytes })
+}
+
+export type Table = NonNullable<ReturnType<typeof parseTable>>
+
+/** A table whose checksums are right and whose entries lie within `head`; else null. */
+export function parseTable(head: Buffer, sectorBytes: number) {
+  const header = head.subarray(sectorBytes, 2 * sectorBytes)
+  if (header.length < sectorBytes) return null
+  const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
+  if (!isSealed(header)) return null
+  const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * sectorBytes
+  const entryBytes = header.readUInt32LE(GPT_AT.entryBytes)
+  const length = header.readUInt32LE(GPT_AT.entryCount) * entryBytes
+  if (entryBytes < 128 || start + length > head.length) return null
+  const entries = head.subarray(start, start + length)
+  if (crc32(entries) !== header.readUInt32LE(GPT_AT.entriesCrc)) return null
+  /** The first sector behind the primary entries, and the last that a partition uses. */
+  const firstFree = Math.ceil((start + length) / sectorBytes)
+  const lastUsed = parseLastUsed(entries, entryBytes)
+  return { headerBytes, entryBytes, entries, firstFree, lastUsed }
+}
+
+function parseLastUsed(entries: Buffer, entryBytes: number) {
+  let last = 0
+  for (let at = 0; at + entryBytes <= entries.length; at += entryBytes) {
+    const isUsed = entries.subarray(at, at + 16).some((byte) => byte !== 0)
+    if (isUsed) last = Math.max(last, Number(entries.readBigUInt64LE(at + 40)))
+  }
+  return last
+}
+
+/** Whether a header, seen as its whole sector, has the checksum that it says. */
+export function isSealed(header: Buffer): boolean {
+  const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
+  if (headerBytes < 92 || headerBytes > header.length) return false
+  const plain = Buffer.from(header.subarray(0, headerBytes))
+  plain.writeUInt32LE(0, GPT_AT.headerCrc)
+  return crc32(plain) === header.readUInt32LE(GPT_AT.headerCrc)
+}
+
+/** Gives a header, of just its own length, its checksum. */
+export function seal(header: Buffer): void {
+  header.writeUInt32LE(0, GPT_AT.headerCrc)
+  header.writeUInt32LE(crc32(header), GPT_AT.headerCrc)
+}
+
+/** The MBR entry of type 0xEE covers the disk, as far as its 32 bits reach. */
+function growProtectiveMbr(head: Buffer, lastLba: number) {
+  for (let at = 446; at < 510; at += 16) {
+    if (head[at + 4] === 0xee) head.writeUInt32LE(Math.min(lastLba, 0xffffffff), at + 12)
+  }
+}

@@ -1,0 +1,75 @@
+/** What keeps a machine's template from being used, in a sentence for the person in front of the machine. */
+import { FEATURES } from '../../../../appliance/contract.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderFirstBoot, type TemplateSubject } from './seed.ts'
+import { hasSecrets, type Template } from './template.ts'
+
+/** What the machine's live system can do beside flashing. */
+export interface LiveFeatures {
+  /** Whether it writes first-boot configurations. */
+  readonly firstBoot: boolean
+  /** Whether it captures disks. */
+  readonly capture: boolean
+  /** Whether it knows disks by WWN, EUI and place; null: it announces nothing. */
+  readonly diskId: boolean | null
+}
+
+/** As clients announce them: `?features=first-boot,capture`; hostile. */
+export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
+  const announced = query['features']
+  const names = (announced ?? '').split(',')
+  return {
+    firstBoot: names.includes(FEATURES.firstBoot),
+    capture: names.includes(FEATURES.capture),
+    diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
+  }
+}
+
+/** A machine, as far as templates are about it. */
+interface TemplateMachine {
+  readonly mac: Mac
+  readonly name: string | null
+  readonly labels: readonly string[]
+  /** The name of its template; null: it has none. */
+  readonly first_boot: string | null
+}
+
+/** `serial`: null where the machine has not reported one. */
+export const subjectOf = (
+  { mac, name, labels }: TemplateMachine,
+  serial: string | null,
+): TemplateSubject => ({ mac, name, labels, serial })
+
+interface TemplateSurroundings {
+  findTemplate(name: string): Template | null
+  /** `[pxe] tokens`: whether machines must prove that the server booted them. */
+  readonly tokens: 'off' | 'prefer' | 'require'
+  readonly features: Pick<LiveFeatures, 'firstBoot'>
+}
+
+/** Stands for a serial number, which is looked up only when the configuration is fetched. */
+const ANY_SERIAL = 'X'
+const PREVIEW = { instance: 'preview', secrets: 'hidden' } as const
+
+/** Null: the machine has no template, or it can be written. */
+export function findTemplateObstacle(
+  machine: TemplateMachine,
+  { findTemplate, tokens, features }: TemplateSurroundings,
+): string | null {
+  if (machine.first_boot === null) return null
+  const name = printable(machine.first_boot)
+  const template = findTemplate(machine.first_boot)
+  if (template === null) return `There is no first-boot template ${name} on the server any more.`
+  if (!features.firstBoot) return OLD_CLIENT
+  if (hasSecrets(template) && tokens !== 'require') {
+    return `The first-boot template ${name} has secrets, which need [pxe] tokens = require on the server.`
+  }
+  const rendered = renderFirstBoot(template, subjectOf(machine, ANY_SERIAL), PREVIEW)
+  return rendered.ok
+    ? null
+    : `The first-boot template ${name} does not fit this machine: ${rendered.refusal}.`
+}
+
+const OLD_CLIENT =
+  'This machine has a first-boot template, and its live system does not know templates: install a newer live system on the server.'

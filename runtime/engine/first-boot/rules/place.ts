@@ -1,0 +1,139 @@
+/** Decides where on an image the first-boot configuration goes, from the partition table alone. */
+import { parsePartitions, type Partition } from '../../disk/rules/tables/partitions.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
+import type { FirstBoot } from './seed.ts'
+
+/** Where a configuration goes; paths have no slash at their beginning. */
+export type SeedPlace =
+  /** The root file system is in one of these. */
+  | { readonly kind: 'cloud-init'; readonly partitions: readonly Partition[] }
+  | {
+      readonly kind: 'ignition'
+      readonly partition: Partition
+      readonly folder: string
+      readonly file: string
+    }
+
+/** What is held back until everything else is on the medium. */
+interface HeldBack {
+  readonly headBytes: number
+  /** Where the disk's end begins that is held back. */
+  readonly tailStart: number
+}
+
+/** Operating systems that read Ignition, known by the names of their partitions. */
+const IGNITION_SYSTEMS = [
+  { names: ['USR-A', 'OEM', 'ROOT'], partition: 'OEM', folder: '', file: 'config.ign' },
+  {
+    names: ['EFI-SYSTEM', 'boot', 'root'],
+    partition: 'boot',
+    folder: 'ignition',
+    file: 'config.ign',
+  },
+] as const
+
+/** Types of partitions that a root file system, or its `/var`, is installed on. */
+const LINUX_TYPES: ReadonlySet<string> = new Set([
+  '0fc63daf-8483-4772-8e79-3d69d8477de4', // Linux file system
+  '4f68bce3-e8cd-4db1-96e7-fbcaf984b709', // root, x86-64
+  'b921b045-1df0-41c3-af44-4c6f280d3fae', // root, arm64
+  '4d21b016-b534-45c2-a9fb-5c16e091fd2d', // /var
+  'ebd0a0a2-b9e5-4433-87c0-68b6b72699c7', // "basic data", by older partitioners
+  '0x83',
+])
+
+/**
+ * Where it goes, and all partitions of the image. `head`: the image's first MiB. Refused in words, as
+ * `decideSeedPlace` does.
+ */
+export function planSeed(
+  head: Buffer,
+  { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
+  firstBoot: FirstBoot,
+): Result<{ readonly place: SeedPlace; readonly partitions: readonly Partition[] }, string> {
+  const partitions = parsePartitions(head, sectorBytes)
+  if (!partitions.ok) {
+    return refuse(
+      partitions.refusal === 'no-table'
+        ? 'the image has no partition table'
+        : 'the partition table of the image is damaged',
+    )
+  }
+  const place = decideSeedPlace(partitions.value, held, firstBoot)
+  if (!place.ok) return place
+  const preferred =
+    place.value.kind === 'cloud-init' ? findPreferred(head, partitions.value, held) : null
+  if (preferred !== null) return refuse(preferred)
+  return accept({ place: place.value, partitions: partitions.value })
+}
+
+/** Why cloud-init reads, or might read, another seed: one in what is held back until the end. */
+function findPreferred(
+  head: Buffer,
+  partitions: readonly Partition[],
+  { tailStart }: HeldBack,
+): string | null {
+  const inHead = partitions.filter(({ offset }) => offset < head.length)
+  if (inHead.some(({ offset, bytes }) => isCidata(head.subarray(offset, offset + bytes)))) {
+    return CIDATA_PREFERRED
+  }
+  const inTail = partitions.find(({ offset }) => offset >= tailStart)
+  return inTail === undefined
+    ? null
+    : `${nameOf(inTail)} begins in the last MiB of the disk, where it cannot be seen whether cloud-init prefers it`
+}
+
+/**
+ * Refused in words, before anything is written: an image that has no place for it, and one whose place
+ * touches what is held back, where it could not be written before the disk can boot.
+ */
+export function decideSeedPlace(
+  partitions: readonly Partition[],
+  held: HeldBack,
+  firstBoot: FirstBoot,
+): Result<SeedPlace, string> {
+  const system = IGNITION_SYSTEMS.find(({ names }) =>
+    names.every((name) => partitions.some((partition) => partition.name === name)),
+  )
+  const partition = partitions.find(({ name }) => name === system?.partition)
+  if (system !== undefined && partition !== undefined) {
+    if (firstBoot.ignition === null)
+      return refuse(`it cannot be rendered for Ignition: ${firstBoot.reason}`)
+    const { folder, file } = system
+    return check([partition], held, { kind: 'ignition', partition, folder, file })
+  }
+  if (firstBoot.cloudInit === null)
+    return refuse(`it cannot be rendered for cloud-init: ${firstBoot.reason}`)
+  const linux = partitions.filter(({ type }) => LINUX_TYPES.has(type))
+  if (linux.length === 0) {
+    return refuse('the partition table of the image has no partition with a Linux root file system')
+  }
+  return check(linux, held, { kind: 'cloud-init', partitions: linux })
+}
+
+function check(
+  partitions: readonly Partition[],
+  held: HeldBack,
+  place: SeedPlace,
+): Result<SeedPlace, string> {
+  for (const partition of partitions) {
+    const end = touchedEnd(partition, held)
+    if (end !== null) {
+      return refuse(`${nameOf(partition)} ${end}, which is written last`)
+    }
+  }
+  return accept(place)
+}
+
+const nameOf = ({ number, name }: Partition) =>
+  `partition ${number}${name === '' ? '' : ` (${printable(name)})`}`
+
+function touchedEnd(
+  { offset, bytes }: Partition,
+  { headBytes, tailStart }: HeldBack,
+): string | null {
+  if (offset < headBytes) return 'begins in the first MiB of the disk'
+  return offset + bytes > tailStart ? 'reaches into the last MiB of the disk' : null
+}

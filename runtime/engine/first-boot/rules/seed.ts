@@ -1,0 +1,134 @@
+/** Renders a template for one machine: the files of cloud-init's NoCloud, and an Ignition configuration. */
+import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { renderIgnition } from './ignition.ts'
+import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
+import { hideSecrets, isIgnition, type FilledTemplate, type Template } from './template.ts'
+
+/** The names of the files, as cloud-init reads them. */
+export interface CloudInitSeed {
+  readonly 'user-data': string
+  readonly 'meta-data': string
+  readonly 'network-config': string | null
+}
+
+/** What is written to a disk that was flashed; at least one of the two is there. */
+export interface FirstBoot {
+  readonly cloudInit: CloudInitSeed | null
+  /** JSON. */
+  readonly ignition: string | null
+  /** Why one of the two is not there; null: both are. */
+  readonly reason: string | null
+}
+
+/** A machine, as its templates see it. */
+export interface TemplateSubject extends Omit<PlaceholderValues, 'secrets' | 'mac'> {
+  readonly mac: Mac
+}
+
+interface RenderOptions {
+  /** New for each flash: cloud-init runs once per instance. */
+  readonly instance: string
+  /** `hidden`: dots take their place, for a preview. */
+  readonly secrets: 'filled' | 'hidden'
+}
+
+/** Refused in words where the machine lacks what a placeholder stands for. */
+export function renderFirstBoot(
+  template: Template,
+  subject: TemplateSubject,
+  { instance, secrets }: RenderOptions,
+): Result<FirstBoot, string> {
+  const shown = secrets === 'filled' ? template.secrets : hideSecrets(template).secrets
+  const filled = fillTemplate(template, { ...subject, secrets: shown })
+  if (!filled.ok) return filled
+  const { user_data } = filled.value
+  if (user_data === null) {
+    const ignition = renderIgnition(filled.value)
+    const cloudInit = renderCloudInit(filled.value, renderCloudConfig(filled.value), instance)
+    return accept({
+      cloudInit,
+      ignition: ignition.ok ? ignition.value : null,
+      reason: ignition.ok ? null : ignition.refusal,
+    })
+  }
+  if (isIgnition(user_data))
+    return accept({ cloudInit: null, ignition: user_data, reason: ONLY_IGNITION })
+  const cloudInit = renderCloudInit(filled.value, user_data, instance)
+  return accept({ cloudInit, ignition: null, reason: ONLY_CLOUD_INIT })
+}
+
+const ONLY_IGNITION = 'its text is for Ignition, which this image does not use'
+const ONLY_CLOUD_INIT = 'its text is for cloud-init, and this image uses Ignition'
+
+function fillTemplate(
+  template: Template,
+  values: Omit<PlaceholderValues, 'mac'> & { readonly mac: Mac },
+): Result<FilledTemplate, string> {
+  const { users, packages } = template
+  // A colon is no part of a host name.
+  const hostname = fillMaybe(template.hostname, { ...values, mac: renderHyphens(values.mac) })
+  if (!hostname.ok) return refuse(`hostname: ${hostname.refusal}`)
+  if (hostname.value !== null && !isHostname(hostname.value)) {
+    return refuse(`hostname: "${printable(hostname.value)}" is not a valid host name`)
+  }
+  const commands: string[] = []
+  for (const text of template.commands) {
+    const filled = fillPlaceholders(text, values)
+    if (!filled.ok) return refuse(`commands: ${filled.refusal}`)
+    commands.push(filled.value)
+  }
+  const network = fillMaybe(template.network, values)
+  if (!network.ok) return refuse(`network: ${network.refusal}`)
+  const user_data = fillMaybe(template.user_data, values)
+  if (!user_data.ok) return refuse(`user_data: ${user_data.refusal}`)
+  return accept({
+    users,
+    packages,
+    commands,
+    hostname: hostname.value,
+    network: network.value,
+    user_data: user_data.value,
+  })
+}
+
+function fillMaybe(text: string | null, values: PlaceholderValues): Result<string | null, string> {
+  return text === null ? accept(null) : fillPlaceholders(text, values)
+}
+
+const isHostname = (text: string): boolean =>
+  text.length <= 253 &&
+  /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i.test(text)
+
+/** JSON is YAML: no value can end its string. */
+const renderCloudInit = (
+  { hostname, network }: FilledTemplate,
+  userData: string,
+  instance: string,
+): CloudInitSeed => ({
+  'user-data': userData.endsWith('\n') ? userData : `${userData}\n`,
+  'meta-data': `instance-id: ${JSON.stringify(instance)}\n${
+    hostname === null ? '' : `local-hostname: ${JSON.stringify(hostname)}\n`
+  }`,
+  'network-config': network === null || network.endsWith('\n') ? network : `${network}\n`,
+})
+
+function renderCloudConfig({ hostname, users, packages, commands }: FilledTemplate): string {
+  const config = {
+    // So that the machine finds itself by its name, without a name server.
+    ...(hostname === null ? {} : { hostname, manage_etc_hosts: 'localhost' }),
+    ...(users.length === 0 ? {} : { users: users.map(renderUser) }),
+    ...(packages.length === 0 ? {} : { package_update: true, packages }),
+    ...(commands.length === 0 ? {} : { runcmd: commands }),
+  }
+  return `#cloud-config\n${JSON.stringify(config, null, 2)}\n`
+}
+
+const renderUser = ({ name, ssh_keys, sudo }: Template['users'][number]) => ({
+  name,
+  lock_passwd: true,
+  shell: '/bin/bash',
+  ...(ssh_keys.length === 0 ? {} : { ssh_authorized_keys: ssh_keys }),
+  ...(sudo ? { sudo: 'ALL=(ALL) NOPASSWD:ALL' } : {}),
+})

@@ -1,0 +1,73 @@
+/** Counts the bytes of a source, and computes their digest on the way if one is expected. */
+import process from 'node:process'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { Source } from '../image/sources/source.ts'
+import type { Waits } from './wait-times.ts'
+
+export type Counted = ReturnType<typeof countSource>
+
+/** With `sha256` the bytes must come in order: random access is taken away. */
+export function countSource(source: Source, sha256: string | null, waits?: Waits) {
+  const { readAt } = source
+  const hash = sha256 === null ? null : startHash()
+  let bytesRead = 0
+  const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
+  async function countRead(readNext: NonNullable<Source['readAt']>, into: Buffer, offset: number) {
+    const bytes = await timed(readNext(into, offset))
+    bytesRead += bytes
+    return bytes
+  }
+  const counted: Source = {
+    ...source,
+    readAt:
+      readAt === null || hash !== null ? null : (into, offset) => countRead(readAt, into, offset),
+    async *stream(from) {
+      for await (const bytes of timeEach(source.stream(from), timed)) {
+        hash?.update(bytes)
+        bytesRead += bytes.length
+        yield bytes
+      }
+    },
+  }
+  return {
+    source: counted,
+    bytesRead: () => bytesRead,
+    /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
+    checkDigest() {
+      if (hash !== null) compareDigest(source, hash.digest('hex'), sha256)
+    },
+  }
+}
+
+/** A Fault `digest-mismatch` where the source has another digest than the one asked for; null: not known. */
+export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
+  if (sha256 === null || found === null || found === sha256) return
+  const words = `its sha256 is ${found}, not ${sha256}`
+  throw new Fault('digest-mismatch', `${name} is not the image asked for: ${words}`, {
+    hint: 'Download it again, or correct the checksum.',
+  })
+}
+
+// Loaded only for an image whose digest is known: that takes milliseconds.
+const startHash = () => process.getBuiltinModule('node:crypto').createHash('sha256')
+
+async function* timeEach(
+  chunks: AsyncIterable<Buffer>,
+  timed: <Value>(wait: Promise<Value>) => Promise<Value>,
+): AsyncGenerator<Buffer> {
+  const each = chunks[Symbol.asyncIterator]()
+  try {
+    for (let next = await timed(each.next()); next.done !== true; next = await timed(each.next())) {
+      yield next.value
+    }
+  } finally {
+    await each.return?.()
+  }
+}
+
+/** Reads all of a source to compare its digest, for images that are then read out of order. */
+export async function checkDigestFirst(source: Source, sha256: string, signal: AbortSignal) {
+  const counted = countSource(source, sha256)
+  for await (const _ of counted.source.stream()) signal.throwIfAborted()
+  counted.checkDigest()
+}

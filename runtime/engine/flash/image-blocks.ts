@@ -1,0 +1,101 @@
+/** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { FlashPlan } from './rules/flash.ts'
+import { canBeEnteredAgain } from './rules/left-behind.ts'
+import { decideEntry } from '../image/rules/entry.ts'
+import type { FrameMap } from '../image/rules/frame-map.ts'
+import type { Compare, FrameReading } from '../image/frame/frame-blocks.ts'
+import type { FrameSource } from '../image/frame/frame-loader.ts'
+import type { Blocks } from '../image/blocks.ts'
+import type { Decoders } from '../image/decoders.ts'
+import type { Source } from '../image/sources/source.ts'
+import { openRaw } from '../image/stream-blocks.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Waits } from './wait-times.ts'
+
+export interface OpenedImage {
+  readonly counted: Counted
+  /** Null: the image is read from start to end. */
+  readonly map: FrameMap | null
+  /** Opens it; `compare` needs a map. */
+  open(compare?: Compare): Promise<Blocks>
+  /** Opens it once more, from an offset on; null: it can only be read from its beginning. */
+  readonly enter: ((from: number) => Blocks) | null
+}
+
+export interface Opening {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+  /** Further sources of the same image, which serve frames as well. */
+  readonly mirrors: readonly Source[]
+}
+
+/** Reads no more of the image than its tables, unless its digest must be known first. */
+export async function openImage(
+  decoders: Decoders,
+  plan: FlashPlan,
+  source: Source,
+  { waits, signal, mirrors }: Opening,
+): Promise<OpenedImage> {
+  const { image, sha256 } = plan
+  const isOutOfOrder = image.format === 'qcow2'
+  if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
+  const map = await findFrames(plan, source)
+  const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
+  // What other places hold is known to be the same by the digests of the frames alone.
+  const places = listPlaces(counted.source, map === null || map.indexSha256 === null ? [] : mirrors)
+  const openFrames = map && places && (await loadFrames({ map, sources: places }))
+  const hasFrames = openFrames !== null
+  const access = { format: image.format, isSeekable: places !== null, hasFrames }
+  return {
+    counted,
+    map,
+    async open(compare) {
+      if (openFrames === null) return decoders.open(counted.source, image.format)
+      return openFrames(compare === undefined ? {} : { compare })
+    },
+    enter: canBeEnteredAgain({ ...access, sha256 })
+      ? (from) =>
+          openFrames === null
+            ? openRaw(counted.source, from)
+            : // One thread each: several disks may be left behind, and each is slow.
+              openFrames({ from }, 1)
+      : null,
+  }
+}
+
+/** Only for an image in frames. */
+async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
+  const { openFrames } = await import('../image/frame/frame-blocks.ts')
+  return (how: Pick<FrameReading, 'compare' | 'from'>, threads?: number): Blocks =>
+    openFrames({ ...frames, ...how }, threads)
+}
+
+/** Null where the image cannot be read here and there. */
+function listPlaces(source: Source, mirrors: readonly Source[]) {
+  const first = frameSourceOf(source)
+  if (first === null) return null
+  const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === source.sizeBytes)
+  return [first, ...others.filter((one) => one !== null)] as const
+}
+
+/** Null where the image is to be read from start to end. */
+async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
+  const { image, sha256 } = plan
+  const readable = frameSourceOf(source)
+  // A source that cannot be read here and there is read whole where its digest is known.
+  const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
+  const isEntered = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
+  const found = isEntered && readable !== null ? await readFrames(readable) : null
+  const entry = decideEntry(found, { sha256, indexSha256 })
+  if (entry.ok) return entry.value
+  throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
+    hint: 'Correct the digest of the index, or leave it out to have the whole image read.',
+  })
+}
+
+const frameSourceOf = (source: Source): FrameSource | null =>
+  source.readAt === null ? null : { ...source, readAt: source.readAt }
+
+const readFrames = async (source: FrameSource) =>
+  (await import('../image/frame-maps.ts')).readFrameMap(source)

@@ -1,0 +1,98 @@
+/** Decides whether a listed disk can be written, and says why not and what would be lost on it. Pure. */
+import {
+  renderMountPoint,
+  renderUse,
+  type DiskPart,
+  type DiskUse,
+  type SurveyedDisk,
+} from '../../disk/rules/disk.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
+import type { ImageFacts } from '../../image/rules/image.ts'
+import { fill, fillCount, pluralOf } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { decideTargetRefusals, type FlashRefusal } from './flash.ts'
+
+const TEXTS = WIZARD_TEXTS.disk
+
+export interface DiskOffer {
+  readonly disk: SurveyedDisk
+  /** Why it cannot be chosen; null: it can. */
+  readonly refusal: string | null
+}
+
+/** `image`: null as long as its size is not known. */
+export function offerDisk(
+  disk: SurveyedDisk,
+  image: Pick<ImageFacts, 'format' | 'virtual'> | null,
+): DiskOffer {
+  const { path, device } = disk
+  const target = { path, exists: true, device }
+  const refusals = decideTargetRefusals(image, target, { allowPartition: false })
+  return { disk, refusal: renderReason(refusals, device.uses) }
+}
+
+/** The shortest text from which an operator knows what to do; the most important reason counts. */
+function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
+  if (refusals.length === 0) return null
+  return renderUsed(uses) ?? refusals.map(renderShort).join(', ')
+}
+
+/** Why a disk in use cannot be chosen; null: nothing uses it. */
+export function renderUsed(uses: readonly DiskUse[]): string | null {
+  if (uses.some(({ kind }) => kind === 'running-system')) return TEXTS.refused.system
+  const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
+  if (points.length > 0) return fill(TEXTS.refused.mounted, { points: points.join(', ') })
+  const [use] = uses
+  return use === undefined ? null : renderUse(use)
+}
+
+function renderShort(refusal: FlashRefusal): string {
+  if (refusal.why === 'image-too-big') {
+    const size = renderSize(refusal.needs)
+    return fill(refusal.isDoubtful ? TEXTS.refused.tooSmallOrCut : TEXTS.refused.tooSmall, { size })
+  }
+  return REASONS[refusal.why] ?? TEXTS.refused.other
+}
+
+const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
+  'read-only': TEXTS.refused.readOnly,
+  'target-empty': TEXTS.refused.noMedium,
+}
+
+/** `EFI, 3 more`; `4 partitions` where none of them has a name. */
+export function summariseParts(parts: readonly DiskPart[]): string {
+  if (parts.length === 0) return TEXTS.empty
+  const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
+  if (known.every((name) => name === null)) return fillCount(TEXTS.partitions, parts.length)
+  const names = known.map((name) => name ?? '?')
+  if (names.length <= 3) return names.join(', ')
+  const [first = '', ...more] = names
+  return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
+}
+
+/** Path, size, model, serial number, bus, and what is on it or why it cannot be chosen; printable. */
+export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
+  const { path, device, parts } = disk
+  const { vendor, model, tran, type, identity } = device
+  const maker = [vendor, model].filter(Boolean).join(' ')
+  return [
+    path,
+    identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
+    maker === '' && type !== 'disk' ? fill(TEXTS.device, { type }) : maker,
+    identity.serial ?? '',
+    tran ?? '',
+    refusal === null ? summariseParts(parts) : `(${refusal})`,
+  ].map(printable)
+}
+
+/** What would be lost, as rows of device, size, type and name. */
+export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly string[])[] =>
+  parts.map(({ device, sizeBytes, fstype, label, partlabel }) =>
+    [
+      device,
+      sizeBytes === 0 ? '' : renderSize(sizeBytes),
+      fstype ?? TEXTS.unknownContent,
+      [...new Set([label, partlabel])].filter((name) => name !== null).join(' / '),
+    ].map(printable),
+  )

@@ -1,0 +1,68 @@
+/** Finds out for which sectors an MBR was made: it counts in sectors, and does not say in which. */
+import { isExtendedType, parseDosTable } from '../../disk/rules/tables/dos-table.ts'
+import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
+import type { Range } from '../../disk/rules/extents.ts'
+import { hasFileSystem, SIGNATURE_BYTES } from './growable.ts'
+
+/** What nearly all images are made for; on a disk of other sectors every address is another one. */
+const USUAL = 512
+
+interface SectorDisk {
+  readonly sizeBytes: number
+  readonly sectorBytes: number
+}
+
+/** One partition, where it lies on this disk, and where on one of the usual sectors. */
+interface DosPlace {
+  readonly number: number
+  readonly here: Range
+  readonly usual: Range
+}
+
+/** The partitions of an MBR that may be meant for other sectors than those of this disk. */
+export function listDosPlaces(head: Buffer, sectorBytes: number): readonly DosPlace[] {
+  if (sectorBytes === USUAL || parseTableSector(head) !== null) return []
+  return (parseDosTable(head) ?? []).map(({ number, first, sectors, type }) => {
+    const at = (bytes: number): Range => ({
+      offset: first * bytes,
+      bytes: isExtendedType(type) ? 0 : Math.min(SIGNATURE_BYTES, sectors * bytes),
+    })
+    return { number, here: at(sectorBytes), usual: at(USUAL) }
+  })
+}
+
+/** Why the table cannot be meant for this disk, in words, from the table alone; null where it can. */
+export function findBeyond(head: Buffer, disk: SectorDisk): string | null {
+  if (disk.sectorBytes === USUAL || parseTableSector(head) !== null) return null
+  const beyond = (parseDosTable(head) ?? []).find(
+    ({ first, sectors }) => (first + sectors) * disk.sectorBytes > disk.sizeBytes,
+  )
+  return beyond === undefined
+    ? null
+    : `with its ${disk.sectorBytes}-byte sectors, partition ${beyond.number} would end beyond the disk; the image is made for ${USUAL}-byte sectors, or for a larger disk`
+}
+
+export type SectorVerdict =
+  | { readonly kind: 'fits' }
+  | { readonly kind: 'other'; readonly reason: string }
+  /** No file system is known at either place. */
+  | { readonly kind: 'unseen' }
+
+/** What lies at the places: the bytes there; null where they were not read. */
+type Seen = (place: Range) => Buffer | null
+
+export function decideSectors(places: readonly DosPlace[], seen: Seen): SectorVerdict {
+  if (places.length === 0) return { kind: 'fits' }
+  const isThere = (place: Range) => {
+    const first = place.bytes === 0 ? null : seen(place)
+    return first !== null && hasFileSystem(first)
+  }
+  if (places.some(({ here }) => isThere(here))) return { kind: 'fits' }
+  const other = places.find(({ usual }) => isThere(usual))
+  if (other === undefined) return { kind: 'unseen' }
+  const reason = `it is made for disks with ${USUAL}-byte sectors: the file system of partition ${other.number} begins at byte ${other.usual.offset}, where this disk would look for it at byte ${other.here.offset}`
+  return { kind: 'other', reason }
+}
+
+export const renderUnseen = (sectorBytes: number): string =>
+  `its MBR does not say for which sectors it is made, and no file system shows it: most images are made for ${USUAL}-byte sectors, but this disk has ${sectorBytes}-byte sectors`

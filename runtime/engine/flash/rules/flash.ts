@@ -1,0 +1,284 @@
+/** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
+import type { Bottleneck } from './bottleneck.ts'
+import type { DeltaState } from '../../inventory/rules/run.ts'
+import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import {
+  isSameDisk,
+  renderMountPoint,
+  renderUse,
+  type DiskIdentity,
+  type TargetFacts,
+} from '../../disk/rules/disk.ts'
+import {
+  type ImageFacts,
+  type ImageFormat,
+  type VirtualSize,
+  isTarballName,
+} from '../../image/rules/image.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
+
+/** Read back nothing, all that was written, or also the ranges that the device zeroed itself. */
+export const VERIFY_LEVELS = ['none', 'data', 'all'] as const
+type VerifyLevel = (typeof VERIFY_LEVELS)[number]
+
+export interface FlashOptions {
+  readonly verify: VerifyLevel
+  /** The image file's own digest, 64 hexadecimal digits in lower case; null: not checked. */
+  readonly sha256: string | null
+  readonly allowPartition: boolean
+  /** Move the GPT's backup to the end of a disk that is larger than the image. */
+  readonly fixGpt: boolean
+  /** Of the index of an image in frames, in lower case; null or absent: not known. */
+  readonly indexSha256?: string | null
+  /** Write only what differs from the disk, where that can be known. */
+  readonly delta?: boolean
+  /** Have the image's last partition and its file system fill the disk; a GPT's backup moves with it. */
+  readonly grow: boolean
+}
+
+/** A flash that may go ahead: everything the writer needs, nothing left to decide. */
+export interface FlashPlan {
+  readonly image: ImageFacts & { readonly format: ImageFormat }
+  readonly target: {
+    /** As the user named it; looked up again right before the first byte. */
+    readonly path: string
+    readonly node: string
+    readonly identity: DiskIdentity
+    readonly sectorBytes: number
+    readonly allowPartition: boolean
+  }
+  readonly zeros: ZeroMethod
+  readonly verify: VerifyLevel
+  readonly sha256: string | null
+  readonly fixGpt: boolean
+  readonly indexSha256: string | null
+  readonly delta: boolean
+  readonly grow: boolean
+}
+
+/** What image and disk are, and what speaks against a flash. */
+export interface FlashFindings {
+  readonly image: ImageFacts
+  /** Why the image's content cannot be written, in words; null where it can. */
+  readonly imageProblem: string | null
+  /** What to do about that; absent or null: nothing is known. */
+  readonly imageHint?: string | null
+  readonly target: TargetFacts
+  /** With the digest that was found for the image. */
+  readonly options: FlashOptions
+  readonly refusals: readonly FlashRefusal[]
+}
+
+export type FlashRefusal =
+  | { readonly why: 'unknown-format'; readonly image: string; readonly tarball: boolean }
+  | { readonly why: 'image-empty'; readonly image: string }
+  | { readonly why: 'target-missing'; readonly target: string }
+  | { readonly why: 'not-a-block-device'; readonly target: string }
+  | { readonly why: 'another-disk'; readonly target: string }
+  | { readonly why: 'mounted'; readonly target: string; readonly at: readonly string[] }
+  | { readonly why: 'in-use'; readonly target: string; readonly by: readonly string[] }
+  | { readonly why: 'read-only'; readonly target: string }
+  | { readonly why: 'not-a-whole-disk'; readonly target: string; readonly type: string }
+  | {
+      readonly why: 'image-too-big'
+      readonly needs: number
+      readonly has: number
+      /** The size comes from the file's last four bytes, which mean nothing if the file is cut off. */
+      readonly isDoubtful: boolean
+    }
+  | { readonly why: 'target-empty'; readonly target: string }
+  | { readonly why: 'cannot-grow'; readonly reason: string }
+  | { readonly why: 'no-first-boot'; readonly reason: string }
+  | { readonly why: 'other-sectors'; readonly reason: string }
+  /** `as`: the other name of it, or of the disk that it is part of. */
+  | { readonly why: 'same-disk'; readonly target: string; readonly as: string }
+
+/** The names are the spec's closed list ("Flash lifecycle events"). */
+export type FlashEvent =
+  | { readonly event: 'started'; readonly total_bytes: number | null }
+  | ({ readonly event: 'writing' } & WriteProgress)
+  | { readonly event: 'synced' }
+  | { readonly event: 'partprobed' }
+  | { readonly event: 'provisioning'; readonly note: string }
+  | { readonly event: 'done' }
+  | { readonly event: 'failed'; readonly note: string }
+
+/** The note of the `writing` event with which the growth begins, after everything was read back. */
+export const GROWING = 'grow'
+/** The note of the first `writing` event of a capture. */
+export const CAPTURING = 'capture'
+
+/** Where a write stands. Bytes read are the image's as stored, bytes written the disk's. */
+export interface WriteProgress {
+  readonly phase: 'write' | 'verify'
+  /** The image's format or `verify`, on the first event of a phase; `grow` when the growth begins. */
+  readonly note?: string
+  readonly bytes_read: number
+  /** In phase `verify`: bytes read back. */
+  readonly bytes_written: number
+  /** Of bytes_written, what lay on the disk already; only where it was compared. */
+  readonly bytes_kept?: number
+  /** On the first and the last event of a write that was to compare: what becomes of that. */
+  readonly delta?: DeltaState
+  /** What bytes_written counts up to; null where the image's size is not known before its end. */
+  readonly total_bytes: number | null
+  /** Bytes per second over the last moments. */
+  readonly rate: number
+  readonly eta_seconds: number | null
+  /** What the write waits for most; null where it waits for nothing, absent where nobody looked. */
+  readonly bottleneck?: Bottleneck | null
+}
+
+/** The virtual size as the JSON documents give it: a number only where it is exact. */
+export const exactBytes = (virtual: VirtualSize): number | null =>
+  virtual.kind === 'exact' ? virtual.bytes : null
+
+/** The least that the image needs on a disk. */
+export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
+
+/** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
+const WHOLE_TYPES = ['disk', 'loop', 'mpath']
+
+/**
+ * All reasons against this flash, in the order of the earlier line's table ("Validation").
+ * `chosen`: the disk that was there when somebody chose it; null where nobody did.
+ */
+export function decideRefusals(
+  image: ImageFacts,
+  target: TargetFacts,
+  options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
+): readonly FlashRefusal[] {
+  return [...decideUnfit(image), ...decideTargetRefusals(image, target, options, chosen)]
+}
+
+/** The reasons that lie in the disk; `image`: null as long as it is not known. */
+export function decideTargetRefusals(
+  image: Pick<ImageFacts, 'format' | 'virtual'> | null,
+  target: TargetFacts,
+  options: Pick<FlashOptions, 'allowPartition'>,
+  chosen: DiskIdentity | null = null,
+): readonly FlashRefusal[] {
+  const { path } = target
+  if (!target.exists) return [{ why: 'target-missing', target: path }]
+  if (target.device === null) return [{ why: 'not-a-block-device', target: path }]
+  const { uses, type, readonly, identity } = target.device
+  const at = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
+  const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
+  const needs = image === null ? 0 : leastBytes(image.virtual)
+  const has = identity.sizeBytes
+  const isDoubtful = image?.format === 'img.gz' && image.virtual.kind === 'at-least'
+  const isWhole = WHOLE_TYPES.includes(type)
+  const isOther = chosen !== null && !isSameDisk(chosen, identity)
+  const checks: readonly (readonly [boolean, FlashRefusal])[] = [
+    [isOther, { why: 'another-disk', target: path }],
+    [at.length > 0, { why: 'mounted', target: path, at }],
+    [by.length > 0, { why: 'in-use', target: path, by }],
+    [readonly, { why: 'read-only', target: path }],
+    [!isWhole && !options.allowPartition, { why: 'not-a-whole-disk', target: path, type }],
+    [has === 0, { why: 'target-empty', target: path }],
+    [has > 0 && needs > has, { why: 'image-too-big', needs, has, isDoubtful }],
+  ]
+  return checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))
+}
+
+/** What is wrong with the image itself. */
+function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefusal[] {
+  if (format === null) return [{ why: 'unknown-format', image: name, tarball: isTarballName(name) }]
+  const isEmpty = virtual.kind === 'exact' && virtual.bytes === 0
+  return isEmpty ? [{ why: 'image-empty', image: name }] : []
+}
+
+/** What a person should know of a plan that may go ahead. */
+export const decideNotes = (image: ImageFacts): readonly string[] =>
+  image.format === null ? [] : [...noteSize(image), ...(image.notes ?? [])]
+
+function noteSize({ virtual }: ImageFacts): readonly string[] {
+  if (virtual.kind === 'exact') return []
+  return virtual.kind === 'unknown'
+    ? ['image virtual size could not be determined; size-fits-target check skipped']
+    : [`image virtual size is at least ${virtual.bytes} bytes; the writer stops at the disk's end`]
+}
+
+/** Facts to a plan, or every reason against it. */
+export function planFlash(
+  image: ImageFacts,
+  target: TargetFacts,
+  options: FlashOptions,
+  chosen: DiskIdentity | null = null,
+): Result<FlashPlan, readonly FlashRefusal[]> {
+  const refusals = decideRefusals(image, target, options, chosen)
+  const { format } = image
+  const { device } = target
+  if (refusals.length > 0 || format === null || device === null) return refuse(refusals)
+  const { node, identity, sectorBytes } = device
+  return accept({
+    image: { ...image, format },
+    target: {
+      path: target.path,
+      node,
+      identity,
+      sectorBytes,
+      allowPartition: options.allowPartition,
+    },
+    zeros: decideZeroMethod(device.zeros),
+    verify: options.verify,
+    sha256: options.sha256,
+    fixGpt: options.fixGpt,
+    indexSha256: options.indexSha256 ?? null,
+    delta: options.delta ?? false,
+    grow: options.grow,
+  })
+}
+
+/** What changed between the plan and the first byte; null when it is still the same idle disk. */
+export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
+  const { path, identity } = plan.target
+  if (!now.exists) return `${path} is gone`
+  if (now.device === null) return `${path} is no longer a block device`
+  if (now.device.node !== plan.target.node) return `${path} now leads to ${now.device.node}`
+  if (!isSameDisk(identity, now.device.identity)) return `${path} is another disk now`
+  if (now.device.sectorBytes !== plan.target.sectorBytes) return `${path} changed its sector size`
+  if (now.device.readonly) return `${path} became read-only`
+  const [use] = now.device.uses
+  return use === undefined ? null : renderUse(use)
+}
+
+const MESSAGES: Cases<'why', FlashRefusal, string> = {
+  'unknown-format': ({ image, tarball }) =>
+    tarball
+      ? `${image} is a tarball: extract first`
+      : `image format not recognised: ${image} (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; --format says what another is)`,
+  'image-empty': ({ image }) => `image is empty: ${image}`,
+  'target-missing': ({ target }) => `target does not exist: ${target}`,
+  'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,
+  'another-disk': ({ target }) => `${target} is another disk now than the one that was chosen`,
+  mounted: ({ at }) => `target has mounted partitions: ${at.join(', ')}`,
+  'in-use': ({ by }) => `target is in use: ${by.join(', ')}`,
+  'read-only': ({ target }) => `target is read-only: ${target}`,
+  'not-a-whole-disk': ({ target, type }) =>
+    `target is not a whole disk: ${target} is of type ${type} (--allow-partition to write there anyway)`,
+  'image-too-big': ({ needs, has, isDoubtful }) =>
+    `image (${needs} bytes) is larger than target (${has} bytes)${isDoubtful ? CUT_OFF : ''}`,
+  'target-empty': ({ target }) => `target has no medium or no size: ${target}`,
+  'same-disk': ({ target, as }) => `target is named twice: ${target} is, or lies on, ${as}`,
+  'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
+  'no-first-boot': ({ reason }) => `the first-boot template cannot be written: ${reason}`,
+  'other-sectors': ({ reason }) => `the image does not fit the sectors of this disk: ${reason}`,
+}
+
+const CUT_OFF =
+  '; its last bytes say that it needs so much: it may be cut off, compare its checksum'
+
+/** A refusal as one line, in the words of the earlier line ("Validation"). */
+export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)
+
+/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
+export const renderReasons = ({
+  imageProblem,
+  refusals,
+}: Pick<FlashFindings, 'imageProblem' | 'refusals'>): readonly string[] => [
+  ...(imageProblem === null ? [] : [imageProblem]),
+  ...refusals.map(renderRefusal),
+]

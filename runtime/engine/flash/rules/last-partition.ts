@@ -1,0 +1,157 @@
+/** Plans the growth of an image's last partition to the end of the disk, in the table in memory. */
+import { moveBackup, hasHeader, parseTable, type MovedBackup } from '../../disk/rules/tables/gpt.ts'
+import {
+  changeLast,
+  EFI_SYSTEM,
+  parseGptPartitions,
+} from '../../disk/rules/tables/gpt-partitions.ts'
+import { changeDosLast, parseDosTable } from '../../disk/rules/tables/dos-table.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** Partitions end at whole MiB. */
+const ALIGNMENT = 1024 * 1024
+
+/** The disk that the image is written to; all in bytes. */
+export interface GrowthDisk {
+  readonly sizeBytes: number
+  readonly sectorBytes: number
+  /** What lies before `headBytes` and from `tailStart` on is held in memory until the very end. */
+  readonly headBytes: number
+  readonly tailStart: number
+}
+
+export interface LastGrowth {
+  /** As it will be; bytes on the disk. */
+  readonly partition: {
+    readonly number: number
+    readonly offset: number
+    readonly bytes: number
+  }
+  /** False: it reaches the disk's last MiB already, so that nothing is left to grow. */
+  readonly grows: boolean
+  /** The disk's first sectors, with the table that says so. */
+  readonly head: Buffer
+  /** The GPT's backup at the disk's end, of this table; null: the table is an MBR. */
+  readonly moved: MovedBackup | null
+}
+
+export type LastRefusal =
+  | 'no-table'
+  | 'damaged-table'
+  | 'no-partition'
+  | 'overlapping'
+  | 'logical'
+  | 'begins-early'
+  | 'disk-too-small'
+  | 'efi'
+  | 'swap'
+  | 'lvm'
+  | 'raid'
+  | 'encrypted'
+  | 'boot-code'
+  | 'fat'
+
+/** A partition, in sectors of the disk. */
+interface Place {
+  readonly number: number
+  readonly first: number
+  readonly last: number
+  readonly refusal: LastRefusal | null
+}
+
+/** `head`: the image's first MiB, or all of it where it is smaller. */
+export function planLastGrowth(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal> {
+  return hasHeader(head, disk.sectorBytes) ? planGpt(head, disk) : planDos(head, disk)
+}
+
+function planGpt(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal> {
+  const { sectorBytes, sizeBytes } = disk
+  const table = parseTable(head, sectorBytes)
+  if (table === null) return refuse('damaged-table')
+  const places = parseGptPartitions(table).map(
+    ({ number, type, firstSector: first, lastSector: last }): Place => ({
+      number,
+      first,
+      last,
+      refusal: GPT_TYPES[type] ?? null,
+    }),
+  )
+  const found = findLast(places, disk)
+  if (!found.ok) return found
+  const { place, end, grows } = decideEnd(found.value, disk, Infinity)
+  const { number } = place
+  const changed = changeLast(head, table, { number, lastSector: end }, sectorBytes)
+  const moved = moveBackup(changed, sizeBytes, sectorBytes)
+  if (!moved.ok) return refuse(moved.refusal === 'disk-too-small' ? 'disk-too-small' : 'no-table')
+  const partition = toPartition(place, end, sectorBytes)
+  return accept({ partition, grows, head: moved.value.head, moved: moved.value })
+}
+
+function planDos(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal> {
+  const entries = parseDosTable(head)
+  if (entries === null) return refuse('no-table')
+  const places = entries.map(({ number, type, first, sectors }): Place => ({
+    number,
+    first,
+    last: first + sectors - 1,
+    refusal: DOS_TYPES[type] ?? null,
+  }))
+  const found = findLast(places, disk)
+  if (!found.ok) return found
+  const { place, end, grows } = decideEnd(found.value, disk, place32(found.value))
+  const changed = changeDosLast(head, place.number, end - place.first + 1)
+  const partition = toPartition(place, end, disk.sectorBytes)
+  return accept({ partition, grows, head: changed, moved: null })
+}
+
+/** An MBR counts the sectors of a partition in 32 bits. */
+const place32 = ({ first }: Place) => first + 0xffff_fffe
+
+/** The partition behind all others, if it can be worked on while the disk's ends are held back. */
+function findLast(places: readonly Place[], disk: GrowthDisk): Result<Place, LastRefusal> {
+  const [last, ...others] = places.toSorted((one, two) => two.first - one.first)
+  if (last === undefined) return refuse('no-partition')
+  if (last.last < last.first) return refuse('damaged-table')
+  if (others.some((other) => other.last >= last.first)) return refuse('overlapping')
+  if (last.refusal !== null) return refuse(last.refusal)
+  return last.first * disk.sectorBytes < disk.headBytes ? refuse('begins-early') : accept(last)
+}
+
+/** Its last sector: never before where it ends now, and never in what is held back. */
+function decideEnd(place: Place, { sectorBytes, tailStart }: GrowthDisk, most: number) {
+  const limit = (Math.floor(tailStart / ALIGNMENT) * ALIGNMENT) / sectorBytes - 1
+  const grows = (place.last + 1) * sectorBytes <= tailStart
+  return { place, grows, end: Math.max(place.last, Math.min(limit, most)) }
+}
+
+const toPartition = ({ number, first }: Place, end: number, sectorBytes: number) => ({
+  number,
+  offset: first * sectorBytes,
+  bytes: (end - first + 1) * sectorBytes,
+})
+
+/** Types whose partitions hold no file system that grows. */
+const GPT_TYPES: { readonly [Type in string]?: LastRefusal } = {
+  [EFI_SYSTEM]: 'efi',
+  '4861682149646f6e744e656564454649': 'boot-code',
+  '6dfd5706aba4c44384e50933c84b4f4f': 'swap',
+  '79d3d6e607f5c244a23c238f2a3df928': 'lvm',
+  '0f889da1fc053b4da006743f0f84911e': 'raid',
+  cb7c7dcaed63534c861c1742536059cc: 'encrypted',
+}
+
+const DOS_TYPES: { readonly [Type in number]?: LastRefusal } = {
+  0x01: 'fat',
+  0x04: 'fat',
+  0x05: 'logical',
+  0x06: 'fat',
+  0x0b: 'fat',
+  0x0c: 'fat',
+  0x0e: 'fat',
+  0x0f: 'logical',
+  0x82: 'swap',
+  0x85: 'logical',
+  0x8e: 'lvm',
+  0xef: 'efi',
+  0xfd: 'raid',
+}

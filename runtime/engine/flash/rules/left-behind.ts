@@ -1,0 +1,50 @@
+/** Decides which of several disks the others leave behind, and whether these can be finished afterwards. Pure. */
+import type { ImageFormat } from '../../image/rules/image.ts'
+
+/** One of several disks that are fed from a bounded buffer. */
+export interface FedDisk {
+  /** Pieces in the buffer that it has yet to write. */
+  readonly backlog: number
+  /** What it writes of late, in bytes per second; null: not yet known. */
+  readonly rate: number | null
+}
+
+/** A disk at less than half of the speed of a waiting one is worth a second reading of the source. */
+const SLOWER = 2
+
+/**
+ * By their indexes, when the buffer is full: those that hold at least half as much of it as the one
+ * that holds most, and that are far slower than a disk that waits for them. A disk that is only a
+ * little slower than the others would gain them little, and read the source once more for that.
+ */
+export function decideLeftBehind(disks: readonly FedDisk[]): readonly number[] {
+  const waiting = disks.filter(({ backlog }) => backlog === 0)
+  if (waiting.length === 0) return []
+  // One that waits has written all that there was, however little that is.
+  const fastest = Math.max(...waiting.map(({ rate }) => rate ?? Infinity))
+  const most = Math.max(...disks.map(({ backlog }) => backlog))
+  return disks.flatMap(({ backlog, rate }, index) =>
+    backlog > 0 && backlog * 2 >= most && (rate ?? 0) * SLOWER < fastest ? [index] : [],
+  )
+}
+
+interface ImageAccess {
+  readonly format: ImageFormat
+  /** Its source can be read anywhere. */
+  readonly isSeekable: boolean
+  /** Its frames are known, and trusted where the image has a digest. */
+  readonly hasFrames: boolean
+  /** The digest that all of it must have; null: none is known. */
+  readonly sha256: string | null
+}
+
+/**
+ * Whether a disk that was left behind can have the rest from the source: at a frame, or at a byte of
+ * a raw image. Nobody would notice that a raw image with a digest changed between its two readings.
+ */
+export const canBeEnteredAgain = ({
+  format,
+  isSeekable,
+  hasFrames,
+  sha256,
+}: ImageAccess): boolean => isSeekable && (hasFrames || (format === 'img' && sha256 === null))

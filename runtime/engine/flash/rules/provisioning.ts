@@ -1,0 +1,109 @@
+/** The step after a write: what it requires, writes into the image, and runs ("Provisioning"). */
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderSize } from '../../../kit/foundation/size.ts'
+import { PHYSICAL_VOLUME, type FilledVolume } from '../../disk/rules/volume.ts'
+
+/** Paths are absolute or relative to the caller's current folder. */
+export type Provisioning =
+  | { readonly mode: 'none' }
+  | {
+      readonly mode: 'cloud-init'
+      readonly userData: string
+      /** Null: generated, new for each call. */
+      readonly metaData: string | null
+    }
+  | {
+      readonly mode: 'cijoe'
+      readonly workflow: string
+      /** Null: generated. */
+      readonly config: string | null
+    }
+
+/** A file that the caller must have, with what to call it. */
+export interface ProvisioningInput {
+  readonly what: string
+  readonly path: string
+}
+
+export function listInputs(provisioning: Provisioning): readonly ProvisioningInput[] {
+  switch (provisioning.mode) {
+    case 'none':
+      return []
+    case 'cloud-init': {
+      const { userData, metaData } = provisioning
+      return [...named('user-data', userData), ...named('meta-data', metaData)]
+    }
+    case 'cijoe': {
+      const { workflow, config } = provisioning
+      return [...named('cijoe workflow', workflow), ...named('cijoe config', config)]
+    }
+  }
+}
+
+const named = (what: string, path: string | null): readonly ProvisioningInput[] =>
+  path === null ? [] : [{ what, path }]
+
+/** Programs that are needed to look into a flashed disk. */
+const LOOKING = ['lsblk', 'blkid', 'mount', 'umount', 'nsenter', 'setsid', 'unshare'] as const
+
+export const TOOLS: Readonly<Record<Provisioning['mode'], readonly string[]>> = {
+  none: [],
+  'cloud-init': LOOKING,
+  // The spec's own case first: it is the one that people lack.
+  cijoe: ['cijoe', ...LOOKING, 'setpriv'],
+}
+
+/** What makes a file system a cloud-init root; paths have no leading slash. */
+export const CLOUD_INIT_MARK = 'etc/cloud'
+/** cloud-init does not start at all where this exists. */
+export const CLOUD_INIT_SWITCHED_OFF = 'etc/cloud/cloud-init.disabled'
+export const SEED_FOLDER = 'var/lib/cloud/seed/nocloud-net'
+/** Beside the seed and read before it: a complete seed that came with the image would hide ours. */
+export const findFolderReadFirst = (seedFolder: string): string =>
+  seedFolder.replace(/nocloud-net$/, 'nocloud')
+export const SEED_FILES = ['user-data', 'meta-data'] as const
+
+/** `id`: 12 hexadecimal digits, new for each flash: cloud-init runs once per instance. */
+export const renderMetaData = (id: string): string =>
+  `instance-id: flasher-${id}\nlocal-hostname: flasher-host\n`
+
+/** cijoe does not start without a configuration. */
+export const CIJOE_CONFIG = '[cijoe.workflow]\nfail_fast = true\n'
+
+export const cijoeArgv = (workflow: string, config: string): readonly string[] => [
+  'cijoe',
+  '--monitor',
+  '-c',
+  config,
+  workflow,
+]
+
+/** What can never be a root file system, however large: swap, and what logical volumes lie on. */
+const NEVER_ROOT = new Set(['swap', 'swsuspend', PHYSICAL_VOLUME])
+
+/** The volume that a workflow gets: the largest, the first of equals; null where there is none. */
+export function findLargest(volumes: readonly FilledVolume[]): FilledVolume | null {
+  return volumes
+    .filter(({ contents }) => !NEVER_ROOT.has(contents.type ?? ''))
+    .reduce<FilledVolume | null>(
+      (best, next) => (best !== null && best.sizeBytes >= next.sizeBytes ? best : next),
+      null,
+    )
+}
+
+/** One place that was looked at, and why it was not the one. */
+export interface Examination {
+  readonly node: string
+  readonly type: string | null
+  readonly sizeBytes: number
+  readonly why: string
+}
+
+/** What was looked at, one indented line each; safe to print whatever the image said. */
+export const renderExaminations = (looks: readonly Examination[]): string =>
+  looks
+    .map(
+      ({ node, type, sizeBytes, why }) =>
+        `\n  ${printable(node)} (${printable(type ?? 'no file system')}, ${renderSize(sizeBytes)}): ${printable(why)}`,
+    )
+    .join('')

@@ -1,0 +1,66 @@
+/** Decides how zeros get onto a disk: by a discard or zeroing command whose result reads as zeros, or written. */
+import type { ZeroFacts } from '../../disk/rules/disk.ts'
+
+/**
+ * `zero-out`: the kernel's write-zeroes without fallback (fallocate --punch-hole), which ends in an
+ * error where the device cannot do it. `discard` and `zero-range`: loop devices alone. A discard
+ * punches a hole into the backing file, so that a sparse file stays sparse (of real disks it promises
+ * nothing); zero-range zeroes it in place, so that an allocated file stays allocated, which also takes
+ * a fraction of the time. `write`: plain zeros.
+ */
+export const ZERO_METHODS = ['zero-out', 'zero-range', 'discard', 'write'] as const
+export type ZeroMethod = (typeof ZERO_METHODS)[number]
+
+export function decideZeroMethod({
+  loop,
+  discardMaxBytes,
+  writeZeroesMaxBytes,
+}: ZeroFacts): ZeroMethod {
+  if (loop === 'allocated' && writeZeroesMaxBytes > 0) return 'zero-range'
+  if (loop !== null && discardMaxBytes > 0) return 'discard'
+  return writeZeroesMaxBytes > 0 ? 'zero-out' : 'write'
+}
+
+/** What a device was seen to do, in bytes per second; null before anything was measured. */
+interface ZeroRates {
+  readonly writing: number | null
+  readonly zeroing: number | null
+}
+
+/** What a command costs however short the run: a process is started for it. */
+const COMMAND_SECONDS = 0.001
+
+/**
+ * The command runs beside the copy and takes none of its processor time or memory bandwidth, so
+ * that it may be this much slower than writing before it is the worse choice.
+ */
+const WORTH_OF_RUNNING_BESIDE = 2
+
+/**
+ * Whether a run of zeros goes by command. On most disks that is many times faster than writing; on
+ * a very fast one it may not be. Until a speed is known the best is assumed of the command. Written
+ * zeros are also read back when the flash is verified, at about the speed of writing.
+ */
+export function decideByCommand(
+  { writing, zeroing }: ZeroRates,
+  bytes: number,
+  verifies: boolean,
+): boolean {
+  if (writing === null) return true
+  const bySeconds = COMMAND_SECONDS + (zeroing === null ? 0 : bytes / zeroing)
+  return bySeconds <= WORTH_OF_RUNNING_BESIDE * (bytes / writing) * (verifies ? 2 : 1)
+}
+
+/** What one command zeroes at once before a speed is known, and on a slow device. */
+export const SHORT_RUN_BYTES = 128 * 1024 * 1024
+const LONG_RUN_BYTES = 1024 * 1024 * 1024
+/** What is under way when a flash is cancelled keeps the disk held for about so long. */
+const LONG_RUN_SECONDS = 0.25
+
+/**
+ * The most bytes that one command zeroes, while another one is under way: each of them starts a
+ * process. At most twice as many as the `last` one did, as a device may be fast at first alone.
+ * `zeroing`: bytes per second.
+ */
+export const longestZeroRun = (zeroing: number | null, last: number): number =>
+  Math.max(SHORT_RUN_BYTES, Math.min(LONG_RUN_BYTES, 2 * last, (zeroing ?? 0) * LONG_RUN_SECONDS))

@@ -1,0 +1,156 @@
+/** Finds a place for a first-boot configuration in an image, and writes it there on a disk that cannot boot yet. */
+import { CIDATA_PREFERRED, isCidata, LABEL_BYTES } from '../first-boot/rules/cidata.ts'
+import { planSeed, type SeedPlace } from '../first-boot/rules/place.ts'
+import type { CloudInitSeed, FirstBoot } from '../first-boot/rules/seed.ts'
+import type { Partition } from '../disk/rules/tables/partitions.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { FlashPlan } from './rules/flash.ts'
+import { createSlot, type Device } from '../disk/device.ts'
+import { locateEnds } from '../disk/rules/disk-end.ts'
+import { openPartVolumes } from '../disk/loop-part.ts'
+import { existsInside, writeInside } from '../disk/mounted-tree.ts'
+import type { MountTools } from '../disk/mounts.ts'
+import { mountVolume } from '../disk/root-file-systems.ts'
+import type { FlashedDisk } from '../disk/volumes.ts'
+import { needTools } from '../../kit/host/shell.ts'
+import type { Decoders } from '../image/decoders.ts'
+import { lookInto, type ImageLook } from '../image/image-look.ts'
+import type { Source } from '../image/sources/source.ts'
+import { writeSeed, type WrittenSeed } from './seeder.ts'
+import { readBack } from './seed-check.ts'
+
+const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')
+
+/** Read at the stage before the network, unlike `nocloud-net`. */
+const SEED_FOLDER = 'var/lib/cloud/seed/nocloud'
+/** May hold secrets; both programs read it as root. */
+const MODE = 0o600
+/** In the boot partition of a Fedora CoreOS that was never booted. */
+const NEVER_BOOTED = 'ignition.firstboot'
+
+interface WorkOptions {
+  readonly device: Device
+  /** Whether what is written is read back from the medium. */
+  readonly verifies: boolean
+  readonly signal: AbortSignal
+}
+
+/** Work between the write of an image and that of its first and its last MiB. */
+export interface BeforeEnds {
+  /**
+   * Called with the image's first MiB before the disk is touched; returns the work. A Fault
+   * `plan-refused` where the work cannot be done.
+   */
+  plan(
+    head: Buffer,
+    disk: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
+  ): (options: WorkOptions) => Promise<void>
+}
+
+/** Fault `tool-missing`. */
+export const checkSeedTools = ({ shell }: MountTools): Promise<void> => needTools(shell, TOOLS)
+
+/**
+ * Looks into an image, before a disk is touched, whether the configuration has a place in it: why it
+ * has none, in words; null where nothing is known against it. A partition that lies too far from the
+ * image's beginning is looked at once it is written, as is all of standard input.
+ */
+export const findSeedProblem = (
+  { decoders }: { readonly decoders: Decoders },
+  source: Source,
+  plan: FlashPlan,
+  firstBoot: FirstBoot,
+  signal: AbortSignal,
+): Promise<string | null> =>
+  lookInto(decoders, { source, plan }, signal, (image) => look(image, plan, firstBoot))
+
+async function look(
+  { head, read }: ImageLook,
+  { target: { identity, sectorBytes } }: FlashPlan,
+  firstBoot: FirstBoot,
+): Promise<string | null> {
+  const planned = planSeed(head, { ...locateEnds(identity.sizeBytes), sectorBytes }, firstBoot)
+  if (!planned.ok) return planned.refusal
+  const { place, partitions } = planned.value
+  if (place.kind !== 'cloud-init') return null
+  for (const { offset, bytes } of partitions.toSorted((one, other) => one.offset - other.offset)) {
+    const first = await read(offset, Math.min(LABEL_BYTES, bytes))
+    if (first !== null && isCidata(first)) return CIDATA_PREFERRED
+  }
+  return null
+}
+
+export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): BeforeEnds => ({
+  plan(head, { sizeBytes, sectorBytes }) {
+    const planned = planSeed(head, { ...locateEnds(sizeBytes), sectorBytes }, firstBoot)
+    if (!planned.ok) {
+      throw new Fault(
+        'plan-refused',
+        `the first-boot template cannot be written: ${planned.refusal}`,
+        { hint: 'Use another image, a larger disk, or no template for this machine.' },
+      )
+    }
+    const { place, partitions } = planned.value
+    return async (options) => {
+      options.signal.throwIfAborted()
+      if (place.kind === 'cloud-init') await refuseCidata(options.device, partitions)
+      await writeFirstBoot(tools, place, firstBoot, options)
+    }
+  },
+})
+
+/** What could not be looked into before it was written. */
+async function refuseCidata(device: Device, partitions: readonly Partition[]): Promise<void> {
+  for (const { offset, bytes } of partitions) {
+    if (offset + bytes > device.sizeBytes) continue
+    const first = createSlot(Math.min(LABEL_BYTES, bytes))
+    await device.read(first, offset)
+    if (isCidata(first)) throw new Fault('provision-failed', CIDATA_PREFERRED)
+  }
+}
+
+async function writeFirstBoot(
+  tools: MountTools,
+  place: SeedPlace,
+  { cloudInit, ignition }: FirstBoot,
+  { device, verifies, signal }: WorkOptions,
+): Promise<void> {
+  const partitions = place.kind === 'ignition' ? [place.partition] : place.partitions
+  await using disk = await openPartVolumes(tools.shell, device, partitions)
+  const seed = { folder: SEED_FOLDER, files: listFiles(cloudInit) }
+  const written =
+    place.kind === 'ignition'
+      ? await writeIgnition(tools, place, disk, ignition ?? '')
+      : await writeSeed(tools, seed, device.node, disk, signal)
+  if (verifies) await readBack(tools, device.node, written)
+}
+
+const listFiles = (seed: CloudInitSeed | null) =>
+  Object.entries(seed ?? {}).flatMap(([name, text]: [string, string | null]) =>
+    text === null ? [] : [{ name, content: Buffer.from(text) }],
+  )
+
+async function writeIgnition(
+  tools: MountTools,
+  { folder, file, partition }: Extract<SeedPlace, { kind: 'ignition' }>,
+  { volumes }: FlashedDisk,
+  text: string,
+): Promise<WrittenSeed> {
+  const [volume] = volumes
+  const named = `partition ${partition.number} (${partition.name})`
+  if (volume === undefined) throw new Fault('provision-failed', `${named}: it is not there`)
+  const mounted = await mountVolume(tools, volume, null, 'write')
+  if (!mounted.ok) throw new Fault('provision-failed', `${named}: ${mounted.refusal}`)
+  await using tree = mounted.value
+  if (partition.name === 'boot' && !(await existsInside(tree.root, NEVER_BOOTED))) {
+    throw new Fault(
+      'provision-failed',
+      `${named} has no /${NEVER_BOOTED}: the image was booted before, so Ignition would not run`,
+    )
+  }
+  const content = Buffer.from(text)
+  await writeInside(tree.root, { folder, name: file, content, mode: MODE })
+  await tree.sync()
+  const path = folder === '' ? file : `${folder}/${file}`
+  return { volume, subvolume: null, files: [{ path, content }] }
+}

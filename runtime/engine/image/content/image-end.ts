@@ -1,0 +1,55 @@
+/** Judges the end of an image that was written, or of which the length is known: whether it was cut off. */
+import { describeCut } from './rules/raw-image.ts'
+import type { Fault } from '../../../kit/foundation/fault.ts'
+import type { FlashPlan } from '../../flash/rules/flash.ts'
+import type { ImageFacts } from '../rules/image.ts'
+import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
+import type { Filler } from '../filler.ts'
+import { readTail } from '../image-head-reader.ts'
+
+/** A cut image that is shorter than its catalog says; null: nobody knows better. `storedBytes` null: not known. */
+export function findMissed(
+  { name, format, isCut = false, expectedBytes }: ImageFacts,
+  storedBytes: number | null,
+): Fault | null {
+  if (format !== 'img' || !isCut || expectedBytes === undefined || storedBytes === null) return null
+  if (storedBytes >= expectedBytes) return null
+  const words = `it has ${storedBytes} bytes, the catalog says ${expectedBytes}, and its own partition table that it ends too early`
+  return imageBroken(`${name} is cut off: ${words}`)
+}
+
+/** Before the first byte: a Fault where the length is known already and misses the catalog's. */
+export function checkLength(image: ImageFacts, head: Buffer): void {
+  const { sizeBytes } = image
+  if (image.format !== 'img' || sizeBytes === null) return
+  const isCut = describeCut(head, sizeBytes) !== null
+  const missed = findMissed({ ...image, isCut }, sizeBytes)
+  if (missed !== null) throw missed
+}
+
+interface Reading {
+  readonly plan: FlashPlan
+  readonly feed: { readonly filler: Filler }
+  /** The image's first MiB. */
+  readonly head: Buffer
+  readonly counted: { bytesRead(): number; checkDigest(): void }
+  /** Hears what should be known of the image. */
+  readonly warn: ((words: string) => void) | undefined
+}
+
+/**
+ * The image's part of the disk's last MiB. All of the image has been read then, and is judged: a Fault
+ * where its digest is another one, or a length that is known was missed.
+ */
+export async function readEnd(
+  { plan, feed, head, counted, warn }: Reading,
+  bodyEnd: number,
+): Promise<Buffer> {
+  const tail = await readTail(feed.filler, plan, bodyEnd)
+  counted.checkDigest()
+  const warning = describeCut(head, bodyEnd + tail.length)
+  const missed = findMissed({ ...plan.image, isCut: warning !== null }, counted.bytesRead())
+  if (missed !== null) throw missed
+  if (warning !== null) warn?.(warning)
+  return tail
+}

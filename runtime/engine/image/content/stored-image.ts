@@ -1,0 +1,124 @@
+/** Checks an image file that is stored here: whether it begins as what its name promises, and ends as that. */
+import type { FileHandle } from 'node:fs/promises'
+import { MARK_BYTES } from './rules/disk-marks.ts'
+import { describePage, notAnImage } from './rules/page.ts'
+import { renderMismatch } from '../rules/image-head.ts'
+import type { Sent } from '../../../kit/net/rules/sent.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import { checkContent, type ImageFormat } from '../rules/image.ts'
+import { createBzip2Scan } from '../rules/bzip2-scan.ts'
+import { parseQcow2Header, QCOW2_HEAD_BYTES } from '../rules/qcow2.ts'
+import { probeImage } from '../images.ts'
+import { createHostReader } from '../qcow2-host.ts'
+import { openQcow2Map } from '../qcow2-map.ts'
+import type { Source } from '../sources/source.ts'
+import { openGzip } from '../stream-blocks.ts'
+
+interface StoredFile {
+  readonly name: string
+  readonly sizeBytes: number
+  /** Null: none that can be flashed, so that it may be anything but a web page. */
+  readonly format: ImageFormat | null
+  /** The operator said that it is offered whatever it looks like. */
+  readonly anyContent?: boolean
+  readonly sent?: Sent | undefined
+}
+
+/** A Fault `plan-refused` where the file is positively something else than an image. */
+export async function checkStart(handle: FileHandle, file: StoredFile): Promise<void> {
+  const { name, sizeBytes, anyContent = false } = file
+  if (sizeBytes === 0) throw notAnImage(name, 'it is empty')
+  if (anyContent) return
+  const into = Buffer.alloc(Math.min(sizeBytes, MARK_BYTES))
+  checkBytes(file, into.subarray(0, (await handle.read(into, 0, into.length, 0)).bytesRead))
+}
+
+function checkBytes(file: StoredFile, head: Buffer): void {
+  const { name, format } = file
+  const page = describePage(head)
+  const isOther = page !== null && (format !== null || page === HTML)
+  if (isOther) throw notAnImage(name, `it holds ${page}`)
+  const content = format === null ? null : checkContent(format, head)
+  if (content === null || content.ok || content.refusal.found === 'raw') return
+  throw new Fault('plan-refused', renderMismatch(file, content.refusal))
+}
+
+const HTML = 'an HTML page'
+
+/**
+ * A Fault `image-broken` or `plan-refused` where the end of the file is not the end of its format. Of
+ * gzip that takes decoding all of it, of bzip2 reading it; a raw image may end anywhere.
+ */
+export async function checkEnd(
+  handle: FileHandle,
+  { name, sizeBytes, format }: Omit<StoredFile, 'anyContent'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (format === null || format === 'img') return
+  const source = sourceOf(handle, { name, sizeBytes }, signal)
+  await probeImage(source, format)
+  if (format === 'img.gz') await decodeAll(source)
+  if (format === 'img.bz2') await scanAll(source)
+  if (format === 'qcow2') await walkClusters(source)
+}
+
+type Stored = Source & { readonly readAt: NonNullable<Source['readAt']> }
+
+function sourceOf(
+  handle: FileHandle,
+  { name, sizeBytes }: { readonly name: string; readonly sizeBytes: number },
+  signal: AbortSignal,
+): Stored {
+  return {
+    name,
+    fileName: name,
+    path: name,
+    url: null,
+    sizeBytes,
+    async readAt(into, at) {
+      signal.throwIfAborted()
+      return (await handle.read(into, 0, into.length, at)).bytesRead
+    },
+    async *stream(from = 0) {
+      for (let at = from; at < sizeBytes;) {
+        signal.throwIfAborted()
+        const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, sizeBytes - at))
+        const { bytesRead } = await handle.read(chunk, 0, chunk.length, at)
+        if (bytesRead === 0) throw new Fault('source-broken', `${name} became shorter`)
+        at += bytesRead
+        yield chunk.subarray(0, bytesRead)
+      }
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+}
+
+const CHUNK_BYTES = 1024 * 1024
+
+async function decodeAll(source: Source): Promise<void> {
+  await using blocks = openGzip(source)
+  const scratch = Buffer.allocUnsafe(CHUNK_BYTES)
+  while ((await blocks.next(scratch)) !== null);
+}
+
+async function scanAll(source: Source): Promise<void> {
+  const scan = createBzip2Scan()
+  for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)
+  if (!scan.end().ok || !scan.isWhole()) throw cutOff(source)
+}
+
+const cutOff = ({ name }: Source) =>
+  new Fault('image-broken', `${name} is cut off, or something follows its end`)
+
+/** Every cluster that the tables name lies within the file. */
+async function walkClusters(source: Stored): Promise<void> {
+  const head = Buffer.alloc(QCOW2_HEAD_BYTES)
+  await source.readAt(head, 0)
+  const header = parseQcow2Header(head, source.sizeBytes)
+  // The probe has refused it already.
+  if (!header.ok) return
+  const map = await openQcow2Map(createHostReader(source.name, source.readAt), header.value)
+  for (let guest = 0; guest < header.value.virtualBytes;) {
+    guest += (await map.runAt(guest, header.value.virtualBytes - guest)).bytes
+  }
+}

@@ -1,0 +1,150 @@
+/** The frames of an image as blocks in image order: fetched and decoded side by side, zeros never fetched. */
+import { framesBetween, type Frame, type FrameMap } from '../rules/frame-map.ts'
+import type { Blocks, Piece } from '../blocks.ts'
+import { createFrameLoader, type FrameSource } from './frame-loader.ts'
+import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
+
+export interface FrameReading {
+  readonly map: FrameMap
+  /** The same image in several places; at least one. */
+  readonly sources: readonly [FrameSource, ...FrameSource[]]
+  /** Absent: nothing is compared with what a disk holds. */
+  readonly compare?: Compare
+  /** Where in the image to begin; absent: at its beginning. */
+  readonly from?: number
+}
+
+/**
+ * Looks for a frame on the disk, with memory to read it into. `kept`: it is there and can stay as it
+ * is; `read`: its content is in the memory now, but it must be written; `differs`: it is not there.
+ */
+export type Compare = (
+  frame: Frame,
+  memory: SharedArrayBuffer,
+  workers: FrameWorkers,
+) => Promise<'kept' | 'read' | 'differs'>
+
+/** One frame under way. */
+interface Station {
+  readonly stored: SharedArrayBuffer
+  readonly content: SharedArrayBuffer
+}
+
+type Coming =
+  | { readonly kind: 'zeros'; readonly bytes: number }
+  | {
+      readonly kind: 'frame'
+      readonly frame: Frame
+      readonly station: Station
+      /** Whether there is something to write. */
+      readonly loaded: Promise<'data' | 'kept'>
+    }
+
+/** All that is under way at once holds no more than this. */
+const MAX_AHEAD_BYTES = 96 * 1024 * 1024
+
+export function openFrames(reading: FrameReading, count?: number): Blocks {
+  const { map, sources, compare, from = 0 } = reading
+  const workers = createFrameWorkers(count)
+  const loader = createFrameLoader(sources, workers)
+  const depth = decideDepth(map, workers.count)
+  const free = Array.from({ length: depth }, (): Station => ({
+    stored: createSharedSlot(Math.max(1, map.maxStoredBytes)),
+    content: createSharedSlot(Math.max(1, map.maxBytes)),
+  }))
+  const steps = listSteps(map, from)
+  const ahead: Coming[] = []
+  const closing = { isClosed: false }
+  /** Of the frame that comes next. */
+  let served = skippedOf(map, from)
+
+  async function load(frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> {
+    const found = (await compare?.(frame, content, workers)) ?? 'differs'
+    if (found === 'kept') return 'kept'
+    if (found === 'differs') await loader.load(frame, stored, content)
+    return 'data'
+  }
+
+  function lookAhead() {
+    while (!closing.isClosed && free.length > 0 && ahead.length < depth * 2) {
+      const step = steps.next()
+      if (step.done === true) return
+      if (step.value.kind === 'zeros') {
+        ahead.push(step.value)
+        continue
+      }
+      const station = free.pop()
+      if (station === undefined) return
+      const { frame } = step.value
+      const loaded = load(frame, station)
+      // Its failure is thrown when its turn comes.
+      loaded.catch(() => undefined)
+      ahead.push({ kind: 'frame', frame, station, loaded })
+    }
+  }
+
+  function finish(station: Station) {
+    ahead.shift()
+    free.push(station)
+    served = 0
+  }
+
+  return {
+    async next(into): Promise<Piece | null> {
+      lookAhead()
+      const [first] = ahead
+      if (first === undefined) return null
+      if (first.kind === 'zeros') {
+        ahead.shift()
+        return first
+      }
+      const { frame, station, loaded } = first
+      if ((await loaded) === 'kept') {
+        finish(station)
+        return { kind: 'kept', bytes: frame.bytes }
+      }
+      const bytes = Math.min(frame.bytes - served, into.length)
+      Buffer.from(station.content, served, bytes).copy(into)
+      served += bytes
+      if (served === frame.bytes) finish(station)
+      return { kind: 'data', bytes }
+    },
+    async [Symbol.asyncDispose]() {
+      closing.isClosed = true
+      // Ends what the threads are doing; what is still being read has its own end.
+      await workers[Symbol.asyncDispose]()
+      await Promise.allSettled(ahead.map((one) => (one.kind === 'frame' ? one.loaded : null)))
+    },
+  }
+}
+
+/** Enough that every thread has one at hand while others are fetched or written. */
+function decideDepth({ maxBytes, maxStoredBytes }: FrameMap, threads: number): number {
+  const fitting = Math.floor(MAX_AHEAD_BYTES / Math.max(1, maxBytes + maxStoredBytes))
+  return Math.max(2, Math.min(threads + 1, fitting))
+}
+
+type Step =
+  | { readonly kind: 'zeros'; readonly bytes: number }
+  | { readonly kind: 'frame'; readonly frame: Frame }
+
+/** What lies before `from` in its frame, if that holds data: zeros are cut. */
+function skippedOf(map: FrameMap, from: number): number {
+  const [first] = framesBetween(map, from, map.bytes)
+  return first === undefined || first.isZero ? 0 : from - first.offset
+}
+
+/** Frames of zeros that follow one another are one run. */
+function* listSteps(map: FrameMap, from: number): Generator<Step, undefined> {
+  let zeros = 0
+  for (const frame of framesBetween(map, from, map.bytes)) {
+    if (frame.isZero) {
+      zeros += frame.bytes - Math.max(0, from - frame.offset)
+      continue
+    }
+    if (zeros > 0) yield { kind: 'zeros', bytes: zeros }
+    zeros = 0
+    yield { kind: 'frame', frame }
+  }
+  if (zeros > 0) yield { kind: 'zeros', bytes: zeros }
+}

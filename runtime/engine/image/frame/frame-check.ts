@@ -1,0 +1,111 @@
+/** Decodes an image in frames once, in threads, to see that each frame and the whole are what its index says. */
+import type { Frame, FrameMap } from '../rules/frame-map.ts'
+import { damaged } from '../stream-blocks.ts'
+import { createFrameLoader, type FrameFile } from './frame-loader.ts'
+import { createFrameWorkers, createSharedSlot } from './frame-workers.ts'
+
+interface FrameCheck {
+  readonly map: FrameMap
+  readonly source: FrameFile
+  readonly signal: AbortSignal
+  /** Called with the image bytes that are checked so far. */
+  readonly onChecked: (bytes: number) => void
+  /** Threads that decode; the image's own digest takes one more. */
+  readonly threads: number
+}
+
+/** Memory for one frame under way. */
+interface Station {
+  readonly stored: SharedArrayBuffer
+  readonly content: SharedArrayBuffer
+}
+
+interface Pending {
+  readonly frame: Frame
+  readonly station: Station
+  /** Where its content is; it is zeros where it is not in the station. */
+  readonly content: Promise<SharedArrayBuffer>
+}
+
+/** A Fault `image-broken` names the first frame that differs. */
+export async function checkFrames(check: FrameCheck): Promise<void> {
+  const { map, source, signal, onChecked, threads } = check
+  await using workers = createFrameWorkers(threads)
+  await using summing = createFrameWorkers(hasDigest(map) ? 1 : 0)
+  const { load } = createZeroMemory(map, source, createFrameLoader([source], workers).load)
+  const free = Array.from({ length: threads + 2 }, () => createStation(map))
+  const pending: Pending[] = []
+
+  async function finishFirst() {
+    const first = pending.shift()
+    if (first === undefined) return
+    const { frame, station } = first
+    const from = await first.content
+    if (hasDigest(map)) await summing.run({ does: 'sum', from, bytes: frame.bytes })
+    free.push(station)
+    onChecked(frame.offset + frame.bytes)
+  }
+
+  try {
+    for (let index = 0; index < map.count; index += 1) {
+      signal.throwIfAborted()
+      if (free.length === 0) await finishFirst()
+      const station = free.pop()
+      if (station === undefined) throw new Error('no frame was given back')
+      const frame = map.at(index)
+      const content = load(frame, station)
+      // Its failure is thrown when its turn comes.
+      content.catch(() => undefined)
+      pending.push({ frame, station, content })
+    }
+    while (pending.length > 0) await finishFirst()
+    if (!hasDigest(map)) return
+    const { sha256 } = await summing.run({ does: 'sum', from: createSharedSlot(1), bytes: 0 })
+    if (sha256 !== map.sha256)
+      throw damaged(source, 'it does not hold the image that its index says')
+  } finally {
+    await Promise.allSettled(pending.map(({ content }) => content))
+  }
+}
+
+/** Of an image that was too large to hash it is all zeros. */
+const hasDigest = ({ sha256 }: FrameMap): boolean => sha256 !== null && !/^0*$/.test(sha256)
+
+const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): Station => ({
+  stored: createSharedSlot(Math.max(1, maxStoredBytes)),
+  content: createSharedSlot(Math.max(1, maxBytes)),
+})
+
+/**
+ * Most frames of zeros are stored as the same few bytes: what was seen to be zeros once is not decoded
+ * again, so that a thin image of a large disk takes no longer than its data.
+ */
+function createZeroMemory(
+  map: FrameMap,
+  source: FrameFile,
+  decode: (frame: Frame, stored: SharedArrayBuffer, into: SharedArrayBuffer) => Promise<void>,
+) {
+  const zeros = createSharedSlot(Math.max(1, map.maxBytes))
+  let known: { readonly bytes: number; readonly stored: Buffer } | null = null
+
+  async function isKnown({ bytes, storedAt, storedBytes }: Frame): Promise<boolean> {
+    if (known?.bytes !== bytes || known.stored.length !== storedBytes) return false
+    const stored = Buffer.alloc(storedBytes)
+    return (await source.readAt(stored, storedAt)) === storedBytes && stored.equals(known.stored)
+  }
+
+  return {
+    /** Resolves to where the content is. */
+    async load(frame: Frame, { stored, content }: Station): Promise<SharedArrayBuffer> {
+      if (frame.isZero && (await isKnown(frame))) return zeros
+      await decode(frame, stored, content)
+      if (frame.isZero) {
+        known = {
+          bytes: frame.bytes,
+          stored: Buffer.from(Buffer.from(stored, 0, frame.storedBytes)),
+        }
+      }
+      return content
+    },
+  }
+}

@@ -1,0 +1,74 @@
+/** Fetches and decodes single frames, from whichever source of the image has the least to do. */
+import { Fault } from '../../../kit/foundation/fault.ts'
+import type { Frame } from '../rules/frame-map.ts'
+import { findFrameEnd } from '../rules/zstd-frame.ts'
+import type { Source } from '../sources/source.ts'
+import { damaged } from '../stream-blocks.ts'
+import type { FrameWorkers } from './frame-workers.ts'
+
+/** A source that can be read anywhere. */
+export type FrameSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
+
+/** What frames are fetched from. */
+export type FrameFile = Pick<FrameSource, 'name' | 'readAt'>
+
+const WRONG_TABLES = 'its tables do not say where its frames end'
+
+interface Place {
+  readonly source: FrameFile
+  /** Reads under way. */
+  busy: number
+  /** It failed, or sent something else: it is asked again only where no other is left. */
+  isBad: boolean
+}
+
+export function createFrameLoader(sources: readonly FrameFile[], workers: FrameWorkers) {
+  const places: readonly Place[] = sources.map((source) => ({ source, busy: 0, isBad: false }))
+
+  async function read(place: Place, frame: Frame, stored: SharedArrayBuffer) {
+    const into = Buffer.from(stored, 0, frame.storedBytes)
+    place.busy += 1
+    try {
+      const bytes = await place.source.readAt(into, frame.storedAt)
+      if (bytes < into.length) throw damaged(place.source, 'it ends before its last frame does')
+      if (findFrameEnd(into) !== into.length) throw damaged(place.source, WRONG_TABLES)
+    } finally {
+      place.busy -= 1
+    }
+  }
+
+  async function decode(
+    { source }: Place,
+    frame: Frame,
+    stored: SharedArrayBuffer,
+    into: SharedArrayBuffer,
+  ) {
+    const { storedBytes, bytes, sha256 } = frame
+    const hashes = sha256 !== null
+    const task = { does: 'decode', from: stored, storedBytes, into, bytes, hashes } as const
+    const found = await workers.run(task).catch((cause: unknown) => {
+      // A thread that failed says nothing about the image.
+      throw cause instanceof Fault ? cause : damaged(source, cause)
+    })
+    if (sha256 === null || found.sha256 === sha256) return
+    throw damaged(source, `frame ${frame.index} does not hold what its index says`)
+  }
+
+  return {
+    /** Puts the frame's content into `into`; a Fault where no source has it. */
+    async load(frame: Frame, stored: SharedArrayBuffer, into: SharedArrayBuffer): Promise<void> {
+      const order = places.toSorted((a, b) => Number(a.isBad) - Number(b.isBad) || a.busy - b.busy)
+      for (const [tries, place] of order.entries()) {
+        try {
+          await read(place, frame, stored)
+          await decode(place, frame, stored, into)
+          return
+        } catch (thrown) {
+          place.isBad = true
+          const isLast = tries === order.length - 1
+          if (isLast || (thrown instanceof Fault && thrown.code === 'cancelled')) throw thrown
+        }
+      }
+    },
+  }
+}

@@ -1,0 +1,179 @@
+/** Writes an image as independent frames with their index, compressed on all cores (docs/image-format.md). */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import {
+  digestOfZeros,
+  encodeFrameIndex,
+  FRAME_BYTES,
+  MAX_IMAGE_BYTES,
+  MAX_STORED_BYTES,
+  SKIPPABLE_HEAD_BYTES,
+  type IndexEntry,
+} from '../rules/frame-index.ts'
+import { encodeSeekTable } from '../rules/seek-table.ts'
+import type { FrameReading, ReadFrame } from './frame-readings.ts'
+import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
+
+interface FrameWriting {
+  readonly reading: FrameReading
+  /** Takes the file's next bytes, which are its own until it resolves. */
+  readonly write: (bytes: Buffer) => Promise<void>
+  readonly workers: FrameWorkers
+  readonly level: number
+  readonly signal: AbortSignal
+  /** Called with the image bytes of each frame that was written. */
+  readonly onWritten: (bytes: number) => void
+}
+
+export interface WrittenFrames {
+  readonly imageBytes: number
+  readonly storedBytes: number
+  readonly frames: number
+  readonly zeroFrames: number
+  /** Hexadecimal digests: of the image (null: not computed), of the index's body, of the whole file. */
+  readonly imageSha256: string | null
+  readonly indexSha256: string
+  readonly sha256: string
+}
+
+/** One frame under way. */
+interface Station {
+  readonly raw: SharedArrayBuffer
+  readonly stored: SharedArrayBuffer
+}
+
+interface Pending {
+  readonly station: Station
+  readonly bytes: number
+  readonly entry: Promise<IndexEntry>
+}
+
+export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
+  const { reading, workers, signal } = writing
+  const free = Array.from({ length: workers.count + 3 }, createStation)
+  const pending: Pending[] = []
+  const output = createOutput(writing)
+  const encode = createEncoder(writing)
+  const finishFirst = async () => {
+    const first = pending.shift()
+    if (first !== undefined) free.push(await output.add(first))
+  }
+  /** The next frame is read while this one is compressed. */
+  const read = () => {
+    const station = free.pop() ?? createStation()
+    const frame = reading.next(Buffer.from(station.raw))
+    // Its failure is thrown when its turn comes.
+    frame.catch(() => undefined)
+    return { station, frame }
+  }
+  try {
+    let next = read()
+    for (let isOver = false; !isOver;) {
+      signal.throwIfAborted()
+      const { station } = next
+      const frame = await next.frame
+      const { bytes } = frame
+      isOver = bytes < FRAME_BYTES
+      if (bytes === 0) break
+      if (!isOver) next = read()
+      const entry = encode(station, frame)
+      entry.catch(() => undefined)
+      pending.push({ station, bytes, entry })
+      if (free.length === 0) await finishFirst()
+    }
+    while (pending.length > 0) await finishFirst()
+  } finally {
+    await Promise.allSettled(pending.map(({ entry }) => entry))
+  }
+  return await output.end(reading.digest())
+}
+
+const createStation = (): Station => ({
+  raw: createSharedSlot(FRAME_BYTES),
+  stored: createSharedSlot(MAX_STORED_BYTES),
+})
+
+/** A whole frame of zeros is compressed once. */
+function createEncoder({ workers, level }: FrameWriting) {
+  let zeroFrame: Promise<Buffer> | null = null
+  async function run({ raw, stored }: Station, bytes: number) {
+    return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
+  }
+  async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
+    const compress = () => {
+      Buffer.from(station.raw, 0, bytes).fill(0)
+      return run(station, bytes)
+    }
+    const frame =
+      bytes === FRAME_BYTES
+        ? await (zeroFrame ??= compress().then(({ bytes: storedBytes }) =>
+            Buffer.copyBytesFrom(new Uint8Array(station.stored), 0, storedBytes),
+          ))
+        : null
+    frame?.copy(Buffer.from(station.stored))
+    const storedBytes = frame?.length ?? (await compress()).bytes
+    return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
+  }
+  return async (station: Station, { bytes, isZero }: ReadFrame): Promise<IndexEntry> => {
+    if (isZero) return encodeZeros(station, bytes)
+    const { bytes: storedBytes, sha256 } = await run(station, bytes)
+    return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
+  }
+}
+
+function createOutput({ write, onWritten }: FrameWriting) {
+  const file = createHash('sha256')
+  const entries: IndexEntry[] = []
+  const sizes = { image: 0, stored: 0 }
+  async function put(bytes: Buffer) {
+    file.update(bytes)
+    sizes.stored += bytes.length
+    await write(bytes)
+  }
+  return {
+    /** Writes the frame when it is ready; its station is free again then. */
+    async add({ station, bytes, entry: encoding }: Pending): Promise<Station> {
+      const entry = await encoding
+      checkSize(sizes.image + bytes)
+      await put(Buffer.from(station.stored, 0, entry.storedBytes))
+      entries.push(entry)
+      sizes.image += bytes
+      onWritten(bytes)
+      return station
+    },
+    async end(imageSha256: Buffer | null): Promise<WrittenFrames> {
+      const index = encodeFrameIndex({ imageBytes: sizes.image, imageSha256, entries })
+      await put(index)
+      await put(encodeSeekTable([...listSeekEntries(entries, sizes.image), endOf(index)]))
+      return {
+        imageBytes: sizes.image,
+        storedBytes: sizes.stored,
+        frames: entries.length,
+        zeroFrames: entries.filter((entry) => entry.isZero).length,
+        imageSha256: imageSha256?.toString('hex') ?? null,
+        indexSha256: digestOfBody(index),
+        sha256: file.digest('hex'),
+      }
+    },
+  }
+}
+
+const listSeekEntries = (entries: readonly IndexEntry[], imageBytes: number) =>
+  entries.map(({ storedBytes }, index) => ({
+    storedBytes,
+    contentBytes: Math.min(FRAME_BYTES, imageBytes - index * FRAME_BYTES),
+  }))
+
+/** The index is a frame of the file that holds nothing. */
+const endOf = (index: Buffer) => ({ storedBytes: index.length, contentBytes: 0 })
+
+const digestOfBody = (index: Buffer) =>
+  createHash('sha256').update(index.subarray(SKIPPABLE_HEAD_BYTES)).digest('hex')
+
+/** A Fault where an image has more bytes than the format can index. */
+export function checkSize(bytes: number): void {
+  if (bytes <= MAX_IMAGE_BYTES) return
+  throw new Fault('too-large', `the image holds more than ${MAX_IMAGE_BYTES / 2 ** 40} TiB`, {
+    hint: 'Such an image can only be compressed with zstd itself.',
+  })
+}

@@ -1,0 +1,43 @@
+/** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import { findBeyond } from '../flash/rules/dos-sectors.ts'
+import type { FlashPlan } from '../flash/rules/flash.ts'
+import { findForeign } from './content/rules/raw-image.ts'
+import { checkHead } from './rules/image-head.ts'
+import { createSlot } from '../disk/device.ts'
+import { locateEnds } from '../disk/rules/disk-end.ts'
+import type { Filler } from './filler.ts'
+
+/** The bytes; a Fault `plan-refused` where they are no disk image, or one for other sectors. */
+export async function readHead(filler: Filler, { image, target }: FlashPlan): Promise<Buffer> {
+  const { headBytes } = locateEnds(target.identity.sizeBytes)
+  const whole = createSlot(headBytes)
+  const head = whole.subarray(0, await filler.fill(whole))
+  const checked = checkHead(image.name, head, target.sectorBytes, image)
+  if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
+  const beyond = findBeyond(head, { ...target, sizeBytes: target.identity.sizeBytes })
+  if (beyond !== null) throw new Fault('plan-refused', `${image.name} does not fit: ${beyond}`)
+  const foreign = image.anyContent === true ? null : findForeign(image, head)
+  if (foreign !== null) throw foreign
+  return head
+}
+
+/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
+export async function readTail(
+  filler: Filler,
+  { image, target }: FlashPlan,
+  bodyEnd: number,
+): Promise<Buffer> {
+  const { sizeBytes } = target.identity
+  const { tailStart } = locateEnds(sizeBytes)
+  const whole = createSlot(bodyEnd < tailStart ? 0 : sizeBytes - tailStart)
+  const tail = whole.subarray(0, await filler.fill(whole))
+  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
+    throw new Fault(
+      'write-failed',
+      `${image.name} is larger than ${target.path}: the disk ends at byte ${sizeBytes}`,
+      { hint: 'Use a larger disk.' },
+    )
+  }
+  return tail
+}

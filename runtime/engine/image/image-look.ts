@@ -1,0 +1,92 @@
+/** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
+import { decideSectors, listDosPlaces, type SectorVerdict } from '../flash/rules/dos-sectors.ts'
+import type { FlashPlan } from '../flash/rules/flash.ts'
+import type { Range } from '../disk/rules/extents.ts'
+import { createSlot } from '../disk/device.ts'
+import { untilAborted } from '../../kit/host/watch.ts'
+import type { Decoders } from './decoders.ts'
+import { createFiller } from './filler.ts'
+import { readHead } from './image-head-reader.ts'
+import type { Source } from './sources/source.ts'
+
+export interface ImageLook {
+  /** The image's first MiB. */
+  readonly head: Buffer
+  /** Null: it lies before what was read already, or too far away to be decoded for a look. */
+  read(offset: number, bytes: number): Promise<Buffer | null>
+}
+
+/** How far an image is decoded only to be looked at: of a local file, and of one that is fetched. */
+const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as const
+
+/** Null where nothing can be said before the flash: standard input can be read only once. */
+export async function lookInto<Seen>(
+  decoders: Decoders,
+  { source, plan }: { readonly source: Source; readonly plan: FlashPlan },
+  signal: AbortSignal,
+  see: (image: ImageLook) => Promise<Seen>,
+): Promise<Seen | null> {
+  if (source.path === null && source.url === null) return null
+  const opening = decoders.open(source, plan.image.format)
+  const limit = MAX_LOOKED[source.path === null ? 'remote' : 'local']
+  async function look() {
+    const filler = createFiller(await opening)
+    const head = await readHead(filler, plan)
+    let at = head.length
+    async function skip(to: number) {
+      const scratch = createSlot(SCRATCH_BYTES)
+      while (at < to) {
+        const zeros = filler.takeZeros(to - at)
+        const wanted = Math.min(to - at - zeros, SCRATCH_BYTES)
+        const filled = await filler.fill(scratch.subarray(0, wanted))
+        at += zeros + filled
+        if (filled < wanted) return
+      }
+    }
+    return await see({
+      head,
+      async read(offset, bytes) {
+        if (offset < at || offset > limit) return null
+        await skip(offset)
+        const whole = createSlot(bytes)
+        const filled = await filler.fill(whole)
+        at += filled
+        return whole.subarray(0, filled)
+      },
+    })
+  }
+  try {
+    return await untilAborted(signal, look())
+  } finally {
+    await (await opening)[Symbol.asyncDispose]()
+  }
+}
+
+const SCRATCH_BYTES = 1024 * 1024
+
+/** Whether an MBR is made for the sectors of the disk. Null: standard input can be read only once. */
+export async function lookAtSectors(
+  decoders: Decoders,
+  source: Source,
+  plan: FlashPlan,
+  signal: AbortSignal,
+): Promise<SectorVerdict | null> {
+  return await lookInto(decoders, { source, plan }, signal, async (image) => {
+    const places = listDosPlaces(image.head, plan.target.sectorBytes)
+    const all = places.flatMap(({ here, usual }) => [here, usual])
+    const found = await readPlaces(image, all)
+    return decideSectors(places, ({ offset }) => found.get(offset) ?? null)
+  })
+}
+
+/** By their offsets; an image is read forward, so that what lies too close to another place stays unread. */
+async function readPlaces({ head, read }: ImageLook, places: readonly Range[]) {
+  const found = new Map<number, Buffer>()
+  for (const { offset, bytes } of places.toSorted((one, other) => one.offset - other.offset)) {
+    if (bytes === 0 || found.has(offset)) continue
+    const isInHead = offset + bytes <= head.length
+    const first = isInHead ? head.subarray(offset, offset + bytes) : await read(offset, bytes)
+    if (first !== null) found.set(offset, first)
+  }
+  return found
+}

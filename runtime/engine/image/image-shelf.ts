@@ -1,0 +1,50 @@
+/** The images of a folder that a server offers: listed at most once a second, however many ask. */
+import { resolve } from 'node:path'
+import { isBareFileName } from '../../kit/foundation/file-name.ts'
+import type { ImageRow } from './rules/image.ts'
+import { isBelow, makeFolder } from '../../kit/host/folders.ts'
+import { clearUploads } from '../../kit/host/temporary-uploads.ts'
+import { listImages } from './image-folder.ts'
+
+export type ImageShelf = ReturnType<typeof createImageShelf>
+
+const KEPT_MS = 1000
+
+export function createImageShelf(given: string, now: () => Date) {
+  const root = resolve(given)
+  let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
+  return {
+    /** Absolute. */
+    root,
+    /** Makes the folder where it is missing, and clears uploads that were cut off. */
+    async open() {
+      await makeFolder(root)
+      await clearUploads(root)
+    },
+    /** In byte order of their names; only what can be served. */
+    list(): Promise<readonly ImageRow[]> {
+      const at = now().getTime()
+      if (last === null || Math.abs(at - last.at) >= KEPT_MS) {
+        last = { at, rows: listServed(root) }
+        // What could not be listed is not kept.
+        last.rows.catch(() => {
+          last = null
+        })
+      }
+      return last.rows
+    },
+    /** The next list is made anew: something was put there. */
+    forget() {
+      last = null
+    },
+  }
+}
+
+async function listServed(root: string): Promise<readonly ImageRow[]> {
+  const rows = await listImages(root)
+  // Not what a link leads out of the folder to.
+  const isServed = async ({ name, path }: ImageRow) =>
+    isBareFileName(name) && (await isBelow(path, [root]).catch(() => false))
+  const served = await Promise.all(rows.map(isServed))
+  return rows.filter((_, at) => served[at])
+}

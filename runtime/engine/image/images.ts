@@ -1,0 +1,268 @@
+/** Lists and inspects images: the files under an image root, one file, or any source. */
+import { constants, type Stats } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { exactBytes } from '../flash/rules/flash.ts'
+import {
+  checkContent,
+  detectFormat,
+  IMAGE_FORMATS,
+  type ImageFacts,
+  type ImageFormat,
+  type ImageInfo,
+  isTarballName,
+  type VirtualSize,
+} from './rules/image.ts'
+import { describeFrames, type FrameMap } from './rules/frame-map.ts'
+import { planInspection } from './rules/inspection.ts'
+import { measureImage, MEASURE_HEAD_BYTES } from './rules/measure.ts'
+import { MARK_BYTES } from './content/rules/disk-marks.ts'
+import { notAnImage } from './content/rules/page.ts'
+import { describeRaw, findForeign } from './content/rules/raw-image.ts'
+import { renderMismatch } from './rules/image-head.ts'
+import { describeType, type Sent } from '../../kit/net/rules/sent.ts'
+import { type RangeStep, UNKNOWN_SIZE } from './rules/range.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isMissing } from '../../kit/foundation/system-error.ts'
+import { listImages } from './image-folder.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+import type { Source } from './sources/source.ts'
+import { createWindows, type Windows } from './file-windows.ts'
+
+export type Images = ReturnType<typeof createImages>
+
+export const createImages = ({ shell }: { readonly shell: Shell }) => ({
+  list: listImages,
+  /** `format`: what it is, where its name does not say. */
+  inspect: (path: string, format: ImageFormat | null = null) => inspectImage(path, shell, format),
+  probe: probeImage,
+})
+
+/** One file as it is; a Fault only where it is missing or cannot be read. */
+async function inspectImage(
+  path: string,
+  shell: Shell,
+  recognised: ImageFormat | null,
+): Promise<ImageInfo> {
+  const file = await attempt(path, stat(path))
+  const format = file.isFile() ? (detectFormat(path) ?? recognised) : null
+  const info = { path, format, size_bytes: file.size }
+  if (format === null) {
+    return { ...info, virtual_size_bytes: null, detail_error: renderStranger(path, file) }
+  }
+  const opening = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  await using handle = await attempt(path, opening)
+  const readAt = async (into: Buffer, offset: number) =>
+    (await attempt(path, handle.read(into, 0, into.length, offset))).bytesRead
+  const found = await examine({ name: path, sizeBytes: file.size, readAt, isNear: true }, format)
+  if (!found.ok) return { ...info, virtual_size_bytes: null, detail_error: found.refusal.message }
+  const { virtual, map } = found.value
+  const frames = map === null ? {} : { frames: describeFrames(map) }
+  return { ...info, ...sizeFields(virtual), ...frames, ...(await readDetail(format, path, shell)) }
+}
+
+/** What it is instead of an image. */
+function renderStranger(path: string, file: Stats): string {
+  if (file.isDirectory()) return `${path} is a folder, not an image`
+  if (!file.isFile()) return `${path} is no regular file, so it is not an image`
+  if (isTarballName(path)) return `${path} is a tarball, not an image: extract first`
+  const known = IMAGE_FORMATS.toReversed().map((format) => `.${format}`)
+  return `${path} is not an image: its name ends in none of ${known.join(', ')}`
+}
+
+const sizeFields = (virtual: VirtualSize) => ({
+  virtual_size_bytes: exactBytes(virtual),
+  ...(virtual.kind === 'at-least' ? { virtual_size_at_least_bytes: virtual.bytes } : {}),
+})
+
+async function readDetail(
+  format: ImageFormat,
+  path: string,
+  shell: Shell,
+): Promise<Pick<ImageInfo, 'detail' | 'detail_error'>> {
+  const inspection = planInspection(format, path)
+  if (inspection === null) return {}
+  const [tool] = inspection.argv
+  try {
+    const { exitCode, stdout, stderr } = await shell.run(inspection.argv, { timeout: 60_000 })
+    if (exitCode !== 0) return { detail_error: stderr.trim() || `${tool} ended with ${exitCode}` }
+    const detail = inspection.parse(stdout)
+    return detail.ok ? { detail: detail.value } : { detail_error: `${tool}: ${detail.refusal}` }
+  } catch (thrown) {
+    // The file was looked at without the tool; only its details are missing.
+    if (!(thrown instanceof Fault) || thrown.code !== 'tool-missing') throw thrown
+    return { detail_error: [thrown.message, thrown.hint].filter(Boolean).join('. ') }
+  }
+}
+
+/**
+ * What a flash must know. Reads the source's first bytes and what its size requires, nothing where the
+ * source has no random access. Faults: `plan-refused` where the content is not what the format says
+ * or nothing is in it, `image-broken` where it is damaged or cut off.
+ */
+export async function probeImage(
+  source: ProbedSource,
+  format: ImageFormat | null,
+  { anyContent = false }: ProbeOptions = {},
+): Promise<ImageFacts> {
+  const { name, path, url, sizeBytes, readAt, sent } = source
+  const facts = { name, path, url, format, sizeBytes, ...saidOf(sent, anyContent) }
+  if (sizeBytes === 0) throw new Fault('plan-refused', `${name} is empty`)
+  if (!anyContent) checkSent(source)
+  if (format === null || readAt === null) return { ...facts, virtual: UNKNOWN_SIZE }
+  const file = { ...source, readAt, isNear: path !== null }
+  const found = await examine(file, format, { anyContent })
+  if (!found.ok) throw new Fault(found.refusal.code, found.refusal.message, found.refusal)
+  const { virtual, notes, isCut } = found.value
+  if (exactBytes(virtual) === 0) throw new Fault('plan-refused', `${name} holds an empty image`)
+  return { ...facts, virtual, ...foundOf(notes, isCut) }
+}
+
+/** Nothing where nothing should be known. */
+const foundOf = (notes: readonly string[], isCut = false) => ({
+  ...(notes.length === 0 ? {} : { notes }),
+  ...(isCut ? { isCut } : {}),
+})
+
+const saidOf = (sent: Sent | undefined, anyContent: boolean) => ({
+  ...(anyContent ? { anyContent } : {}),
+  ...(sent === undefined ? {} : { sent }),
+})
+
+/** A Fault `plan-refused` where a server says that it sends a web page. */
+export function checkSent({ name, sent }: Pick<ProbedSource, 'name' | 'sent'>): void {
+  const page = describeType(sent)
+  if (page !== null) throw notAnImage(name, page)
+}
+
+interface ProbeOptions {
+  /** Somebody said that it is written whatever it looks like. */
+  readonly anyContent?: boolean | undefined
+}
+
+/** What of a source a probe reads. */
+type ProbedSource = Pick<Source, 'name' | 'path' | 'url' | 'sizeBytes' | 'readAt' | 'sent'> & {
+  readonly fileName?: string
+}
+
+/** What reading here and there takes. */
+interface Readable {
+  readonly name: string
+  readonly sizeBytes: number | null
+  readonly readAt: (into: Buffer, offset: number) => Promise<number>
+  /** Whether a read costs next to nothing. */
+  readonly isNear: boolean
+  readonly fileName?: string
+  readonly sent?: Sent | undefined
+}
+
+type Unfit = Pick<Fault, 'code' | 'message' | 'hint'>
+
+interface Examined {
+  readonly virtual: VirtualSize
+  /** Null where the file has no frames that can be entered. */
+  readonly map: FrameMap | null
+  /** What a person should know. */
+  readonly notes: readonly string[]
+  /** Its own partition table says that it ends too early. */
+  readonly isCut?: boolean
+}
+
+/** Whether the content is what the format says, and how much it holds. */
+async function examine(
+  file: Readable,
+  format: ImageFormat,
+  { anyContent = false }: ProbeOptions = {},
+): Promise<Result<Examined, Unfit>> {
+  const windows = createWindows(file)
+  const wanted = format === 'img' ? MARK_BYTES : MEASURE_HEAD_BYTES
+  const head = await windows.read(0, Math.min(wanted, file.sizeBytes ?? Infinity))
+  return format === 'img'
+    ? examineRaw(file, head, anyContent)
+    : examineStored(file, format, head, windows)
+}
+
+async function examineStored(
+  file: Readable,
+  format: Exclude<ImageFormat, 'img'>,
+  head: Buffer,
+  windows: Windows,
+): Promise<Result<Examined, Unfit>> {
+  const content = checkContent(format, head)
+  if (!content.ok) return refuse(mismatch(file, content.refusal))
+  const map = format === 'img.zst' ? await tryFrameMap(file, windows) : accept(null)
+  if (!map.ok) return map
+  const { sizeBytes: fileBytes, isNear } = file
+  // An index covers the whole file, so that there is nothing to walk; far away a table must do.
+  if (map.value !== null && (map.value.indexSha256 !== null || !isNear)) {
+    return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value, notes: [] })
+  }
+  const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
+  if (!found.ok) {
+    return refuse({
+      code: 'image-broken',
+      message: `${file.name}: ${found.refusal}`,
+      hint: undefined,
+    })
+  }
+  const { virtual, notes } = found.value
+  return accept({ virtual: decideSize(virtual, map.value), map: map.value, notes })
+}
+
+/** Frames that do not say what they hold leave it to the table of the file, near as far away. */
+const decideSize = (virtual: VirtualSize, map: FrameMap | null): VirtualSize =>
+  virtual.kind === 'exact' || map === null ? virtual : { kind: 'exact', bytes: map.bytes }
+
+const mismatch = (file: Readable, refusal: Parameters<typeof renderMismatch>[1]): Unfit => ({
+  code: 'plan-refused',
+  message: renderMismatch(file, refusal),
+  hint: undefined,
+})
+
+/** A raw image is anything but what is positively something else. */
+function examineRaw(file: Readable, head: Buffer, anyContent: boolean): Result<Examined, Unfit> {
+  const content = checkContent('img', head)
+  if (!content.ok && !anyContent) return refuse(mismatch(file, content.refusal))
+  const foreign = findForeign(file, head)
+  if (foreign !== null && !anyContent) return refuse(foreign)
+  const { sizeBytes } = file
+  const virtual: VirtualSize =
+    sizeBytes === null ? UNKNOWN_SIZE : { kind: 'exact', bytes: sizeBytes }
+  return accept({ virtual, map: null, ...describeRaw(head, sizeBytes) })
+}
+
+async function tryFrameMap(
+  { name, sizeBytes }: Readable,
+  windows: Windows,
+): Promise<Result<FrameMap | null, Unfit>> {
+  const readAt = async (into: Buffer, at: number) =>
+    (await windows.read(at, into.length)).copy(into)
+  const { readFrameMap } = await import('./frame-maps.ts')
+  try {
+    return accept(await readFrameMap({ name, sizeBytes, readAt }))
+  } catch (thrown) {
+    if (!(thrown instanceof Fault) || thrown.code !== 'image-broken') throw thrown
+    return refuse(thrown)
+  }
+}
+
+/** Reads what each step asks for, as long as that is worth its time. */
+async function follow(
+  first: RangeStep,
+  windows: Windows,
+): Promise<Result<Pick<Examined, 'virtual' | 'notes'>, string>> {
+  let step = first
+  while (step.kind === 'read') {
+    if (windows.isSpent()) return accept({ virtual: step.stopped, notes: [] })
+    step = step.take(await windows.read(step.at, step.length))
+  }
+  if (step.kind === 'refused') return refuse(step.refusal)
+  return accept({ virtual: step.virtual, notes: step.note === undefined ? [] : [step.note] })
+}
+
+const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
+  work.catch((cause: unknown) => {
+    if (isMissing(cause)) throw new Fault('input-missing', `image not found: ${path}`, { cause })
+    const message = `image cannot be read: ${path} (${renderError(cause)})`
+    throw new Fault('input-invalid', message, { cause })
+  })

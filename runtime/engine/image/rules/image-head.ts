@@ -1,0 +1,72 @@
+/** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
+import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
+import { renderCoding, type Sent } from '../../../kit/net/rules/sent.ts'
+import {
+  detectContent,
+  formatOfContent,
+  type Content,
+  type ContentMismatch,
+  type ImageFormat,
+} from './image.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+interface HeadOptions {
+  /** What these bytes were decoded from; absent or null: nobody knows. */
+  readonly format?: ImageFormat | null | undefined
+  /** Somebody said that it is written whatever it looks like. */
+  readonly anyContent?: boolean | undefined
+  readonly sent?: Sent | undefined
+}
+
+/** The refusal is a sentence with a hint. */
+export function checkHead(
+  name: string,
+  head: Buffer,
+  sectorBytes: number,
+  { format, anyContent, sent }: HeadOptions = {},
+): Result<null, string> {
+  if (head.length === 0) return refuse(`${name} is empty`)
+  // Who says what compressed it has not said that an archive in it is meant for a disk.
+  const content = anyContent === true && format === 'img' ? 'raw' : detectContent(head)
+  if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
+  const way = sent?.coding ? renderCoding(sent.coding) : 'extract it first'
+  if (content !== 'raw') return refuse(`${name} holds ${content} data inside: ${way}`)
+  return checkSectors(name, head, sectorBytes)
+}
+
+function checkSectors(name: string, head: Buffer, sectorBytes: number): Result<null, string> {
+  const tableSector = parseTableSector(head)
+  return tableSector === null || tableSector === sectorBytes
+    ? accept(null)
+    : refuse(
+        `${name} is made for disks with ${tableSector}-byte sectors, but this disk has ${sectorBytes}-byte sectors`,
+      )
+}
+
+/** What the image is called, and what its address adds to that. */
+interface Claim {
+  readonly name: string
+  /** The file's own name, where `name` is an address. */
+  readonly fileName?: string
+  readonly sent?: Sent | undefined
+}
+
+/** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
+export function renderMismatch(
+  { name, fileName = name, sent }: Claim,
+  { format, found }: ContentMismatch,
+): string {
+  if (found === 'tar') return `${name} is a tarball: extract first`
+  const isName = fileName.toLowerCase().endsWith(`.${format}`)
+  const claim = isName ? `is named .${format}` : `is said to be of format ${format}`
+  const holds = found === 'raw' ? `does not hold ${format} data` : `holds ${found} data`
+  const words = `${name} ${claim} but ${holds}`
+  if (sent?.coding) return `${words}: ${renderCoding(sent.coding)}`
+  return found === 'raw' ? words : `${words}: ${findWay(found, isName)}`
+}
+
+function findWay(found: Content, isName: boolean): string {
+  const right = formatOfContent(found)
+  if (right === null) return 'extract or convert it first'
+  return isName ? `name it .${right}` : `say ${right}`
+}

@@ -1,0 +1,214 @@
+/** Maps guest offsets of a qcow2 image by its L1 and L2 entries, and joins them to contiguous runs. */
+import type { Qcow2Header } from './qcow2.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** What an L2 entry says of one cluster. Two guest clusters may share a host cluster: the format allows it. */
+type ClusterState =
+  | { readonly kind: 'unallocated' }
+  | { readonly kind: 'zero' }
+  | { readonly kind: 'data'; readonly host: number }
+  /** `allocated`: bit n says that subcluster n holds data; the others read as zeros. */
+  | { readonly kind: 'subclusters'; readonly host: number; readonly allocated: number }
+  /** The stream begins at `host` and ends somewhere within `hostBytes`, which count whole sectors. */
+  | { readonly kind: 'compressed'; readonly host: number; readonly hostBytes: number }
+
+/** Guest bytes that are read in one way. */
+export type Run =
+  | { readonly kind: 'zeros'; readonly bytes: number }
+  | { readonly kind: 'data'; readonly bytes: number; readonly host: number }
+  /** Of one cluster: `bytes` of what is decoded, after the first `skip`. */
+  | {
+      readonly kind: 'compressed'
+      readonly bytes: number
+      readonly host: number
+      readonly hostBytes: number
+      readonly skip: number
+    }
+
+export const TABLE_BREAKS = {
+  'reserved-bits': 'has bits set that mean nothing',
+  unaligned: 'points between two clusters',
+  'outside-file': 'points past the end of the file: it is cut short, or the table is damaged',
+  'inside-tables': "points into the image's own tables",
+  'zero-flag': 'has a flag that its version does not have',
+  'subcluster-bits': 'contradicts itself about its subclusters',
+} as const
+export type TableBreak = keyof typeof TABLE_BREAKS
+
+const HIGH = 2 ** 32
+const SECTOR = 512
+export const L1_ENTRY_BYTES = 8
+
+/** Host offset of the L2 table, 0 where none is: all that it would cover is unallocated. */
+export function parseL1Entry(
+  table: Buffer,
+  index: number,
+  header: Qcow2Header,
+): Result<number, TableBreak> {
+  const high = table.readUInt32BE(index * L1_ENTRY_BYTES)
+  const low = table.readUInt32BE(index * L1_ENTRY_BYTES + 4)
+  if ((high & 0x7f000000) !== 0 || (low & 0x1ff) !== 0) return refuse('reserved-bits')
+  const host = offsetOf(high, low)
+  const why = host === 0 ? null : findMisplaced(host, header.clusterBytes, header)
+  return why === null ? accept(host) : refuse(why)
+}
+
+/** The state of cluster `index` of an L2 table; whether what it names is in the file is not looked at. */
+export function parseL2Entry(
+  table: Buffer,
+  index: number,
+  header: Qcow2Header,
+): Result<ClusterState, TableBreak> {
+  const at = index * (header.extendedL2 ? 16 : 8)
+  const high = table.readUInt32BE(at)
+  const low = table.readUInt32BE(at + 4)
+  const bitmaps = header.extendedL2 ? readBitmaps(table, at + 8) : null
+  if ((high & 0x40000000) !== 0) return parseCompressed(high, low, bitmaps, header)
+  if (hasReservedBits(high, low)) return refuse('reserved-bits')
+  const host = offsetOf(high, low)
+  if (host % header.clusterBytes !== 0) return refuse('unaligned')
+  const hasZeroFlag = (low & 1) === 1
+  if (hasZeroFlag && (header.version === 2 || bitmaps !== null)) return refuse('zero-flag')
+  return bitmaps === null ? accept(stateOf(host, hasZeroFlag)) : parseSubclusters(host, bitmaps)
+}
+
+/** Bits 1 to 8 and 56 to 61. */
+const hasReservedBits = (high: number, low: number) =>
+  (high & 0x3f000000) !== 0 || (low & 0x1fe) !== 0
+
+function stateOf(host: number, isZero: boolean): ClusterState {
+  if (isZero) return { kind: 'zero' }
+  return host === 0 ? { kind: 'unallocated' } : { kind: 'data', host }
+}
+
+interface Bitmaps {
+  readonly zeros: number
+  readonly allocated: number
+}
+
+const readBitmaps = (table: Buffer, at: number): Bitmaps => ({
+  zeros: table.readUInt32BE(at),
+  allocated: table.readUInt32BE(at + 4),
+})
+
+function parseSubclusters(
+  host: number,
+  { zeros, allocated }: Bitmaps,
+): Result<ClusterState, TableBreak> {
+  const isContradiction = (zeros & allocated) !== 0 || (host === 0 && allocated !== 0)
+  if (isContradiction) return refuse('subcluster-bits')
+  if (allocated === 0) return accept({ kind: zeros === 0 ? 'unallocated' : 'zero' })
+  const isWhole = allocated === 0xffffffff
+  return accept(isWhole ? { kind: 'data', host } : { kind: 'subclusters', host, allocated })
+}
+
+/** Bits 0 to x-1 are the offset, x to 61 the number of further sectors, x = 62 - (cluster bits - 8). */
+function parseCompressed(
+  high: number,
+  low: number,
+  bitmaps: Bitmaps | null,
+  { clusterBits }: Qcow2Header,
+): Result<ClusterState, TableBreak> {
+  if (bitmaps !== null && (bitmaps.zeros | bitmaps.allocated) !== 0) {
+    return refuse('subcluster-bits')
+  }
+  const offsetBitsInHigh = 62 - (clusterBits - 8) - 32
+  const host = (high & (2 ** offsetBitsInHigh - 1)) * HIGH + low
+  const sectors = ((high & 0x3fffffff) >>> offsetBitsInHigh) + 1
+  return accept({ kind: 'compressed', host, hostBytes: sectors * SECTOR - (host % SECTOR) })
+}
+
+/** Bits 9 to 55 of an entry. */
+const offsetOf = (high: number, low: number) =>
+  (high & 0x00ffffff) * HIGH + ((low & 0xfffffe00) >>> 0)
+
+/** Whether `bytes` at `host` can be what an entry meant. */
+function findMisplaced(host: number, bytes: number, header: Qcow2Header): TableBreak | null {
+  const { clusterBytes, hostEnd, l1Offset, l1Entries } = header
+  if (host % clusterBytes !== 0) return 'unaligned'
+  if (host + bytes > hostEnd) return 'outside-file'
+  const l1End = l1Offset + l1Entries * L1_ENTRY_BYTES
+  return host < l1End && host + bytes > l1Offset ? 'inside-tables' : null
+}
+
+/**
+ * The run that begins at the guest offset `from`, with `table` the L2 table there (null: none). It
+ * ends where the next bytes are read differently, at the end of the table or the guest, or soon
+ * after `limit` bytes. Compressed runs are one cluster.
+ */
+export function nextRun(
+  table: Buffer | null,
+  from: number,
+  limit: number,
+  header: Qcow2Header,
+): Result<Run, TableBreak> {
+  const tableStart = from - (from % header.guestBytesPerTable)
+  const end = Math.min(tableStart + header.guestBytesPerTable, header.virtualBytes)
+  if (table === null) return accept({ kind: 'zeros', bytes: end - from })
+  let run = parseUnit(table, from, end, header)
+  while (run.ok && run.value.bytes < limit && from + run.value.bytes < end) {
+    const unit = parseUnit(table, from + run.value.bytes, end, header)
+    const joined = unit.ok ? join(run.value, unit.value) : null
+    // What is damaged is reported when its turn comes.
+    if (joined === null) break
+    run = accept(joined)
+  }
+  return run
+}
+
+/** From `at` to the end of its cluster, or of its subcluster where only a part of these hold data. */
+function parseUnit(
+  table: Buffer,
+  at: number,
+  end: number,
+  header: Qcow2Header,
+): Result<Run, TableBreak> {
+  const { clusterBytes, guestBytesPerTable } = header
+  const within = at % clusterBytes
+  const index = Math.floor((at % guestBytesPerTable) / clusterBytes)
+  const bytes = Math.min(clusterBytes - within, end - at)
+  const state = parseL2Entry(table, index, header)
+  if (!state.ok) return state
+  const { value } = state
+  switch (value.kind) {
+    case 'unallocated':
+    case 'zero':
+      return accept({ kind: 'zeros', bytes })
+    case 'data':
+      return placed({ kind: 'data', bytes, host: value.host + within }, value.host, header)
+    case 'subclusters': {
+      const size = clusterBytes / 32
+      const isData = ((value.allocated >>> Math.floor(within / size)) & 1) === 1
+      const part = Math.min(size - (within % size), bytes)
+      return isData
+        ? placed({ kind: 'data', bytes: part, host: value.host + within }, value.host, header)
+        : accept({ kind: 'zeros', bytes: part })
+    }
+    case 'compressed': {
+      const { host } = value
+      if (host >= header.hostEnd) return refuse('outside-file')
+      // The last sector of a file need not be whole.
+      const hostBytes = Math.min(value.hostBytes, header.hostEnd - host)
+      return accept({ kind: 'compressed', bytes, host, hostBytes, skip: within })
+    }
+  }
+}
+
+type DataRun = Extract<Run, { kind: 'data' }>
+
+/** A file may end inside its last cluster where the guest does, so only what is read must be there. */
+function placed(run: DataRun, cluster: number, header: Qcow2Header): Result<Run, TableBreak> {
+  const why = findMisplaced(cluster, run.host - cluster + run.bytes, header)
+  return why === null ? accept(run) : refuse(why)
+}
+
+/** Both as one run, or null. */
+function join(run: Run, next: Run): Run | null {
+  if (run.kind === 'zeros' && next.kind === 'zeros') {
+    return { kind: 'zeros', bytes: run.bytes + next.bytes }
+  }
+  if (run.kind === 'data' && next.kind === 'data' && run.host + run.bytes === next.host) {
+    return { kind: 'data', bytes: run.bytes + next.bytes, host: run.host }
+  }
+  return null
+}

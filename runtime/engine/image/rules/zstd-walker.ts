@@ -1,0 +1,200 @@
+/** Splits a stream of zstd bytes into its frames without copying, by the block headers alone. */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import {
+  BLOCK_HEADER_BYTES,
+  type FrameHeader,
+  MAX_BLOCK_BYTES,
+  MAX_FRAME_HEADER_BYTES,
+  parseBlockHeader,
+  parseFrameHeader,
+  type ZstdProblem,
+  type ZstdRefusal,
+} from './zstd.ts'
+
+export type Span =
+  | {
+      readonly kind: 'frame-start'
+      readonly contentBytes: number | null
+      readonly windowBytes: number
+    }
+  /** Bytes of the current frame, its header and checksum included. */
+  | { readonly kind: 'data'; readonly bytes: Buffer }
+  | { readonly kind: 'frame-end' }
+
+export interface FrameWalker {
+  /**
+   * The chunk's spans in order; skippable frames are left out. Data are views of the chunk, but for
+   * a frame header (18 bytes at most) that began in an earlier chunk: that part is a copy.
+   * After a refusal the answer stays the same refusal.
+   */
+  push(chunk: Buffer): Result<readonly Span[], ZstdRefusal>
+  /** How many of the coming bytes `push` would only pass on; a reader may jump over them. */
+  ahead(): number
+  /** Says that so many bytes, `ahead()` at most, were jumped over. */
+  skip(bytes: number): void
+  /** Whether the stream may end here. */
+  end(): Result<{ readonly frames: number; readonly bytes: number }, ZstdRefusal>
+}
+
+interface Walk {
+  /** What stands `left` bytes ahead. */
+  expect: 'header' | 'block' | 'frame-end'
+  left: number
+  inFrame: boolean
+  maxBlockBytes: number
+  checksumBytes: number
+  frames: number
+  /** The first bytes of a header of which the rest has not come yet. */
+  held: Buffer
+  /** The offset in the stream of the current chunk's first byte. */
+  base: number
+  refusal: ZstdRefusal | null
+}
+
+interface Cursor {
+  readonly chunk: Buffer
+  at: number
+  /** Where the bytes begin that are not in a span yet. */
+  from: number
+  readonly spans: Span[]
+}
+
+const NOTHING = Buffer.alloc(0)
+
+export function createFrameWalker(): FrameWalker {
+  const walk: Walk = {
+    expect: 'header',
+    left: 0,
+    inFrame: false,
+    maxBlockBytes: 0,
+    checksumBytes: 0,
+    frames: 0,
+    held: NOTHING,
+    base: 0,
+    refusal: null,
+  }
+  return {
+    push(chunk) {
+      const cursor: Cursor = { chunk, at: 0, from: 0, spans: [] }
+      while (walk.refusal === null && advance(walk, cursor));
+      if (walk.refusal !== null) return refuse(walk.refusal)
+      endSpan(walk, cursor)
+      walk.base += chunk.length
+      return accept(cursor.spans)
+    },
+    ahead: () => walk.left,
+    skip(bytes) {
+      walk.left -= bytes
+      walk.base += bytes
+    },
+    end: () => decideEnd(walk),
+  }
+}
+
+/** One step through the chunk; false when it is used up. */
+function advance(walk: Walk, cursor: Cursor): boolean {
+  const passed = Math.min(walk.left, cursor.chunk.length - cursor.at)
+  walk.left -= passed
+  cursor.at += passed
+  if (walk.left > 0) return false
+  if (walk.expect === 'frame-end') return endFrame(walk, cursor)
+  if (cursor.at === cursor.chunk.length) return false
+  return walk.expect === 'header' ? takeFrameHeader(walk, cursor) : takeBlockHeader(walk, cursor)
+}
+
+function endFrame(walk: Walk, cursor: Cursor) {
+  endSpan(walk, cursor)
+  cursor.spans.push({ kind: 'frame-end' })
+  walk.inFrame = false
+  walk.expect = 'header'
+  return true
+}
+
+function endSpan({ inFrame }: Walk, cursor: Cursor) {
+  const { chunk, from, at } = cursor
+  if (inFrame && at > from) cursor.spans.push({ kind: 'data', bytes: chunk.subarray(from, at) })
+  cursor.from = at
+}
+
+function takeFrameHeader(walk: Walk, cursor: Cursor): boolean {
+  const [bytes, at] = lookAhead(walk, cursor, MAX_FRAME_HEADER_BYTES)
+  const parsed = parseFrameHeader(bytes, at)
+  if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
+  if (parsed.value.kind === 'frame') startFrame(walk, cursor, parsed.value)
+  else walk.left = parsed.value.bodyBytes
+  cursor.at += parsed.value.headerBytes - walk.held.length
+  walk.held = NOTHING
+  return true
+}
+
+function startFrame(
+  walk: Walk,
+  cursor: Cursor,
+  { contentBytes, windowBytes, hasChecksum }: Extract<FrameHeader, { kind: 'frame' }>,
+) {
+  cursor.spans.push({ kind: 'frame-start', contentBytes, windowBytes })
+  if (walk.held.length > 0) cursor.spans.push({ kind: 'data', bytes: walk.held })
+  cursor.from = cursor.at
+  walk.inFrame = true
+  walk.frames += 1
+  walk.expect = 'block'
+  walk.maxBlockBytes = Math.min(windowBytes, MAX_BLOCK_BYTES)
+  walk.checksumBytes = hasChecksum ? 4 : 0
+}
+
+function takeBlockHeader(walk: Walk, cursor: Cursor): boolean {
+  const [bytes, at] = lookAhead(walk, cursor, BLOCK_HEADER_BYTES)
+  const parsed = parseBlockHeader(bytes, at)
+  if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
+  const block = parsed.value
+  if (block.type === 'reserved' || block.sizeField > walk.maxBlockBytes) {
+    walk.refusal = { why: 'bad-block', at: here(walk, cursor) }
+    return false
+  }
+  walk.expect = block.last ? 'frame-end' : 'block'
+  walk.left = block.bytes + (block.last ? walk.checksumBytes : 0)
+  cursor.at += BLOCK_HEADER_BYTES - walk.held.length
+  walk.held = NOTHING
+  return true
+}
+
+/** The bytes of a header of up to `most` bytes and where it starts in them. */
+function lookAhead({ held }: Walk, { chunk, at }: Cursor, most: number): readonly [Buffer, number] {
+  return held.length === 0 ? [chunk, at] : [Buffer.concat([held, chunk.subarray(at, at + most)]), 0]
+}
+
+/** Keeps the start of a header until its rest comes; any other problem is the end. */
+function holdOrRefuse(walk: Walk, cursor: Cursor, rest: Buffer, problem: ZstdProblem): false {
+  if (problem.why === 'cut-off') {
+    walk.held = Buffer.from(rest)
+    cursor.at = cursor.chunk.length
+    return false
+  }
+  const at = here(walk, cursor)
+  const isGarbage = problem.why === 'not-a-frame' && walk.frames > 0
+  walk.refusal = isGarbage ? { why: 'garbage-after-frame', at } : { ...problem, at }
+  return false
+}
+
+/** Where in the stream the header that is being looked at starts. */
+const here = ({ base, held }: Walk, { at }: Cursor) => base + at - held.length
+
+function decideEnd(walk: Walk): ReturnType<FrameWalker['end']> {
+  const { refusal, left, expect, inFrame, held, base, frames } = walk
+  if (refusal !== null) return refuse(refusal)
+  if (left > 0 || (inFrame && expect === 'block')) return refuse({ why: 'cut-off', at: base })
+  if (held.length === 0) {
+    return frames > 0 ? accept({ frames, bytes: base }) : refuse({ why: 'no-frame', at: 0 })
+  }
+  if (startsLikeAFrame(held)) return refuse({ why: 'cut-off', at: base })
+  const at = base - held.length
+  return refuse({ why: frames > 0 ? 'garbage-after-frame' : 'not-a-frame', at })
+}
+
+/** Whether bytes too few for a header could be the start of one. */
+function startsLikeAFrame(held: Buffer): boolean {
+  const [first = 0] = held
+  const isSkippable = first >= 0x50 && first <= 0x5f
+  const magic = isSkippable ? [first, 0x2a, 0x4d, 0x18] : [0x28, 0xb5, 0x2f, 0xfd]
+  return magic.every((byte, at) => at >= held.length || held[at] === byte)
+}

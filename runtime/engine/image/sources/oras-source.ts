@@ -1,0 +1,75 @@
+/** An image in an OCI registry as a Source: resolved when opened, its digest checked while read. */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import type { Representation } from '../../../kit/net/rules/http-range.ts'
+import { renderOrasRef, type OrasRef } from '../../../kit/net/registry/rules/oras.ts'
+import { notReachable } from '../../../kit/net/rules/source-fault.ts'
+import { createRemote } from '../../../kit/net/http-remote.ts'
+import type { HttpSourceOptions } from './http-source.ts'
+import { createRegistry, type ResolvedBlob } from '../../../kit/net/registry/registry.ts'
+import { createEnding, createRemoteReads } from './remote-reads.ts'
+import type { Source } from './source.ts'
+
+export interface OrasSourceOptions extends HttpSourceOptions {
+  /** Which image of an index; null: the only one, else the one for this machine. */
+  readonly arch: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp
+}
+
+/** Throws a Fault `input-missing` where the registry has no such image. */
+export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
+  const { env, stallMs, retryMs, arch, title } = options
+  await using undo = new AsyncDisposableStack()
+  const { signal, end } = createEnding(options.signal)
+  const name = renderOrasRef(ref)
+  const registry = undo.use(createRegistry({ env, signal, stallMs, retryMs }))
+  undo.defer(end)
+  const blob = await registry.resolve(ref, { arch, title })
+  const target = { url: blob.url, authorization: null }
+  const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
+  const known = agree(name, blob, await remote.look())
+  const { readAt, stream } = createRemoteReads(remote, known)
+  const sha256 = blob.digest.slice('sha256:'.length)
+
+  async function* checked(from = 0) {
+    // Whoever starts in the middle holds the rest, and has `sha256` to check the whole against.
+    const hash = from === 0 ? createHash('sha256') : null
+    for await (const chunk of stream(from)) {
+      hash?.update(chunk)
+      yield chunk
+    }
+    const found = hash?.digest('hex') ?? sha256
+    if (found !== sha256) throw mismatch(name, sha256, found)
+  }
+
+  const held = undo.move()
+  return {
+    name,
+    fileName: blob.title ?? '',
+    isNameless: blob.title === null,
+    path: null,
+    url: name,
+    sizeBytes: known.sizeBytes,
+    version: blob.digest,
+    sha256,
+    readAt,
+    stream: checked,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+/** The digest names the bytes, so no ETag is needed to join two parts; the size must be that of the manifest. */
+function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation): Representation {
+  if (sizeBytes !== null && found.sizeBytes !== null && sizeBytes !== found.sizeBytes) {
+    const words = `its manifest says ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
+    throw notReachable(name, words)
+  }
+  const known = sizeBytes ?? found.sizeBytes
+  return { sizeBytes: known, validator: null, ranges: found.ranges, isFixed: true }
+}
+
+const mismatch = (name: string, wanted: string, found: string) =>
+  new Fault('digest-mismatch', `${name} holds ${found}, but ${wanted} was expected`, {
+    hint: 'What the registry sends is not what it promised: download it again, or ask whoever keeps it.',
+  })

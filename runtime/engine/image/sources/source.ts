@@ -1,0 +1,45 @@
+/** The interface of an opened image source: its bytes in order or at an offset, wherever it is stored. */
+import type { Sent } from '../../../kit/net/rules/sent.ts'
+
+/** An opened source. Offsets and lengths are bytes. */
+export interface Source extends AsyncDisposable {
+  /** What to call it on screen: a path, `-`, or a URL without its credentials. */
+  readonly name: string
+  /** The last part of path or URL, from which the format is recognised. */
+  readonly fileName: string
+  readonly path: string | null
+  /** Without credentials: to be shown, not to be asked. */
+  readonly url: string | null
+  /** Null where the source does not say. */
+  readonly sizeBytes: number | null
+  /** Tells one version of the bytes from another (an ETag, a date); absent where nothing does. */
+  readonly version?: string | null
+  /** Of all bytes, in lower case, where the source promises one; absent where it does not. */
+  readonly sha256?: string
+  /** What a web server says of the bytes; absent where none was asked. */
+  readonly sent?: Sent
+  /** The file has no name of its own, so that its content alone tells the format. */
+  readonly isNameless?: boolean
+  /**
+   * Of all bytes, in lower case, as the server says it at the moment: it tells that these are not the
+   * bytes asked for, and vouches for nothing; absent where it does not say.
+   */
+  readonly servedSha256?: string
+  /**
+   * Reads up to `into.length` bytes at `offset`, fewer only at the end; null: no random access.
+   * Several may be under way at once.
+   */
+  readonly readAt: ((into: Buffer, offset: number) => Promise<number>) | null
+  /**
+   * All bytes from `from` on, in order; survives what it can, else throws a Fault. Once for stdin.
+   * A chunk is the reader's until it asks for the next one; then its memory may be used again.
+   */
+  stream(from?: number): AsyncIterable<Buffer>
+}
+
+export interface OpenOptions {
+  /** Ends every wait of this source, at once, with a Fault `cancelled`. */
+  readonly signal?: AbortSignal | undefined
+  /** Which image, where a registry holds several; null: the only one, else this machine's. */
+  readonly arch?: string | null | undefined
+}

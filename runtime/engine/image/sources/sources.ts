@@ -1,0 +1,56 @@
+/** Opens the source of an image, behind one interface: a file, standard input, a URL or a registry. */
+import type { Source, OpenOptions } from './source.ts'
+import type { Readable } from 'node:stream'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import {
+  parseLocation,
+  renderLocationRefusal,
+  type Location,
+} from '../../../kit/net/rules/image-location.ts'
+import { openFileSource } from './file-source.ts'
+import type { Environment } from '../../../kit/host/shell.ts'
+import { openStdinSource } from './stdin-source.ts'
+
+export type Sources = ReturnType<typeof createSources>
+
+export interface SourcesOptions {
+  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
+  readonly env: Environment
+  readonly stdin?: Readable
+  /** Milliseconds without a byte after which a connection counts as broken. */
+  readonly stallMs?: number
+  /** Milliseconds before a broken connection is first tried again. */
+  readonly retryMs?: number
+}
+
+export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: SourcesOptions) {
+  async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
+    const reading = { env, signal, stallMs, retryMs }
+    switch (location.kind) {
+      case 'stdin':
+        return openStdinSource(stdin ?? process.stdin, signal)
+      case 'file':
+        return openFileSource(location.path, signal)
+      case 'http':
+        return (await loadHttp()).openHttpSource(location.target, reading)
+      case 'oras':
+        return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
+    }
+  }
+
+  return {
+    /**
+     * `text`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
+     * there, `input-invalid` where it is nothing that can be read as an image.
+     */
+    async open(text: string, options: OpenOptions = {}): Promise<Source> {
+      const location = parseLocation(text)
+      if (!location.ok) throw new Fault('input-invalid', renderLocationRefusal(location.refusal))
+      return openAt(location.value, options)
+    },
+  }
+}
+
+/** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
+const loadHttp = () => import('./http-source.ts')
+const loadOras = () => import('./oras-source.ts')

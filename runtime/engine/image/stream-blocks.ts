@@ -1,0 +1,173 @@
+/** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
+import type { Transform } from 'node:stream'
+import { createGunzip, type Gunzip } from 'node:zlib'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import {
+  isTrailer,
+  MAX_PIECES,
+  MAX_TRAILER_BYTES,
+  parseTrailer,
+  TRAILER_BYTES,
+} from './content/rules/gzip-trailer.ts'
+import { describePage } from './content/rules/page.ts'
+import { imageBroken } from '../../kit/net/rules/source-fault.ts'
+import type { Blocks } from './blocks.ts'
+import { feed, release } from './chunks.ts'
+import type { Source } from './sources/source.ts'
+
+/**
+ * Decoded data comes in buffers of this size. Each costs a turn of the event loop, which is slow
+ * while several disks are written: with buffers of 256 KiB, eight disks take a tenth longer.
+ */
+export const CHUNK_BYTES = 1024 * 1024
+
+/** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
+type Chunks = 'own' | 'borrowed'
+
+/** Takes a stream of buffers as blocks; a buffer is asked for only when the last one is used up. */
+export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
+  const chunks = stream[Symbol.asyncIterator]()
+  let rest = NOTHING
+  return {
+    async next(into) {
+      while (rest.length === 0) {
+        const { done, value } = await chunks.next()
+        if (done === true) return null
+        rest = value
+      }
+      const used = rest
+      // Decided by its first bytes in most chunks; a chunk of zeros is never copied.
+      const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
+      const bytes = isZeros ? used.length : used.copy(into)
+      rest = used.subarray(bytes)
+      if (rest.length === 0 && chunkKind === 'own') release(used)
+      return { kind: isZeros ? 'zeros' : 'data', bytes }
+    },
+    async [Symbol.asyncDispose]() {
+      await chunks.return?.()
+    },
+  }
+}
+
+const NOTHING: Buffer = Buffer.alloc(0)
+/** What a decoder makes at once; shorter pieces are not worth a look. */
+const ZEROS = Buffer.alloc(CHUNK_BYTES)
+const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
+
+/** A raw image, from an offset on: read straight into the caller's buffer where the source allows it. */
+export function openRaw(source: Source, from = 0): Blocks {
+  const { readAt, sizeBytes } = source
+  if (readAt === null || sizeBytes === null || source.path === null) {
+    return blocksOf(source.stream(from), 'borrowed')
+  }
+  let offset = from
+  return {
+    async next(into) {
+      if (offset >= sizeBytes) return null
+      const bytes = await readAt(into.subarray(0, sizeBytes - offset), offset)
+      if (bytes === 0) throw endsEarly(source, offset)
+      offset += bytes
+      return { kind: 'data', bytes }
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+}
+
+export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'own')
+
+/** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
+async function* gunzip(source: Source): AsyncGenerator<Buffer> {
+  const decoder = createGunzip({ chunkSize: CHUNK_BYTES })
+  const end = await findText(source)
+  yield* decodeThrough(source, members(source, end, decoder), decoder)
+}
+
+/**
+ * Where text begins that was appended as metadata: the decoder would take it for another member, while
+ * it stops by itself at metadata that begins with zeros. Infinity: there is none, or nobody can look.
+ */
+async function findText({ readAt, sizeBytes }: Source): Promise<number> {
+  if (readAt === null || sizeBytes === null) return Infinity
+  let at = sizeBytes
+  for (let pieces = 0; pieces < MAX_PIECES && at >= TRAILER_BYTES; pieces += 1) {
+    const last = Buffer.alloc(TRAILER_BYTES)
+    await readAt(last, at - TRAILER_BYTES)
+    const size = parseTrailer(last)
+    if (size === null || size > at) break
+    at -= size
+  }
+  if (at === sizeBytes) return Infinity
+  const start = Buffer.alloc(TRAILER_BYTES)
+  await readAt(start, at)
+  return describePage(start) === null ? Infinity : at
+}
+
+/** The decoder stops where no member follows: what is left then may only be padding or metadata. */
+async function* members(source: Source, end: number, decoder: Gunzip): AsyncGenerator<Buffer> {
+  let at = 0
+  let rest: Buffer = NOTHING
+  for await (const chunk of source.stream()) {
+    if (!decoder.readableEnded && at < end) yield chunk.subarray(0, end - at)
+    at += chunk.length
+    const unread = Math.min(chunk.length, at - Math.min(decoder.bytesWritten, end))
+    const behind = chunk.subarray(chunk.length - unread)
+    // However much padding there is, none of it is kept.
+    const isPadding = rest.length === 0 && behind.every((byte) => byte === 0)
+    if (!isPadding) rest = Buffer.concat([rest, behind])
+    if (rest.length > 2 * MAX_TRAILER_BYTES) throw damaged(source, GARBAGE)
+  }
+  if (!isTrailer(rest)) throw damaged(source, GARBAGE)
+}
+
+export const GARBAGE = 'something else follows its end'
+
+/** Feeds a decoder of this process; a failure of the source is thrown as it is, any other as damage. */
+export async function* decodeThrough(
+  source: Source,
+  chunks: AsyncIterable<Buffer>,
+  decoder: Transform,
+): AsyncGenerator<Buffer> {
+  const input = remember(chunks)
+  // A failure on either side ends the decoder, from which it is thrown below.
+  const feeding = feed(input.chunks, decoder).catch((thrown: unknown) => {
+    decoder.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)))
+  })
+  try {
+    yield* decoder
+    await feeding
+    input.check()
+  } catch (thrown) {
+    input.check()
+    throw damaged(source, thrown)
+  } finally {
+    decoder.destroy()
+  }
+}
+
+/** Passes chunks on; `check` throws what ended them, whatever a decoder made of the early end. */
+export function remember(chunks: AsyncIterable<Buffer>) {
+  let failure: { readonly thrown: unknown } | null = null
+  async function* passed() {
+    try {
+      yield* chunks
+    } catch (thrown) {
+      failure = { thrown }
+      throw thrown
+    }
+  }
+  return {
+    chunks: passed(),
+    check() {
+      if (failure !== null) throw failure.thrown
+    },
+  }
+}
+
+/** The decoder's own words behind ours; the tools name their input `(stdin)`, which says nothing. */
+export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
+  const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
+  return imageBroken(`${source.name} is damaged or cut off: ${words}`, cause)
+}
+
+const endsEarly = (source: Source, at: number): Fault =>
+  new Fault('source-broken', `${source.name} ends early, at byte ${at}`)

@@ -1,0 +1,154 @@
+/** Decodes zstd: small frames in parallel, a large one as a stream; anything but frames is refused. */
+import { availableParallelism } from 'node:os'
+import { promisify } from 'node:util'
+import { createZstdDecompress, zstdDecompress } from 'node:zlib'
+import { systemCodeOf } from '../../kit/foundation/system-error.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { MAX_STORED_BYTES } from './rules/frame-index.ts'
+import { createFrameWalker, type Span } from './rules/zstd-walker.ts'
+import { renderZstdRefusal } from './rules/zstd.ts'
+import type { Blocks } from './blocks.ts'
+import { readFrameMap } from './frame-maps.ts'
+import { createIndexCheck, type IndexCheck } from './frame-index-check.ts'
+import type { Source } from './sources/source.ts'
+import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
+
+/** Frames up to these sizes are decoded whole, side by side; they are what pzstd and our own files hold. */
+const WHOLE_FRAME_BYTES = MAX_STORED_BYTES
+const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
+/** Each of them is decoded into pieces of this size, of which the last is mostly empty. */
+const WHOLE_CHUNK_BYTES = 256 * 1024
+/** Frames under way at once: more would only hold memory. */
+const SIDE_BY_SIDE = Math.min(4, availableParallelism() + 1)
+/** What zstd itself decodes unasked; more is made by `--long=28` and up. */
+const MAX_WINDOW_BYTES = 128 * 1024 * 1024
+
+const decodeFrame = promisify(zstdDecompress)
+
+export const openZstd = (source: Source): Blocks => blocksOf(decode(source), 'own')
+
+type Spans = AsyncGenerator<Span, undefined>
+
+/** The walker's spans over the whole source; what is not frames is a Fault. */
+async function* readSpans(source: Source, check: IndexCheck): Spans {
+  const walker = createFrameWalker()
+  for await (const chunk of source.stream()) {
+    const spans = walker.push(chunk)
+    if (!spans.ok) throw damaged(source, renderZstdRefusal(spans.refusal))
+    check.see(chunk, spans.value)
+    yield* spans.value
+  }
+  const end = walker.end()
+  if (!end.ok) throw damaged(source, renderZstdRefusal(end.refusal))
+}
+
+async function* decode(source: Source): AsyncGenerator<Buffer> {
+  const check = createIndexCheck()
+  const spans = readSpans(source, check)
+  const underWay: WholeFrame[] = []
+  let frames = 0
+  try {
+    for (let span = await spans.next(); span.done !== true; span = await spans.next()) {
+      if (span.value.kind !== 'frame-start') continue
+      checkWindow(source, span.value.windowBytes)
+      const { whole, parts } = await collect(spans, span.value.contentBytes)
+      if (whole) {
+        const decoded = decodeWhole(source, parts, check, frames)
+        // Its failure is thrown when its turn comes.
+        decoded.catch(() => undefined)
+        underWay.push({ parts, decoded })
+        if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())
+      } else {
+        while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
+        yield* decodeStream(source, parts, spans)
+      }
+      frames += 1
+    }
+    while (underWay.length > 0) yield* takeWhole(source, underWay.shift())
+    await compareIndex(source, check)
+  } finally {
+    await Promise.allSettled(underWay.map(({ decoded }) => decoded))
+    await spans.return(undefined)
+  }
+}
+
+/** A Fault where the file has an index that does not describe exactly the frames that came. */
+async function compareIndex(source: Source, check: IndexCheck): Promise<void> {
+  const map = await readFrameMap({ name: source.name, ...check.toFile() })
+  const wrong = map === null || map.indexSha256 === null ? null : check.findWrong(map)
+  if (wrong !== null) throw damaged(source, `frame ${wrong} does not hold what its index says`)
+}
+
+interface WholeFrame {
+  readonly parts: readonly Buffer[]
+  /** Null when it holds more than is held in memory at once. */
+  readonly decoded: Promise<Buffer | null>
+}
+
+async function* takeWhole(source: Source, frame: WholeFrame | undefined): AsyncGenerator<Buffer> {
+  if (frame === undefined) return
+  const bytes = await frame.decoded
+  if (bytes !== null) yield bytes
+  else yield* decodeStream(source, frame.parts, null)
+}
+
+function checkWindow({ name }: Source, windowBytes: number) {
+  if (windowBytes <= MAX_WINDOW_BYTES) return
+  throw new Fault(
+    'image-broken',
+    `${name} needs a window of ${windowBytes} bytes to decode; at most ${MAX_WINDOW_BYTES} are supported`,
+    { hint: 'Compress it again without --long, or with --long=27 at most.' },
+  )
+}
+
+/** The current frame's bytes: all of them when it is a small one, else its first ones. */
+async function collect(spans: Spans, contentBytes: number | null) {
+  const parts: Buffer[] = []
+  if (contentBytes !== null && contentBytes > WHOLE_CONTENT_BYTES) return { whole: false, parts }
+  for (let bytes = 0; bytes <= WHOLE_FRAME_BYTES;) {
+    const { value } = await spans.next()
+    if (value === undefined || value.kind === 'frame-end') return { whole: true, parts }
+    if (value.kind !== 'data') continue
+    // The source may use the chunk's memory again.
+    parts.push(Buffer.from(value.bytes))
+    bytes += value.bytes.length
+  }
+  return { whole: false, parts }
+}
+
+async function decodeWhole(
+  source: Source,
+  parts: readonly Buffer[],
+  check: IndexCheck,
+  index: number,
+): Promise<Buffer | null> {
+  const frame = Buffer.concat(parts)
+  try {
+    const content = await decodeFrame(frame, {
+      chunkSize: WHOLE_CHUNK_BYTES,
+      maxOutputLength: WHOLE_CONTENT_BYTES,
+    })
+    await check.take(index, content)
+    return content
+  } catch (thrown) {
+    if (systemCodeOf(thrown) === 'ERR_BUFFER_TOO_LARGE') return null
+    throw damaged(source, thrown)
+  }
+}
+
+/** One frame as a stream: its first parts, then what the spans, if any, bring up to its end. */
+async function* decodeStream(
+  source: Source,
+  parts: readonly Buffer[],
+  spans: Spans | null,
+): AsyncGenerator<Buffer> {
+  async function* frame() {
+    yield* parts
+    if (spans === null) return
+    for (let span = await spans.next(); span.done !== true; span = await spans.next()) {
+      if (span.value.kind === 'frame-end') return
+      if (span.value.kind === 'data') yield span.value.bytes
+    }
+  }
+  yield* decodeThrough(source, frame(), createZstdDecompress({ chunkSize: CHUNK_BYTES }))
+}

@@ -1,0 +1,29 @@
+/** Reads the hardware tree of this machine, and the last lines of its kernel's log. */
+import { parseExact } from '../../kit/foundation/json/json-exact.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+
+export type Hardware = ReturnType<typeof createHardware>
+
+const TREE_TIMEOUT = 30_000
+const LOG_TIMEOUT = 5000
+const MAX_LOG_LINES = 200
+
+export function createHardware({ shell }: { readonly shell: Shell }) {
+  /** What a tool prints; null when it fails: best effort, for people to read. */
+  const ask = (argv: readonly string[], timeout: number) =>
+    shell.require(argv, { timeout }).catch(() => null)
+  return {
+    /** What `lshw -json` prints; null where it is not installed, fails, or takes too long. */
+    async readTree(): Promise<object | null> {
+      const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
+      // Some versions leave out a comma; the server can do without.
+      const tree = parseExact(text ?? '')
+      return typeof tree === 'object' ? tree : null
+    },
+    /** The last lines of the kernel's log; empty where it may not be read. */
+    async readKernelLog(): Promise<readonly string[]> {
+      const text = (await ask(['dmesg'], LOG_TIMEOUT)) ?? ''
+      return text.trimEnd().split('\n').slice(-MAX_LOG_LINES).filter(Boolean)
+    },
+  }
+}

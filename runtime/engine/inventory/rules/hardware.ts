@@ -1,0 +1,98 @@
+/** Summarises a hardware tree (`lshw -json`) in a few lines; none of its content is trusted. */
+import { z } from 'zod'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+
+export interface Hardware {
+  readonly vendor: string | null
+  readonly model: string | null
+  readonly serial: string | null
+  /** One for each socket. */
+  readonly processors: readonly string[]
+  readonly cores: number | null
+  readonly memoryBytes: number | null
+  /** Product, with name and MAC as far as they are known. */
+  readonly networks: readonly string[]
+  readonly firmware: string | null
+}
+
+/** Trees are small; what goes on and on is cut. */
+const MAX_NODES = 5000
+const MAX_CHARACTERS = 120
+const MAX_OF_A_KIND = 8
+
+const Text = z
+  .string()
+  .transform((text) => printable(text.trim().slice(0, MAX_CHARACTERS)) || null)
+  .nullable()
+  .catch(null)
+const Node = z.object({
+  id: z.string().catch(''),
+  class: z.string().catch(''),
+  disabled: z.boolean().catch(false),
+  vendor: Text,
+  product: Text,
+  serial: Text,
+  version: Text,
+  date: Text,
+  description: Text,
+  size: z.number().positive().nullable().catch(null),
+  /** One name or several. */
+  logicalname: z.preprocess((names) => (Array.isArray(names) ? names[0] : names), Text),
+  configuration: z
+    .object({ cores: z.string().transform(Number).pipe(z.int().positive()) })
+    .nullable()
+    .catch(null),
+  children: z.array(z.unknown()).catch([]),
+})
+type Node = z.infer<typeof Node>
+
+/** Null: the text is no such tree. */
+export function parseHardware(json: string): Hardware | null {
+  const nodes = flatten(parseJson(json))
+  const system = nodes[0]
+  if (system === undefined) return null
+  const processors = nodes.filter((node) => node.class === 'processor' && !node.disabled)
+  const memory = nodes.find((node) => isNamed(node, 'memory') && node.class === 'memory')
+  const firmware = nodes.find((node) => isNamed(node, 'firmware'))
+  const cores = processors.flatMap((node) => node.configuration?.cores ?? [])
+  return {
+    vendor: system.vendor,
+    model: system.product,
+    serial: system.serial,
+    processors: listTexts(processors.map(({ product }) => product)),
+    cores: cores.length === 0 ? null : cores.reduce((sum, count) => sum + count, 0),
+    memoryBytes: memory?.size ?? null,
+    networks: listTexts(nodes.filter((node) => node.class === 'network').map(renderNetwork)),
+    firmware:
+      firmware === undefined ? null : join(firmware.vendor, firmware.version, firmware.date),
+  }
+}
+
+function flatten(top: unknown): readonly Node[] {
+  const found: Node[] = []
+  const queue: unknown[] = Array.isArray(top) ? top.slice(0, MAX_NODES) : [top]
+  for (const item of queue) {
+    if (found.length >= MAX_NODES) break
+    const node = Node.safeParse(item)
+    if (!node.success) continue
+    found.push(node.data)
+    queue.push(...node.data.children.slice(0, MAX_NODES))
+  }
+  return found
+}
+
+/** `cpu:1` is the second `cpu`. */
+const isNamed = ({ id }: Node, name: string) => id.split(':', 1)[0] === name
+
+function renderNetwork({ logicalname, serial, product, description }: Node): string | null {
+  const address = join(logicalname, serial)
+  const name = product ?? description
+  return name === null || address === null ? (name ?? address) : `${name} (${address})`
+}
+
+const join = (...texts: readonly (string | null)[]) =>
+  texts.filter((text) => text !== null).join(' ') || null
+
+const listTexts = (texts: readonly (string | null)[]): readonly string[] =>
+  texts.filter((text) => text !== null).slice(0, MAX_OF_A_KIND)

@@ -1,0 +1,132 @@
+/** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import { exactBytes, leastBytes, type WriteProgress } from '../flash/rules/flash.ts'
+import type { ImageFacts, ImageFormat } from '../image/rules/image.ts'
+import { createShell } from '../../kit/host/shell.ts'
+import { report, untilAborted } from '../../kit/host/watch.ts'
+import { createDecoders, type Decoders } from '../image/decoders.ts'
+import { createFiller } from '../image/filler.ts'
+import { readOnce, readTwice, type FrameReading } from '../image/frame/frame-readings.ts'
+import { createFrameWorkers } from '../image/frame/frame-workers.ts'
+import { checkSize, writeFrames, type WrittenFrames } from '../image/frame/frame-writer.ts'
+import { createImages } from '../image/images.ts'
+import type { Source } from '../image/sources/source.ts'
+import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
+import { checkDigestFirst, compareDigest, countSource } from '../flash/counted-source.ts'
+import { checkImage } from '../flash/image-checks.ts'
+import { createMeter } from '../flash/meter.ts'
+import { checkNothingThere, writeWhole } from './whole-file.ts'
+
+export interface PackOrder {
+  /** A path, `-`, an http(s) URL or an oras reference. */
+  readonly image: string
+  readonly format: ImageFormat | null
+  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  readonly anyContent?: boolean
+  readonly sha256: string | null
+  /** Where the packed image goes; nothing may be there. */
+  readonly output: string
+  readonly level: number
+}
+
+interface PackOptions {
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
+}
+
+export interface Packed extends WrittenFrames {
+  readonly image: ImageFacts
+  readonly seconds: number
+}
+
+const TICK_MS = 250
+
+/** A Fault where the image is damaged or the output cannot be written; then nothing is left of it. */
+export async function packImage(
+  given: SourcesOptions,
+  order: PackOrder,
+  { signal, onProgress }: PackOptions,
+): Promise<Packed> {
+  const before = performance.now()
+  const shell = createShell(given)
+  const decoders = createDecoders({ shell })
+  await checkNothingThere(order.output)
+  await using source = await createSources(given).open(order.image, { signal })
+  const images = createImages({ shell })
+  const { image, imageProblem, sha256 } = await checkImage(
+    source,
+    order,
+    { images, decoders },
+    signal,
+  )
+  if (imageProblem !== null) throw new Fault('plan-refused', imageProblem)
+  if (image.format === null) throw unknownFormat(image)
+  await decoders.check(image.format)
+  checkSize(leastBytes(image.virtual))
+  const { format } = image
+  const written = await writeWhole(order.output, async (write) => {
+    await using opened = await openReading({ source, format, sha256, decoders, signal })
+    await using workers = createFrameWorkers()
+    const meter = createMeter({
+      phase: 'write',
+      totalBytes: exactBytes(image.virtual),
+      sourceBytes: source.sizeBytes,
+      bytesRead: opened.bytesRead,
+    })
+    const { reading } = opened
+    const { level } = order
+    const writing = writeFrames({ reading, write, workers, level, signal, onWritten: meter.add })
+    onProgress(meter.look(format))
+    const work = untilAborted(signal, writing)
+    const frames = await report(work, TICK_MS, meter.look, onProgress)
+    opened.checkDigest(frames)
+    if (frames.imageBytes === 0) throw new Fault('plan-refused', `${image.name} holds no image`)
+    return frames
+  })
+  return { ...written, image, seconds: (performance.now() - before) / 1000 }
+}
+
+interface Opening {
+  readonly source: Source
+  readonly format: ImageFormat
+  /** The digest that the source must have; null: none was given. */
+  readonly sha256: string | null
+  readonly decoders: Decoders
+  readonly signal: AbortSignal
+}
+
+interface OpenedReading extends AsyncDisposable {
+  readonly reading: FrameReading
+  readonly bytesRead: () => number
+  /** A Fault unless the source has the digest that was given. */
+  readonly checkDigest: (frames: WrittenFrames) => void
+}
+
+async function openReading(opening: Opening): Promise<OpenedReading> {
+  const { source, format, sha256, decoders, signal } = opening
+  const { path, readAt } = source
+  if (format === 'img' && path !== null && readAt !== null) {
+    const reading = readTwice({ ...source, readAt })
+    return {
+      reading,
+      bytesRead: reading.bytesRead,
+      checkDigest: ({ imageSha256 }) => compareDigest(source, imageSha256 ?? '', sha256),
+      [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
+    }
+  }
+  const isOutOfOrder = format === 'qcow2'
+  if (isOutOfOrder && sha256 !== null) await checkDigestFirst(source, sha256, signal)
+  const counted = countSource(source, isOutOfOrder ? null : sha256)
+  const blocks = await untilAborted(signal, decoders.open(counted.source, format))
+  return {
+    reading: readOnce(createFiller(blocks)),
+    bytesRead: counted.bytesRead,
+    checkDigest: () => counted.checkDigest(),
+    [Symbol.asyncDispose]: () => blocks[Symbol.asyncDispose](),
+  }
+}
+
+const unknownFormat = ({ name }: ImageFacts) =>
+  new Fault('plan-refused', `image format not recognised: ${name}`, {
+    hint: 'Name its format with --format.',
+  })

@@ -1,0 +1,42 @@
+/** `flasher inspect image`. */
+import { createImages } from '../../engine/image/images.ts'
+import { createShell } from '../../kit/host/shell.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { detectFormat, type ImageFormat } from '../../engine/image/rules/image.ts'
+import { recogniseFormat } from '../../engine/image/content/recognised-image.ts'
+import { createDecoders, type Decoders } from '../../engine/image/decoders.ts'
+import { openFileSource } from '../../engine/image/sources/file-source.ts'
+import { untilAborted } from '../../kit/host/watch.ts'
+import { renderRecord } from '../../kit/terminal/text/table.ts'
+import { SUCCESS } from './rules/exit-codes.ts'
+import { renderImageFields } from './rules/list-tables.ts'
+import type { Session } from './session.ts'
+
+export async function inspectImage({
+  given,
+  environment,
+  json,
+  document,
+}: Session): Promise<number> {
+  const [path = ''] = given.positionals
+  const { env, signal } = environment
+  const shell = createShell({ env })
+  const { inspect } = createImages({ shell })
+  const format = await untilAborted(signal, recognise(path, createDecoders({ shell })))
+  const image = await untilAborted(signal, inspect(path, format))
+  if (json) document({ image })
+  else environment.stdout.write(renderRecord(renderImageFields(image, given.switches.has('bytes'))))
+  return SUCCESS
+}
+
+/** By its content, where its name says nothing; what is no file is said by who inspects it. */
+async function recognise(path: string, decoders: Decoders): Promise<ImageFormat | null> {
+  if (detectFormat(path) !== null) return null
+  try {
+    await using source = await openFileSource(path)
+    return await recogniseFormat(source, decoders)
+  } catch (thrown) {
+    if (thrown instanceof Fault) return null
+    throw thrown
+  }
+}

@@ -1,0 +1,50 @@
+/** `flasher list disks` and `flasher list images`. */
+import { resolveImageRoot } from '../../engine/image/rules/image.ts'
+import { createDisks } from '../../engine/disk/disks.ts'
+import { isFolder } from '../../kit/host/folders.ts'
+import { createImages } from '../../engine/image/images.ts'
+import { createShell } from '../../kit/host/shell.ts'
+import { untilAborted } from '../../kit/host/watch.ts'
+import { renderTable } from '../../kit/terminal/text/table.ts'
+import { tableRoomOf } from '../../kit/terminal/text/terminal-style.ts'
+import { SUCCESS } from './rules/exit-codes.ts'
+import {
+  DISK_COLUMNS,
+  imageColumns,
+  renderDiskCells,
+  renderImageCells,
+} from './rules/list-tables.ts'
+import type { Session } from './session.ts'
+
+export async function listDisks({ given, environment, json, document }: Session): Promise<number> {
+  const { list } = createDisks({ shell: createShell({ env: environment.env }) })
+  const disks = await untilAborted(environment.signal, list())
+  if (json) {
+    document({ disks })
+    return SUCCESS
+  }
+  const { stdout, env } = environment
+  const isExact = given.switches.has('bytes')
+  const rows = disks.map((disk) => renderDiskCells(disk, isExact))
+  stdout.write(renderTable(rows, DISK_COLUMNS, tableRoomOf(stdout, env)))
+  return SUCCESS
+}
+
+export async function listImages(session: Session): Promise<number> {
+  const { given, environment, json, log, document } = session
+  const root = resolveImageRoot(given.values['image-root'], environment.env)
+  const { list } = createImages({ shell: createShell({ env: environment.env }) })
+  const images = await untilAborted(environment.signal, list(root))
+  if (json) {
+    document({ image_root: root, images })
+    return SUCCESS
+  }
+  const { stdout, env } = environment
+  const columns = imageColumns(given.switches.has('bytes'))
+  stdout.write(renderTable(images.map(renderImageCells), columns, tableRoomOf(stdout, env)))
+  if (images.length === 0) {
+    const why = (await isFolder(root)) ? `no images in ${root}` : `there is no folder ${root}`
+    log.note(`${why}; --image-root names another`)
+  }
+  return SUCCESS
+}

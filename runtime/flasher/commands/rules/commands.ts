@@ -1,0 +1,264 @@
+/** Earlier line: the command table ("Command line"); parser, help, completion and manual are generated from it. */
+import {
+  type Command,
+  type CommandLine,
+  type Flag,
+  type Value,
+} from '../../../kit/terminal/command/rules/command.ts'
+import { COMMAND_ENVIRONMENT } from '../../../kit/terminal/command/rules/environment.ts'
+import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../engine/image/rules/image.ts'
+import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+import { createCaptureCommand } from './capture-command.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+
+export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
+export const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
+
+const FILE: Value = { name: 'PATH', completes: 'file' }
+const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }
+
+const BYTES_FLAG: Flag = { name: 'bytes', value: null, help: 'show sizes in bytes' }
+
+const LIST_DISKS = {
+  words: ['list', 'disks'],
+  summary: 'list the disks of this machine',
+  about: [
+    'Shows whole disks with their path, size, transport, vendor, model and serial number, whether they are removable, and what uses them. Tell identical disks apart by their serial numbers.',
+  ],
+  positionals: [],
+  flags: [BYTES_FLAG, JSON_FLAG],
+  examples: [{ line: 'flasher list disks', does: 'see what can be written to' }],
+} as const satisfies Command
+
+const LIST_IMAGES = {
+  words: ['list', 'images'],
+  summary: 'list the images in the image folder',
+  about: [
+    'Shows the files directly in the folder whose names end in a format that flasher writes. No file is opened; "flasher inspect image" looks into one.',
+  ],
+  positionals: [],
+  flags: [
+    {
+      name: 'image-root',
+      value: { name: 'PATH', completes: 'folder' },
+      help: `folder to look in (default: FLASHER_IMAGE_ROOT, else ${DEFAULT_IMAGE_ROOT})`,
+    },
+    BYTES_FLAG,
+    JSON_FLAG,
+  ],
+  examples: [{ line: 'flasher list images --image-root ~/images', does: 'list another folder' }],
+} as const satisfies Command
+
+const INSPECT_IMAGE = {
+  words: ['inspect', 'image'],
+  summary: 'describe an image',
+  about: ['Shows the path, format and size, and what the format records about the content.'],
+  positionals: [{ value: { name: 'PATH', completes: 'image' }, help: 'the image file' }],
+  flags: [BYTES_FLAG, JSON_FLAG],
+  examples: [
+    { line: 'flasher inspect image debian.qcow2', does: 'show its virtual size and more' },
+  ],
+} as const satisfies Command
+
+const SHA256: Value = {
+  name: 'HEX',
+  completes: 'nothing',
+  shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
+}
+
+const LEVEL_FLAG = {
+  name: 'level',
+  value: {
+    name: 'N',
+    completes: 'nothing',
+    default: '3',
+    shape: { pattern: /^([1-9]|1[0-9]|2[0-2])$/, words: 'a number from 1 to 22' },
+  },
+  help: 'compression level of zstd, 1 to 22',
+} as const satisfies Flag
+
+const PACK = {
+  words: ['pack'],
+  summary: 'compress an image so that it can be entered anywhere',
+  about: [
+    'Writes the image as a .img.zst of independent frames of 4 MiB with an index. "zstd -d" unpacks it like any other. flasher decodes its frames on all cores, fetches no zeros, and with "flash --delta" fetches and writes only what differs from the disk.',
+    'All formats that flasher writes can be packed. The file gets its name when it is complete; a name that exists is refused.',
+  ],
+  positionals: [{ value: { name: 'IMAGE', completes: 'image' }, help: 'image to pack' }],
+  flags: [
+    {
+      name: 'output',
+      value: { name: 'FILE', completes: 'file' },
+      required: true,
+      help: 'file to write; its name ends in .img.zst',
+    },
+    LEVEL_FLAG,
+    {
+      name: 'format',
+      value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+      help: 'format of the image, overriding its name',
+    },
+    {
+      name: 'sha256',
+      value: SHA256,
+      help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
+    },
+    JSON_FLAG,
+  ],
+  examples: [{ line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' }],
+} as const satisfies Command
+
+const FLASH_FLAGS = [
+  {
+    name: 'image',
+    value: { name: 'IMAGE', completes: 'image' },
+    required: true,
+    help: 'image to write: a path, an http(s) URL, an oras reference, or - for standard input',
+  },
+  {
+    name: 'mirror',
+    value: { name: 'IMAGE', completes: 'image' },
+    repeatable: true,
+    help: 'another place of the same image; it serves frames of an image that was packed',
+  },
+  {
+    name: 'target',
+    value: { name: 'DISK', completes: 'disk' },
+    required: true,
+    repeatable: true,
+    help: 'block device to overwrite; more than one is written at the same time',
+  },
+  { name: 'dry-run', value: null, help: 'check everything but write nothing; overrides --yes' },
+  { name: 'yes', value: null, help: 'check everything, then write (needs root)' },
+  {
+    name: 'format',
+    value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+    help: 'format of the image, overriding its name; required with --image -',
+  },
+  {
+    name: 'sha256',
+    value: SHA256,
+    help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
+  },
+  {
+    name: 'index-sha256',
+    value: SHA256,
+    help: 'expected digest of the index of an image that was packed; with it, --sha256 needs no whole read',
+  },
+  {
+    name: 'delta',
+    value: null,
+    help: 'read the disk and write only what differs; needs an image that was packed',
+  },
+  { name: 'no-verify', value: null, help: 'do not verify what was written' },
+  {
+    name: 'verify-all',
+    value: null,
+    help: 'verify the ranges that the device zeroed by itself, too',
+  },
+  { name: 'allow-partition', value: null, help: 'allow a partition as the target' },
+  {
+    name: 'fix-gpt',
+    value: null,
+    help: 'move the backup GPT to the end of a disk that is larger than the image',
+  },
+  {
+    name: 'grow',
+    value: null,
+    help: 'have the last partition and its file system (ext4, XFS, btrfs, NTFS) fill the disk; the backup of a GPT moves with them, as with --fix-gpt',
+  },
+  {
+    name: 'provision',
+    value: {
+      name: 'MODE',
+      completes: 'choices',
+      choices: PROVISIONING_MODES,
+      default: 'none',
+    },
+    help: 'what to do with the disk after writing',
+  },
+  { name: 'user-data', value: FILE, help: 'cloud-init: user-data file (required)' },
+  { name: 'meta-data', value: FILE, help: 'cloud-init: meta-data file (default: generated)' },
+  { name: 'cijoe-workflow', value: FILE, help: 'cijoe: workflow to run (required)' },
+  { name: 'cijoe-config', value: FILE, help: 'cijoe: configuration file' },
+  {
+    name: 'progress',
+    value: { name: 'MODE', completes: 'choices', choices: PROGRESS_MODES, default: 'text' },
+    help: 'events as text on stderr, as JSON lines on stdout, or not at all',
+  },
+  JSON_FLAG,
+] as const satisfies readonly Flag[]
+
+const FLASH = {
+  words: ['flash'],
+  summary: 'write an image to a disk',
+  about: [
+    'Checks the image, the disk and everything that provisioning needs. With --yes it then checks the disk once more, writes, verifies what was written, and has the kernel read the new partition table. With --dry-run it stops after the checks. One of the two is required.',
+    'A disk is refused if it is mounted, in use, read-only or too small, or if it holds the running system. A flash that is cancelled or fails leaves the disk without a partition table, so that no half-written system can boot.',
+    'With --progress ndjson only events go to stdout, one JSON object per line; with --json as well, the document is the last line. Event names: started, writing, synced, partprobed, provisioning, done, failed.',
+  ],
+  positionals: [],
+  flags: FLASH_FLAGS,
+  examples: [
+    {
+      line: 'flasher flash --image debian.img.zst --target /dev/sdb --dry-run',
+      does: 'check whether it would work',
+    },
+    {
+      line: 'flasher flash --image https://example.org/debian.img.xz --target /dev/sdb --yes',
+      does: 'write directly from a server',
+    },
+    {
+      line: 'flasher flash --image debian.qcow2 --target /dev/sdb --provision cloud-init --user-data user-data --yes',
+      does: 'write, then add a cloud-init seed',
+    },
+    {
+      line: 'zcat disk.gz | flasher flash --image - --format img --target /dev/sdb --yes',
+      does: 'write the output of another program',
+    },
+  ],
+} as const satisfies Command
+
+const TEXTS = createTextCommands('flasher', [JSON_FLAG])
+
+export const COMMANDS = [
+  LIST_DISKS,
+  LIST_IMAGES,
+  INSPECT_IMAGE,
+  PACK,
+  createCaptureCommand(JSON_FLAG, LEVEL_FLAG),
+  FLASH,
+  TEXTS.completion,
+  TEXTS.manual,
+] as const satisfies readonly Command[]
+
+type Joined<Words extends readonly string[]> = Words extends readonly [
+  infer First extends string,
+  ...infer Rest extends readonly string[],
+]
+  ? Rest extends readonly []
+    ? First
+    : `${First}-${Joined<Rest>}`
+  : never
+
+/** As the JSON documents name the commands: `list-disks`, … */
+export type CommandName = Joined<(typeof COMMANDS)[number]['words']>
+
+export const COMMAND_LINE: CommandLine = {
+  program: 'flasher',
+  summary: 'write operating-system images to disks and verify them',
+  about: [
+    `Formats: ${IMAGE_FORMATS.toReversed()
+      .map((format) => `.${format}`)
+      .join(', ')}.`,
+    'With --json, every command prints one document whose first keys are schema_version and command; after a failure it holds an error with code, message and hint.',
+  ],
+  commands: COMMANDS,
+  exitCodes: EXIT_CODES,
+  environment: COMMAND_ENVIRONMENT,
+  files: [
+    [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
+    ['IMAGE.sha256', 'the digest of the image beside it, as sha256sum writes it'],
+  ],
+  revised: '2026-11-22',
+}

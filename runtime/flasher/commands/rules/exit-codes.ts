@@ -1,0 +1,47 @@
+/** Earlier line: maps faults to exit codes ("Exit codes"). */
+import type { Entry } from '../../../kit/terminal/command/rules/command.ts'
+import type { FaultCode } from '../../../kit/foundation/fault.ts'
+
+export const SUCCESS = 0
+/** Also what any surprise without a code of its own ends with. */
+export const FAILED = 1
+/** As a shell reports a program that SIGINT ended; SIGTERM and SIGHUP have numbers of their own. */
+const CANCELLED = 130
+
+export const EXIT = {
+  misuse: 2,
+  'input-missing': 2,
+  'input-invalid': FAILED,
+  'plan-refused': FAILED,
+  'source-broken': FAILED,
+  'image-broken': FAILED,
+  'digest-mismatch': FAILED,
+  'write-failed': FAILED,
+  'verify-failed': FAILED,
+  'target-raced': 5,
+  'provision-failed': FAILED,
+  'root-required': 3,
+  'tool-missing': 4,
+  'tool-failed': FAILED,
+  cancelled: CANCELLED,
+  'not-found': FAILED,
+  'login-required': FAILED,
+  forbidden: FAILED,
+  conflict: FAILED,
+  stale: FAILED,
+  'too-large': FAILED,
+  busy: FAILED,
+  'storage-full': FAILED,
+  'upstream-failed': FAILED,
+} as const satisfies Record<FaultCode, number>
+
+/** For help and manual; the first six rows are the spec's. */
+export const EXIT_CODES: readonly Entry[] = [
+  ['0', 'success'],
+  ['1', 'the operation failed: the plan was refused, a write or a provisioning step failed'],
+  ['2', 'misuse: wrong arguments, or a required flag or input file is missing'],
+  ['3', 'root is required'],
+  ['4', 'a required tool is not installed'],
+  ['5', 'the target changed between the check and the first byte'],
+  ['130, 143, 129', 'cancelled by SIGINT, SIGTERM or SIGHUP'],
+]

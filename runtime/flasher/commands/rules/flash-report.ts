@@ -1,0 +1,142 @@
+/** Earlier line: renders the plan of a flash as a JSON document and as text (`flash`, both modes). */
+import type { TargetFacts } from '../../../engine/disk/rules/disk.ts'
+import { decideCleared } from '../../../engine/disk/rules/disk-end.ts'
+import {
+  decideNotes,
+  exactBytes,
+  leastBytes,
+  renderReasons,
+  type FlashFindings,
+  type FlashRefusal,
+} from '../../../engine/flash/rules/flash.ts'
+import {
+  renderChecks,
+  renderDevice,
+  renderImage,
+  renderImageName,
+} from '../../../engine/flash/rules/flash-text.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
+import type { Fields } from './envelope.ts'
+
+/** Everything that was found out, and everything that speaks against it. */
+export interface Findings extends FlashFindings {
+  readonly dryRun: boolean
+  readonly provisioning: Provisioning
+}
+
+const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
+  mounted: 'Unmount them first, or choose another disk: "flasher list disks".',
+  'in-use': 'Stop whatever uses it first, or choose another disk: "flasher list disks".',
+  'target-missing': '"flasher list disks" shows the disks.',
+  'not-a-block-device': '"flasher list disks" shows the disks.',
+  'image-too-big': 'Choose a larger disk: "flasher list disks".',
+  'cannot-grow': 'Flash without --grow.',
+  'same-disk': 'Name each disk once.',
+}
+
+/** Its last bytes, which say how large it is, may not be its last. */
+const MAYBE_TRUNCATED =
+  'The image may be truncated: compare its checksum. If it is complete, choose a larger disk: "flasher list disks".'
+
+/** The hint for the first reason that has one. */
+export const hintAgainst = ({
+  imageHint = null,
+  refusals,
+}: Pick<Findings, 'imageHint' | 'refusals'>): string | undefined =>
+  imageHint ?? refusals.map(hintOf).find((hint) => hint !== undefined)
+
+const hintOf = (refusal: FlashRefusal): string | undefined =>
+  refusal.why === 'image-too-big' && refusal.isDoubtful ? MAYBE_TRUNCATED : HINTS[refusal.why]
+
+/** The fields behind `schema_version` and `command`; ours come last in each object. */
+export function findingsFields(findings: Findings): Fields {
+  const errors = renderReasons(findings)
+  const { dryRun, image, target, options, provisioning, refusals } = findings
+  return {
+    dry_run: dryRun,
+    plan: {
+      image: {
+        path: image.path,
+        url: image.url,
+        format: image.format,
+        size_bytes: image.sizeBytes,
+        virtual_size_bytes: exactBytes(image.virtual),
+      },
+      target: targetFields(target),
+      provisioning_mode: provisioning.mode,
+      notes: decideNotes(image),
+      verify: options.verify,
+      sha256: options.sha256,
+      ...(options.grow ? { grow: true } : {}),
+      ...clearedFields(findings),
+    },
+    errors,
+    ok: errors.length === 0,
+    ...(refusals.length === 0 ? {} : { refusals }),
+  }
+}
+
+/** What is behind the image in the disk's last MiB. */
+const findCleared = ({ image, target: { device }, refusals }: Findings) =>
+  device === null || refusals.length > 0
+    ? null
+    : decideCleared(leastBytes(image.virtual), device.identity.sizeBytes)
+
+function clearedFields(findings: Findings): Fields {
+  const cleared = findCleared(findings)
+  return cleared === null ? {} : { clears: { offset: cleared.offset, size_bytes: cleared.bytes } }
+}
+
+function targetFields({ path, exists, device }: TargetFacts): Fields {
+  const uses = device?.uses ?? []
+  const known = {
+    path,
+    exists,
+    is_block_device: device !== null,
+    size_bytes: device?.identity.sizeBytes ?? null,
+    mountpoints: uses.flatMap((use) => (use.kind === 'mounted' ? [use.at] : [])),
+  }
+  if (device === null) return known
+  const { node, type, vendor, model, tran, identity } = device
+  return { ...known, node, type, vendor, model, tran, serial: identity.serial, wwn: identity.wwn }
+}
+
+/** What would be written where, line by line, with everything that a person should know of it. */
+export function renderFindings(findings: Findings): string {
+  const { image, target, options, provisioning } = findings
+  const rows: readonly (readonly [string, string])[] = [
+    ['Image', renderImage(image)],
+    ['Target', describeTarget(target)],
+    ['Checks', renderChecks(options)],
+    ...(options.grow
+      ? [['Grow', 'the last partition and its file system fill the disk'] as const]
+      : []),
+    ...(findCleared(findings) === null ? [] : [['Clears', LAST_MIB] as const]),
+    ...(provisioning.mode === 'none' ? [] : [['Then', describeStep(provisioning)] as const]),
+    ...decideNotes(image).map((note) => ['Note', note] as const),
+    ...renderReasons(findings).map((error) => ['Refused', error] as const),
+  ]
+  return rows.map(([name, text]) => `${name.padEnd(9)}${printable(text)}\n`).join('')
+}
+
+const LAST_MIB =
+  "the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there"
+
+/** The last words before the first byte: what goes where, and what is lost. */
+export const renderLoss = ({ image, target }: Findings): string =>
+  `\n${printable(`Writing ${renderImageName(image)} to ${describeTarget(target)}`)}\n` +
+  `${printable(`Everything on ${target.path} will be lost.`)}\n`
+
+/** `/dev/sdb: ATA Samsung SSD 980, serial S5GX, 500 GB, sata` */
+function describeTarget({ path, exists, device }: TargetFacts): string {
+  if (!exists) return `${path} (does not exist)`
+  if (device === null) return `${path} (not a block device)`
+  const { node } = device
+  return `${node === path ? path : `${path} (${node})`}: ${renderDevice(device)}`
+}
+
+const describeStep = (step: Exclude<Provisioning, { mode: 'none' }>) =>
+  step.mode === 'cloud-init'
+    ? `cloud-init seed with ${step.userData}`
+    : `cijoe workflow ${step.workflow}`

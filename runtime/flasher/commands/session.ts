@@ -1,0 +1,114 @@
+/** One run of a command: its arguments, its output, and its exit code on failure. */
+import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
+import type { CommandLine } from '../../kit/terminal/command/rules/command.ts'
+import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
+import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
+import { printableLines } from '../../kit/foundation/printable.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import type { SourcesOptions } from '../../engine/image/sources/sources.ts'
+import { DEBUG_HINT } from '../../kit/terminal/command/program.ts'
+import { createLog, type Log } from '../../kit/terminal/text/log.ts'
+import {
+  decideTerminalStyle,
+  type TerminalStyle,
+  type Output,
+} from '../../kit/terminal/text/terminal-style.ts'
+import { errorFields, renderEnvelope, type Fields } from './rules/envelope.ts'
+import { EXIT, FAILED } from './rules/exit-codes.ts'
+
+/** What a process hands to its program, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdin: NonNullable<SourcesOptions['stdin']>
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+  /** Follows a flash, for who starts it in the same process. */
+  onEvent?(event: FlashEvent, plan: FlashPlan): void
+}
+
+export interface Session {
+  readonly given: Arguments
+  readonly environment: ProcessEnvironment
+  /** Everything that the program offers. */
+  readonly line: CommandLine
+  /** Whether stdout gets a document instead of text. */
+  readonly json: boolean
+  readonly log: Log
+  /** Of stderr. */
+  readonly look: TerminalStyle
+  /** The JSON document on stdout. */
+  document(fields: Fields): void
+  /**
+   * Reports why a command failed: on stderr, and with `--json` as a document with its `error`.
+   * `known`: the document's fields as far as they were known by then. Returns the exit code.
+   */
+  fail(thrown: unknown, options?: FailOptions): number
+}
+
+interface FailOptions {
+  readonly known?: Fields
+  /** The message has been printed already: only the hint is missing. */
+  readonly isPrinted?: boolean
+}
+
+export function createSession(
+  given: Arguments,
+  environment: ProcessEnvironment,
+  line: CommandLine,
+): Session {
+  const { stdout, stderr, env, signal } = environment
+  const look = decideTerminalStyle(env, stderr.isTTY === true)
+  const log = createLog({ program: line.program, stderr, look })
+  const json = given.switches.has('json')
+  // The last line of a stream of JSON lines is one line too.
+  const oneLine = given.values['progress'] === 'ndjson'
+  const document = (fields: Fields) => {
+    stdout.write(renderEnvelope(given.command, fields, { oneLine }))
+  }
+  return {
+    given,
+    environment,
+    line,
+    json,
+    log,
+    look,
+    document,
+    fail(thrown, { known = {}, isPrinted = false } = {}) {
+      const { code, message, hint } = describe(asCancel(thrown, signal))
+      if (!isPrinted) log.fail(message, hint)
+      else if (hint !== undefined) log.line(`  ${hint}`)
+      if (env['FLASHER_DEBUG'] === '1') printableLines(renderStack(thrown)).forEach(log.line)
+      if (json) document({ ...known, ...errorFields(code, message, hint) })
+      return code === 'unexpected' ? FAILED : EXIT[code]
+    },
+  }
+}
+
+/** Whatever an abort broke off is a cancel, in whichever words it came. */
+export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
+  signal.aborted && !(thrown instanceof Fault)
+    ? new Fault('cancelled', 'cancelled', { cause: thrown })
+    : thrown
+
+const describe = (thrown: unknown) =>
+  thrown instanceof Fault
+    ? { code: thrown.code, message: thrown.message, hint: hintOf(thrown) }
+    : {
+        code: 'unexpected' as const,
+        message: renderError(thrown),
+        hint: hintOf(thrown) ?? DEBUG_HINT,
+      }
+
+/** The stack and those of all causes. */
+function renderStack(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  const cause = thrown.cause === undefined ? '' : `\ncaused by: ${renderStack(thrown.cause)}`
+  return `${thrown.stack ?? thrown.message}${cause}`
+}

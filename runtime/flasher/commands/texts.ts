@@ -1,0 +1,27 @@
+/** `flasher completion` and `flasher manual`: print texts generated from the command table. */
+import { shellOf } from '../../kit/terminal/command/rules/text-commands.ts'
+import { renderCompletion } from '../../kit/terminal/command/completion.ts'
+import { renderManual } from '../../kit/terminal/command/manual.ts'
+import { SUCCESS } from './rules/exit-codes.ts'
+import type { Session } from './session.ts'
+
+export async function completion({
+  given,
+  environment,
+  line,
+  json,
+  document,
+}: Session): Promise<number> {
+  const shell = shellOf(given.positionals)
+  const script = renderCompletion(line, shell)
+  if (json) document({ shell, script })
+  else environment.stdout.write(script)
+  return SUCCESS
+}
+
+export async function manual({ environment, line, json, document }: Session): Promise<number> {
+  const page = renderManual(line)
+  if (json) document({ manual: page })
+  else environment.stdout.write(page)
+  return SUCCESS
+}

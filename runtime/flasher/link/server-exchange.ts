@@ -1,0 +1,79 @@
+/** Sends one request to a machine server: bounded in size and time, never redirected, never throws. */
+import { renderError } from '../../kit/foundation/fault.ts'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { printable } from '../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isPassing } from '../../kit/net/rules/http-range.ts'
+import { describeFailure } from '../../kit/net/rules/network-failure.ts'
+import { isRedirect } from '../../kit/net/rules/redirect.ts'
+import { renderRefusal } from '../../kit/net/rules/refusal-detail.ts'
+import { readRetryAfter } from '../../kit/net/http-remote.ts'
+import { askOnce, type DocumentAnswer, type DocumentRequest } from '../../kit/net/json-client.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+
+/** Why the server did not do what it was asked. */
+export interface Rejection {
+  /** A clause that is safe to show: `connection refused`, `HTTP 404: no machine record for …`. */
+  readonly reason: string
+  /** Null: it did not answer at all, or not in time. */
+  readonly status: number | null
+  /** Trying again can help. */
+  readonly isPassing: boolean
+  /** How long it asks us to wait, in milliseconds; null: it does not say. */
+  readonly waitMs: number | null
+}
+
+interface Exchange extends Pick<DocumentRequest, 'method' | 'body' | 'timeoutMs'> {
+  /** Names FLASHER_CA_FILE. */
+  readonly env: Environment
+  readonly authorization?: string | null
+  readonly signal: AbortSignal
+}
+
+const MAX_BYTES = 2 ** 20
+
+/** The response body, parsed; undefined when the response had none. */
+export async function exchange(
+  url: string,
+  request: Exchange,
+): Promise<Result<unknown, Rejection>> {
+  const { env, authorization = null, signal, ...sent } = request
+  // The server is on the network that the machine booted from: no proxy leads there.
+  const trust = { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] }
+  try {
+    const answer = await askOnce(
+      trust,
+      { url, authorization },
+      {
+        ...sent,
+        headers: { accept: 'application/json' },
+        // Whoever answers for the server could send a machine anywhere, with its token.
+        redirects: 'answer',
+        maxBytes: MAX_BYTES,
+        signal,
+      },
+    )
+    return judge(answer)
+  } catch (thrown) {
+    const silent = { status: null, waitMs: null, isPassing: false }
+    if (signal.aborted) return refuse({ ...silent, reason: 'cancelled' })
+    const failure = describeFailure(thrown)
+    if (failure === null) return refuse({ ...silent, reason: printable(renderError(thrown)) })
+    return refuse({ ...silent, reason: failure.reason, isPassing: !failure.isFinal })
+  }
+}
+
+function judge(answer: DocumentAnswer): Result<unknown, Rejection> {
+  const { status } = answer
+  const text = answer.bytes.toString('utf8')
+  const rejection = { status, waitMs: readRetryAfter(answer), isPassing: isPassing(status) }
+  if (isRedirect(status)) {
+    return refuse({ ...rejection, reason: `it sends us elsewhere (HTTP ${status})` })
+  }
+  if (status < 200 || status > 299) {
+    return refuse({ ...rejection, reason: renderRefusal(status, text) })
+  }
+  const document = text.trim() === '' ? undefined : parseJson(text)
+  if (document !== undefined || text.trim() === '') return accept(document)
+  return refuse({ ...rejection, reason: 'its answer is not JSON' })
+}

@@ -1,0 +1,81 @@
+/** A console of the live system: one of them does what the server asks, the others look on or serve a person. */
+import { CONSOLE_PATHS, type ConsolePaths } from '../../fleet/boot/rules/live-console.ts'
+import { endTry, startTry, takeDriverLock } from './driver-lock.ts'
+import { readKernelLine } from './kernel-line.ts'
+import { createMarks } from '../../kit/host/marks.ts'
+import { readOwnTerminal } from './own-terminal.ts'
+import { readVersion } from '../../kit/host/package-manifest.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import { linger } from '../../kit/host/watch.ts'
+import { encodeOutput } from '../../kit/terminal/text/encoding.ts'
+import type { Output } from '../../kit/terminal/text/terminal-style.ts'
+import { lookOn, type Keys } from './console-viewer.ts'
+
+export interface LiveConsole {
+  readonly env: Environment
+  readonly stdin: Keys
+  readonly stdout: Output
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  readonly paths?: Partial<ConsolePaths>
+}
+
+/** Both return the exit code. */
+interface ConsolePrograms {
+  /** Needs nobody, and runs on one console only; null: the server asks for nothing. */
+  readonly drive: (() => Promise<number>) | null
+  /** For the person at this console. */
+  guest(): Promise<number>
+}
+
+const SCREEN = '/dev/tty1'
+const HEAD_START_MS = 1500
+/** For drivers of disks that are still being loaded when the first console starts. */
+const SETTLE_SECONDS = 30
+
+/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
+export async function serveConsole(
+  console: LiveConsole,
+  choose: (kernelLine: string) => ConsolePrograms,
+): Promise<number> {
+  const paths = { ...CONSOLE_PATHS, ...console.paths }
+  const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
+  const marks = createMarks(paths)
+  await marks.mark(`entered v${version}`)
+  try {
+    return await runPrograms(choose(kernelLine), console, paths)
+  } finally {
+    await marks.mark(`exiting v${version}`)
+  }
+}
+
+async function runPrograms(
+  { drive, guest }: ConsolePrograms,
+  console: LiveConsole,
+  paths: ConsolePaths,
+): Promise<number> {
+  if (drive === null) return await guest()
+  // The screen has a bar to show; a serial line may have nobody at its other end.
+  if ((await readOwnTerminal(paths.terminal)) !== SCREEN)
+    await linger(HEAD_START_MS, console.signal)
+  const lock = await takeDriverLock(paths.lock)
+  if (lock !== null && (await startTry(paths.driven))) {
+    await using _held = lock
+    await settle(console)
+    const code = await drive()
+    await endTry(paths.driven)
+    return code
+  }
+  await lock?.[Symbol.asyncDispose]()
+  const stdout = encodeOutput(console.stdout, console.env)
+  const viewer = { ...console, stdout, statusPath: paths.status }
+  if (lock === null && (await lookOn(viewer)) === 'ended') return 0
+  return await guest()
+}
+
+/** Nobody is there to look at the disks again. */
+async function settle({ env, signal }: LiveConsole): Promise<void> {
+  const { createShell } = await import('../../kit/host/shell.ts')
+  const { settleFirstDevices } = await import('../../engine/disk/udev.ts')
+  await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
+}

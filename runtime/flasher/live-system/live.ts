@@ -1,0 +1,51 @@
+/** Starts the wizard on each console of the live system, as the kernel command line asks. */
+import {
+  isDriven,
+  parseLiveBoot,
+  renderDriverArgs,
+  renderGuestArgs,
+  renderWizardEnv,
+  type LiveBoot,
+} from '../../fleet/boot/rules/live-boot.ts'
+import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import { serveConsole, type LiveConsole } from './live-console.ts'
+
+export interface ConsoleEnvironment extends LiveConsole {
+  /** The wizard's program; the exit code. */
+  wizard(argv: readonly string[], env: Environment): Promise<number>
+}
+
+/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
+export const live = (environment: ConsoleEnvironment): Promise<number> =>
+  serveConsole(environment, (kernelLine) => {
+    const boot = parseLiveBoot(kernelLine)
+    return {
+      drive: isDriven(boot) ? () => driveWizard(boot, environment) : null,
+      guest: () => serveGuest(boot, environment),
+    }
+  })
+
+const driveWizard = (boot: LiveBoot, { env, wizard }: ConsoleEnvironment): Promise<number> =>
+  wizard(renderDriverArgs(boot), { ...env, ...renderWizardEnv(boot) })
+
+/** A wizard for a person at this console. */
+async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
+  const base = await findBase(boot, environment)
+  const env = { ...environment.env, ...renderWizardEnv(boot, base) }
+  return await environment.wizard(renderGuestArgs(boot, base), env)
+}
+
+/** Null: no server is named, or none that can be. */
+async function findBase(
+  { server }: LiveBoot,
+  { signal }: ConsoleEnvironment,
+): Promise<string | null> {
+  const bases = parseServerAddress(server ?? '')
+  if (!bases.ok) return null
+  const [base, ...others] = bases.value
+  // The first screen does not wait for a server that is the only one it can be.
+  if (others.length === 0) return base ?? null
+  const { findServer } = await import('../link/server-client.ts')
+  return (await findServer(bases.value, { signal })) ?? bases.value.at(-1) ?? null
+}

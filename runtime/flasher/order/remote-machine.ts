@@ -1,0 +1,182 @@
+/** This machine's contact with its server: finds it, sends it the disks and the hardware. */
+import type { SurveyedDisk } from '../../engine/disk/rules/disk.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { listInventory } from '../../engine/disk/rules/inventory-disk.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { fill } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+import { readPlaceNames } from '../../engine/disk/disk-names.ts'
+import {
+  createServerClient,
+  findServer,
+  type RetryTime,
+  type ServerClient,
+} from '../link/server-client.ts'
+import { readAuthorities } from '../../kit/net/authorities.ts'
+import type { Rejection } from '../link/server-exchange.ts'
+import { readSecureBoot } from '../../fleet/boot/secure-boot.ts'
+import { linger } from '../../kit/host/watch.ts'
+import { chooseDisk } from '../wizard/flow/disk-offers.ts'
+import type { DiskChoice } from '../wizard/flow/flow.ts'
+import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
+import type { DrivenScreen } from '../wizard/flow/start.ts'
+
+export type RemoteMachine = ReturnType<typeof createRemoteMachine>
+
+const TEXTS = WIZARD_TEXTS.driven
+
+const MAX_LINES = 400
+
+interface RemoteMachineOptions {
+  readonly bases: readonly string[]
+  readonly mac: Mac
+  readonly screen: DrivenScreen
+  readonly given: RemoteDependencies
+}
+
+/** Finds the server and has the disks posted at once. What fails later does so where it is needed. */
+export async function openRemoteMachine(
+  options: RemoteMachineOptions,
+): Promise<Result<RemoteMachine, string>> {
+  const { bases, mac, given } = options
+  const { env, signal, now } = given
+  const times = { ...TIMES, ...given.times }
+  const log = createTranscript(options)
+  const deadline = now() + times.contact
+  // In the background from here on: it is posted once it is read and the server is known.
+  const tree = given.hardware.readTree().catch(() => null)
+  if (bases.some((base) => base.startsWith('https:'))) await readAuthorities(env)
+  const base = await find(options, log.say, deadline)
+  if (base === null) {
+    return refuse(fill(TEXTS.noServer, { addresses: joinBases(bases, WIZARD_TEXTS.lists.either) }))
+  }
+  const token = env['FLASHER_PXE_TOKEN'] || null
+  const client = createServerClient({ base, mac, token, env, signal, retryMs: times.retry })
+  const machine = createRemoteMachine({ given, client, log, deadline, tree })
+  await sendFirst(machine)
+  return accept(machine)
+}
+
+/** Lines on the screen, kept, and in the status file. */
+function createTranscript({ screen, given }: RemoteMachineOptions) {
+  const lines: string[] = []
+  return {
+    lines,
+    say(line: string) {
+      lines.push(line)
+      if (lines.length > MAX_LINES) lines.shift()
+      void given.marks.status(line)
+      screen.say(line)
+    },
+  }
+}
+
+interface MachineDependencies {
+  readonly given: RemoteDependencies
+  readonly client: ServerClient
+  readonly log: ReturnType<typeof createTranscript>
+  readonly deadline: number
+  /** Null where the hardware cannot be read. */
+  readonly tree: Promise<object | null>
+}
+
+function createRemoteMachine({ given, client, log, deadline, tree }: MachineDependencies) {
+  const { say, lines } = log
+  let found: readonly SurveyedDisk[] = []
+  let disks: readonly InventoryDisk[] = []
+  let isListed = false
+  let secureBoot: boolean | null = null
+  let sending: Promise<void> | null = null
+
+  const inventory = () => ({
+    disks,
+    ...(secureBoot === null ? {} : { secure_boot: secureBoot }),
+  })
+
+  async function sendTree() {
+    const lshw = await tree
+    if (lshw !== null && disks.length > 0) await client.sendInventory({ ...inventory(), lshw })
+  }
+
+  return {
+    client,
+    say,
+    transcript: () => lines,
+    /** The disks as `look` saw them last. */
+    disks: () => disks,
+    /** Whether the server has this list. */
+    isListed: () => isListed,
+    /** Looks at the disks, once more. */
+    async look(): Promise<readonly InventoryDisk[]> {
+      const names = await readPlaceNames(given.placeNames)
+      found = await given.disks.survey({ loops: given.loops ?? false })
+      disks = listInventory(found, names)
+      secureBoot = await readSecureBoot(given.secureBoot)
+      return disks
+    },
+    /** A disk as it was when it was looked at last. */
+    choose(path: string): DiskChoice | null {
+      const seen = found.find((disk) => disk.path === path)
+      return seen === undefined ? null : chooseDisk(seen)
+    },
+    /** Sends the server what `look` found; null: it took the list. */
+    async sendDisks(retry: RetryTime): Promise<Rejection | null> {
+      const sent = await client.sendInventory(inventory(), retry)
+      isListed = sent.ok
+      return sent.ok ? null : sent.refusal
+    },
+    /**
+     * Sends the hardware as soon as it is read; resolves then, or when it cannot be. A server that
+     * has not met this machine before knows it only after the plan was asked for.
+     */
+    sendHardware: (): Promise<void> => (sending ??= sendTree()),
+    /** For as long as the first contact may take. */
+    retryTime: (): RetryTime => ({
+      ms: deadline - given.now(),
+      onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason })),
+    }),
+  }
+}
+
+/** A server with only one address is not looked for. */
+async function find(
+  { bases, given }: RemoteMachineOptions,
+  say: (line: string) => void,
+  deadline: number,
+) {
+  const [only, ...others] = bases
+  if (only !== undefined && others.length === 0) return only
+  const { env, signal, now } = given
+  for (let tries = 1; ; tries += 1) {
+    const found = await findServer(bases, { signal, env })
+    if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
+    if (tries === 1) {
+      say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))
+    }
+    await linger(TRY_MS, signal)
+  }
+}
+
+const TRY_MS = 1000
+
+type Joining = (typeof WIZARD_TEXTS.lists)[keyof typeof WIZARD_TEXTS.lists]
+
+const joinBases = (bases: readonly string[], text: Joining) =>
+  bases.reduce((one, other) => fill(text, { one, other }))
+
+/** A list that cannot be made or sent does not keep us from asking for the plan. */
+async function sendFirst({ look, sendDisks, say, retryTime }: RemoteMachine): Promise<void> {
+  try {
+    await look()
+  } catch (thrown) {
+    say(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
+    return
+  }
+  const rejection = await sendDisks(retryTime())
+  // 404: it does not know us yet, but will once we ask for the plan.
+  if (rejection !== null && rejection.status !== 404) {
+    say(fill(TEXTS.disksRefused, rejection))
+  }
+}

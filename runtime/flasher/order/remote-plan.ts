@@ -1,0 +1,236 @@
+/** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
+import { IMAGE_FORMATS, type ImageFormat } from '../../engine/image/rules/image.ts'
+import { parseHttpTarget, parseLocation } from '../../kit/net/rules/image-location.ts'
+import {
+  findPicked,
+  identifyDisk,
+  PickedDiskSchema,
+  renderPicked,
+  type PickedDisk,
+} from '../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
+import { printable } from '../../kit/foundation/printable.ts'
+import { isRecord } from '../../kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { fill, pluralOf } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+
+export type RemotePlan =
+  | {
+      readonly mode: 'flash'
+      /** An http(s) URL or an oras reference. */
+      readonly image: string
+      /** As `target_disk_serial` spells it. */
+      readonly disk: string
+      /** What it was when it was picked by another name than its serial number. */
+      readonly seen?: PickedDisk
+      readonly name: string | null
+      readonly format: ImageFormat | null
+      /** Of the stored bytes, lower case. */
+      readonly sha256: string | null
+      /** Bytes as stored, as the server's catalog says; absent: it does not. */
+      readonly sizeBytes?: number
+      readonly registerUefiBoot: boolean
+      readonly grow: boolean
+      readonly delta: boolean
+      /** The operator said that it is an image, whatever it looks like; absent: nobody did. */
+      readonly anyContent?: boolean
+      /** Of the image's index, lower case. */
+      readonly indexSha256: string | null
+      /** For the first-boot configuration, which is fetched once; null: there is none. */
+      readonly firstBoot: FirstBootTicket | null
+    }
+  | {
+      readonly mode: 'capture'
+      /** As of a flash. */
+      readonly disk: string
+      readonly seen?: PickedDisk
+      /** Of the image that is made. */
+      readonly name: string
+      readonly generalize: boolean
+      /** Where the image goes, without a slash at its end, and what it is begun with. */
+      readonly upload: { readonly base: string; readonly token: string }
+    }
+  /** `catalog` null: the server's own. */
+  | {
+      readonly mode: 'interactive'
+      readonly catalog: string | null
+      readonly reason: string | null
+    }
+  | { readonly mode: 'inventory' }
+  | { readonly mode: 'exit'; readonly reason: string | null }
+
+/** Where a first-boot configuration is, and what shows that the plan names it. */
+export interface FirstBootTicket {
+  readonly url: string
+  readonly token: string
+}
+
+const TEXTS = WIZARD_TEXTS.plan
+
+const MAX_ADDRESS = 4096
+const MAX_IDENTITY = 256
+const MAX_WORDS = 400
+
+/** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
+export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
+  if (!isRecord(document)) return refuse(TEXTS.noObject)
+  // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
+  const nested = document['plan']
+  const fields = document['mode'] === undefined && isRecord(nested) ? nested : document
+  const { mode } = fields
+  if (typeof mode !== 'string') return refuse(TEXTS.noMode)
+  const read = READ.get(mode)
+  if (read === undefined) return refuse(fill(TEXTS.unknownMode, { mode: quote(mode) }))
+  return read(fields)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> = new Map([
+  ['flash', readFlash],
+  ['capture', readCapture],
+  ['interactive', readInteractive],
+  ['inventory', () => accept({ mode: 'inventory' } as const)],
+  ['exit', (fields) => accept({ mode: 'exit', reason: wordsOf(fields['reason']) } as const)],
+])
+
+function readFlash(fields: Fields): Result<RemotePlan, string> {
+  const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
+  if (!isText(image, MAX_ADDRESS)) return refuse(TEXTS.noImage)
+  if (!isRemote(image)) return refuse(fill(TEXTS.imageElsewhere, { image: quote(image) }))
+  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  const seen = readSeen(fields['target_disk'])
+  if (seen === undefined) return refuse(TEXTS.wrongSeen)
+  const sha256 = readDigest(digest)
+  if (sha256 === undefined) {
+    return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
+  }
+  const firstBoot = readTicket(fields['first_boot'])
+  if (firstBoot === undefined) return refuse(TEXTS.wrongTicket)
+  return accept({
+    mode: 'flash',
+    image: image.trim(),
+    disk: disk.trim(),
+    ...(seen === null ? {} : { seen }),
+    name: wordsOf(fields['name']),
+    format: IMAGE_FORMATS.find((format) => format === fields['format']) ?? null,
+    sha256,
+    registerUefiBoot: fields['register_uefi_boot'] === true,
+    grow: fields['grow'] === true,
+    delta: fields['delta'] === true,
+    ...readMark(fields),
+    ...readSize(fields),
+    // One that is none only costs the entry by frames.
+    indexSha256: readDigest(fields['index_sha256']) ?? null,
+    firstBoot,
+  })
+}
+
+const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})
+
+/** A size that is none costs only the check by it. */
+const readSize = ({ size_bytes: bytes }: Fields) =>
+  typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes > 0 ? { sizeBytes: bytes } : {}
+
+function readCapture(fields: Fields): Result<RemotePlan, string> {
+  const { source_disk_serial: disk, name, generalize, upload } = fields
+  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  const seen = readSeen(fields['source_disk'])
+  if (seen === undefined) return refuse(TEXTS.wrongSeen)
+  if (!isText(name, MAX_IDENTITY)) return refuse(TEXTS.noName)
+  const { url, token } = isRecord(upload) ? upload : NO_UPLOAD
+  const isUsable = isText(url, MAX_ADDRESS) && parseHttpTarget(url.trim()) !== null
+  if (!isUsable || !isText(token, MAX_ADDRESS)) return refuse(TEXTS.wrongUpload)
+  return accept({
+    mode: 'capture',
+    disk: disk.trim(),
+    ...(seen === null ? {} : { seen }),
+    name: name.trim(),
+    generalize: generalize === true,
+    upload: { base: url.trim().replace(/\/+$/, ''), token: token.trim() },
+  })
+}
+
+const NO_UPLOAD: Fields = {}
+
+/** A catalog that cannot be one is as good as none: the server's own does as well. */
+function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string> {
+  const isUsable = isText(catalog, MAX_ADDRESS) && isRemote(catalog)
+  return accept({
+    mode: 'interactive',
+    catalog: isUsable ? catalog.trim() : null,
+    reason: wordsOf(reason),
+  })
+}
+
+/** Null: there is none; undefined: there is an invalid one, which must not pass for none. */
+function readDigest(digest: unknown): string | null | undefined {
+  if (digest === undefined || digest === null || digest === '') return null
+  const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
+  return hex?.[1]?.toLowerCase()
+}
+
+/** Null: there is none; undefined: there is one that cannot be used, which must not pass for none. */
+function readSeen(seen: unknown): PickedDisk | null | undefined {
+  if (seen === undefined || seen === null) return null
+  const parsed = PickedDiskSchema.safeParse(seen)
+  return parsed.success ? parsed.data : undefined
+}
+
+/** The same. */
+function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
+  if (ticket === undefined || ticket === null) return null
+  if (!isRecord(ticket)) return undefined
+  const { url, token } = ticket
+  return isText(url, MAX_ADDRESS) && isText(token, MAX_IDENTITY) ? { url, token } : undefined
+}
+
+/** A server may send us to other servers, never to files of this machine. */
+function isRemote(address: string): boolean {
+  const location = parseLocation(address.trim())
+  return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
+}
+
+/** The one disk that a plan means; the refusal lists the disks that there are. */
+export function findDisk(
+  disks: readonly InventoryDisk[],
+  name: string,
+  seen: PickedDisk | null = null,
+): Result<InventoryDisk, string> {
+  const found = findPicked(disks, { name, seen })
+  if (found.ok) return found
+  const disk = quote(name)
+  switch (found.refusal.why) {
+    case 'disk-missing':
+      return refuse(describeMissing(disks, disk))
+    case 'disk-ambiguous': {
+      const paths = found.refusal.disks.map(({ path }) => printable(path)).join(', ')
+      const count = found.refusal.disks.length
+      return refuse(fill(pluralOf(TEXTS.disksAlike, count), { count, disk, paths }))
+    }
+    case 'disk-changed': {
+      const [was, is] = [renderPicked(found.refusal.was), renderPicked(found.refusal.is)]
+      return refuse(fill(TEXTS.diskChanged, { disk, was, is }))
+    }
+  }
+}
+
+function describeMissing(disks: readonly InventoryDisk[], disk: string): string {
+  const known = disks.map(
+    (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? TEXTS.namelessDisk)}`,
+  )
+  return known.length === 0
+    ? fill(TEXTS.noDisks, { disk })
+    : fill(TEXTS.diskMissing, { disk, disks: known.slice(0, 8).join(', ') })
+}
+
+const isText = (value: unknown, most: number): value is string =>
+  typeof value === 'string' && value.trim() !== '' && value.length <= most
+
+const quote = (text: string) => printable(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+
+function wordsOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  return printable(value.trim().slice(0, MAX_WORDS)) || null
+}

@@ -1,0 +1,292 @@
+/** Server-driven mode: posts the disks, fetches the plan and carries it out ("Server-driven mode"). */
+import { isBootWanted } from '../../engine/disk/rules/boot-entry.ts'
+import { parseMac } from '../../kit/net/rules/mac.ts'
+import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
+import { printable } from '../../kit/foundation/printable.ts'
+import { refuse, type Result } from '../../kit/foundation/result.ts'
+import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
+import { fill, fillCount } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+import { renderDiskSize } from '../../kit/foundation/size.ts'
+import { linger, settle } from '../../kit/host/watch.ts'
+import type { DiskChoice } from '../wizard/flow/flow.ts'
+import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
+import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
+import { fetchFirstBoot } from './remote-first-boot.ts'
+import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
+import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import type {
+  FlashChoice,
+  Hooks,
+  Identity,
+  RemoteOutcome,
+  DrivenScreen,
+} from '../wizard/flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.driven
+
+interface RemoteRequest {
+  /** As `--server` names it. */
+  readonly server: string
+  /** As `--mac` says it, in any spelling. */
+  readonly mac: string
+}
+
+/**
+ * Never throws: whatever fails ends in a wizard with the server's catalog and the reason on the
+ * screen, because a machine that nobody watches must not stop at an error nor try for ever.
+ */
+export async function drive(
+  screen: DrivenScreen,
+  request: RemoteRequest,
+  given: RemoteDependencies,
+): Promise<RemoteOutcome> {
+  const bases = parseServerAddress(request.server)
+  const mac = parseMac(request.mac.trim())
+  const base = bases.ok ? (bases.value.at(-1) ?? null) : null
+  const identity = { ...screen.identity, server: base }
+  let session: DrivenSession = { screen, given, identity, machine: null }
+  if (!bases.ok) return open(session, fill(TEXTS.wrongServer, { text: quote(request.server) }))
+  if (!mac.ok) return open(session, fill(TEXTS.wrongMac, { text: quote(request.mac) }))
+  try {
+    const found = await openRemoteMachine({ bases: bases.value, mac: mac.value, screen, given })
+    if (!found.ok) return open(session, found.refusal)
+    const machine = found.value
+    const known = { ...identity, mac: mac.value, server: machine.client.base }
+    const following = { ...session, identity: known, machine }
+    session = following
+    return await follow(following)
+  } catch (thrown) {
+    return open(session, fill(TEXTS.cannotFollow, { reason: renderError(thrown) }))
+  }
+}
+
+const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
+
+interface DrivenSession {
+  readonly screen: DrivenScreen
+  readonly given: RemoteDependencies
+  /** For a wizard that opens. */
+  readonly identity: Identity
+  /** Null: the server was not found. */
+  readonly machine: RemoteMachine | null
+}
+
+/** A session in which the server was found. */
+interface Following extends DrivenSession {
+  readonly machine: RemoteMachine
+}
+
+/** `plans`: how many were fetched before. */
+async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
+  const { machine } = session
+  const got = await machine.client.fetchPlan(machine.retryTime())
+  void machine.sendHardware()
+  if (!got.ok) return open(session, fill(TEXTS.noPlan, { reason: got.refusal.reason }))
+  const plan = parseRemotePlan(got.value)
+  if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
+  // It knows us by now, if it did not before.
+  if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
+  return await act(plan.value, session, plans + 1)
+}
+
+/** A plan that is outdated is asked for again so often. */
+const MAX_PLANS = 4
+const ASK_AGAIN_MS = 1000
+
+async function act(plan: RemotePlan, session: Following, plans: number): Promise<RemoteOutcome> {
+  switch (plan.mode) {
+    case 'flash':
+      return (await isOutdated(plan, session, plans))
+        ? follow(session, plans)
+        : flash(plan, session)
+    case 'capture':
+      return capture(plan, session)
+    case 'interactive':
+      return open(session, plan.reason, plan.catalog)
+    case 'inventory':
+      return leaveInventory(session)
+    case 'exit':
+      return exit(plan.reason, session)
+  }
+}
+
+function open(
+  session: DrivenSession,
+  notice: string | null,
+  catalog: string | null = null,
+): RemoteOutcome {
+  const { identity, given } = session
+  const { server } = identity
+  if (notice !== null) void given.marks.status(fill(TEXTS.statusWizard, { notice }))
+  return {
+    kind: 'interactive',
+    start: {
+      screen: 'image',
+      catalog: catalog ?? (server === null ? null : `${server}/catalog.toml`),
+      notice,
+      identity,
+    },
+    hooks: hooksFor(session, 'interactive'),
+  }
+}
+
+/** `registersBoot`: the plan asks for a boot entry, as the environment may. */
+function hooksFor(
+  { machine, given }: DrivenSession,
+  mode: 'flash' | 'interactive',
+  registersBoot = false,
+): Hooks {
+  return createHooks({
+    ...given,
+    client: machine?.client ?? null,
+    mode,
+    registersBoot: registersBoot || isBootWanted(given.env['FLASHER_REGISTER_UEFI_BOOT']),
+    disks: machine?.disks ?? none,
+    transcript: machine?.transcript ?? none,
+  })
+}
+
+const none = () => []
+
+async function exit(reason: string | null, { machine }: Following): Promise<RemoteOutcome> {
+  machine.say(reason ?? TEXTS.nothingToDo)
+  machine.say(TEXTS.leaving)
+  await settle(machine.sendHardware(), LAST_REPORTS_MS)
+  return { kind: 'exit', code: 0 }
+}
+
+async function leaveInventory(session: Following): Promise<RemoteOutcome> {
+  const { machine } = session
+  const rejection = machine.isListed() ? null : await machine.sendDisks(machine.retryTime())
+  if (rejection !== null) {
+    return open(session, fill(TEXTS.disksRefused, { reason: rejection.reason }))
+  }
+  machine.say(fillCount(TEXTS.readingHardware, machine.disks().length))
+  // lshw has its own end.
+  await machine.sendHardware()
+  return await restart(session, 'inventory posted; rebooting')
+}
+
+/** For reports that are on their way when the machine is about to leave. */
+const LAST_REPORTS_MS = 2000
+
+async function restart(session: Following, mark: string): Promise<RemoteOutcome> {
+  const { machine, given } = session
+  await settle(machine.sendHardware(), LAST_REPORTS_MS)
+  await given.marks.mark(mark)
+  machine.say(TEXTS.rebooting)
+  const gone = await given.power.reboot()
+  if (gone.ok) return { kind: 'exit', code: 0 }
+  return open(session, fill(TEXTS.cannotRestart, { reason: gone.refusal }))
+}
+
+async function isOutdated(plan: FlashPlan, session: Following, plans: number): Promise<boolean> {
+  const { machine, given } = session
+  if (plan.sha256 === null || plans >= MAX_PLANS) return false
+  const { isReplaced } = await import('./remote-image.ts')
+  if (!(await isReplaced(plan, given))) return false
+  machine.say(TEXTS.imageMoved)
+  await linger(ASK_AGAIN_MS, given.signal)
+  return true
+}
+
+type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
+
+async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome> {
+  const { machine, screen, given } = session
+  const hooks = hooksFor(session, 'flash', plan.registerUefiBoot)
+  const disk = await findAgain(plan, machine)
+  if (!disk.ok) return await giveUp(plan, session, hooks, disk.refusal)
+  const firstBoot = await fetchFirstBoot(plan.firstBoot, machine)
+  if (!firstBoot.ok) return await giveUp(plan, session, hooks, firstBoot.refusal)
+  await given.marks.mark('auto-flash starting')
+  const { path } = disk.value
+  const chosen = choiceFor(plan, machine.choose(path) ?? { path })
+  const choice = { ...chosen, firstBoot: firstBoot.value }
+  machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
+  const { end, notice } = await screen.runFlash(choice, hooks)
+  if (end.kind !== 'done') return open(session, renderFailure(end))
+  if (notice !== null) return open(session, notice)
+  return await restart(session, 'flash complete; rebooting')
+}
+
+async function capture(
+  plan: Extract<RemotePlan, { mode: 'capture' }>,
+  session: Following,
+): Promise<RemoteOutcome> {
+  const { machine, given } = session
+  const disk = await findAgain(plan, machine)
+  const shown = disk.ok ? renderDisk(disk.value) : plan.disk
+  const { captureDisk } = await import('./remote-capture.ts')
+  machine.say(fill(TEXTS.capturing, { image: printable(plan.name), disk: printable(shown) }))
+  await given.marks.mark('capture starting')
+  const captured = await captureDisk({ plan, machine, given, disk })
+  if (captured.ok) return await restart(session, 'capture complete; rebooting')
+  const reason = captured.refusal.replace(/\.$/, '')
+  return open(session, fill(TEXTS.captureFailed, { reason }))
+}
+
+/** Before anything was written: the server learns why, and a person may go on. */
+async function giveUp(
+  plan: FlashPlan,
+  session: Following,
+  hooks: Hooks,
+  reason: string,
+): Promise<RemoteOutcome> {
+  const refused = new Fault('plan-refused', reason)
+  const end = describeFailure(refused, { target: plan.disk, stage: 'checking', isAborted: false })
+  await hooks.onEnd(end, choiceFor(plan, { path: plan.disk }), session.machine.say)
+  return open(session, renderFailure(end))
+}
+
+/** Once more, right before the write: another disk may have come under the same name. */
+async function findAgain(
+  plan: Pick<FlashPlan, 'disk' | 'seen'>,
+  machine: RemoteMachine,
+): Promise<Result<InventoryDisk, string>> {
+  try {
+    return findDisk(await machine.look(), plan.disk, plan.seen ?? null)
+  } catch (thrown) {
+    return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
+  }
+}
+
+const choiceFor = (
+  plan: FlashPlan,
+  { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
+): FlashChoice => ({
+  image: {
+    name:
+      plan.name ??
+      (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || TEXTS.namelessImage),
+    location: plan.image,
+    format: plan.format,
+    sizeBytes: plan.sizeBytes ?? null,
+    sha256: plan.sha256,
+    ref: null,
+    ...(plan.anyContent === true ? { anyContent: true } : {}),
+  },
+  disk,
+  identity: null,
+  ...seen,
+  unattended: true,
+  grow: plan.grow,
+  delta: plan.delta,
+  indexSha256: plan.indexSha256,
+})
+
+function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
+  // As on all other screens; `size` is as lsblk has it.
+  const shown = bytes === undefined || bytes === null ? size : renderDiskSize(bytes)
+  return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
+}
+
+function renderFailure({ kind, reason, leaves, hint }: FlashFailure): string {
+  const what =
+    kind === 'cancelled'
+      ? TEXTS.flashCancelled
+      : fill(TEXTS.flashFailed, { reason: reason.replace(/\.$/, '') })
+  return [what, leaves, hint].filter((part) => part !== null && part !== '').join(' ')
+}

@@ -1,0 +1,54 @@
+/** The terminal UI as a state machine: what follows from each key and from each thing found out. Pure. */
+import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import type { FlashEvent } from '../../../engine/flash/rules/flash.ts'
+import { nextProgress } from '../../../engine/flash/rules/progress-text.ts'
+import { pressInDialog, signalDone } from './dialog-keys.ts'
+import { takeDisks, takeImages } from './marks.ts'
+import { pressInPanes } from './pane-keys.ts'
+import { stay, type Input, type Next, type State } from './state.ts'
+
+type Arrival = Input & { readonly from: State }
+
+const NEXT: Cases<'input', Arrival, Next> = {
+  key: ({ from, key, pageRows }) =>
+    from.dialog === null
+      ? pressInPanes(from, key, pageRows)
+      : pressInDialog(from, from.dialog, key),
+  images: ({ from, listing }) => stay(takeImages(from, listing)),
+  disks: ({ from, listing }) => stay(takeDisks(from, listing)),
+  checked: ({ from, checked }) =>
+    stay(
+      from.dialog?.kind === 'checking'
+        ? { ...from, dialog: { kind: 'confirm', choice: from.dialog.choice, checked } }
+        : from,
+    ),
+  event: ({ from, event, storedBytes }) => stay(takeEvent(from, event, storedBytes)),
+  ended: ({ from, outcome }) => {
+    if (from.dialog?.kind !== 'flash') return stay(from)
+    const state: State = {
+      ...from,
+      dialog: { kind: 'ended', choice: from.dialog.choice, outcome },
+      status: null,
+    }
+    const next = outcome.kind === 'done' ? signalDone(state) : stay(state)
+    return { ...next, effects: [...next.effects, { effect: 'list-disks' }] }
+  },
+  signalled: ({ from, refusal }) => {
+    const isSent = refusal === null
+    const state: State = {
+      ...from,
+      signal: isSent ? { kind: 'sent' } : { kind: 'failed', reason: refusal },
+      isLeaving: from.isLeaving && isSent,
+    }
+    return { state, effects: state.isLeaving ? [{ effect: 'quit' }] : [] }
+  },
+}
+
+export const next = (from: State, input: Input): Next =>
+  decideCase(NEXT, 'input', { ...input, from })
+
+function takeEvent(from: State, event: FlashEvent, storedBytes: number | null): State {
+  if (from.dialog?.kind !== 'flash') return from
+  const running = { ...nextProgress(event, from.dialog.running), storedBytes }
+  return { ...from, dialog: { ...from.dialog, running } }
+}

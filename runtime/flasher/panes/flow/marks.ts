@@ -1,0 +1,67 @@
+/** The marked row of each pane: how it moves, and what becomes of it when the lists change. Pure. */
+import { isSameDisk } from '../../../engine/disk/rules/disk.ts'
+import { listRows } from './rows.ts'
+import {
+  REFRESHING,
+  type Listing,
+  type ListedImage,
+  type PaneName,
+  type State,
+  type Status,
+} from './state.ts'
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+
+export type Move = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
+
+/** Every row can be marked: the reason why it cannot be chosen is shown for the marked one. */
+export function moveMark(state: State, move: Move, pageRows: number): State {
+  const rows = listRows(state, state.focus)
+  const at = rows.findIndex(({ key }) => key === state.marked[state.focus])
+  const last = rows.length - 1
+  const to = {
+    up: at - 1,
+    down: at + 1,
+    pageup: at - pageRows,
+    pagedown: at + pageRows,
+    home: 0,
+    end: last,
+  }[move]
+  const row = rows[Math.min(last, Math.max(0, to))]
+  return row === undefined ? state : mark(state, state.focus, row.key)
+}
+
+export const mark = (state: State, pane: PaneName, key: string | null): State => ({
+  ...state,
+  marked: { ...state.marked, [pane]: key },
+})
+
+/** The first one that can be chosen where none is marked, or where the filter hides the marked one. */
+export function ensureMark(state: State, pane: PaneName): State {
+  const rows = listRows(state, pane)
+  if (rows.some(({ key }) => key === state.marked[pane])) return state
+  const row = rows.find(({ refusal }) => refusal === null) ?? rows[0]
+  return mark(state, pane, row?.key ?? null)
+}
+
+export function takeImages(state: State, images: Listing<ListedImage>): State {
+  const refreshed = images.trouble === null ? REFRESHED : null
+  const status = state.status === REFRESHING ? refreshed : state.status
+  return ensureMark({ ...state, images, status }, 'images')
+}
+
+const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
+
+/** No other disk takes the place of a marked one that is gone: the person may be about to press a key. */
+export function takeDisks(state: State, disks: Listing<SurveyedDisk>): State {
+  const marked = state.marked.disks
+  const find = ({ rows }: Listing<SurveyedDisk>) => rows?.find(({ path }) => path === marked)
+  const [before, now] = [find(state.disks), find(disks)]
+  const next = { ...state, disks }
+  if (marked === null) return next
+  const isSame =
+    now !== undefined &&
+    (before === undefined || isSameDisk(before.device.identity, now.device.identity))
+  if (isSame) return next
+  const text = `${marked} is gone, or is another disk now. Choose a disk again.`
+  return { ...mark(next, 'disks', null), status: { tone: 'danger', text } }
+}

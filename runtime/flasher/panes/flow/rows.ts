@@ -1,0 +1,91 @@
+/** The rows of both panes: which ones the filter leaves, and why some cannot be chosen. Pure. */
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import {
+  offerDisk,
+  renderDiskCells,
+  summariseParts,
+} from '../../../engine/flash/rules/disk-offer.ts'
+import { renderDevice } from '../../../engine/flash/rules/flash-text.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderSize } from '../../../kit/foundation/size.ts'
+import type { Choice, ListedImage, PaneName, State } from './state.ts'
+
+export interface PaneRow {
+  /** What the mark remembers. */
+  readonly key: string
+  /** Printable, one for each column of the pane. */
+  readonly cells: readonly string[]
+  /** Why it cannot be chosen; null: it can. */
+  readonly refusal: string | null
+  /** All of it in one line, and what is on it where it is a disk; printable. */
+  readonly words: readonly string[]
+}
+
+/** In the order of the list, what the filter leaves. */
+export function listRows(state: State, pane: PaneName): readonly PaneRow[] {
+  const rows = pane === 'images' ? imageRows(state) : diskRows(state)
+  const wanted = state.filter[pane].toLowerCase().split(' ').filter(Boolean)
+  return rows.filter(({ cells, words }) => {
+    const text = [...cells, ...words].join(' ').toLowerCase()
+    return wanted.every((word) => text.includes(word))
+  })
+}
+
+export const findMarked = (state: State, pane: PaneName): PaneRow | null =>
+  listRows(state, pane).find(({ key }) => key === state.marked[pane]) ?? null
+
+const imageRows = ({ images }: State): readonly PaneRow[] =>
+  (images.rows ?? []).map((image) => {
+    const { name, location, format, sizeBytes } = image
+    const size = sizeBytes === null ? '' : renderSize(sizeBytes)
+    const facts = [format ?? 'unknown format', size].filter(Boolean).join(', ')
+    return {
+      key: location,
+      cells: [name, format ?? '?', size].map(printable),
+      refusal: refuseImage(image),
+      words: [printable(`${name}: ${facts}`)],
+    }
+  })
+
+function refuseImage({ format, sizeBytes }: ListedImage): string | null {
+  if (format === null) return 'not a format that flasher writes'
+  return sizeBytes === 0 ? 'the file is empty' : null
+}
+
+const diskRows = (state: State): readonly PaneRow[] =>
+  (state.disks.rows ?? []).map((disk) => renderDisk(disk, findImage(state)))
+
+function renderDisk(disk: SurveyedDisk, image: ListedImage | null): PaneRow {
+  const { path, device, parts } = disk
+  const offer = offerDisk(disk, image === null ? null : factsOf(image))
+  const words = [`${path}: ${renderDevice(device)}`, `on it now: ${summariseParts(parts)}`]
+  const cells = renderDiskCells(offer)
+  return { key: path, cells, refusal: offer.refusal, words: words.map(printable) }
+}
+
+/** Only of a raw image the size on the disk is known before it is opened. */
+const factsOf = ({ format, sizeBytes }: ListedImage) => ({
+  format,
+  virtual:
+    format === 'img' && sizeBytes !== null
+      ? ({ kind: 'exact', bytes: sizeBytes } as const)
+      : ({ kind: 'unknown' } as const),
+})
+
+const findImage = ({ images, marked }: State): ListedImage | null =>
+  images.rows?.find(({ location }) => location === marked.images) ?? null
+
+const findDisk = ({ disks, marked }: State): SurveyedDisk | null =>
+  disks.rows?.find(({ path }) => path === marked.disks) ?? null
+
+/** What would be written where; refused in words where that is not decided, or cannot be. */
+export function decideChoice(state: State): Choice | string {
+  const [image, disk] = [findImage(state), findDisk(state)]
+  const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const
+  if (image === null || rows[0] === null) return 'Choose an image first.'
+  if (disk === null || rows[1] === null) return 'Choose a disk first: Tab goes to the disks.'
+  if (rows[0].refusal !== null)
+    return `${printable(image.name)} cannot be written: ${rows[0].refusal}.`
+  if (rows[1].refusal !== null) return `${disk.path} cannot be chosen: ${rows[1].refusal}.`
+  return { image, disk }
+}

@@ -1,0 +1,162 @@
+/** The state of the two panes and of the dialog above them, and everything that can change it. */
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { FlashEvent, FlashFindings, WriteProgress } from '../../../engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
+import type { ImageFormat } from '../../../engine/image/rules/image.ts'
+
+/** An image that is listed, wherever it lies. */
+export interface ListedImage {
+  readonly name: string
+  /** A path or a URL, as `sources.open` takes it. */
+  readonly location: string
+  /** Null: none that flasher writes. */
+  readonly format: ImageFormat | null
+  /** Bytes as stored; null: the server does not say. */
+  readonly sizeBytes: number | null
+}
+
+export type PaneName = 'images' | 'disks'
+
+export interface Listing<Row> {
+  /** Null: still being looked for. */
+  readonly rows: readonly Row[] | null
+  /** Why they cannot be listed. */
+  readonly trouble: string | null
+}
+
+/** What is to be written where, as it was listed when it was chosen. */
+export interface Choice {
+  readonly image: ListedImage
+  readonly disk: SurveyedDisk
+}
+
+/** What the checks found out. */
+export interface Checked {
+  /** Null: the image could not be opened at all. */
+  readonly findings: FlashFindings | null
+  /** What speaks against the flash; none: it can go ahead. */
+  readonly reasons: readonly string[]
+  /** The disk with everything that would be lost. */
+  readonly disk: SurveyedDisk
+}
+
+/** A flash that is under way. */
+export interface Running {
+  readonly phase: string
+  readonly progress: WriteProgress | null
+  /** Of the image as stored; null where they are not known, or not yet. */
+  readonly storedBytes: number | null
+}
+
+export type Dialog =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'checking'; readonly choice: Choice }
+  | { readonly kind: 'confirm'; readonly choice: Choice; readonly checked: Checked }
+  | {
+      readonly kind: 'flash'
+      readonly choice: Choice
+      readonly running: Running
+      /** `asked`: whether it shall really be cancelled is the question now. */
+      readonly cancel: 'no' | 'asked' | 'yes'
+    }
+  | { readonly kind: 'ended'; readonly choice: Choice; readonly outcome: FlashOutcome }
+
+export interface Status {
+  readonly tone: 'plain' | 'good' | 'danger'
+  readonly text: string
+}
+
+/** The done signal to the server. `off`: none is due. */
+export type Signal =
+  | { readonly kind: 'off' | 'sending' | 'sent' }
+  | { readonly kind: 'failed'; readonly reason: string }
+
+/** What does not change while the program runs. */
+export interface Setting {
+  readonly version: string
+  /** Of the title of the left pane: a folder, or the address of the server's list. */
+  readonly source: string
+  /** `http://host:port`; null: standalone. */
+  readonly server: string | null
+  /** Lower case, colons; null: no done signal is sent. */
+  readonly mac: string | null
+  /** This machine's own address; null: it has none. */
+  readonly address: string | null
+  readonly isRoot: boolean
+}
+
+export interface State {
+  readonly setting: Setting
+  readonly focus: PaneName
+  readonly images: Listing<ListedImage>
+  readonly disks: Listing<SurveyedDisk>
+  /** The marked row of each pane: an image's location, a disk's path; null: none. */
+  readonly marked: Readonly<Record<PaneName, string | null>>
+  readonly filter: Readonly<Record<PaneName, string>>
+  /** Keys go into the filter of the pane. */
+  readonly isTyping: boolean
+  readonly dialog: Dialog | null
+  readonly status: Status | null
+  readonly signal: Signal
+  /** The program ends once the server was notified. */
+  readonly isLeaving: boolean
+}
+
+/** A key that was pressed, or something that a service found out. */
+export type Input =
+  | { readonly input: 'key'; readonly key: string; readonly pageRows: number }
+  | { readonly input: 'images'; readonly listing: Listing<ListedImage> }
+  | { readonly input: 'disks'; readonly listing: Listing<SurveyedDisk> }
+  | { readonly input: 'checked'; readonly checked: Checked }
+  | {
+      readonly input: 'event'
+      readonly event: FlashEvent
+      readonly storedBytes: number | null
+    }
+  | { readonly input: 'ended'; readonly outcome: FlashOutcome }
+  /** Null: the server was notified. */
+  | { readonly input: 'signalled'; readonly refusal: string | null }
+
+/** What the executor does next. */
+export type Effect =
+  | { readonly effect: 'list-images' | 'list-disks' | 'send-done' | 'redraw' | 'quit' }
+  | { readonly effect: 'check' | 'flash'; readonly choice: Choice }
+  /** Ends the checks, or the flash, that is under way. */
+  | { readonly effect: 'cancel' }
+
+export interface Next {
+  readonly state: State
+  readonly effects: readonly Effect[]
+}
+
+export const stay = (state: State): Next => ({ state, effects: [] })
+
+const LOOKING = { rows: null, trouble: null } as const
+
+/** Until the images were listed again. */
+export const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
+
+interface Opening {
+  /** Why a person is asked; null: the person asked for it. */
+  readonly reason: string | null
+  /** Why the server was not notified of an earlier flash; absent: it was, or there was none. */
+  readonly unsent?: string | undefined
+}
+
+/** What the program opens with. */
+export const openState = (setting: Setting, { reason, unsent }: Opening): Next => ({
+  state: {
+    setting,
+    focus: 'images',
+    images: LOOKING,
+    disks: LOOKING,
+    marked: { images: null, disks: null },
+    filter: { images: '', disks: '' },
+    isTyping: false,
+    dialog: null,
+    status: reason === null ? null : { tone: 'danger', text: reason },
+    signal: unsent === undefined ? { kind: 'off' } : { kind: 'failed', reason: unsent },
+    isLeaving: false,
+  },
+  effects: [{ effect: 'list-images' }, { effect: 'list-disks' }],
+})

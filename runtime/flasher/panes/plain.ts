@@ -1,0 +1,180 @@
+/** The same flash line by line, for terminals that cannot redraw: image, disk, question, log. */
+import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
+import { renderSuccess } from '../../engine/flash/rules/progress-text.ts'
+import { printable } from '../../kit/foundation/printable.ts'
+import { askPlain } from '../../kit/terminal/prompt/ask-plain.ts'
+import { renderMenu } from '../../kit/terminal/prompt/menu-lines.ts'
+import { createPainter } from '../../kit/terminal/prompt/painter.ts'
+import type { Menu, MenuKey } from '../../kit/terminal/prompt/menu.ts'
+import { stillSubject, type Asked, type Question } from '../../kit/terminal/prompt/question.ts'
+import { createInk } from '../../kit/terminal/text/ink.ts'
+import { createProgress } from '../text/progress.ts'
+import type { Output, TerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
+import { EXIT, SUCCESS } from '../commands/rules/exit-codes.ts'
+import { ROOT } from './flow/pane-keys.ts'
+import { mark, takeDisks, takeImages } from './flow/marks.ts'
+import { decideChoice, listRows } from './flow/rows.ts'
+import type { Choice, PaneName, State } from './flow/state.ts'
+import { renderDialog } from './screens/dialogs.ts'
+import { DISK_COLUMNS, IMAGE_COLUMNS } from './screens/panes.ts'
+import { runFlash, type TuiServices } from './services.ts'
+
+interface PlainTerminal {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: Output
+  readonly style: TerminalStyle
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
+/** Returns the exit code. */
+export async function runPlain(
+  opening: State,
+  services: TuiServices,
+  terminal: PlainTerminal,
+): Promise<number> {
+  const { stdout, signal } = terminal
+  const say = (text: string) => stdout.write(`${printable(text)}\n`)
+  const { version, server, isRoot } = opening.setting
+  say(`flasher-tui ${version}  ${server ?? 'standalone'}`)
+  if (opening.status !== null) say(opening.status.text)
+  if (!isRoot) say(ROOT)
+  let state = opening
+  while (!signal.aborted) {
+    state = await lookAround(state, services)
+    const chosen = await choose(state, terminal)
+    if (chosen === 'leave') return signal.aborted ? EXIT.cancelled : SUCCESS
+    if (chosen === 'again') continue
+    state = chosen
+    const choice = decideChoice(state)
+    if (typeof choice === 'string') say(choice)
+    else if (!isRoot) say(ROOT)
+    else await flashOnce(choice, services, terminal, say)
+  }
+  return EXIT.cancelled
+}
+
+type Chosen = State | 'again' | 'leave'
+
+async function choose(state: State, terminal: PlainTerminal): Promise<Chosen> {
+  const marked = await askPane(state, 'images', terminal)
+  return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
+}
+
+async function lookAround(state: State, services: TuiServices): Promise<State> {
+  let now = takeImages(state, await services.listImages())
+  await services.listDisks((listing) => {
+    now = takeDisks(now, listing)
+  })
+  return now
+}
+
+const REFRESH: MenuKey = { key: 'r', words: ['refresh'], does: 'refresh' }
+const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
+
+async function askPane(state: State, pane: PaneName, terminal: PlainTerminal): Promise<Chosen> {
+  const rows = listRows(state, pane)
+  const { trouble } = state[pane]
+  const title = pane === 'images' ? `Images @ ${state.setting.source}` : 'Disks'
+  const menu: Menu = {
+    prompt: pane === 'images' ? 'Image' : 'Disk',
+    columns: pane === 'images' ? IMAGE_COLUMNS : DISK_COLUMNS,
+    rows: rows.map(({ cells, refusal }) => ({ cells, refusal })),
+    keys: [REFRESH, QUIT],
+    enter: 'r',
+  }
+  const asked = await askMenu(menu, [title, ...(trouble === null ? [] : [trouble])], terminal)
+  if (asked.kind === 'row') return mark(state, pane, rows[asked.index]?.key ?? null)
+  return asked.kind === 'key' && asked.key === 'r' ? 'again' : 'leave'
+}
+
+async function askMenu(
+  menu: Menu,
+  intro: readonly string[],
+  { stdin, stdout, style, signal }: PlainTerminal,
+): Promise<Asked> {
+  const ink = createInk(style)
+  const painter = createPainter(stdout)
+  const question: Question = {
+    menu,
+    help: () => [{ lines: [HELP, ''], cursor: null }],
+    pageRows: () => menu.rows.length,
+    frame: (state, size) =>
+      renderMenu(intro.map(printable), menu, state, { ...style, ...size, ink }),
+  }
+  return await askPlain(stillSubject(question), { stdin, stdout, look: style, painter }, signal)
+}
+
+const HELP = 'Type the number of a row, or one of the letters, then press Enter.'
+
+/** The question, the write, the end, and the done signal, which is tried again as often as wanted. */
+async function flashOnce(
+  choice: Choice,
+  services: TuiServices,
+  terminal: PlainTerminal,
+  say: (text: string) => void,
+): Promise<void> {
+  const { style, signal } = terminal
+  say('checking ...')
+  const checked = await services.check(choice, signal)
+  const room = { width: 78, height: 1000, seconds: 0 }
+  const look = { ink: createInk(style), unicode: style.unicode }
+  const view = renderDialog({ kind: 'confirm', choice, checked }, room, look)
+  for (const text of ['', view.title, '', ...view.lines.map((line) => line.text)]) say(text)
+  if (checked.reasons.length > 0) return
+  const menu: Menu = { prompt: 'Flash', columns: [], rows: [], keys: [ERASE, BACK], enter: 'n' }
+  const asked = await askMenu(menu, [], terminal)
+  if (asked.kind !== 'key' || asked.key !== 'y') return
+  const outcome = await write(choice, services, terminal)
+  if (outcome.kind !== 'done') {
+    const { hint } = outcome
+    const title =
+      outcome.kind === 'cancelled' ? 'Cancelled.' : `The flash failed: ${outcome.reason}`
+    for (const text of ['', title, ...(hint === null ? [] : [hint]), outcome.leaves]) say(text)
+    return
+  }
+  say(renderSuccess(outcome))
+  await notify(services, terminal, say)
+}
+
+const ERASE: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH' }
+const BACK: MenuKey = { key: 'n', words: ['no', 'back'], does: 'back' }
+const AGAIN: MenuKey = { key: 'd', words: ['again'], does: 'notify the server once more' }
+
+async function notify(
+  services: TuiServices,
+  terminal: PlainTerminal,
+  say: (text: string) => void,
+): Promise<void> {
+  for (;;) {
+    const refusal = await services.sendDone()
+    if (refusal === null) return
+    say(`Flash done, but the server could not be notified: ${refusal}.`)
+    const menu: Menu = { prompt: 'Next', columns: [], rows: [], keys: [AGAIN, BACK], enter: 'n' }
+    const asked = await askMenu(menu, [], terminal)
+    if (asked.kind !== 'key' || asked.key !== 'd') return
+  }
+}
+
+async function write(
+  choice: Choice,
+  services: TuiServices,
+  { stdout, style, signal, now }: PlainTerminal,
+): Promise<FlashOutcome> {
+  let stored: number | null = null
+  const storedBytes = () => stored
+  const progress = createProgress('text', {
+    stdout,
+    // What goes there is for the person.
+    stderr: { write: (text) => stdout.write(text), isTTY: true },
+    look: style,
+    now,
+    storedBytes,
+  })
+  return await runFlash(await services.loadFlasher(), choice, signal, (event, { image }) => {
+    stored = image.sizeBytes
+    progress.show(event)
+  })
+}

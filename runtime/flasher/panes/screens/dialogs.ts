@@ -1,0 +1,186 @@
+/** The dialogs in the place of the panes: help, the question before the first byte, progress, the end. Pure. */
+import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import { renderDevice, renderSource } from '../../../engine/flash/rules/flash-text.ts'
+import {
+  renderReadSoFar,
+  renderSuccess,
+  renderWaiting,
+} from '../../../engine/flash/rules/progress-text.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderDuration } from '../../../kit/foundation/rate.ts'
+import { renderBar } from '../../text/bar.ts'
+import { layOutLosses } from '../../text/loss-table.ts'
+import { wrap, wrapColumns } from '../../../kit/terminal/text/wrap.ts'
+import type { Choice, Dialog } from '../flow/state.ts'
+import type { Line, Look } from './pane-frame.ts'
+
+interface DialogRoom {
+  /** Within the frame. */
+  readonly width: number
+  readonly height: number
+  /** Since the flash began. */
+  readonly seconds: number
+}
+
+interface DialogView {
+  readonly title: string
+  readonly lines: readonly Line[]
+}
+
+type Drawn = Dialog & { readonly room: DialogRoom; readonly look: Look }
+
+const VIEWS: Cases<'kind', Drawn, DialogView> = {
+  help: ({ room }) => ({ title: 'Help', lines: renderHelp(room.width) }),
+  checking: ({ choice, room }) => ({
+    title: 'Looking at the image and the disk',
+    lines: [...renderChoice(choice, room.width), BLANK, { text: 'checking ...', ink: 'faint' }],
+  }),
+  confirm: (dialog) => renderConfirm(dialog),
+  flash: (dialog) => renderFlash(dialog),
+  ended: (dialog) => renderEnd(dialog),
+}
+
+export const renderDialog = (dialog: Dialog, room: DialogRoom, look: Look): DialogView =>
+  decideCase(VIEWS, 'kind', { ...dialog, room, look })
+
+const BLANK: Line = { text: '' }
+
+const lines = (text: string, width: number, ink?: Line['ink']): readonly Line[] =>
+  wrap(printable(text), width).map((line) => ({
+    text: line,
+    ...(ink === undefined ? {} : { ink }),
+  }))
+
+/** A name, and what it stands for from the ninth column on. */
+function field(name: string, texts: readonly string[], width: number): readonly Line[] {
+  const wrapped = texts.flatMap((text) => wrap(printable(text), Math.max(10, width - 8)))
+  return wrapped.map((text, index) => ({ text: `${(index === 0 ? name : '').padEnd(8)}${text}` }))
+}
+
+const renderChoice = ({ image, disk }: Choice, width: number): readonly Line[] => [
+  ...field('Image', [image.name], width),
+  ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width),
+]
+
+function renderConfirm({
+  choice: { image, disk },
+  checked,
+  room: { width, height },
+  look,
+}: Extract<Drawn, { kind: 'confirm' }>): DialogView {
+  const { findings, reasons } = checked
+  const head = [
+    ...field('Image', renderSource(image, findings), width),
+    BLANK,
+    ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width).map((line): Line => ({
+      ...line,
+      ink: 'strong',
+    })),
+    BLANK,
+  ]
+  if (reasons.length > 0) {
+    const rejected = reasons.flatMap((reason) => lines(reason, width, 'danger'))
+    return { title: 'This cannot be flashed', lines: [...head, ...rejected] }
+  }
+  const losses = layOutLosses(checked.disk.parts, width - 2, look.unicode)
+  const warning: Line = {
+    text: printable(`Everything on ${disk.path} will be lost:`),
+    ink: 'danger',
+  }
+  // The blank lines go first, then the last of the losses; never the disk.
+  const spare = height - head.length - 1
+  const shown = spare >= Math.min(3, losses.length) ? head : head.filter((line) => line !== BLANK)
+  const rest = fit(losses, Math.max(1, height - shown.length - 1))
+  return {
+    title: 'Erase this disk and write the image?',
+    lines: [...shown, warning, ...rest.map((text): Line => ({ text: `  ${text}`, ink: 'strong' }))],
+  }
+}
+
+/** The last row says how many there is no room for. */
+function fit(rows: readonly string[], room: number): readonly string[] {
+  if (rows.length <= room) return rows
+  const shown = rows.slice(0, Math.max(0, room - 1))
+  return [...shown, `and ${rows.length - shown.length} more`]
+}
+
+function renderFlash({
+  choice,
+  running: { phase, progress, storedBytes },
+  cancel,
+  room: { width, seconds },
+  look: { unicode },
+}: Extract<Drawn, { kind: 'flash' }>): DialogView {
+  const bar =
+    progress === null
+      ? ''
+      : renderBar(progress, { columns: width, unicode, storedBytes }).trimStart()
+  const now = cancel === 'yes' ? 'cancelling ...' : renderWaiting(phase, progress)
+  const question: readonly Line[] =
+    cancel === 'asked'
+      ? lines(
+          'Cancel the flash? What is half written cannot boot, and the disk has to be flashed again.',
+          width,
+          'danger',
+        )
+      : []
+  return {
+    title: 'Flashing',
+    lines: [
+      ...renderChoice(choice, width),
+      BLANK,
+      { text: bar, ink: 'strong' },
+      BLANK,
+      { text: printable(now) },
+      { text: renderReadSoFar(progress, storedBytes, renderDuration(seconds)), ink: 'faint' },
+      BLANK,
+      ...question,
+    ],
+  }
+}
+
+function renderEnd({
+  choice,
+  outcome,
+  room: { width },
+}: Extract<Drawn, { kind: 'ended' }>): DialogView {
+  const head = [...renderChoice(choice, width), BLANK]
+  if (outcome.kind === 'done') {
+    return {
+      title: 'The disk is ready',
+      lines: [...head, ...lines(renderSuccess(outcome), width, 'good')],
+    }
+  }
+  const { kind, reason, hint, leaves } = outcome
+  const isCancelled = kind === 'cancelled'
+  return {
+    title: isCancelled ? 'Cancelled' : 'The flash failed',
+    lines: [
+      ...head,
+      ...(isCancelled ? [] : lines(reason, width, 'danger')),
+      ...(hint === null ? [] : lines(hint, width)),
+      BLANK,
+      ...lines(leaves, width, 'strong'),
+    ],
+  }
+}
+
+const KEYS = [
+  ['Tab, left, right', 'the other pane'],
+  ['Up, Down, PgUp, PgDn', 'mark another row'],
+  ['Enter', 'from the images to the disks, then to the question'],
+  ['f', 'flash the marked image to the marked disk; asks before it erases anything'],
+  ['/', 'filter the pane; Enter keeps the filter, Esc clears it'],
+  ['r, F5', 'look for images and disks again'],
+  ['d', 'notify the server once more, if it could not be notified after a flash'],
+  ['q, F10', 'quit'],
+] as const
+
+const SIGNS =
+  'The row with > has the keys, * marks the choice of the other pane, and a row with - cannot be chosen; mark it to see why.'
+
+const renderHelp = (width: number): readonly Line[] => [
+  ...wrapColumns(KEYS, width).map((text) => ({ text })),
+  BLANK,
+  ...lines(SIGNS, width),
+]

@@ -1,0 +1,51 @@
+/** A titled frame of a fixed size around lines of one emphasis each. Pure. */
+import { displayWidth } from '../../../kit/foundation/printable.ts'
+import { clip, pad } from '../../../kit/terminal/text/clip.ts'
+import type { Ink } from '../../../kit/terminal/text/ink.ts'
+
+export interface Line {
+  /** Printable; what is too long is cut at its end. */
+  readonly text: string
+  readonly ink?: keyof Ink
+}
+
+export interface Look {
+  readonly ink: Ink
+  readonly unicode: boolean
+}
+
+export interface FrameRoom {
+  readonly width: number
+  /** Of all lines, the frame's included. */
+  readonly height: number
+}
+
+/** Of the frame, left and right. */
+export const FRAME_WIDTH = 4
+
+/** Brackets mark the pane that has the keys, too: colours may be off. */
+export function renderFrame(
+  title: string,
+  lines: readonly Line[],
+  { width, height }: FrameRoom,
+  isActive: boolean,
+  { ink, unicode }: Look,
+): readonly string[] {
+  const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
+  const [topLeft, topRight, bottomLeft, bottomRight] = corner
+  const dye = isActive ? ink.here : ink.faint
+  const inner = Math.max(1, width - FRAME_WIDTH)
+  const name = clip(title, inner - 2, { cut: 'middle', unicode })
+  const shown = isActive ? `[ ${name} ]` : `${across} ${name} ${across}`
+  const rest = across.repeat(Math.max(0, width - 2 - displayWidth(shown)))
+  const rows = Array.from({ length: Math.max(0, height - 2) }, (_, row) => lines[row])
+  return [
+    dye(`${topLeft}${shown}${rest}${topRight}`),
+    ...rows.map((line) => {
+      const text = pad(clip(line?.text ?? '', inner, { cut: 'end', unicode }), inner)
+      const dyed = line?.ink === undefined ? text : ink[line.ink](text)
+      return `${dye(down)} ${dyed} ${dye(down)}`
+    }),
+    dye(`${bottomLeft}${across.repeat(width - 2)}${bottomRight}`),
+  ]
+}

@@ -1,0 +1,160 @@
+/** The two panes side by side, images and disks, and what is known of the marked rows. Pure. */
+import { printable } from '../../../kit/foundation/printable.ts'
+import { clip } from '../../../kit/terminal/text/clip.ts'
+import { layOut, type Column } from '../../../kit/terminal/text/columns.ts'
+import { wrap } from '../../../kit/terminal/text/wrap.ts'
+import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
+import type { PaneName, State } from '../flow/state.ts'
+import { FRAME_WIDTH, renderFrame, type FrameRoom, type Line, type Look } from './pane-frame.ts'
+
+/** On fewer columns only the pane that has the keys is shown. */
+const MIN_COLUMNS = 64
+/** Disks have more to tell. */
+const IMAGES_SHARE = 0.45
+/** From here on a disk pane has all columns. */
+const WIDE = 76
+/** Frame and titles of the columns. */
+const AROUND = 3
+/** Of the sign in front of a row. */
+const LEAD = 2
+
+export const IMAGE_COLUMNS: readonly Column[] = [
+  { title: 'Name', least: 12, cut: 'middle', tells: true },
+  { title: 'Format', drops: 1 },
+  { title: 'Size', side: 'right' },
+]
+
+export const DISK_COLUMNS: readonly Column[] = [
+  { title: 'Path' },
+  { title: 'Size', side: 'right' },
+  { title: 'Model', least: 14, cut: 'middle', drops: 2 },
+  { title: 'Serial', least: 10, cut: 'middle', drops: 1, tells: true },
+  { title: 'Bus', drops: 3 },
+  { title: 'On it now', least: 20 },
+]
+
+/** Where there is no room for more, a reason stands in the place of the model. */
+const FEW_DISK_COLUMNS: readonly Column[] = [
+  { title: 'Path', least: 10, cut: 'middle' },
+  { title: 'Size', side: 'right', drops: 0 },
+  { title: 'Model', least: 10 },
+]
+
+export const pageRowsOf = (height: number): number => Math.max(1, height - AROUND)
+
+/** As wide as `width`, as high as `height`. */
+export function renderPanes(state: State, { width, height }: FrameRoom, look: Look) {
+  if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, look)
+  const left = Math.floor(width * IMAGES_SHARE)
+  const images = renderPane(state, 'images', { width: left, height }, look)
+  const disks = renderPane(state, 'disks', { width: width - left, height }, look)
+  return images.map((line, row) => line + (disks[row] ?? ''))
+}
+
+function renderPane(state: State, pane: PaneName, room: FrameRoom, look: Look): readonly string[] {
+  const isActive = state.focus === pane && state.dialog === null
+  return renderFrame(titleOf(state, pane), listLines(state, pane, room, look), room, isActive, look)
+}
+
+/** A filter takes the place of the address: it must be seen whole while it is typed. */
+function titleOf({ setting, filter, isTyping, focus }: State, pane: PaneName): string {
+  const name = pane === 'images' ? 'Images' : 'Disks'
+  const isOpen = isTyping && focus === pane
+  if (filter[pane] !== '' || isOpen)
+    return printable(`${name} /${filter[pane]}${isOpen ? '_' : ''}`)
+  return pane === 'images' ? printable(`${name} @ ${setting.source}`) : name
+}
+
+function listLines(
+  state: State,
+  pane: PaneName,
+  { width, height }: FrameRoom,
+  { unicode }: Look,
+): readonly Line[] {
+  const inner = width - FRAME_WIDTH - LEAD
+  const rows = listRows(state, pane)
+  if (rows.length === 0) return explainEmpty(state, pane, width - FRAME_WIDTH)
+  const isWide = pane === 'disks' && inner >= WIDE
+  const columns = pane === 'images' ? IMAGE_COLUMNS : isWide ? DISK_COLUMNS : FEW_DISK_COLUMNS
+  const cells = rows.map((row) => (pane === 'images' || isWide ? row.cells : shorten(row)))
+  const { head, lines } = layOut(columns, cells, inner, unicode)
+  const at = Math.max(
+    0,
+    rows.findIndex(({ key }) => key === state.marked[pane]),
+  )
+  const room = pageRowsOf(height)
+  const isPaged = rows.length > room
+  const size = isPaged ? Math.max(1, room - 1) : room
+  // Whole pages instead of a moving window: most moves then change two lines alone.
+  const first = Math.floor(at / size) * size
+  const page = rows.slice(first, first + size).map((row, index): Line => {
+    const isMarked = row.key === state.marked[pane]
+    const text = `${signOf(row, isMarked, state.focus === pane)} ${lines[first + index] ?? ''}`
+    return { text, ...inkOf(row, isMarked) }
+  })
+  const last = Math.min(rows.length, first + size)
+  return [
+    { text: `${' '.repeat(LEAD)}${head}`, ink: 'faint' },
+    ...page,
+    ...(isPaged
+      ? [{ text: `  ${first + 1} to ${last} of ${rows.length}`, ink: 'faint' as const }]
+      : []),
+  ]
+}
+
+const shorten = ({ cells, refusal }: PaneRow): readonly string[] => [
+  cells[0] ?? '',
+  cells[1] ?? '',
+  refusal ?? cells[2] ?? '',
+]
+
+/** `>` where the keys go, `*` for what the other pane has marked, `-` for what cannot be chosen. */
+function signOf({ refusal }: PaneRow, isMarked: boolean, hasFocus: boolean): string {
+  if (isMarked) return hasFocus ? '>' : '*'
+  return refusal === null ? ' ' : '-'
+}
+
+function inkOf({ refusal }: PaneRow, isMarked: boolean): Pick<Line, 'ink'> {
+  if (isMarked) return { ink: refusal === null ? 'here' : 'strong' }
+  return refusal === null ? {} : { ink: 'faint' }
+}
+
+function explainEmpty(state: State, pane: PaneName, width: number): readonly Line[] {
+  const { rows, trouble } = state[pane]
+  const { source } = state.setting
+  if (trouble !== null) return fold(trouble, width).map((text) => ({ text, ink: 'danger' }))
+  if (rows === null) return [{ text: 'looking ...', ink: 'faint' }]
+  if (rows.length > 0)
+    return wrap('Nothing matches the filter; Esc clears it.', width).map((text) => ({ text }))
+  const text = pane === 'images' ? `No images at ${source}.` : 'No disks were found.'
+  return [...fold(text, width), 'Press r to look again.'].map((line) => ({ text: line }))
+}
+
+/** At blanks; an address, which has none, at any character. */
+const fold = (text: string, width: number): readonly string[] =>
+  wrap(printable(text), width).flatMap((line) =>
+    Array.from({ length: Math.max(1, Math.ceil(line.length / width)) }, (_, at) =>
+      line.slice(at * width, (at + 1) * width),
+    ),
+  )
+
+/** What is marked in both panes, in full. */
+export function renderMarked(state: State, width: number, { ink, unicode }: Look) {
+  const image = findMarked(state, 'images')
+  const disk = findMarked(state, 'disks')
+  const fit = (text: string) => clip(text, width, { cut: 'end', unicode })
+  const labels = [
+    ['Image', image === null ? 'none chosen' : (image.words[0] ?? '')],
+    ['Disk', disk === null ? 'none chosen' : (disk.words[0] ?? '')],
+  ] as const
+  const refusals = [...describeRefusal('image', image), ...describeRefusal('disk', disk)]
+  const [refusal = null] = refusals
+  const last = refusal ?? disk?.words[1] ?? ''
+  return [
+    ...labels.map(([label, text]) => fit(` ${label.padEnd(6)} ${text}`)),
+    (refusal === null ? ink.faint : ink.danger)(fit(`        ${last}`)),
+  ]
+}
+
+const describeRefusal = (noun: string, row: PaneRow | null): readonly string[] =>
+  row === null || row.refusal === null ? [] : [`the ${noun} cannot be chosen: ${row.refusal}`]

@@ -1,0 +1,143 @@
+/** What the terminal UI asks of the services; each is loaded when it is first needed. */
+import type { SurveyedDisk } from '../../engine/disk/rules/disk.ts'
+import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
+import { describeFailure, type FlashOutcome } from '../../engine/flash/rules/outcome.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { Flasher } from '../../engine/flash/flasher.ts'
+import type { FlashOrder } from '../../engine/flash/flash-planner.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import { listImages } from '../../engine/image/image-folder.ts'
+import type { Checked, Choice, ListedImage, Listing } from './flow/state.ts'
+
+export interface TuiServices {
+  listImages(): Promise<Listing<ListedImage>>
+  /** Twice where udev did not say what lies on a disk: first without that. */
+  listDisks(show: (listing: Listing<SurveyedDisk>) => void): Promise<void>
+  /** Writes nothing. */
+  check(choice: Choice, signal: AbortSignal): Promise<Checked>
+  loadFlasher(): Promise<Flasher>
+  /** Null: the server was notified; otherwise why not. */
+  sendDone(): Promise<string | null>
+}
+
+interface ServicesOptions {
+  readonly env: Environment
+  readonly isRoot: boolean
+  readonly signal: AbortSignal
+  /** Where images of this machine lie; unused with a server. */
+  readonly imageRoot: string
+  /** `http://host:port`; null: standalone. */
+  readonly server: string | null
+  readonly mac: Mac | null
+}
+
+/** As long as the deployed clients wait. */
+const DONE_TIMEOUT_MS = 10_000
+
+export function createTuiServices(options: ServicesOptions): TuiServices {
+  const { env, isRoot, signal, imageRoot, server, mac } = options
+  const loadDisks = once(async () => {
+    const { openOfferedDisks } = await import('../../engine/disk/offered-disks.ts')
+    return openOfferedDisks(env)
+  })
+  const loadFlasher = once(async () => {
+    const { createFlasher } = await import('../../engine/flash/flasher.ts')
+    return createFlasher({ env, isRoot })
+  })
+  return {
+    loadFlasher,
+    listImages: () => (server === null ? listLocal(imageRoot) : listServed(server, env, signal)),
+    async listDisks(show) {
+      try {
+        const { survey, fill } = await loadDisks()
+        const disks = await survey()
+        show({ rows: disks, trouble: null })
+        show({ rows: await Promise.all(disks.map(fill)), trouble: null })
+      } catch (thrown) {
+        show({ rows: null, trouble: `The disks cannot be listed: ${renderError(thrown)}.` })
+      }
+    },
+    async check(choice, until) {
+      const { survey, fill } = await loadDisks()
+      try {
+        const flasher = await loadFlasher()
+        await using flash = await flasher.plan(orderFor(choice), until)
+        const found = (await survey()).find(({ path }) => path === choice.disk.path)
+        const disk = found === undefined ? choice.disk : await fill(found)
+        return { findings: flash, reasons: flash.plan.ok ? [] : flash.plan.refusal, disk }
+      } catch (thrown) {
+        return { findings: null, reasons: [renderError(thrown)], disk: choice.disk }
+      }
+    },
+    async sendDone() {
+      if (server === null || mac === null) return null
+      const { createServerClient } = await import('../link/server-client.ts')
+      const token = env['FLASHER_PXE_TOKEN'] || null
+      const link = { base: server, mac, token, env, signal, timeoutMs: DONE_TIMEOUT_MS }
+      const answer = await createServerClient(link).sendDone()
+      return answer.ok ? null : answer.refusal.reason
+    },
+  }
+}
+
+/** Never throws. The image and the disk are looked at again: time has passed since the question. */
+export async function runFlash(
+  flasher: Flasher,
+  choice: Choice,
+  signal: AbortSignal,
+  onEvent: (event: FlashEvent, plan: FlashPlan) => void,
+): Promise<FlashOutcome> {
+  const order = orderFor(choice)
+  try {
+    await using planned = await flasher.plan(order, signal)
+    return await flasher.run(planned, { signal, onEvent })
+  } catch (thrown) {
+    const isAborted = signal.aborted
+    return describeFailure(thrown, { target: order.target, stage: 'checking', isAborted })
+  }
+}
+
+/** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
+const orderFor = ({ image, disk }: Choice): FlashOrder => ({
+  image: image.location,
+  format: image.format,
+  target: disk.path,
+  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+  chosen: disk.device.identity,
+})
+
+async function listLocal(root: string): Promise<Listing<ListedImage>> {
+  try {
+    const rows = (await listImages(root)).map(({ name, path, format, size_bytes }) => ({
+      name,
+      // Whatever its name is, it is read as a path.
+      location: path.startsWith('/') ? path : `./${path}`,
+      format,
+      sizeBytes: size_bytes,
+    }))
+    return { rows, trouble: null }
+  } catch (thrown) {
+    return { rows: null, trouble: `The images cannot be listed: ${renderError(thrown)}.` }
+  }
+}
+
+async function listServed(
+  base: string,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<Listing<ListedImage>> {
+  const { fetchServedImages } = await import('../link/served-image-list.ts')
+  const images = await fetchServedImages(base, { env, signal })
+  if (!images.ok) {
+    const trouble = `The images cannot be listed: ${images.refusal}. Press r to try again.`
+    return { rows: null, trouble }
+  }
+  const rows = images.value.map(({ url, ...image }) => ({ ...image, location: url }))
+  return { rows, trouble: null }
+}
+
+function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loaded: Promise<Value> | null = null
+  return () => (loaded ??= load())
+}

@@ -1,0 +1,78 @@
+/** Earlier line: `flasher`, assembled from the folders below. */
+import { findCommand, type Command, type Entry } from '../kit/terminal/command/rules/command.ts'
+import {
+  runProgram,
+  type MisuseReport,
+  type Program,
+  type Run,
+} from '../kit/terminal/command/program.ts'
+import type { Session, ProcessEnvironment } from './commands/session.ts'
+import { COMMAND_LINE, type CommandName } from './commands/rules/commands.ts'
+import { TUI_LINE } from './panes/rules/tui-commands.ts'
+import type { TuiEnvironment } from './panes/program.ts'
+import { errorFields, renderEnvelope } from './commands/rules/envelope.ts'
+
+/** What each command starts; nothing of a command is loaded before it is called. */
+const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
+  'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
+  'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
+  'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
+  pack: async () => inSession((await import('./commands/pack.ts')).pack),
+  capture: async () => inSession((await import('./commands/capture.ts')).capture),
+  flash: async () => inSession((await import('./commands/flash.ts')).flash),
+  completion: async () => inSession((await import('./commands/texts.ts')).completion),
+  manual: async () => inSession((await import('./commands/texts.ts')).manual),
+}
+
+const inSession =
+  (command: (session: Session) => Promise<number>): Run<ProcessEnvironment> =>
+  async (environment, given, line) => {
+    const { createSession } = await import('./commands/session.ts')
+    const session = createSession(given, environment, line)
+    try {
+      return await command(session)
+    } catch (thrown) {
+      return session.fail(thrown)
+    }
+  }
+
+/** What the same program does where no command is named. */
+interface MainProgram<Environment> {
+  readonly main: Command
+  readonly environment: readonly Entry[]
+  readonly load: () => Promise<Run<Environment>>
+}
+
+/** `flasher-tui`; returns the exit code. */
+export const tui = (environment: TuiEnvironment): Promise<number> =>
+  runProgram(
+    { line: TUI_LINE, commands: { '': async () => (await import('./panes/program.ts')).tui } },
+    environment,
+  )
+
+/** `flasher` with subcommands ("Command line"); returns the exit code. */
+export function cli<Environment extends ProcessEnvironment>(
+  environment: Environment,
+  more?: MainProgram<Environment>,
+): Promise<number> {
+  const program: Program<Environment> = { line: COMMAND_LINE, commands: COMMANDS, onMisuse }
+  return runProgram(more === undefined ? program : withMain(program, more), environment)
+}
+
+const withMain = <Environment>(
+  program: Program<Environment>,
+  { main, environment, load }: MainProgram<Environment>,
+): Program<Environment> => ({
+  ...program,
+  line: { ...program.line, main, environment: [...environment, ...program.line.environment] },
+  commands: { ...program.commands, '': load },
+})
+
+/** With `--json` there is a document for wrong arguments too. */
+function onMisuse({ argv, stdout }: ProcessEnvironment, { at, message, hint }: MisuseReport): void {
+  const command = findCommand(COMMAND_LINE, at)
+  if (command === null || !argv.includes('--json')) return
+  const oneLine =
+    argv.includes('--progress=ndjson') || argv[argv.indexOf('--progress') + 1] === 'ndjson'
+  stdout.write(renderEnvelope(command, errorFields('misuse', message, hint), { oneLine }))
+}

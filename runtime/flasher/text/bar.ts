@@ -1,0 +1,74 @@
+/** Renders the progress of a write on one line, for the live bar and for the log. */
+import type { WriteProgress } from '../../engine/flash/rules/flash.ts'
+import { renderDuration, renderPercent, renderRate } from '../../kit/foundation/rate.ts'
+import { renderPartOf, renderSize } from '../../kit/foundation/size.ts'
+import { fill } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+
+const TEXTS = WIZARD_TEXTS.bar
+
+interface BarStyle {
+  /** The line stays shorter than this. */
+  readonly columns: number
+  readonly unicode: boolean
+  /** The image's bytes as stored: they tell how far it is where the decoded size is not known. */
+  readonly storedBytes: number | null
+  /** What a write is to the person: a capture reads his disk. */
+  readonly isReading?: boolean
+}
+
+/** From 0 to 1; null where nothing says how much there is. */
+export function fractionOf(
+  { phase, bytes_read, bytes_written, total_bytes }: WriteProgress,
+  storedBytes: number | null,
+): number | null {
+  if (total_bytes !== null && total_bytes > 0) return clamp(bytes_written / total_bytes)
+  const isReading = phase === 'write' && storedBytes !== null && storedBytes > 0
+  return isReading ? clamp(bytes_read / storedBytes) : null
+}
+
+/** Percent, amount, rate and time left, as far as they are known: `45%  1.80 of 4.00 GB  412 MB/s`. */
+export function renderStatus(progress: WriteProgress, storedBytes: number | null): string {
+  return statusParts(progress, storedBytes).join('  ')
+}
+
+/** ` write   45% [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left` */
+export function renderBar(progress: WriteProgress, look: BarStyle): string {
+  const fraction = fractionOf(progress, look.storedBytes)
+  const [percent, ...details] = statusParts(progress, look.storedBytes)
+  const { phases } = TEXTS
+  const width = Math.max(...Object.values(phases).map(({ length }) => length))
+  const phase = look.isReading === true ? 'read' : progress.phase
+  const head = ` ${phases[phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
+  const tail = details.join('  ')
+  const room = Math.min(40, look.columns - 1 - head.length - tail.length - 4)
+  const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, look.unicode)}` : ''
+  return `${head}${bar}  ${tail}`.slice(0, look.columns - 1)
+}
+
+function statusParts(progress: WriteProgress, storedBytes: number | null): readonly string[] {
+  const { bytes_written, total_bytes, rate, eta_seconds } = progress
+  const fraction = fractionOf(progress, storedBytes)
+  return [
+    fraction === null ? '' : renderPercent(fraction),
+    total_bytes === null ? renderSize(bytes_written) : renderPartOf(bytes_written, total_bytes),
+    ...(rate > 0 ? [renderRate(rate)] : []),
+    ...(eta_seconds === null ? [] : [fill(TEXTS.left, { time: renderDuration(eta_seconds) })]),
+  ]
+}
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const
+
+function drawBar(fraction: number, width: number, unicode: boolean): string {
+  if (!unicode) {
+    const inner = width - 2
+    const done = Math.floor(fraction * inner)
+    return `[${'#'.repeat(done)}${'-'.repeat(inner - done)}]`
+  }
+  const eighths = Math.floor(fraction * width * 8)
+  const full = '█'.repeat(Math.floor(eighths / 8))
+  const drawn = full + (EIGHTHS[eighths % 8] ?? '')
+  return drawn + '░'.repeat(width - drawn.length)
+}
+
+const clamp = (fraction: number) => Math.min(1, Math.max(0, fraction))

@@ -1,0 +1,21 @@
+/** What would be lost on a disk, as lines below each other. Pure. */
+import type { DiskPart } from '../../engine/disk/rules/disk.ts'
+import { renderLosses } from '../../engine/flash/rules/disk-offer.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+import { layOut, type Column } from '../../kit/terminal/text/columns.ts'
+
+const COLUMNS: readonly Column[] = [
+  { title: '' },
+  { title: '', side: 'right' },
+  { title: '' },
+  { title: '', least: 8 },
+]
+
+export const layOutLosses = (
+  parts: readonly DiskPart[],
+  width: number,
+  unicode: boolean,
+): readonly string[] =>
+  parts.length === 0
+    ? [WIZARD_TEXTS.confirm.nothingFound]
+    : layOut(COLUMNS, renderLosses(parts), width, unicode).lines

@@ -1,0 +1,34 @@
+/** What a person chose for a capture, and how it ended. Pure. */
+import type { Identity } from '../../../engine/capture/rules/capture.ts'
+
+/** Where the image goes. */
+export type CapturePlace =
+  | { readonly kind: 'file'; readonly path: string }
+  | {
+      readonly kind: 'upload'
+      /** As `toUpload` takes it: where uploads are begun. */
+      readonly base: string
+      readonly name: string
+      /** Null: not typed yet. */
+      readonly token: string | null
+    }
+
+export type CaptureEnd =
+  | {
+      readonly kind: 'done'
+      readonly storedBytes: number
+      readonly imageBytes: number
+      readonly sha256: string
+      readonly seconds: number
+      /** Of the machine, in the image. */
+      readonly identity: Identity
+    }
+  | {
+      readonly kind: 'failed' | 'cancelled'
+      readonly reason: string
+      readonly hint: string | null
+    }
+
+/** For a header: without the token. */
+export const renderPlace = (place: CapturePlace): string =>
+  place.kind === 'file' ? place.path : `${place.base}/${encodeURIComponent(place.name)}`

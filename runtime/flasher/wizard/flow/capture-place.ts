@@ -1,0 +1,65 @@
+/** Where a captured image goes and what it is called, as it was typed or by default. Pure. */
+import { parseUploadPlace } from '../../../engine/capture/rules/capture.ts'
+import type { TargetDevice } from '../../../engine/disk/rules/disk.ts'
+import { joinImagePath } from '../../../engine/image/rules/image.ts'
+import type { CapturePlace } from './capture-choice.ts'
+
+const ENDING = '.img.zst'
+
+interface PlaceOptions {
+  readonly imageRoot: string
+  /** For what names only a folder, or nothing. */
+  readonly name: string
+  /** Whether a folder has the typed path. */
+  readonly isFolder: boolean
+}
+
+export function decidePlace(
+  typed: string,
+  { imageRoot, name, isFolder }: PlaceOptions,
+): CapturePlace {
+  const text = typed.trim()
+  const upload = parseUploadPlace(text)
+  if (upload !== null) {
+    const isCache = upload.name === '' || upload.name === CAPTURES
+    const base = isCache && !upload.base.endsWith(`/${CAPTURES}`) ? `/${CAPTURES}` : ''
+    return {
+      kind: 'upload',
+      base: `${upload.base}${base}`,
+      name: isCache ? name : complete(upload.name),
+      token: null,
+    }
+  }
+  if (text === '') return { kind: 'file', path: joinImagePath(imageRoot, name) }
+  if (isFolder || text.endsWith('/')) return { kind: 'file', path: joinImagePath(text, name) }
+  const path = complete(text)
+  return { kind: 'file', path: path.includes('/') ? path : joinImagePath(imageRoot, path) }
+}
+
+/** Of the address of a cache, before the image's name. */
+const CAPTURES = 'captures'
+
+function complete(name: string): string {
+  if (name.endsWith(ENDING)) return name
+  return name.endsWith('.img') ? `${name}.zst` : `${name}${ENDING}`
+}
+
+const MAX_NAME = 60
+
+/** `samsung-ssd-980-s5gx.img.zst`; with a number where an image has this name already. */
+export function suggestName(
+  { node, model, identity }: Pick<TargetDevice, 'node' | 'model' | 'identity'>,
+  taken: readonly string[],
+): string {
+  const known = [model, identity.serial].filter(Boolean).join(' ')
+  const slug = (known === '' ? node.slice(node.lastIndexOf('/') + 1) : known)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._]+/g, '-')
+    .replaceAll(/^[-.]+|[-.]+$/g, '')
+    .slice(0, MAX_NAME)
+  const base = slug === '' ? 'disk' : slug
+  const names = new Set(taken)
+  let name = `${base}${ENDING}`
+  for (let number = 2; names.has(name); number += 1) name = `${base}-${number}${ENDING}`
+  return name
+}

@@ -1,0 +1,189 @@
+/** The wizard as a state machine: decides the next screen after each answer. Pure. */
+import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import type { DiskIdentity } from '../../../engine/disk/rules/disk.ts'
+import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
+import type { CaptureEnd, CapturePlace } from './capture-choice.ts'
+import type {
+  FlashChoice,
+  FlashChoices,
+  Flashed,
+  ImageChoice,
+  Start,
+  TemplateOffer,
+} from './start.ts'
+
+/** The steps that the header counts; the last one only where the machine can be restarted. */
+const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
+const CAPTURE_STEPS = ['disk', 'image', 'capture', 'reboot'] as const
+type StepName = (typeof FLASH_STEPS | typeof CAPTURE_STEPS)[number]
+
+/** To which step each screen belongs, and where `back` leads. */
+export const SCREENS = {
+  catalog: { step: 'catalog', back: 'catalog' },
+  source: { step: 'catalog', back: 'catalog' },
+  image: { step: 'image', back: 'catalog' },
+  disk: { step: 'disk', back: 'image' },
+  confirm: { step: 'flash', back: 'disk' },
+  flash: { step: 'flash', back: 'disk' },
+  failed: { step: 'flash', back: 'disk' },
+  done: { step: 'reboot', back: 'disk' },
+  'capture-disk': { step: 'disk', back: 'catalog' },
+  'capture-place': { step: 'image', back: 'capture-disk' },
+  'capture-token': { step: 'image', back: 'capture-place' },
+  'capture-confirm': { step: 'capture', back: 'capture-place' },
+  'capture-failed': { step: 'capture', back: 'capture-confirm' },
+  'capture-done': { step: 'reboot', back: 'capture-disk' },
+} as const satisfies Record<string, { readonly step: StepName; readonly back: string }>
+export type ScreenName = keyof typeof SCREENS
+
+/** A disk that was chosen. */
+export interface DiskChoice {
+  readonly path: string
+  readonly identity: DiskIdentity
+  /** In one line, for the header: `ATA Samsung SSD 980, serial S5GX, 500 GB`. */
+  readonly words: string
+}
+
+export interface State {
+  readonly screen: ScreenName
+  /** Where the catalog is; null: only images of this machine. */
+  readonly source: string | null
+  readonly image: ImageChoice | null
+  /** All of them get the image; none: not chosen yet. */
+  readonly disks: readonly DiskChoice[]
+  /** What is written for the first boot; null: nothing is. */
+  readonly template: WrittenTemplate | null
+  /** How the last flash ended; where it had several disks, as the first that failed did. */
+  readonly end: FlashOutcome | null
+  /** How it ended on each of the disks. */
+  readonly ends: readonly FlashOutcome[]
+  /** What became of the UEFI boot entry; null: none was asked for. */
+  readonly bootEntry: string | null
+  /** What the operator must know, in red until he goes on. */
+  readonly notice: string | null
+  /** A disk is captured, the one in `disks`; null: an image is flashed. */
+  readonly capture: CaptureChoice | null
+}
+
+interface CaptureChoice {
+  /** Where it was chosen to make an image. */
+  readonly begunAt: ScreenName
+  /** What the image is called unless another name is typed. */
+  readonly name: string
+  /** Null: not chosen yet. */
+  readonly place: CapturePlace | null
+  readonly end: CaptureEnd | null
+}
+
+type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
+
+/** What an operator, or a flash, did. */
+export type Step =
+  | { readonly step: 'back' | 'refresh' | 'ask-source' | 'capture' | 'quit' | 'reboot' }
+  | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
+  | { readonly step: 'source'; readonly source: string | null }
+  | { readonly step: 'image'; readonly image: ImageChoice }
+  | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
+  | ({ readonly step: 'ended' } & Flashed)
+  | { readonly step: 'capture-disk'; readonly disk: DiskChoice; readonly name: string }
+  | { readonly step: 'capture-place'; readonly place: CapturePlace }
+  | { readonly step: 'captured'; readonly end: CaptureEnd }
+
+/** The next screen, or how the wizard ends. */
+export type Next = State | 'quit' | 'reboot'
+
+export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
+
+export const stepsOf = (screen: ScreenName): readonly StepName[] =>
+  isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
+
+function backOf({ screen, capture }: State): ScreenName {
+  return screen === 'capture-disk' && capture !== null ? capture.begunAt : SCREENS[screen].back
+}
+
+export const openState = ({ screen, catalog, notice }: Start): State => ({
+  screen,
+  source: catalog,
+  image: null,
+  disks: [],
+  template: null,
+  end: null,
+  ends: [],
+  bootEntry: null,
+  notice,
+  capture: null,
+})
+
+/** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
+const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
+  catalog: { image: null, disks: [], end: null, ends: [], capture: null },
+  image: { image: null, disks: [], end: null, ends: [], capture: null },
+  disk: { disks: [], end: null, ends: [] },
+  'capture-disk': { disks: [] },
+}
+
+type Move = Step & { readonly from: State }
+
+const NEXT: Cases<'step', Move, Next> = {
+  quit: () => 'quit',
+  reboot: () => 'reboot',
+  refresh: ({ from }) => ({ ...from }),
+  back: ({ from }) => goTo(from, backOf(from)),
+  'ask-source': ({ from }) => goTo(from, 'source'),
+  source: ({ from, source }) => goTo({ ...from, source }, 'image'),
+  image: ({ from, image }) => ({ ...goTo(from, 'disk'), image }),
+  disks: ({ from, disks }) => ({ ...goTo(from, 'confirm'), disks }),
+  flash: ({ from, template }) => ({ ...goTo(from, 'flash'), template }),
+  ended: ({ from, end, ends = [end], notice, bootEntry }) => ({
+    ...goTo(from, end.kind === 'done' ? 'done' : 'failed'),
+    end,
+    ends,
+    bootEntry,
+    notice,
+  }),
+  capture: ({ from }) => ({
+    ...goTo(from, 'capture-disk'),
+    capture: { begunAt: from.screen, name: '', place: null, end: null },
+  }),
+  'capture-disk': ({ from, disk, name }) => ({
+    ...goTo(from, 'capture-place'),
+    disks: [disk],
+    capture: captureOf(from, { name, place: null, end: null }),
+  }),
+  'capture-place': ({ from, place }) => ({
+    ...goTo(from, needsToken(place) ? 'capture-token' : 'capture-confirm'),
+    capture: captureOf(from, { place }),
+  }),
+  captured: ({ from, end }) => ({
+    ...goTo(from, end.kind === 'done' ? 'capture-done' : 'capture-failed'),
+    capture: captureOf(from, { end }),
+  }),
+}
+
+const captureOf = ({ capture }: State, change: Partial<CaptureChoice>): State['capture'] =>
+  capture === null ? null : { ...capture, ...change }
+
+const needsToken = (place: CapturePlace): boolean => place.kind === 'upload' && place.token === null
+
+export const next = (from: State, step: Step): Next => decideCase(NEXT, 'step', { ...step, from })
+
+const goTo = (state: State, screen: ScreenName): State => ({
+  ...state,
+  ...CLEARED[screen],
+  screen,
+  bootEntry: null,
+  notice: null,
+})
+
+/** What to write where, disk by disk; null until both are chosen. */
+export function choiceOf({ image, disks }: State): FlashChoices | null {
+  if (image === null) return null
+  const choices = disks.map(({ path: disk, identity }): FlashChoice => ({
+    image,
+    disk,
+    identity,
+    unattended: false,
+  }))
+  const [first, ...more] = choices
+  return first === undefined ? null : [first, ...more]
+}

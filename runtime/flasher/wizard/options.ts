@@ -1,0 +1,46 @@
+/** The wizard's command line ("Wizard command line"); help, completion and manual are generated from it. */
+import type { Command } from '../../kit/terminal/command/rules/command.ts'
+import { WIZARD_ENVIRONMENT } from '../../kit/terminal/command/rules/environment.ts'
+
+/** Where the server is looked for when `--mac` is given alone. */
+export const DEFAULT_SERVER = 'flasher-server'
+
+export const WIZARD = {
+  words: [],
+  summary: 'choose an image and a disk in a few steps',
+  about: [
+    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes; or it makes an image of a disk. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
+  ],
+  positionals: [],
+  flags: [
+    {
+      name: 'server',
+      value: { name: 'URL', completes: 'nothing' },
+      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER})`,
+    },
+    {
+      name: 'mac',
+      value: { name: 'MAC', completes: 'nothing' },
+      help: 'MAC address of this machine; the server decides what is done',
+    },
+    {
+      name: 'catalog',
+      value: { name: 'LOCATION', completes: 'file' },
+      help: 'catalog to offer besides local images: a TOML file, an http(s) URL or an oras reference; ignored with --mac',
+    },
+  ],
+  examples: [
+    { line: 'flasher', does: 'choose an image from the image folder' },
+    {
+      line: 'flasher --catalog https://example.org/catalog.toml',
+      does: 'choose from a catalog as well',
+    },
+    {
+      line: 'flasher --server lab --mac 52:54:00:12:34:56',
+      does: 'do what the machine server has planned for this machine',
+    },
+  ],
+} as const satisfies Command
+
+/** What the command line of `flasher` has of the wizard's. */
+export const WIZARD_LINE = { main: WIZARD, environment: WIZARD_ENVIRONMENT } as const

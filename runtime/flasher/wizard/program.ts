@@ -1,0 +1,92 @@
+/** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
+import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
+import { fill } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
+import type { WizardContext } from './screens/wizard-context.ts'
+import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
+import { DEFAULT_SERVER } from './options.ts'
+import type { Hooks, Start } from './flow/start.ts'
+import { runWizard } from './wizard.ts'
+
+const TEXTS = WIZARD_TEXTS.program
+
+const SUCCESS = 0
+const FAILED = 1
+/** As a shell reports a program that SIGINT ended. */
+const CANCELLED = 130
+
+/** Returns the exit code. */
+export async function wizard(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  const { stdin, stdout, signal } = environment
+  const hasTerminal = stdin.isTTY && stdout.isTTY
+  if (!hasTerminal) {
+    const { requireServer } = await import('./unattended.ts')
+    requireServer(given)
+  }
+  const context = await openWizardContext(environment, given.values['mac'] ?? null)
+  try {
+    const beginning = await begin(given, context)
+    if (beginning.kind === 'exit') return beginning.code
+    const { start, hooks } = beginning
+    if (!hasTerminal) {
+      // There may be a screen without a keyboard.
+      context.painter.leave()
+      const message = start.notice ?? TEXTS.leftToWizard
+      const { createLog } = await import('../../kit/terminal/text/log.ts')
+      const look = decideTerminalStyle(environment.env, environment.stderr.isTTY)
+      createLog({ program: 'flasher', stderr: environment.stderr, look }).fail(
+        message,
+        TEXTS.terminalNeededToGoOn,
+      )
+      return signal.aborted ? CANCELLED : FAILED
+    }
+    await runWizard(start, takeOver(context, start, hooks))
+    return SUCCESS
+  } finally {
+    context.painter.leave()
+  }
+}
+
+type Beginning =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
+
+async function begin({ values }: Arguments, context: WizardContext): Promise<Beginning> {
+  const { mac, server = DEFAULT_SERVER } = values
+  if (mac === undefined) return beginAlone(values, context)
+  const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
+    import('../order/remote.ts'),
+    import('./screens/driven-screen.ts'),
+    context.loadRemote(),
+  ])
+  return drive(createDrivenScreen(context, server), { mac, server }, parts)
+}
+
+async function beginAlone(values: Arguments['values'], context: WizardContext): Promise<Beginning> {
+  const { catalog = null, server = null } = values
+  // The screen of the images says why they cannot be listed.
+  const hasImages = (await context.listLocal().catch(() => [])).length > 0
+  const screen = catalog !== null || hasImages ? 'image' : 'catalog'
+  // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
+  const isAlone = server !== null && (context.env['FLASHER_LIVE_MAC'] ?? '') === ''
+  const notices = [
+    ...(isAlone ? [fill(TEXTS.notFollowed, { server })] : []),
+    ...(context.isRoot ? [] : [TEXTS.notRoot]),
+  ]
+  const notice = notices.join(' ') || null
+  const identity = { ...context.drawing.setting.identity, server }
+  const start: Start = { screen, catalog, notice, identity }
+  return { kind: 'interactive' as const, start, hooks: null }
+}
+
+/** The server may know more of this machine than it did itself, and flashes are reported to it. */
+const takeOver = (
+  context: WizardContext,
+  { identity }: Start,
+  hooks: Hooks | null,
+): WizardContext => ({
+  ...context,
+  drawing: { ...context.drawing, setting: { ...context.drawing.setting, identity } },
+  ...(hooks === null ? {} : { loadHooks: () => Promise.resolve(hooks) }),
+})

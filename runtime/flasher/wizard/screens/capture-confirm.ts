@@ -1,0 +1,73 @@
+/** The confirm screen of a capture: what is read and how, where it goes, whether the identity is cleared. */
+import { hintOf, renderError } from '../../../kit/foundation/fault.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
+import { checkCapture, type ChosenCapture } from '../flow/capture-run.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { canClear, renderCapture, type CaptureKnown } from './capture-text.ts'
+import { runCapturing } from './capturing.ts'
+import { askMeanwhile, NO_KEY, QUIT_KEY } from './pending-question.ts'
+import type { View } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
+
+/** Asks, and makes the image: the disk that was looked at stays held until it is complete. */
+export async function confirmCapture(state: State, context: WizardContext): Promise<Step> {
+  const [disk] = state.disks
+  const place = state.capture?.place ?? null
+  if (disk === undefined || place === null) return { step: 'back' }
+  for (let generalize = false; ; generalize = !generalize) {
+    const step = await askAndRun(state, { disk, place, generalize }, context)
+    if (step !== null) return step
+  }
+}
+
+/** Null: it is to be asked anew, the other way. */
+async function askAndRun(
+  state: State,
+  chosen: ChosenCapture,
+  context: WizardContext,
+): Promise<Step | null> {
+  await using held = new AsyncDisposableStack()
+  let known: CaptureKnown = { ...chosen, checked: null, reasons: null }
+  let looking = Promise.resolve()
+  const view = () => viewOf(known, context)
+  const asked = await askMeanwhile(state, view, context, (changed, signal) => {
+    looking = checkCapture(chosen, { ...context, signal }).then(
+      (checked) => {
+        known = { ...known, checked: held.use(checked), reasons: [] }
+      },
+      (thrown) => {
+        known = { ...known, reasons: [renderError(thrown), hintOf(thrown) ?? []].flat() }
+      },
+    )
+    return looking.then(changed)
+  })
+  // The disk is free before it is opened anew.
+  await looking
+  if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
+  if (asked.key === 'g') return null
+  const { checked } = known
+  if (asked.key !== 'y' || checked === null) return { step: 'back' }
+  return { step: 'captured', end: await runCapturing(state, chosen, checked.opened, context) }
+}
+
+/** One key, but one that nothing else on the way here asks for. */
+const YES: MenuKey = { key: 'y', words: ['yes'], does: CAPTURE_KEYS.capture, isInstant: true }
+
+function viewOf(known: CaptureKnown, { drawing }: WizardContext): View {
+  const isFree = known.reasons?.length === 0
+  const does = known.generalize ? CAPTURE_KEYS.keep : CAPTURE_KEYS.clear
+  const clear: MenuKey = { key: 'g', words: ['generalize'], does, isInstant: true }
+  return {
+    menu: {
+      prompt: isFree ? TEXTS.prompt : WIZARD_TEXTS.confirm.promptBack,
+      columns: [],
+      rows: [],
+      keys: [...(isFree ? [YES] : []), ...(canClear(known) ? [clear] : []), NO_KEY, QUIT_KEY],
+      enter: 'b',
+    },
+    intro: (size, room) => renderCapture(known, drawing, { ...size, room }),
+  }
+}

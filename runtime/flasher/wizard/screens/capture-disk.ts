@@ -1,0 +1,34 @@
+/** The disk screen of a capture: one disk that nothing uses, and why the others cannot be chosen. */
+import { offerSource } from '../../../engine/capture/rules/source-offer.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { suggestName } from '../flow/capture-place.ts'
+import { chooseDisk } from '../flow/disk-offers.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
+import { askMeanwhile, stepOf } from './pending-question.ts'
+import { inFull, type View } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const TEXTS = WIZARD_TEXTS.capture.disk
+
+export async function chooseSource(state: State, context: WizardContext): Promise<Step> {
+  const list: DiskList = { disks: null, troubles: [] }
+  const view = (): View => ({
+    menu: createDiskMenu((list.disks ?? []).map(offerSource), WIZARD_TEXTS.keys.back),
+    intro: (size) => [
+      ...inFull([TEXTS.question], size),
+      '',
+      ...introduceDisks(list, TEXTS.none, context, size),
+    ],
+  })
+  const asked = await askMeanwhile(state, view, context, (changed) =>
+    readDiskList(list, context, changed),
+  )
+  if (asked.kind !== 'row') return stepOf(asked)
+  const disk = list.disks?.[asked.index]
+  if (disk === undefined) return { step: 'refresh' }
+  // Without the list a name that is taken is refused later.
+  const images = await context.listLocal().catch(() => [])
+  const taken = images.map(({ name }) => name)
+  return { step: 'capture-disk', disk: chooseDisk(disk), name: suggestName(disk.device, taken) }
+}

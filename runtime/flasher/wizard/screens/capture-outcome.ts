@@ -1,0 +1,93 @@
+/** The two screens after a capture: the image that was made, or why there is none. */
+import type { Identity } from '../../../engine/capture/rules/capture.ts'
+import { displayWidth } from '../../../kit/foundation/printable.ts'
+import { renderDuration } from '../../../kit/foundation/rate.ts'
+import { renderExactSize, renderSize } from '../../../kit/foundation/size.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { pad } from '../../../kit/terminal/text/clip.ts'
+import type { Voice } from '../../../kit/terminal/text/voice.ts'
+import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
+import { renderPlace, type CaptureEnd, type CapturePlace } from '../flow/capture-choice.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { nameFiles } from './capture-text.ts'
+import { askNext, listNext, QUIT } from './outcome.ts'
+import { nextChoice } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
+
+const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
+
+export async function showCaptureFailure(state: State, context: WizardContext): Promise<Step> {
+  const { end, place } = endOf(state)
+  return await askNext(state, context, [RETRY, QUIT], (voice) => {
+    if (end !== null && end.kind !== 'done') explain(end, place, voice)
+  })
+}
+
+const endOf = ({ capture }: State): Pick<NonNullable<State['capture']>, 'end' | 'place'> =>
+  capture ?? { end: null, place: null }
+
+function explain(
+  { kind, reason, hint }: Exclude<CaptureEnd, { kind: 'done' }>,
+  place: CapturePlace | null,
+  voice: Voice,
+) {
+  const leaves = place?.kind === 'upload' ? TEXTS.uploadLeaves : TEXTS.leaves
+  if (kind === 'cancelled') {
+    voice.warn(`${TEXTS.cancelled} ${leaves}`)
+    return
+  }
+  voice.fail(fill(TEXTS.failed, { reason }))
+  if (hint !== null) voice.info(hint)
+  voice.warn(leaves)
+}
+
+export async function showCaptured(state: State, context: WizardContext): Promise<Step> {
+  const { end, place } = endOf(state)
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
+    if (end?.kind !== 'done' || place === null) return
+    const disk = state.disks[0]?.path ?? ''
+    voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
+    const { columns, rows } = context.painter.size()
+    // On a small screen the path is what there is room for.
+    if (rows >= ROOMY_ROWS) voice.log('')
+    voice.log(listFacts(end, renderPlace(place), columns).join('\n'))
+    const isLast = place.kind === 'file' && end.identity.kind === 'absent'
+    if (!isLast) voice.log('')
+    if (place.kind === 'upload') voice.info(TEXTS.waiting)
+    warn(end.identity, voice)
+  })
+}
+
+const ROOMY_ROWS = 16
+
+function warn(identity: Identity, voice: Voice) {
+  if (identity.kind === 'found') voice.warn(fill(TEXTS.found, nameFiles(identity)))
+  if (identity.kind === 'possible') voice.warn(CONFIRM.possible)
+}
+
+/** Below each other, each in full. */
+function listFacts(
+  { storedBytes, imageBytes, sha256 }: Extract<CaptureEnd, { kind: 'done' }>,
+  address: string,
+  columns: number,
+): readonly string[] {
+  const size = fill(TEXTS.size, {
+    stored: renderExactSize(storedBytes),
+    unpacked: renderSize(imageBytes),
+  })
+  const { labels } = TEXTS
+  const left = Math.max(...Object.values(labels).map(displayWidth)) + 4
+  return [
+    [labels.image, address],
+    [labels.size, size],
+    [labels.sha256, sha256],
+  ].flatMap(([label = '', value = '']) =>
+    wrapInFull(value, columns - 1 - left).map(
+      (line, at) => pad(at === 0 ? `  ${label}` : '', left) + line,
+    ),
+  )
+}

@@ -1,0 +1,97 @@
+/** The screens on which a person types where a captured image goes, and the token of an upload. */
+import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
+import { joinImagePath } from '../../../engine/image/rules/image.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { isFolder } from '../../../kit/host/folders.ts'
+import { pad } from '../../../kit/terminal/text/clip.ts'
+import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
+import { decidePlace } from '../flow/capture-place.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { askStill, backKey, QUIT_KEY, stepOf } from './pending-question.ts'
+import { fitted, inFull, type View } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const { keys: KEYS } = WIZARD_TEXTS
+const { place: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
+
+export async function choosePlace(state: State, context: WizardContext): Promise<Step> {
+  const { imageRoot } = context.drawing.setting
+  const name = state.capture?.name ?? ''
+  const view = textView(TEXTS.prompt, KEYS.disk, (size) => [
+    ...inFull([TEXTS.question], size),
+    ...wrapInFull(joinImagePath(imageRoot, name), size.columns - 1 - INDENT.length).map(
+      (line) => INDENT + line,
+    ),
+    '',
+    ...fitted([TEXTS.others, ...listKinds(imageRoot)], size, context.drawing),
+  ])
+  const typed = await askText(state, view, context)
+  if (typeof typed !== 'string') return typed
+  const options = { imageRoot, name, isFolder: typed !== '' && (await isFolder(typed)) }
+  return { step: 'capture-place', place: decidePlace(typed, options) }
+}
+
+const INDENT = '  '
+
+const EXAMPLES = {
+  path: '/media/usb/web.img.zst',
+  address: 'http://cache:8081',
+} as const
+
+function listKinds(folder: string): readonly string[] {
+  const width = Math.max(...Object.values(TEXTS.kinds).map(displayWidth))
+  const { name, path, address } = TEXTS.kinds
+  return [
+    [name, fill(TEXTS.nameIn, { name: 'web.img.zst', folder: printable(folder) })],
+    [path, EXAMPLES.path],
+    [address, fill(TEXTS.addressOf, { address: EXAMPLES.address })],
+  ].map(([kind = '', example]) => `${INDENT}${pad(kind, width)}   ${example}`)
+}
+
+export async function typeToken(state: State, context: WizardContext): Promise<Step> {
+  const place = state.capture?.place
+  if (place?.kind !== 'upload') return { step: 'back' }
+  const known = context.env['FLASHER_UPLOAD_TOKEN'] ?? ''
+  const view = textView(
+    TOKEN.prompt,
+    KEYS.back,
+    (size) =>
+      inFull(
+        [
+          TOKEN.question,
+          fill(TOKEN.where, { name: place.name }),
+          ...(known === '' ? [] : [TOKEN.fromEnvironment]),
+        ],
+        size,
+      ),
+    true,
+  )
+  const typed = await askText(state, view, context)
+  if (typeof typed !== 'string') return typed
+  const token = typed === '' ? known : typed
+  return token === '' ? { step: 'refresh' } : { step: 'capture-place', place: { ...place, token } }
+}
+
+/** What was typed, nothing by Enter alone; or the step of a key. */
+async function askText(state: State, view: View, context: WizardContext): Promise<string | Step> {
+  const asked = await askStill(state, view, context)
+  if (asked.kind === 'text') return asked.text
+  return asked.kind === 'key' && asked.key === SUGGESTED ? '' : stepOf(asked)
+}
+
+/** The key that Enter alone means: none of those that are shown. */
+const SUGGESTED = ''
+
+const textView = (prompt: string, back: string, intro: View['intro'], isSecret = false): View => ({
+  menu: {
+    prompt,
+    columns: [],
+    rows: [],
+    keys: [backKey(back), QUIT_KEY],
+    enter: SUGGESTED,
+    takesText: true,
+    ...(isSecret ? { hidesText: true } : {}),
+  },
+  intro,
+})

@@ -1,0 +1,89 @@
+/** The screen of a capture that runs: a bar with progress, rate and time left; Ctrl-C cancels. */
+import { renderWaiting } from '../../../engine/flash/rules/progress-text.ts'
+import type { WriteProgress } from '../../../engine/flash/rules/flash.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderDuration } from '../../../kit/foundation/rate.ts'
+import { renderSize } from '../../../kit/foundation/size.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { OpenedCapture } from '../../../engine/capture/capturer.ts'
+import { renderBar } from '../../text/bar.ts'
+import { createProgress } from '../../text/progress.ts'
+import { renderPlace, type CaptureEnd } from '../flow/capture-choice.ts'
+import { makeCapture, type ChosenCapture } from '../flow/capture-run.ts'
+import type { State } from '../flow/flow.ts'
+import { openProgressScreen } from './progress-screen.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const TEXTS = WIZARD_TEXTS.capture.run
+
+/** What is shown. */
+interface Shown {
+  phase: string
+  progress: WriteProgress | null
+  storedBytes: number
+}
+
+/** From the first byte to the end; asks nothing. */
+export async function runCapturing(
+  state: State,
+  chosen: ChosenCapture,
+  opened: OpenedCapture,
+  context: WizardContext,
+): Promise<CaptureEnd> {
+  const { env, isRoot, look } = context
+  const cancelling = new AbortController()
+  const signal = AbortSignal.any([context.signal, cancelling.signal])
+  const shown: Shown = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
+  using screen = openProgressScreen(state, context, {
+    render: (seconds, columns) => renderBody(chosen, shown, context, { seconds, columns }),
+    phase: () => shown.phase,
+    cancel() {
+      shown.phase = TEXTS.cancelling
+      cancelling.abort()
+    },
+  })
+  const log = look.live ? null : createLines(context)
+  return await makeCapture(
+    chosen,
+    opened,
+    { env, isRoot, signal },
+    {
+      onProgress(progress) {
+        shown.progress = progress
+        log?.show(progress)
+      },
+      onStored(bytes) {
+        shown.storedBytes = bytes
+      },
+      onSent() {
+        shown.phase = TEXTS.verifying
+        screen.draw()
+      },
+    },
+  )
+}
+
+/** One line at a time, for terminals that cannot redraw. */
+const createLines = ({ stdout, look, now }: WizardContext) =>
+  createProgress('text', { stdout, stderr: stdout, look, now, storedBytes: () => null })
+
+function renderBody(
+  { disk, place }: ChosenCapture,
+  { phase, progress, storedBytes }: Shown,
+  { drawing: { ink }, look }: WizardContext,
+  { seconds, columns }: { readonly seconds: number; readonly columns: number },
+): readonly string[] {
+  const time = renderDuration(seconds)
+  const bar = { columns, unicode: look.unicode, storedBytes: null, isReading: true }
+  return [
+    ink.strong(printable(`${disk.path} -> ${renderPlace(place)}`)),
+    '',
+    progress === null ? '' : renderBar(progress, bar),
+    '',
+    renderWaiting(phase, progress),
+    ink.faint(fill(TEXTS.stored, { size: renderSize(storedBytes), time })),
+    '',
+    ink.faint(TEXTS.cancel),
+  ]
+}

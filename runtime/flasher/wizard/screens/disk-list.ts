@@ -1,0 +1,62 @@
+/** The disks of a screen that offers them: listed at once, what they contain a moment later. */
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { DiskOffer } from '../../../engine/flash/rules/disk-offer.ts'
+import { renderError } from '../../../kit/foundation/fault.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { Menu } from '../../../kit/terminal/prompt/menu.ts'
+import type { Size } from '../../../kit/terminal/prompt/painter.ts'
+import { DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
+import { inFull } from './screen-frame.ts'
+import { backKey, QUIT_KEY, REFRESH_KEY } from './pending-question.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const { disk: TEXTS } = WIZARD_TEXTS
+
+export interface DiskList {
+  /** Null while they are looked for. */
+  disks: readonly SurveyedDisk[] | null
+  /** Why something could not be looked at; the screen shows it above the list. */
+  readonly troubles: string[]
+}
+
+/** Calls `changed` twice: with the list, and with what the disks contain. */
+export async function readDiskList(
+  list: DiskList,
+  { surveyDisks, fillContents }: WizardContext,
+  changed: () => void,
+): Promise<void> {
+  try {
+    list.disks = await surveyDisks()
+  } catch (thrown) {
+    list.disks = []
+    list.troubles.push(fill(TEXTS.cannotList, { reason: renderError(thrown) }))
+  }
+  changed()
+  list.disks = await Promise.all(list.disks.map(fillContents))
+  changed()
+}
+
+/** `back`: where its letter leads. */
+export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu => ({
+  prompt: TEXTS.prompt,
+  columns: DISK_COLUMNS,
+  rows: offers.map(renderDiskRow),
+  keys: [backKey(back), REFRESH_KEY, QUIT_KEY],
+  enter: 'r',
+})
+
+/** What stands above the list, with an empty line behind it; `none` where there is no disk. */
+export function introduceDisks(
+  { disks, troubles }: DiskList,
+  none: string,
+  { drawing: { ink } }: WizardContext,
+  size: Size,
+): readonly string[] {
+  const lines = [
+    ...inFull(troubles, size).map(ink.danger),
+    ...(disks === null ? [ink.faint(TEXTS.looking)] : []),
+    ...(disks?.length === 0 ? inFull([none, TEXTS.plugIn], size) : []),
+  ]
+  return lines.length === 0 ? [] : [...lines, '']
+}

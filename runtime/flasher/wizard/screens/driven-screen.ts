@@ -1,0 +1,59 @@
+/** The terminal while a server drives: lines below the header, and its flashes on the flashing screen. */
+import { printable } from '../../../kit/foundation/printable.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { renderVoice } from '../../../kit/terminal/text/voice.ts'
+import type { WizardContext } from './wizard-context.ts'
+import { openState, type State } from '../flow/flow.ts'
+import { frameOf } from './screen-frame.ts'
+import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
+
+/** In place of a catalog: the image is of the server's choice. */
+const { catalog: PLANNED } = WIZARD_TEXTS.driven
+
+/** As many of the last lines as any terminal shows. */
+const MAX_LINES = 12
+
+/** `server`: as it was named; where it answers is known later. */
+export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
+  const identity = { ...given.drawing.setting.identity, server }
+  // What the server has flashed is restarted, too.
+  const setting = { ...given.drawing.setting, identity, reboots: true }
+  const drawing = { ...given.drawing, setting }
+  const context = { ...given, drawing }
+  const { painter, look, stdout } = context
+  const said: string[] = []
+  const state: State = {
+    ...openState({ screen: 'image', catalog: null, notice: null, identity }),
+    screen: 'flash',
+  }
+
+  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashChoice): State => ({
+    ...state,
+    source: PLANNED,
+    image,
+    disks: seen === null ? [] : [{ path, identity: seen, words }],
+  })
+
+  function draw() {
+    const size = painter.size()
+    const steps = renderVoice({ ...drawing, columns: size.columns }, (voice) =>
+      said.forEach((line) => voice.start(line)),
+    )
+    painter.paint(frameOf(state, steps.slice(-MAX_LINES), drawing, size))
+  }
+
+  return {
+    identity,
+    say(line) {
+      said.push(line)
+      if (look.live) draw()
+      else stdout.write(`${printable(line)}\n`)
+    },
+    async runFlash(choice, hooks) {
+      const { runFlash } = await import('./flashing.ts')
+      const flashed = await runFlash(stateOf(choice), [choice], hooks, context)
+      painter.forget()
+      return flashed
+    },
+  }
+}

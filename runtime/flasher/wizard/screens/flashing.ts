@@ -1,0 +1,187 @@
+/** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
+import {
+  nextProgress,
+  renderReadSoFar,
+  renderWaiting,
+} from '../../../engine/flash/rules/progress-text.ts'
+import type { FlashEvent, FlashPlan, WriteProgress } from '../../../engine/flash/rules/flash.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
+import { renderDuration } from '../../../kit/foundation/rate.ts'
+import {
+  describeFailure,
+  type FlashFailure,
+  type FlashOutcome,
+} from '../../../engine/flash/rules/outcome.ts'
+import { fill, pluralOf } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { renderBar } from '../../text/bar.ts'
+import { pad } from '../../../kit/terminal/text/clip.ts'
+import { createManyProgress } from '../../text/many-progress.ts'
+import { createProgress } from '../../text/progress.ts'
+import type { WizardContext } from './wizard-context.ts'
+import type { State } from '../flow/flow.ts'
+import { openProgressScreen } from './progress-screen.ts'
+import { runChoices } from '../flow/flash-run.ts'
+import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.flashing
+
+/** What is shown of one disk. */
+interface DiskShown {
+  phase: string
+  progress: WriteProgress | null
+  /** Null: it goes on. */
+  end: FlashOutcome | null
+}
+
+/** What is shown. */
+interface Shown {
+  /** Of the image as stored; null where they are not known, or not yet. */
+  storedBytes: number | null
+  /** By their paths. */
+  readonly disks: ReadonlyMap<string, DiskShown>
+  /** The disk is done with; the hooks report the end. */
+  isReporting: boolean
+  readonly said: string[]
+}
+
+/** What a person chose; the template is fetched now, and nothing is written where that fails. */
+export async function runChosen(
+  state: State,
+  [first, ...more]: FlashChoices,
+  context: WizardContext,
+): Promise<Flashed> {
+  const hooks = await context.loadHooks()
+  const fetched = state.template === null ? null : await state.template.fetch()
+  if (fetched?.ok === false) {
+    const refused = new Fault('plan-refused', fetched.refusal)
+    const point = { target: first.disk, stage: 'checking', isAborted: false } as const
+    return { end: describeFailure(refused, point), ...NO_AFTERMATH }
+  }
+  const firstBoot = fetched?.value ?? null
+  return await runFlash(state, [{ ...first, firstBoot }, ...more], hooks, context)
+}
+
+/** From the checks to the end, hooks included; asks nothing. */
+export async function runFlash(
+  state: State,
+  choices: FlashChoices,
+  hooks: Hooks,
+  context: WizardContext,
+): Promise<Flashed> {
+  const cancelling = new AbortController()
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([context.signal, cancelling.signal])
+  const shown: Shown = {
+    storedBytes: null,
+    disks: new Map(
+      choices.map(({ disk }) => [disk, { phase: TEXTS.checking, progress: null, end: null }]),
+    ),
+    isReporting: false,
+    said: [],
+  }
+  using screen = openProgressScreen(state, context, {
+    render: (seconds, columns) => renderBody(choices, shown, seconds, context, columns),
+    phase: () => shown.disks.get(choices[0].disk)?.phase ?? '',
+    cancel() {
+      if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
+      ;(shown.isReporting ? leaving : cancelling).abort()
+    },
+  })
+  const log = context.look.live ? null : createLines(shown, context)
+  const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
+    shown.storedBytes = image.sizeBytes
+    const known = shown.disks.get(target.path)
+    if (known !== undefined) Object.assign(known, nextProgress(event, known))
+    log?.show(event, target.path)
+  }
+  const onEnd = (end: FlashOutcome, disk: string) => {
+    const known = shown.disks.get(disk)
+    if (known !== undefined) known.end = end
+    log?.show(end.kind === 'done' ? { event: 'done' } : failedBy(end), disk)
+  }
+  const ended = await runChoices(choices, hooks, { ...context, signal, onEvent, onEnd })
+  const say = (line: string) => {
+    shown.said.push(line)
+    if (log === null) screen.draw()
+    else context.stdout.write(`${printable(line)}\n`)
+  }
+  shown.isReporting = true
+  return { ...ended, ...(await hooks.onEnd(ended.end, choices[0], say, leaving.signal)) }
+}
+
+const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
+
+/** One line at a time, for terminals that cannot redraw. */
+function createLines(shown: Shown, { stdout, look, now }: WizardContext) {
+  const disks = [...shown.disks.keys()]
+  const common = { stdout, stderr: stdout, look, now, storedBytes: () => shown.storedBytes }
+  return disks.length === 1
+    ? createProgress('text', common)
+    : createManyProgress({ ...common, mode: 'text', disks })
+}
+
+function renderBody(
+  choices: FlashChoices,
+  shown: Shown,
+  seconds: number,
+  context: WizardContext,
+  columns: number,
+): readonly string[] {
+  const { said, isReporting } = shown
+  const { ink } = context.drawing
+  const time = renderDuration(seconds)
+  return [
+    ...(shown.disks.size === 1
+      ? renderOne(choices, shown, time, context, columns)
+      : renderSeveral(choices, shown, time, context, columns)),
+    '',
+    ...said.slice(-4).map(printable),
+    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
+  ]
+}
+
+function renderOne(
+  [{ image, disk }]: FlashChoices,
+  { disks, storedBytes }: Shown,
+  time: string,
+  { drawing: { ink }, look }: WizardContext,
+  columns: number,
+): readonly string[] {
+  const { phase = '', progress = null } = disks.get(disk) ?? {}
+  const bar =
+    progress === null ? '' : renderBar(progress, { columns, unicode: look.unicode, storedBytes })
+  return [
+    ink.strong(printable(`${image.name} -> ${disk}`)),
+    '',
+    bar,
+    '',
+    renderWaiting(printable(phase), progress),
+    ink.faint(renderReadSoFar(progress, storedBytes, time)),
+  ]
+}
+
+function renderSeveral(
+  [{ image }]: FlashChoices,
+  { disks, storedBytes }: Shown,
+  time: string,
+  { drawing: { ink }, look }: WizardContext,
+  columns: number,
+): readonly string[] {
+  const width = Math.max(...[...disks.keys()].map((disk) => displayWidth(printable(disk))))
+  const style = { columns: columns - width - 1, unicode: look.unicode, storedBytes }
+  const count = disks.size
+  return [
+    ink.strong(printable(fill(pluralOf(TEXTS.onto, count), { image: image.name, count }))),
+    '',
+    ...[...disks].map(([disk, { phase, progress, end }]) => {
+      const head = pad(printable(disk), width)
+      if (end?.kind === 'done') return `${head} ${ink.good(TEXTS.done)}`
+      if (end !== null) return `${head} ${ink.danger(printable(end.reason))}`
+      return `${head} ${progress === null ? printable(phase) : renderBar(progress, style)}`
+    }),
+    '',
+    ink.faint(fill(TEXTS.soFar, { time })),
+  ]
+}

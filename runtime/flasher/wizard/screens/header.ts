@@ -1,0 +1,100 @@
+/** The top of every screen: the program, this machine, the step, and what is chosen so far. Pure. */
+import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { clip, pad, spread } from '../../../kit/terminal/text/clip.ts'
+import type { Size } from '../../../kit/terminal/prompt/painter.ts'
+import type { Ink } from '../../../kit/terminal/text/ink.ts'
+import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
+import { wrap } from '../../../kit/terminal/text/wrap.ts'
+import { renderPlace } from '../flow/capture-choice.ts'
+import { SCREENS, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
+import type { Identity } from '../flow/start.ts'
+
+const TEXTS = WIZARD_TEXTS.header
+const { labels: LABELS } = TEXTS
+
+/** What does not change while the wizard runs. */
+interface Setting {
+  readonly version: string
+  readonly identity: Identity
+  /** Where images of this machine are looked for. */
+  readonly imageRoot: string
+  /** Whether the machine is restarted in the end. */
+  readonly reboots: boolean
+}
+
+/** How this terminal draws. */
+export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
+  readonly setting: Setting
+  readonly ink: Ink
+}
+
+/** On fewer rows the step is what there is room for. */
+const MIN_ROWS = 16
+
+/** The most that a notice takes; the whole of it is in the log. */
+const NOTICE_LINES = 3
+
+export function renderHeader(
+  state: State,
+  { setting, ink, unicode }: Drawing,
+  { columns, rows }: Size,
+): readonly string[] {
+  const { version, identity, imageRoot, reboots } = setting
+  const width = columns - 1
+  const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
+  const { mac, server, address } = identity
+  const right = [mac, address].filter((part) => part !== null).join('  ')
+  const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
+  const all = stepsOf(state.screen)
+  const steps = reboots ? all : all.slice(0, -1)
+  const step = steps.indexOf(SCREENS[state.screen].step)
+  const titles = steps.map((name) => TEXTS.steps[name])
+  const title = titles.at(step) ?? ''
+  const at = step === -1 ? steps.length : step + 1
+  const count = ` ${fill(TEXTS.step, { at, count: steps.length })}`
+  const trail = titles.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
+  const where = [
+    ink.strong(spread(fit(left), printable(right), width, unicode)),
+    ink.here(title) + ink.faint(spread(count, trail, width - title.length, unicode)),
+  ]
+  const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
+  if (rows < MIN_ROWS) return [...where, ...notice]
+  return [
+    ...where,
+    fit(labelled('imageRoot', imageRoot)),
+    ...listChosen(state).map(fit),
+    ...notice,
+    '',
+  ]
+}
+
+function listChosen({ source, image, disks, capture }: State): readonly string[] {
+  const disk = disks.length === 0 ? [] : [labelled('disk', disksInWords(disks))]
+  if (capture !== null) {
+    const { place } = capture
+    return [...disk, ...(place === null ? [] : [labelled('image', renderPlace(place))])]
+  }
+  const chosen = image === null ? [] : [labelled('image', image.name)]
+  return [labelled('catalog', source ?? TEXTS.localOnly), ...chosen, ...disk]
+}
+
+/** The values are below each other. */
+const labelled = (label: keyof typeof LABELS, value: string) =>
+  `${pad(LABELS[label], Math.max(...Object.values(LABELS).map(displayWidth)))} ${value}`
+
+function disksInWords(disks: readonly DiskChoice[]): string {
+  const [first, ...more] = disks
+  if (first === undefined) return ''
+  if (more.length === 0) return first.words === '' ? first.path : `${first.path}, ${first.words}`
+  const paths = disks.map(({ path }) => path).join(', ')
+  return fill(TEXTS.disks, { count: disks.length, disks: paths })
+}
+
+/** Broken at blanks into lines of at most `width` columns. */
+export function renderNotice(notice: string, width: number): readonly string[] {
+  return wrap(printable(notice), width)
+    .slice(0, NOTICE_LINES)
+    .map((line) => clip(line, width, { cut: 'end', unicode: false }))
+}

@@ -1,0 +1,99 @@
+/** The two screens after a flash: success, or why it failed. */
+import { renderSuccess } from '../../../engine/flash/rules/progress-text.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { Size } from '../../../kit/terminal/prompt/painter.ts'
+import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
+import type { WizardContext } from './wizard-context.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { nextChoice, type NextChoice } from './screen-frame.ts'
+import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
+import { askChoice } from './pending-question.ts'
+
+const TEXTS = WIZARD_TEXTS.outcome
+
+const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], [TEXTS.choices.reboot])
+const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
+const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
+export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
+
+export async function showFailure(state: State, context: WizardContext): Promise<Step> {
+  return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
+}
+
+export async function showDone(state: State, context: WizardContext): Promise<Step> {
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
+    praise(state.ends, voice)
+    if (state.bootEntry !== null) voice.info(state.bootEntry)
+  })
+}
+
+/** After a success. */
+export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
+  reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
+
+/** What comes next; Enter alone takes the first choice. */
+export async function askNext(
+  state: State,
+  context: WizardContext,
+  choices: readonly NextChoice[],
+  speak: (voice: Voice) => void,
+): Promise<Step> {
+  const view = {
+    prompt: TEXTS.prompt,
+    message: TEXTS.question,
+    columns: [{ title: '' }],
+    choices,
+    intro: ({ columns }: Size) => [...renderVoice({ ...context.drawing, columns }, speak), ''],
+  }
+  const key = await askChoice(state, view, context)
+  if (key === REBOOT.key) return { step: 'reboot' }
+  return { step: key === BACK.key ? 'back' : 'quit' }
+}
+
+function explain(state: State, voice: Voice): void {
+  const { disks, end } = state
+  if (end === null || end.kind === 'done') return
+  if (end.kind === 'cancelled') voice.warn(TEXTS.cancelled)
+  if (disks.length > 1) {
+    explainEach(state, voice)
+    return
+  }
+  if (end.kind === 'failed') voice.fail(fill(TEXTS.failed, { reason: end.reason }))
+  if (end.hint !== null) voice.info(end.hint)
+  voice.warn(end.leaves)
+}
+
+function explainEach({ disks, ends }: State, voice: Voice): void {
+  // What went wrong comes first: there may not be room for all.
+  for (const [index, one] of ends.entries()) {
+    const disk = disks[index]?.path ?? ''
+    if (one.kind === 'done') continue
+    if (one.kind === 'cancelled') voice.warn(nameDisk(one.leaves, disk))
+    else voice.fail(`${nameDisk(one.reason, disk)}\n${one.leaves}`)
+  }
+  const hints = ends.flatMap((one) =>
+    one.kind === 'failed' && one.hint !== null ? [one.hint] : [],
+  )
+  for (const hint of new Set(hints)) voice.info(hint)
+  praise(ends, voice)
+}
+
+/** The sentence says which disk it is about. */
+const nameDisk = (sentence: string, disk: string) =>
+  sentence.startsWith(disk) ? sentence : fill(TEXTS.failedOn, { disk, reason: sentence })
+
+/** More than these are one message. */
+const MAX_MESSAGES = 4
+
+/** Which disks are ready. */
+function praise(ends: readonly FlashOutcome[], voice: Voice): void {
+  const done = ends.flatMap((end) => (end.kind === 'done' ? [end] : []))
+  if (done.length <= MAX_MESSAGES) {
+    for (const end of done) voice.success(renderSuccess(end))
+    return
+  }
+  const disks = done.map(({ plan }) => plan.target.path).join(', ')
+  const isVerified = done.every(({ verified }) => verified)
+  voice.success(fill(isVerified ? TEXTS.allVerified : TEXTS.allNotVerified, { disks }))
+}

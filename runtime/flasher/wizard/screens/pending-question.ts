@@ -1,0 +1,85 @@
+/** Asks the question of a screen, also while its choices are still loading; the letters that mean the same everywhere. */
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
+import {
+  stillSubject,
+  type Asked,
+  type Question,
+  type Subject,
+} from '../../../kit/terminal/prompt/question.ts'
+import type { State, Step } from '../flow/flow.ts'
+import { createChoice, createQuestion, type ChoiceView, type View } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+const { keys: KEYS } = WIZARD_TEXTS
+
+export const backKey = (does: string): MenuKey => ({ key: 'b', words: ['back'], does })
+/** Where `b` is also the answer to a question that `y` affirms. */
+export const NO_KEY: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }
+export const REFRESH_KEY: MenuKey = { key: 'r', words: ['refresh'], does: KEYS.refresh }
+export const QUIT_KEY: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
+
+const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
+  b: 'back',
+  m: 'capture',
+  r: 'refresh',
+}
+
+/** The step of a letter; whatever else ends the question ends the wizard. */
+export const stepOf = (asked: Asked): Step => ({
+  step: asked.kind === 'key' ? (STEPS[asked.key] ?? 'quit') : 'quit',
+})
+
+export const askStill = (state: State, view: View, context: WizardContext): Promise<Asked> =>
+  context.ask(stillSubject(createQuestion(state, view, context.drawing)))
+
+/** The key of one of a few choices; null: the person left. */
+export async function askChoice(
+  state: State,
+  view: ChoiceView,
+  context: WizardContext,
+): Promise<string | null> {
+  const asked = await context.ask(stillSubject(createChoice(state, view, context.drawing)))
+  if (asked.kind === 'row') return view.choices[asked.index]?.key ?? null
+  return asked.kind === 'key' ? asked.key : null
+}
+
+/** `work` calls `changed` when there is more to show, and never rejects; its signal is aborted with the answer. */
+export async function askMeanwhile(
+  state: State,
+  view: () => View,
+  context: WizardContext,
+  work: (changed: () => void, signal: AbortSignal) => Promise<unknown>,
+): Promise<Asked> {
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([context.signal, leaving.signal])
+  const build = () => createQuestion(state, view(), context.drawing)
+  try {
+    return await context.ask(createSubject(build, (changed) => work(changed, signal)))
+  } finally {
+    leaving.abort()
+  }
+}
+
+/** `changed` draws anew; `start` begins when the question is shown, and never rejects. */
+export function createSubject(
+  build: () => Question,
+  start: (changed: () => void) => Promise<unknown>,
+): Subject {
+  const listeners = new Set<() => void>()
+  let now: Question | null = null
+  let settled: Promise<void> | null = null
+  const change = () => {
+    now = null
+    // Listeners come and go while they are called.
+    Array.from(listeners).forEach((listener) => listener())
+  }
+  return {
+    now: () => (now ??= build()),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    settle: () => (settled ??= start(change).then(() => {})),
+  }
+}

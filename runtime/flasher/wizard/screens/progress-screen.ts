@@ -1,0 +1,71 @@
+/** A screen that asks nothing: drawn anew while something is done, with its help on `?`; Ctrl-C cancels. */
+import { holdKeyboard, INTERRUPT } from '../../../kit/terminal/prompt/keyboard.ts'
+import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
+import type { State } from '../flow/flow.ts'
+import { renderHelp } from './help.ts'
+import { fitted, frameOf } from './screen-frame.ts'
+import type { WizardContext } from './wizard-context.ts'
+
+interface ProgressView {
+  /** What stands below the header so many seconds after the first drawing. */
+  render(seconds: number, columns: number): readonly string[]
+  /** All that is said of it on a terminal that cannot redraw. */
+  phase(): string
+  /** Ctrl-C was pressed; what it changes is drawn. */
+  cancel(): void
+}
+
+interface ProgressScreen extends Disposable {
+  draw(): void
+}
+
+/** Often enough to be lively, seldom enough for a serial line. */
+const REDRAW_MS = 250
+
+export function openProgressScreen(
+  state: State,
+  { painter, drawing, look, stdin, stdout, now }: WizardContext,
+  view: ProgressView,
+): ProgressScreen {
+  const before = now()
+  /** The page of the help that is shown; null: none. */
+  let page: number | null = null
+  const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
+  const draw = () => {
+    if (!look.live) {
+      stdout.write(`${view.phase()}\n`)
+      return
+    }
+    const size = painter.size()
+    const help = page === null ? undefined : pages()[page]
+    const body = () => fitted(view.render(now() - before, size.columns), size, drawing)
+    painter.paint(help ?? frameOf(state, body(), drawing, size))
+  }
+  /** `typed`: `?`, or any key while the help is shown. */
+  const turnPage = (typed: string) => {
+    if (!look.live || (page === null && typed !== HELP_KEY)) return
+    const next = page === null ? 0 : page + 1
+    page = next < pages().length ? next : null
+    draw()
+  }
+  using undo = new DisposableStack()
+  const keyboard = holdKeyboard(stdin, (chunk) => {
+    if (!chunk.includes(INTERRUPT)) {
+      turnPage(chunk.toString())
+      return
+    }
+    page = null
+    view.cancel()
+    draw()
+  })
+  undo.use(keyboard)
+  void keyboard.drained
+  if (look.live) {
+    painter.forget()
+    undo.use(setInterval(draw, REDRAW_MS))
+    undo.defer(painter.onResize(draw))
+  }
+  draw()
+  const held = undo.move()
+  return { draw, [Symbol.dispose]: () => held.dispose() }
+}

@@ -1,0 +1,41 @@
+/** The context that every screen of the wizard gets. */
+import type { LoadedCatalog, CatalogRefusal } from '../../../engine/catalog/rules/catalog-source.ts'
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { ImageRow } from '../../../engine/image/rules/image.ts'
+import type { Result } from '../../../kit/foundation/result.ts'
+import type { AskDependencies, Asked, Subject } from '../../../kit/terminal/prompt/question.ts'
+import type { Flasher } from '../../../engine/flash/flasher.ts'
+import type { Environment } from '../../../kit/host/shell.ts'
+import type { ManyFlasher } from '../../../engine/flash/many/many-flasher.ts'
+import type { RemoteDependencies } from '../../order/remote-hooks.ts'
+import type { Drawing } from './header.ts'
+import type { Hooks } from '../flow/start.ts'
+
+export interface WizardContext extends AskDependencies {
+  readonly drawing: Drawing
+  /** Aborted when the program is asked to end. */
+  readonly signal: AbortSignal
+  readonly isRoot: boolean
+  readonly env: Environment
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+  /** The catalog of `[d] default`; null: it is not offered. */
+  readonly defaultCatalog: string | null
+  /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
+  readonly reboot: (() => Promise<Result<null, string>>) | null
+  ask(subject: Subject): Promise<Asked>
+  listLocal(): Promise<readonly ImageRow[]>
+  loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
+  /** What happens around each flash. */
+  loadHooks(): Promise<Hooks>
+  /** What the server-driven mode works with. */
+  loadRemote(): Promise<RemoteDependencies>
+  /** The disks that are listed, with what uses them. */
+  surveyDisks(): Promise<readonly SurveyedDisk[]>
+  /** With what lies on its partitions where the survey did not say. */
+  fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
+  /** Loaded once, when an image or a disk is first looked at. */
+  loadFlasher(): Promise<Flasher>
+  /** Loaded when several disks were chosen. */
+  loadManyFlasher(): Promise<ManyFlasher>
+}

@@ -1,0 +1,26 @@
+/** Checks the command line of a wizard without a terminal: a server must decide what is done. */
+import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { parseMac } from '../../kit/net/rules/mac.ts'
+import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
+import { fill } from '../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../texts/texts.ts'
+import { DEFAULT_SERVER } from './options.ts'
+
+const TEXTS = WIZARD_TEXTS.program
+
+/** Without a terminal there must be a server that decides: what it decides needs nobody. */
+export function requireServer({ values }: Arguments): void {
+  const { mac, server = DEFAULT_SERVER } = values
+  if (mac === undefined) {
+    throw refuse(TEXTS.terminalNeeded, TEXTS.withoutTerminal)
+  }
+  if (!parseMac(mac).ok) {
+    throw refuse(fill(TEXTS.wrongMac, { text: JSON.stringify(mac) }), TEXTS.likeMac)
+  }
+  if (!parseServerAddress(server).ok) {
+    throw refuse(fill(TEXTS.wrongServer, { text: JSON.stringify(server) }), TEXTS.likeServer)
+  }
+}
+
+const refuse = (message: string, hint: string) => new Fault('misuse', message, { hint })

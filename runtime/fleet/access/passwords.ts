@@ -1,0 +1,152 @@
+/** The administrator's password: where it is stored, checking a guess, setting a new one. */
+import { argon2, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import {
+  normalisePassword,
+  parsePasswordHash,
+  renderGenerated,
+  renderScrypt,
+  SCRYPT_COST,
+  type PasswordHash,
+} from '../../kit/foundation/password-hash.ts'
+import { isMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+
+export type Passwords = ReturnType<typeof createPasswords>
+
+interface PasswordsOptions {
+  /** `<state_dir>/admin-password`. */
+  readonly path: string
+  /** What the configuration says now; empty or blank: nothing. */
+  configured(): { readonly password: string; readonly password_hash: string }
+}
+
+/** Beyond this a login form is no login. */
+const LONGEST = 1024
+/** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
+const MAX_WAITING = 16
+
+export function createPasswords({ path, configured }: PasswordsOptions) {
+  const inTurn = createQueue(MAX_WAITING)
+
+  /** Compares in constant time; a hash costs about 0.1 s, one after the other. */
+  async function check(given: string): Promise<boolean> {
+    if (given.length > LONGEST) return false
+    const { password, password_hash: hash } = configured()
+    if (password.trim() !== '') return isSameText(given, password)
+    const text = hash.trim() === '' ? await readHash(path) : hash
+    return text !== null && inTurn(() => matches(normalisePassword(given), readable(text, path)))
+  }
+
+  /** Keeps the hash of a new one, where no configuration says another. */
+  async function set(password: string): Promise<void> {
+    await replaceFile(path, `${await hashPassword(password)}\n`, 0o600)
+  }
+
+  return {
+    check,
+    set,
+    /** Makes one where there is none, kept as a hash; it is in this answer and never again. */
+    async ensure(): Promise<string | null> {
+      const { password, password_hash: hash } = configured()
+      if (password.trim() !== '' || hash.trim() !== '') return null
+      const kept = await readHash(path)
+      if (kept !== null) {
+        readable(kept, path)
+        return null
+      }
+      const made = generatePassword()
+      await set(made)
+      return made
+    },
+  }
+}
+
+/** 16 letters and digits in four groups. */
+export const generatePassword = (): string => renderGenerated(randomBytes(64))
+
+/** As `[admin] password_hash` takes it. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(16)
+  const hash = await derive(normalisePassword(password), {
+    kind: 'scrypt',
+    ...SCRYPT_COST,
+    salt,
+    hash: new Uint8Array(32),
+  })
+  return renderScrypt(salt, hash)
+}
+
+async function readHash(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'latin1')
+  } catch (cause) {
+    if (isMissing(cause)) return null
+    throw new Fault('input-missing', `the password cannot be read: ${renderError(cause)}`, {
+      cause,
+    })
+  }
+}
+
+function readable(text: string, path: string): PasswordHash {
+  const hash = parsePasswordHash(text)
+  if (hash.ok) return hash.value
+  throw new Fault('input-invalid', `${path} holds no password hash`, {
+    hint: 'flasher-web password sets a new password.',
+  })
+}
+
+/** Hides lengths too: what is compared are digests under a key of this process. */
+function isSameText(one: string, two: string): boolean {
+  return timingSafeEqual(digestOf(one), digestOf(two))
+}
+
+const digestOf = (text: string) =>
+  createHmac('sha256', PROCESS_KEY).update(normalisePassword(text)).digest()
+
+const PROCESS_KEY = randomBytes(32)
+
+async function matches(password: string, wanted: PasswordHash): Promise<boolean> {
+  return timingSafeEqual(await derive(password, wanted), wanted.hash)
+}
+
+const runScrypt = promisify<string, Uint8Array, number, object, Buffer>(scrypt)
+const runArgon2 = promisify(argon2)
+
+function derive(password: string, wanted: PasswordHash): Promise<Uint8Array> {
+  const { salt, hash } = wanted
+  if (wanted.kind === 'scrypt') {
+    const N = 2 ** wanted.ln
+    const maxmem = 256 * wanted.r * N
+    return runScrypt(password, salt, hash.length, { N, r: wanted.r, p: wanted.p, maxmem })
+  }
+  const { memory, passes, parallelism } = wanted
+  return runArgon2('argon2id', {
+    message: password,
+    nonce: salt,
+    tagLength: hash.length,
+    memory,
+    passes,
+    parallelism,
+  })
+}
+
+/** Runs one job at a time; more than `most` waiting are turned away. */
+function createQueue(most: number) {
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+  return async <T>(job: () => Promise<T>): Promise<T> => {
+    if (waiting >= most) throw new Fault('busy', 'too many logins at once; try again in a moment')
+    waiting += 1
+    const turn = last.then(job)
+    // The next in line does not care how this one ended.
+    last = turn.catch(() => {})
+    try {
+      return await turn
+    } finally {
+      waiting -= 1
+    }
+  }
+}

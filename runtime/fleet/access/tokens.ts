@@ -1,0 +1,149 @@
+/** API tokens: created once, shown once, stored as hashes. */
+import { createHash, randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
+import type { Database } from '../state/database.ts'
+import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
+
+export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'admin'] as const
+export type TokenScope = (typeof TOKEN_SCOPES)[number]
+
+/** As kept; the token itself is nowhere. */
+export interface TokenRecord {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly TokenScope[]
+  /** ISO times; null: never used yet, never ends. */
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly expires_at: string | null
+}
+
+export interface MadeToken {
+  readonly record: TokenRecord
+  readonly token: string
+}
+
+export type Tokens = ReturnType<typeof createTokens>
+
+/** How long a use waits in memory before it is stored. */
+const LAG_MS = 30_000
+
+export function createTokens(
+  database: Database,
+  { now = () => new Date() }: { now?(): Date } = {},
+) {
+  const byDigest = new Map<string, TokenRecord>()
+  let epoch: number | null = null
+  const uses = createTokenUses(database, () => (epoch = null))
+
+  const current = () => {
+    const present = database.epoch()
+    if (present === epoch) return byDigest
+    byDigest.clear()
+    for (const row of database.sql.all(ALL)) {
+      const record = readRecord(row)
+      if (record !== null) byDigest.set(readText(row, 'digest'), record)
+    }
+    epoch = present
+    return byDigest
+  }
+
+  return {
+    /** Oldest first; expired ones too, revoked ones not. */
+    list: async (): Promise<readonly TokenRecord[]> => [...current().values()].map(uses.apply),
+    /**
+     * The token's text is in the answer and never again. Refused where the name is in use, or there are
+     * `most` already: it is decided as it is stored, so that many at once are no way around it.
+     */
+    async create(
+      { name, scopes, expires_at }: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
+      most: number,
+    ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>> {
+      const id = randomBytes(6).toString('hex')
+      const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
+      const created_at = now().toISOString()
+      const record = { id, name, scopes, created_at, last_used_at: null, expires_at }
+      const stored = JSON.stringify({ name, scopes, expires_at })
+      const obstacle = await database.write((sql) => {
+        const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
+        if (known.some((each) => each.name === name)) return 'name-taken'
+        if (known.length >= most) return 'too-many'
+        sql.run(ADD, id, stored, digestOf(token), created_at)
+        return null
+      })
+      epoch = null
+      return obstacle === null ? accept({ record, token }) : refuse(obstacle)
+    },
+    /** False when there was none. */
+    async revoke(id: string): Promise<boolean> {
+      const at = now().toISOString()
+      const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
+      epoch = null
+      return revoked
+    },
+    /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
+    find(token: string): TokenRecord | null {
+      // 256 random bits: looking up the digest gives nothing away.
+      const record = current().get(digestOf(token))
+      if (record === undefined) return null
+      const at = now().toISOString()
+      if (isExpired(record, at)) return null
+      uses.note(record.id, at)
+      return uses.apply(record)
+    },
+  }
+}
+
+/** When tokens were used last: kept in memory for a moment, so that no request waits for the disk. */
+function createTokenUses(database: Database, stored: () => void) {
+  const used = createLaggedWrites<string, string>(LAG_MS, async (uses) => {
+    await database.write((sql) => {
+      for (const [id, at] of uses) sql.run(NOTE_USE, at, id)
+    })
+    stored()
+  })
+  database.beforeClosing(used.flush)
+
+  return {
+    note: used.note,
+    apply: (record: TokenRecord): TokenRecord => ({
+      ...record,
+      last_used_at: used.find(record.id) ?? record.last_used_at,
+    }),
+  }
+}
+
+/** Revoked rows stay, so that restoring an older state gives no token its rights back. */
+const ALL = `SELECT id, record, digest, created_at, last_used_at FROM tokens
+  WHERE revoked_at IS NULL ORDER BY created_at, id`
+const ADD = 'INSERT INTO tokens (id, record, digest, created_at) VALUES (?, ?, ?, ?)'
+const NOTE_USE = 'UPDATE tokens SET last_used_at = ? WHERE id = ?'
+const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
+
+/** A date that cannot be read ends the token rather than never. */
+const isExpired = ({ expires_at }: TokenRecord, at: string) =>
+  expires_at !== null && !(Date.parse(expires_at) > Date.parse(at))
+
+const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
+
+/** Null when it grants nothing that we know. */
+function readRecord(row: Row): TokenRecord | null {
+  const stored = STORED.safeParse(parseJson(readText(row, 'record')))
+  if (!stored.success) return null
+  return {
+    id: readText(row, 'id'),
+    ...stored.data,
+    created_at: readText(row, 'created_at'),
+    last_used_at: readTextOrNull(row, 'last_used_at'),
+  }
+}
+
+const STORED = z.object({
+  name: z.string(),
+  scopes: z.array(z.unknown()).transform((all) => TOKEN_SCOPES.filter((one) => all.includes(one))),
+  // What is no date ends the token.
+  expires_at: z.string().nullable().catch(''),
+})

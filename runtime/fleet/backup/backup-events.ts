@@ -1,0 +1,45 @@
+/** Events about backups, for the journal and for pages. */
+import type { Feed } from '../../kit/host/feed.ts'
+import type { EventNote, Journal } from '../state/journal.ts'
+import type { Requester } from '../state/journal.ts'
+
+interface NoteMore {
+  readonly by: Requester
+  /** The id alone, unless said. */
+  readonly details?: EventNote['details']
+}
+
+export type BackupNotes = ReturnType<typeof createBackupNotes>
+
+/** At least so long between two announcements of progress. */
+const PROGRESS_MS = 1000
+
+export function createBackupNotes(journal: Journal, feed: Feed) {
+  let announcedAt = 0
+  /** Pages that show this backup read it again. */
+  const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
+  return {
+    announce,
+    /** As often as it is called, but announced once a second at most. */
+    announceProgress(id: string) {
+      if (Math.abs(Date.now() - announcedAt) < PROGRESS_MS) return
+      announcedAt = Date.now()
+      announce(id)
+    },
+    note: (
+      kind: string,
+      id: string,
+      summary: string,
+      { by, details = { backup_id: id } }: NoteMore,
+    ) =>
+      journal.record({
+        kind,
+        subject_kind: 'backup',
+        subject_id: id,
+        actor: by.actor,
+        source_ip: by.ip,
+        summary,
+        details,
+      }),
+  }
+}

@@ -1,0 +1,179 @@
+/** Backups as jobs: made one after another, listed also after a restart, and recorded in the journal. */
+import { z } from 'zod'
+import { nextBackupId } from './rules/backup.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { renderSize } from '../../kit/foundation/size.ts'
+import {
+  createJobs,
+  isOver,
+  JobStateSchema,
+  QUEUED,
+  type Job,
+  type JobRecords,
+  type Jobs,
+} from '../../kit/host/jobs.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import type { BackupNotes } from './backup-events.ts'
+import { SYSTEM, type Requester } from '../state/journal.ts'
+import type { BackupMaker } from './backup-maker.ts'
+import type { BackupStore } from './backup-store.ts'
+
+export const BackupJobSchema = JobStateSchema.extend({
+  backup_id: z.string(),
+  machines: z.number().nullable(),
+  bytes_done: z.number(),
+  bytes_total: z.number().nullable(),
+  /** Its path within the backup storage. */
+  dest_path: z.string(),
+  trigger: z.enum(['manual', 'scheduled']),
+})
+
+/** One run, of this process or one before. */
+export type BackupJob = Readonly<z.infer<typeof BackupJobSchema>>
+type BackupTrigger = BackupJob['trigger']
+
+export interface BackupJobs {
+  /** Newest first; finished ones stay listed. */
+  jobs(): readonly BackupJob[]
+  /** Queues one and answers at once. */
+  start(trigger: BackupTrigger, by: Requester): Promise<BackupJob>
+  /** Null when no job has that id; one that has ended stays as it is. */
+  cancel(id: string, by: Requester): Promise<BackupJob | null>
+  /** Resolves with the job once it has ended; null when no job has that id. */
+  awaitEnd(id: string): Promise<BackupJob | null>
+}
+
+interface BackupJobsDependencies {
+  readonly store: Pick<BackupStore, 'listTraces'>
+  readonly maker: BackupMaker
+  readonly notes: BackupNotes
+  /** Called after each backup that was made, with its id. */
+  prune(made: string): Promise<void>
+  now(): Date
+  /** Lists the backups of the process before; one that was cut off has failed. */
+  readonly records?: JobRecords<BackupJob> | undefined
+}
+
+/** Finished jobs that stay listed. */
+const MAX_JOBS = 100
+
+export function createBackupJobs(
+  parts: BackupJobsDependencies,
+): BackupJobs & { readonly queue: Jobs<BackupJob> } {
+  const { store, maker, notes, now } = parts
+  const jobs = createJobs<BackupJob>({
+    parallel: 1,
+    maxListed: MAX_JOBS,
+    now,
+    onChange: ({ backup_id }) => notes.announce(backup_id),
+    toEnded: (state) => (state.status === 'cancelled' ? { ...state, error: null } : state),
+    records: parts.records,
+    onCutOff: (state) => noteFailure(notes, state, SYSTEM),
+  })
+  /** Who cancelled a backup that has not ended yet. */
+  const cancelledBy = new Map<string, Requester>()
+  // What a crash left behind is removed first; where that fails, so will the backup, and say why.
+  jobs.enqueue(() => maker.clean()).catch(() => undefined)
+  const admitting = createQueue(1)
+
+  async function admit(trigger: BackupTrigger, by: Requester): Promise<BackupJob> {
+    // A storage that cannot be read is what the job itself will report.
+    const stored = new Set(await store.listTraces().catch(() => []))
+    const isTaken = (id: string) => stored.has(id) || jobs.find(id) !== null
+    const id = nextBackupId(now().toISOString(), isTaken)
+    const noted = notes.note('backup.create.requested', id, `Backup ${id} requested`, { by })
+    const job = jobs.start(id, createState(id, trigger), {
+      run: (own) => make(parts, own),
+      async onEnd(own) {
+        const canceller = cancelledBy.get(id) ?? SYSTEM
+        cancelledBy.delete(id)
+        await report(parts, own.state, own.state.status === 'cancelled' ? canceller : by)
+      },
+    })
+    // Best effort: a journal that cannot be written does not stop a backup to another place.
+    await noted.catch(() => undefined)
+    return job.state
+  }
+
+  return {
+    queue: jobs,
+    jobs: () => jobs.list().map(({ state }) => state),
+    // Ids and places in the queue in the order of the calls, however long a listing takes.
+    start: (trigger, by) => admitting(() => admit(trigger, by)),
+    async cancel(id, by) {
+      const job = jobs.find(id)
+      if (job === null || isOver(job.state)) return job?.state ?? null
+      cancelledBy.set(id, by)
+      await jobs.cancel(id, new Fault('cancelled', `backup ${id} was cancelled`))
+      return job.state
+    },
+    async awaitEnd(id) {
+      const job = jobs.find(id)
+      await job?.ended
+      return job?.state ?? null
+    },
+  }
+}
+
+const createState = (id: string, trigger: BackupTrigger): BackupJob => ({
+  backup_id: id,
+  ...QUEUED,
+  machines: null,
+  bytes_done: 0,
+  bytes_total: null,
+  dest_path: id,
+  trigger,
+})
+
+async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<BackupJob>) {
+  const { backup_id: id, trigger } = job.state
+  await notes.note('backup.create.started', id, `Backup ${id} started`, { by: SYSTEM })
+  const { machines } = await maker.make({
+    id,
+    trigger,
+    at: now().toISOString(),
+    signal: job.signal,
+    onProgress(bytes_done, bytes_total) {
+      job.state = { ...job.state, bytes_done, bytes_total }
+      notes.announceProgress(id)
+    },
+  })
+  job.state = { ...job.state, machines }
+}
+
+/** Records how a job has ended. */
+async function report(
+  { notes, prune }: BackupJobsDependencies,
+  state: BackupJob,
+  by: Requester,
+): Promise<void> {
+  const { backup_id: id, status, machines, bytes_done } = state
+  if (status === 'failed') return noteFailure(notes, state, by)
+  if (status === 'cancelled') {
+    const why = by === SYSTEM ? ': the server stopped' : ''
+    return notes.note('backup.create.cancelled', id, `Backup ${id} was cancelled${why}`, { by })
+  }
+  try {
+    const words = `Backup ${id} completed: ${machines} machines, ${renderSize(bytes_done)}`
+    await notes.note('backup.created', id, words, { by, details: detailsOf(state) })
+    await prune(id)
+  } catch (thrown) {
+    await noteFailure(notes, { ...state, error: renderError(thrown) }, by)
+  }
+}
+
+const noteFailure = (notes: BackupNotes, state: BackupJob, by: Requester) =>
+  notes.note('backup.failed', state.backup_id, `Backup ${state.backup_id} failed: ${state.error}`, {
+    by,
+    details: detailsOf(state),
+  })
+
+/** What an event says of a job that has ended. */
+const detailsOf = ({ backup_id, trigger, dest_path, machines, bytes_done, error }: BackupJob) => ({
+  backup_id,
+  trigger,
+  dest_path,
+  machines,
+  bytes_done,
+  error,
+})

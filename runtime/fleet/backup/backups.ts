@@ -1,0 +1,97 @@
+/** Makes, lists, prunes and restores backups, one job at a time. */
+import { Readable } from 'node:stream'
+import { planBackupPruning, type BackupSettings } from './rules/backup.ts'
+import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
+import type { BackupMaker } from './backup-maker.ts'
+import { createBackupNotes, type BackupNotes } from './backup-events.ts'
+import { SYSTEM, type Requester } from '../state/journal.ts'
+import { createBackupRestores, type BackupRestores } from './restore-job.ts'
+import type { Restorer } from './restore.ts'
+import type { BackupStore, StoredBackup } from './backup-store.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { JobRecords } from '../../kit/host/jobs.ts'
+import type { Journal } from '../state/journal.ts'
+
+export interface Backups
+  extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
+  /** Removes a stored backup; null when there is none. */
+  remove(id: string, by: Requester): Promise<StoredBackup | null>
+  /** A file of a backup (`inventory.json`, `state.db`) in pieces, each checked; null when there is none. */
+  download(id: string, name: string): Promise<Download | null>
+}
+
+export interface Download {
+  /** Null when it is not known. */
+  readonly bytes: number | null
+  readonly pieces: AsyncIterable<Uint8Array>
+}
+
+interface BackupDependencies {
+  readonly store: BackupStore
+  readonly maker: BackupMaker
+  readonly restorer: Restorer
+  readonly journal: Journal
+  readonly feed: Feed
+  settings(): BackupSettings
+  now?(): Date
+  readonly records?: JobRecords<BackupJob> | undefined
+}
+
+export function createBackups(parts: BackupDependencies): Backups {
+  const { store, maker, restorer, journal, feed } = parts
+  const { now = () => new Date() } = parts
+  const notes = createBackupNotes(journal, feed)
+  const { queue, ...jobs } = createBackupJobs({
+    store,
+    maker,
+    notes,
+    now,
+    records: parts.records,
+    prune: (made) => prune(parts, notes, made),
+  })
+  return {
+    ...jobs,
+    ...createBackupRestores({ store, restorer, notes, queue, feed }),
+    list: store.list,
+    find: store.find,
+    async remove(id, by) {
+      const stored = await store.find(id)
+      if (stored === null) return null
+      await store.remove(id)
+      await notes.note('backup.deleted', id, `Backup ${id} was removed`, { by })
+      notes.announce(id)
+      return stored
+    },
+    async download(id, name) {
+      const stored = await store.find(id)
+      const file = stored?.manifest?.files.find((one) => one.name === name)
+      if (file !== undefined) return { bytes: file.bytes, pieces: store.read(id, file) }
+      const bare = stored?.manifest === null && name === 'inventory.json'
+      const text = bare ? await store.readBare(id) : null
+      return text === null ? null : { bytes: text.length, pieces: Readable.from([text]) }
+    },
+    async [Symbol.asyncDispose]() {
+      await queue[Symbol.asyncDispose]()
+      // A restore that is under way, too.
+      await queue.enqueue(async () => undefined)
+      await store[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Removes those that `retention` no longer keeps. */
+async function prune(
+  { store, settings }: BackupDependencies,
+  notes: BackupNotes,
+  made: string,
+): Promise<void> {
+  const { retention } = settings()
+  const ids = (await store.list()).map(({ backup_id }) => backup_id)
+  for (const id of planBackupPruning(ids, retention, made)) {
+    await store.remove(id)
+    const details = { backup_id: id, retention }
+    const words = `Backup ${id} was removed: ${retention} are kept`
+    await notes.note('backup.pruned', id, words, { by: SYSTEM, details })
+    notes.announce(id)
+  }
+}

@@ -1,0 +1,136 @@
+/** Export bundles: writes the fleet's hardware to a folder, and imports it from one ("Export bundle"). */
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { NamedTemplate } from '../../engine/first-boot/rules/template.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { Result } from '../../kit/foundation/result.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import type { Templates } from '../first-boot/templates.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { Hardware } from '../state/hardware-trees.ts'
+import type { Machines } from '../state/machines.ts'
+
+export const INVENTORY = 'inventory.json'
+
+/** What a release line says a bundle is; pure. */
+export interface BundleRules<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
+  build(machine: Machine, hardware: Hardware | null): Item
+  /** The whole document: an object whose last member is `machines`. */
+  render(
+    items: readonly Item[],
+    about: {
+      readonly version: string
+      readonly now: string
+      readonly templates: readonly NamedTemplate[]
+    },
+  ): string
+  /** Refused in words. Templates come without their secrets. */
+  parse(text: string): Result<BundleContent<Item>, string>
+  toMachine(item: Item, before: Machine | null, now: string): Machine
+  toHardware(item: Item): Hardware | null
+}
+
+interface BundleContent<Item> {
+  readonly machines: readonly Item[]
+  readonly templates: readonly NamedTemplate[]
+}
+
+interface BundleDependencies<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
+  readonly machines: Machines<Machine>
+  readonly templates: Templates
+  readonly rules: BundleRules<Machine, Item>
+  readonly feed: Feed
+  /** Of this program, for `exported_by_bty_version`. */
+  readonly version: string
+  now?(): Date
+}
+
+export type Bundles = ReturnType<typeof createBundles>
+
+/** A bundle is for other programs, and holds no secrets. */
+const FOR_ALL = 0o644
+/** Texts past this cannot be parsed at once. */
+const MAX_BYTES = 384 * 2 ** 20
+
+export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
+  parts: BundleDependencies<Machine, Item>,
+) {
+  const { machines, templates, rules, feed, version } = parts
+  const now = () => (parts.now?.() ?? new Date()).toISOString()
+
+  /** The document in pieces, one machine at a time: it can be larger than memory. */
+  async function* render() {
+    const frame = rules.render([], { version, now: now(), templates: templates.list() })
+    const at = frame.lastIndexOf('[]')
+    const fleet = await machines.list()
+    if (fleet.length === 0) {
+      yield frame
+      return
+    }
+    yield `${frame.slice(0, at)}[`
+    let separator = '\n'
+    for (const machine of fleet) {
+      const item = rules.build(machine, await machines.findHardware(machine.mac))
+      yield `${separator}    ${JSON.stringify(item, null, 2).replaceAll('\n', '\n    ')}`
+      separator = ',\n'
+    }
+    yield `\n  ]${frame.slice(at + 2)}`
+  }
+
+  function parse(text: string, name: string): BundleContent<Item> {
+    const parsed = rules.parse(text)
+    if (parsed.ok) return parsed.value
+    throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
+  }
+
+  /** Takes all machines of a bundle in, or none, and templates that are not here; returns how many machines. `name` names the text in errors. */
+  async function importText(text: string, name: string) {
+    const content = parse(text, name)
+    const at = now()
+    await machines.updateMany(
+      content.machines.map((item) => ({
+        mac: item.mac,
+        change: (before) => rules.toMachine(item, before, at),
+        hardware: rules.toHardware(item),
+      })),
+    )
+    for (const one of content.templates) {
+      await templates.save(one.name, (before) => before ?? one.template)
+    }
+    for (const { mac } of content.machines) feed.announce({ topic: 'machine', mac })
+    return content.machines.length
+  }
+
+  return {
+    render,
+    importText,
+    /** The machines that it would take in. */
+    listMacs: (text: string, name: string): ReadonlySet<string> =>
+      new Set(parse(text, name).machines.map(({ mac }) => mac)),
+    /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
+    async exportTo(folder: string) {
+      await replaceFile(join(folder, INVENTORY), render(), FOR_ALL)
+      return machines.count()
+    },
+    /** The same of such a folder. */
+    async importFrom(folder: string) {
+      const path = join(folder, INVENTORY)
+      return importText(await readBounded(path), path)
+    },
+  }
+}
+
+const NOTHING = 'Nothing was imported.'
+
+async function readBounded(path: string): Promise<string> {
+  const { size } = await stat(path).catch((cause: unknown) => {
+    throw new Fault('input-missing', `${path} is not there`, {
+      hint: 'Name the folder that `flasher-web export` wrote.',
+      cause,
+    })
+  })
+  if (size > MAX_BYTES) throw new Fault('input-invalid', `${path} is too large`, { hint: NOTHING })
+  return readFile(path, 'utf8')
+}

@@ -1,0 +1,57 @@
+/** Loads unstorage drivers by name when they are needed, and reads their values as bytes. */
+import type { Driver, Storage } from 'unstorage'
+import { isRecord } from '../../kit/foundation/shape.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { listS3Keys } from './s3-listing.ts'
+
+/** Nothing of a driver is loaded before it is named by the configuration. */
+export async function loadDriver(
+  name: string,
+  options: Readonly<Record<string, unknown>>,
+): Promise<Driver> {
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) throw unusable(name)
+  try {
+    const module: unknown = await import(`unstorage/drivers/${name}`)
+    const driver = isModule(module) ? module.default(options) : null
+    if (isDriver(driver)) return name === 's3' ? listsAll(driver, options) : driver
+  } catch (cause) {
+    throw unusable(name, cause)
+  }
+  throw unusable(name)
+}
+
+const listsAll = (driver: Driver, options: Readonly<Record<string, unknown>>): Driver => ({
+  ...driver,
+  getKeys: () => listS3Keys(options),
+})
+
+function unusable(name: string, cause?: unknown): Fault {
+  const wanted = cause instanceof Error ? MISSING.exec(cause.message)?.[1] : undefined
+  return wanted === undefined
+    ? new Fault('input-invalid', `backup.driver: ${name} cannot be used`, {
+        hint: 'fs and s3 are part of this program; other drivers of unstorage need packages of their own.',
+        cause,
+      })
+    : new Fault('input-invalid', `backup.driver: ${name} needs the package ${wanted}`, {
+        hint: `Install it where this program is installed (npm install ${wanted}), or use fs or s3, which need no other package.`,
+        cause,
+      })
+}
+
+/** How Node says which package a module asks for in vain. */
+const MISSING = /Cannot find package '([@\w./-]{1,100})'/
+
+const isModule = (value: unknown): value is { readonly default: (options: unknown) => unknown } =>
+  isRecord(value) && typeof value['default'] === 'function'
+
+const isDriver = (value: unknown): value is Driver =>
+  isRecord(value) && 'getItem' in value && 'getKeys' in value
+
+/** Drivers give buffers, arrays or text. */
+export async function readValue(storage: Storage, key: string): Promise<Buffer | null> {
+  const value: unknown = await storage.getItemRaw(key)
+  if (value === null || value === undefined) return null
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.length)
+  if (value instanceof ArrayBuffer) return Buffer.from(value)
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
+}

@@ -1,0 +1,112 @@
+/** Reads the state folder of a server of the earlier line, ours or the deployed one; nothing in it is changed. */
+import { copyFile, mkdtemp, readdir, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { decodeDeployedRow } from '../machine/rules/deployed-row.ts'
+import { readMarker, SCHEMA } from '../state/schema.ts'
+import { openSqlite, readText, type SqliteFile } from '../state/sqlite.ts'
+import { readDeployedMachines } from './deployed-machines.ts'
+import { removeName, removeTree } from '../../kit/host/folders.ts'
+
+interface EarlierState {
+  /** The machines' records, which nobody has checked. */
+  readonly records: readonly unknown[]
+  /** Names in the folder, and in its folder of boot files. */
+  readonly entries: readonly string[]
+  readonly bootFiles: readonly string[]
+}
+
+const DATABASE = 'state.db'
+
+export async function readEarlierState(folder: string): Promise<EarlierState> {
+  const entries = await listNames(folder)
+  if (!entries.includes(DATABASE)) {
+    throw new Fault('input-missing', `${folder} holds no ${DATABASE}`, {
+      hint: 'Name the state folder of the earlier server, for example /var/lib/flasher.',
+    })
+  }
+  await using snapshot = await takeSnapshot(folder)
+  const records = await readRecords(snapshot.path, join(folder, DATABASE))
+  return { records, entries, bootFiles: await listNames(join(folder, 'boot')) }
+}
+
+/** `name` is what a person knows the file by. */
+async function readRecords(path: string, name: string): Promise<readonly unknown[]> {
+  const deployed = await readDeployedMachines(path)
+  if (deployed !== null) return deployed.map(decodeDeployedRow)
+  using file = openSqlite(path)
+  const found = readMarker(file)
+  if (found.kind !== 'marked') {
+    throw new Fault('input-invalid', `${name} is not the state of an earlier server`)
+  }
+  const { line, schema, release } = found.marker
+  if (line !== 'earlier') {
+    throw new Fault('input-invalid', `${name} belongs to a server of the ${line} line`, {
+      hint: 'Export its machines with `flasher-web export`, and import that bundle.',
+    })
+  }
+  if (schema > SCHEMA) {
+    throw new Fault('input-invalid', `${name} was written by the newer release ${release}`, {
+      hint: 'Import it with that release or a later one.',
+    })
+  }
+  return listRecords(file)
+}
+
+/** A record does not have the newest sighting; the row has. */
+const listRecords = (file: SqliteFile): readonly unknown[] =>
+  file
+    .all('SELECT record, last_seen_at, last_seen_ip FROM machines ORDER BY mac')
+    .map(({ last_seen_at, last_seen_ip, ...row }) => {
+      const record = parseJson(readText(row, 'record'))
+      return typeof record === 'object' ? { ...record, last_seen_at, last_seen_ip } : record
+    })
+
+const TRIES = 20
+
+/**
+ * A copy of the database and of what is written ahead of it, which no write has changed meanwhile: a
+ * server may be running. `await using` removes it.
+ */
+async function takeSnapshot(folder: string) {
+  await using undo = new AsyncDisposableStack()
+  const copy = await mkdtemp(join(tmpdir(), 'flasher-import-'))
+  undo.defer(() => removeTree(copy))
+  const path = join(copy, DATABASE)
+  for (let tries = 0; ; tries += 1) {
+    const before = await stamp(folder)
+    await removeName(`${path}-wal`)
+    await copyFile(join(folder, DATABASE), path)
+    if (before.hasWal) {
+      await copyFile(join(folder, `${DATABASE}-wal`), `${path}-wal`).catch(ifMissing(undefined))
+    }
+    const isWriting = before.isJournaled || (await stamp(folder)).text !== before.text
+    if (!isWriting) break
+    if (tries === TRIES) {
+      throw new Fault('busy', `${join(folder, DATABASE)} is being written to`, {
+        hint: 'Stop the earlier server, and try again.',
+      })
+    }
+  }
+  const held = undo.move()
+  return { path, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+async function stamp(folder: string) {
+  const parts = await Promise.all(
+    ['', '-wal', '-journal'].map((end) => describe(join(folder, `${DATABASE}${end}`))),
+  )
+  return { text: parts.join(' '), hasWal: parts[1] !== '', isJournaled: parts[2] !== '' }
+}
+
+/** Empty: there is no such file, or nothing in it. */
+async function describe(path: string): Promise<string> {
+  const file = await stat(path, { bigint: true }).catch(ifMissing(null))
+  return file === null || file.size === 0n ? '' : `${file.ino}:${file.size}:${file.mtimeNs}`
+}
+
+const listNames = async (folder: string): Promise<readonly string[]> =>
+  (await readdir(folder).catch(ifMissing([]))).toSorted()

@@ -1,0 +1,83 @@
+/** Restores a stored backup as a job: shows its progress, and records the outcome. */
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import type { BackupNotes } from './backup-events.ts'
+import { renderDisarmed, type DisarmedMachine } from './disarming.ts'
+import type { Requester } from '../state/journal.ts'
+import type { Restored, Restorer } from './restore.ts'
+import type { BackupStore, StoredBackup } from './backup-store.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { Jobs } from '../../kit/host/jobs.ts'
+
+/** What is being restored now. */
+interface Restoring {
+  readonly backup_id: string
+  readonly bytes_done: number
+  readonly bytes_total: number | null
+}
+
+export interface BackupRestores {
+  /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
+  restore(id: string, by: Requester): Promise<Restored>
+  restoring(): Restoring | null
+  /** The machines that a restore of it would disarm; null: there is no such backup. */
+  foresee(id: string): Promise<readonly DisarmedMachine[] | null>
+}
+
+interface RestoresDependencies {
+  readonly store: Pick<BackupStore, 'find'>
+  readonly restorer: Restorer
+  readonly notes: BackupNotes
+  readonly queue: Pick<Jobs<never>, 'enqueue'>
+  readonly feed: Feed
+}
+
+export function createBackupRestores(parts: RestoresDependencies): BackupRestores {
+  const { store, restorer, notes, queue, feed } = parts
+  let restoring: Restoring | null = null
+
+  async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
+    const { backup_id: id } = stored
+    const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
+      restoring = { backup_id: id, bytes_done, bytes_total }
+      notes.announceProgress(id)
+    })
+    const { machines, disarmed } = restored
+    const words =
+      `Backup ${id} was restored: ${machines} machines. ${renderDisarmed(disarmed)}`.trim()
+    await notes.note('backup.restored', id, words, { by, details: { ...restored } })
+    feed.announce({ topic: 'settings' })
+    return restored
+  }
+
+  async function noteFailure(id: string, thrown: unknown, by: Requester) {
+    const error = renderError(thrown)
+    const words = `Backup ${id} could not be restored: ${error}`
+    const details = { backup_id: id, error }
+    // Best effort: the caller gets the reason from what is thrown.
+    await notes.note('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
+  }
+
+  return {
+    restoring: () => restoring,
+    async foresee(id) {
+      const stored = await store.find(id)
+      return stored === null ? null : await restorer.foresee(stored)
+    },
+    restore: (id, by) =>
+      queue.enqueue(async () => {
+        const stored = await store.find(id)
+        if (stored === null) throw new Fault('not-found', `there is no backup ${id}`)
+        restoring = { backup_id: id, bytes_done: 0, bytes_total: stored.bytes }
+        notes.announce(id)
+        try {
+          return await restore(stored, by)
+        } catch (thrown) {
+          await noteFailure(id, thrown, by)
+          throw thrown
+        } finally {
+          restoring = null
+          notes.announce(id)
+        }
+      }),
+  }
+}

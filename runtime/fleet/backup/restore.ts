@@ -1,0 +1,210 @@
+/** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
+import { mkdir, mkdtemp, open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { StoredFile } from './rules/backup-manifest.ts'
+import type { BackupStore, StoredBackup } from './backup-store.ts'
+import { INVENTORY, type Bundles } from './bundle-files.ts'
+import {
+  disarmAll,
+  listArmed,
+  readRecords,
+  type DisarmedMachine,
+  type OrderRules,
+} from './disarming.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { removeTree } from '../../kit/host/folders.ts'
+import type { Database } from '../state/database.ts'
+import { inspectState } from '../state/inspection.ts'
+import { closeWhole } from '../state/rotation.ts'
+import { openSqlite, readText } from '../state/sqlite.ts'
+
+export interface Restored {
+  readonly backup_id: string
+  /** `inventory`: hardware alone, as an import brings it. */
+  readonly kind: 'full' | 'inventory'
+  readonly machines: number
+  /** The `.bak` that holds what was there before; null where nothing was replaced. */
+  readonly archive: string | null
+  /** The release that wrote it; null when it does not say. */
+  readonly release: string | null
+  /** What was to be flashed or captured and is not any more, until an operator orders it again. */
+  readonly disarmed: readonly DisarmedMachine[]
+}
+
+export interface Restorer {
+  restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored>
+  /** The machines that a restore would disarm. Nothing is changed. */
+  foresee(backup: StoredBackup): Promise<readonly DisarmedMachine[]>
+}
+
+type OnProgress = (done: number, total: number) => void
+
+interface RestorerDependencies<Machine extends MachineBase> {
+  readonly database: Database
+  readonly bundles: Bundles
+  readonly store: Pick<BackupStore, 'read' | 'readBare'>
+  readonly orders: OrderRules<Machine>
+  now?(): Date
+}
+
+export function createRestorer<Machine extends MachineBase>({
+  database,
+  bundles,
+  store,
+  orders,
+  now = () => new Date(),
+}: RestorerDependencies<Machine>): Restorer {
+  const folder = join(dirname(database.path), '.restore')
+  const iso = () => now().toISOString()
+  const { fetchTo, disarmIn } = createCandidates({ database, store, orders, iso })
+
+  async function restoreFull(
+    backup: StoredBackup,
+    file: StoredFile,
+    onProgress: OnProgress,
+  ): Promise<Restored> {
+    const candidate = join(folder, 'state.db')
+    await removeTree(folder)
+    await mkdir(folder, { mode: 0o700 })
+    try {
+      await fetchTo(candidate, backup, file, onProgress)
+      const { release } = inspectState(candidate, database.line)
+      const revoked = listRevoked(database)
+      let disarmed: readonly DisarmedMachine[] = []
+      const archive = await database.replaceWith(candidate, () => {
+        disarmed = disarmIn(candidate)
+      })
+      await revokeAgain(database, revoked)
+      const machines = Number(database.sql.get('SELECT count(*) AS n FROM machines')?.['n'])
+      const { backup_id } = backup
+      return { backup_id, kind: 'full', machines, archive, release, disarmed }
+    } finally {
+      await removeTree(folder)
+    }
+  }
+
+  async function readInventory({ backup_id, manifest }: StoredBackup): Promise<string> {
+    const stored = manifest?.files.find(({ name }) => name === INVENTORY)
+    const text =
+      stored === undefined
+        ? await store.readBare(backup_id)
+        : Buffer.concat(await Array.fromAsync(store.read(backup_id, stored)))
+    if (text === null) throw new Fault('not-found', `there is no backup ${backup_id}`)
+    return text.toString('utf8')
+  }
+
+  /** An import clears what its machines were to do. */
+  async function restoreInventory(backup: StoredBackup): Promise<Restored> {
+    const { backup_id, manifest } = backup
+    if (database.isStandIn()) throw nothingToImportInto(database, backup_id)
+    const text = await readInventory(backup)
+    const armed = listArmed(database.sql, orders, iso())
+    const machines = await bundles.importText(text, `backup ${backup_id}`)
+    const left = new Set(listArmed(database.sql, orders, iso()).map(({ mac }) => mac))
+    const disarmed = armed.filter(({ mac }) => !left.has(mac))
+    const release = manifest?.release ?? null
+    return { backup_id, kind: 'inventory', machines, archive: null, release, disarmed }
+  }
+
+  return {
+    async restore(backup, onProgress) {
+      const file = findDatabase(backup, database.line)
+      return file === null ? restoreInventory(backup) : restoreFull(backup, file, onProgress)
+    },
+    async foresee(backup) {
+      const file = findDatabase(backup, database.line)
+      if (file !== null) {
+        await using look = await makeLook(folder)
+        await fetchTo(look.path, backup, file, () => undefined)
+        inspectState(look.path, database.line)
+        return disarmIn(look.path)
+      }
+      const macs = bundles.listMacs(await readInventory(backup), `backup ${backup.backup_id}`)
+      return listArmed(database.sql, orders, iso()).filter(({ mac }) => macs.has(mac))
+    },
+  }
+}
+
+/** Copies of stored databases, before one of them is in force. */
+function createCandidates<Machine extends MachineBase>({
+  database,
+  store,
+  orders,
+  iso,
+}: Pick<RestorerDependencies<Machine>, 'database' | 'store' | 'orders'> & { iso(): string }) {
+  async function fetchTo(
+    path: string,
+    { backup_id }: StoredBackup,
+    stored: StoredFile,
+    onProgress: OnProgress,
+  ) {
+    await using file = await open(path, 'wx', 0o600)
+    let done = 0
+    for await (const bytes of store.read(backup_id, stored)) {
+      await file.writeFile(bytes)
+      done += bytes.length
+      onProgress(done, stored.bytes)
+    }
+    await file.sync()
+  }
+
+  /** What it holds arms nothing, before it is in force. */
+  function disarmIn(candidate: string): readonly DisarmedMachine[] {
+    const file = openSqlite(candidate)
+    try {
+      return file.transact(() => disarmAll(file, orders, iso(), readRecords(database.sql, orders)))
+    } finally {
+      closeWhole(file)
+    }
+  }
+
+  return { fetchTo, disarmIn }
+}
+
+/** A place for a copy that is only looked at. `await using` removes it. */
+async function makeLook(folder: string) {
+  const look = await mkdtemp(`${folder}-`)
+  return {
+    path: join(look, 'state.db'),
+    [Symbol.asyncDispose]: () => removeTree(look),
+  }
+}
+
+/** Null: it holds hardware alone. */
+function findDatabase({ backup_id, manifest }: StoredBackup, line: string): StoredFile | null {
+  if (manifest !== null && manifest.line !== line) {
+    throw new Fault(
+      'conflict',
+      `backup ${backup_id} belongs to the ${manifest.line} release line`,
+      {
+        hint: 'Nothing was changed. Restore it with that line.',
+      },
+    )
+  }
+  return manifest?.files.find(({ name }) => name === 'state.db') ?? null
+}
+
+const nothingToImportInto = ({ path }: Database, id: string) =>
+  new Fault('conflict', `backup ${id} holds hardware alone, and ${path} is damaged`, {
+    hint: 'Move that file away first, or restore a backup that holds a database.',
+  })
+
+interface Revoked {
+  readonly id: string
+  readonly at: string
+}
+
+const listRevoked = ({ sql }: Database): readonly Revoked[] =>
+  sql
+    .all('SELECT id, revoked_at FROM tokens WHERE revoked_at IS NOT NULL')
+    .map((row) => ({ id: readText(row, 'id'), at: readText(row, 'revoked_at') }))
+
+/** An older state must not give a token back what was taken from it since. */
+async function revokeAgain(database: Database, revoked: readonly Revoked[]) {
+  await database.write((sql) => {
+    for (const { id, at } of revoked) {
+      sql.run('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', at, id)
+    }
+  })
+}

@@ -1,0 +1,251 @@
+/** The live environment's files: the contents of the boot directory, and which set is active. */
+import { mkdtemp, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LiveSet } from './rules/boot-decision.ts'
+import {
+  activate,
+  BOOT_ARCHS,
+  decideActive,
+  decideAlias,
+  listSetFiles,
+  parseSetFile,
+  perArch,
+  prune,
+  setFileName,
+  TRIO,
+  type BootArch,
+  type BootRecord,
+  type CompleteSet,
+  type PerArch,
+  type SetAside,
+  type SetFile,
+} from './rules/boot-set.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import {
+  hasFile,
+  listFolder,
+  readListedDigest,
+  receiveUpload,
+  type FolderFile,
+} from './boot-folder.ts'
+import {
+  installStaged,
+  readBootRecord,
+  recoverInstalls,
+  STAGED,
+  writeBootRecord,
+} from './boot-install.ts'
+import { createBootSets, type BootSets } from './boot-sets.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
+import { makeFolder, removeName } from '../../kit/host/folders.ts'
+
+export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
+
+/** The files that boot scripts name; swapped as one. */
+type BootSet = CompleteSet & LiveSet
+
+export type ActiveSets = PerArch<BootSet | null>
+
+export interface BootFiles {
+  readonly dir: string
+  list(): Promise<readonly BootFile[]>
+  has(name: string): Promise<boolean>
+  /** Which set the scripts name now; kept in memory, so that a boot script waits for no disk. */
+  active(): ActiveSets
+  /** The file that a name stands for where there is none of that name: `ipxe.efi`. */
+  alias?(name: string): string | null | Promise<string | null>
+  /** Streams to a temporary file on the same file system, then renames; returns the bytes written. */
+  save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
+}
+
+/** What fetching releases and the Netboot page need besides. */
+export interface BootFolder extends BootFiles, AsyncDisposable {
+  /** The complete sets in the folder, newest first, and what is known of each. */
+  sets(): readonly KnownSet[]
+  /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
+  setAside(): readonly SetAside[]
+  /** An empty folder on the same file system, for files that are to be installed. */
+  stage(): Promise<string>
+  /**
+   * All files of the staged folder take their places and its sets become active, or, whatever
+   * stops us, nothing changes. `keep`: earlier sets that stay.
+   */
+  install(staged: string, sets: Partial<PerArch<string>>, keep: number): Promise<void>
+  /** Makes a set of the folder active. A Fault `not-found` where it is not there. */
+  use(set: CompleteSet): Promise<void>
+  /** Looks anew, as it does by itself every few seconds. */
+  look(): Promise<void>
+}
+
+export interface KnownSet extends CompleteSet {
+  readonly isActive: boolean
+  /** The one that a roll-back returns to. */
+  readonly isPrevious: boolean
+}
+
+export interface BootFolderDependencies {
+  readonly dir: string
+  /** After a look that found other sets in force than before. */
+  changed?(): void
+  /** Called once for each set that was found to be another system's. */
+  onSetAside?(set: SetAside): void
+  now(): Date
+}
+
+const LOOK_MS = 5000
+/** A file copied by hand counts once it has not changed for so long. */
+const REST_MS = 3000
+
+/** What the latest look has found. */
+interface Found {
+  record: BootRecord
+  names: readonly string[]
+  complete: readonly CompleteSet[]
+  active: ActiveSets
+  /** Files that came whole, by rename: they need not rest before they count. */
+  readonly whole: Set<string>
+}
+
+/** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
+export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
+  const { dir } = parts
+  await makeFolder(dir)
+  await recoverInstalls(dir)
+  const bootSets = createBootSets(parts)
+  const active = perArch(() => null)
+  const record = await readBootRecord(dir)
+  const found: Found = { record, names: [], complete: [], active, whole: new Set() }
+  // Looks, installations and swaps never see each other's middle.
+  const enqueue = createQueue(1)
+  const lookNow = () => look(parts, bootSets, found)
+
+  const timer = setInterval(() => {
+    // Best effort: the next look comes.
+    enqueue(lookNow).catch(() => undefined)
+  }, LOOK_MS).unref()
+  await lookNow()
+
+  return {
+    dir,
+    async list() {
+      await enqueue(lookNow)
+      return await listFolder(dir)
+    },
+    has: (name) => hasFile(dir, name),
+    active: () => found.active,
+    alias: (name) => decideAlias(name, found.names),
+    async save(name, bytes, maxBytes) {
+      const sha256 = await readUploadDigest(dir, name)
+      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256 })
+      found.whole.add(name)
+      await enqueue(lookNow)
+      return length
+    },
+    sets() {
+      const [versions, { earlier }] = [versionsOf(found), found.record]
+      return found.complete.map((set) => ({
+        ...set,
+        isActive: versions[set.arch] === set.version,
+        isPrevious: earlier[set.arch][0] === set.version,
+      }))
+    },
+    setAside: bootSets.setAside,
+    stage: () => mkdtemp(join(dir, STAGED)),
+    install: (staged, sets, keep) =>
+      enqueue(async () => {
+        const next = prune(activate(found.record, versionsOf(found), sets), keep)
+        await bootSets.checkStaged(staged)
+        const names = await readdir(staged)
+        await installStaged(dir, staged, next.record)
+        for (const name of names) found.whole.add(name)
+        found.record = next.record
+        await lookNow()
+        await removeSets(dir, next.removed, versionsOf(found))
+        await lookNow()
+      }),
+    use: (set) =>
+      enqueue(async () => {
+        await lookNow()
+        bootSets.check(set)
+        checkComplete(dir, found, set)
+        const next = activate(found.record, versionsOf(found), { [set.arch]: set.version })
+        await writeBootRecord(dir, next)
+        found.record = next
+        await lookNow()
+      }),
+    look: () => enqueue(lookNow),
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await bootSets[Symbol.asyncDispose]()
+      await enqueue(async () => undefined)
+    },
+  }
+}
+
+/** What the list of checksums beside its set says of a file; null: nothing, or it is in no set. */
+async function readUploadDigest(dir: string, name: string): Promise<string | null> {
+  const file = parseSetFile(name)
+  if (file === null || file.part === 'checksums') return null
+  return await readListedDigest(join(dir, setFileName({ ...file, part: 'checksums' })), name)
+}
+
+async function look(
+  { dir, now, changed }: BootFolderDependencies,
+  bootSets: BootSets,
+  found: Found,
+): Promise<void> {
+  const { record, whole } = found
+  const files = await listFolder(dir)
+  const at = now().getTime()
+  const inForce = BOOT_ARCHS.flatMap((arch) =>
+    [found.active[arch]?.version, record.active[arch]].flatMap((version) =>
+      version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
+    ),
+  )
+  const ripe = files.filter(
+    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || at - changedMs >= REST_MS,
+  )
+  found.names = files.map(({ name }) => name)
+  found.complete = await bootSets.choose(ripe, record)
+  const active = {
+    x86_64: await readActive(dir, 'x86_64', found),
+    arm64: await readActive(dir, 'arm64', found),
+  }
+  const isNew = JSON.stringify(active) !== JSON.stringify(found.active)
+  found.active = active
+  if (isNew) changed?.()
+}
+
+async function readActive(
+  dir: string,
+  arch: BootArch,
+  { record, complete }: Found,
+): Promise<BootSet | null> {
+  const version = decideActive(arch, record, complete)
+  if (version === null) return null
+  const name = (part: SetFile['part']) => setFileName({ arch, version, part })
+  const [vmlinuz, initrd, squashfs] = [name('vmlinuz'), name('initrd'), name('squashfs')]
+  const squashfsSha256 = await readListedDigest(join(dir, name('checksums')), squashfs)
+  return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
+}
+
+const versionsOf = ({ active }: Found): PerArch<string | null> =>
+  perArch((arch) => active[arch]?.version ?? null)
+
+function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
+  if (complete.some((one) => one.arch === arch && one.version === version)) return
+  throw new Fault('not-found', `version ${version} for ${arch} is not in ${dir}`, {
+    hint: 'Fetch that release, or upload its files.',
+  })
+}
+
+async function removeSets(
+  dir: string,
+  removed: readonly CompleteSet[],
+  inForce: PerArch<string | null>,
+): Promise<void> {
+  for (const set of removed.filter(({ arch, version }) => inForce[arch] !== version)) {
+    for (const name of listSetFiles(set)) await removeName(join(dir, name))
+  }
+}

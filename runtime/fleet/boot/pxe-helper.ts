@@ -1,0 +1,85 @@
+/** Has the privileged helper activate the DHCP proxy: the only thing that this server may do as root. */
+import type { FirmwareLoader } from './rules/dhcp.ts'
+import { parseActivation, type ActiveProxy } from './rules/pxe-activation.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isThere } from '../../kit/config/state-dirs.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+import { readActive } from './dnsmasq-proxy.ts'
+
+const HELPER = 'flasher-web-activate-pxe'
+/** Of the appliance and of npm packages, and of Debian packages. */
+const PATHS = [`/usr/local/sbin/${HELPER}`, `/usr/sbin/${HELPER}`]
+/** Longer than the helper waits for dnsmasq, three times. */
+const LIMIT_MS = 90_000
+
+interface PxeHelperDependencies {
+  readonly shell: Pick<Shell, 'run' | 'has'>
+  /** Nothing is asked of sudo. */
+  readonly isRoot: boolean
+  /** The configured path; empty: where it usually is. */
+  path(): string
+}
+
+interface ActivationOptions {
+  readonly device: string
+  readonly subnet: string
+  readonly port: number
+  readonly loader: FirmwareLoader
+}
+
+export interface PxeHelper {
+  /** Why nothing can be activated, as a sentence; null: nothing is known that is in the way. */
+  findObstacle(): Promise<string | null>
+  readActive(): Promise<ActiveProxy | null>
+  /** Refused in the words of the helper. */
+  activate(options: ActivationOptions): Promise<Result<null, string>>
+  deactivate(): Promise<Result<null, string>>
+}
+
+export function createPxeHelper({ shell, isRoot, path }: PxeHelperDependencies): PxeHelper {
+  async function find(): Promise<string | null> {
+    for (const each of path() === '' ? PATHS : [path()]) if (await isThere(each)) return each
+    return null
+  }
+
+  async function findObstacle(): Promise<string | null> {
+    if ((await find()) === null) return `${path() || PATHS[0]} is not installed.`
+    if (!(await shell.has('dnsmasq'))) return 'dnsmasq is not installed.'
+    return isRoot || (await shell.has('sudo')) ? null : 'sudo is not installed.'
+  }
+
+  async function call(args: readonly string[]): Promise<Result<null, string>> {
+    const obstacle = await findObstacle()
+    const helper = await find()
+    if (obstacle !== null || helper === null) return refuse(obstacle ?? `${HELPER} is missing.`)
+    const argv = [...(isRoot ? [] : ['sudo', '-n']), helper, ...args]
+    const { exitCode, stdout, stderr } = await shell.run(argv, { timeout: LIMIT_MS })
+    return exitCode === 0 ? accept(null) : refuse(wordsOf(stderr || stdout))
+  }
+
+  return {
+    findObstacle,
+    async readActive() {
+      const text = await readActive()
+      return text === null ? null : parseActivation(text)
+    },
+    activate: ({ device, subnet, port, loader }) =>
+      call([
+        'activate',
+        ...(loader === 'grub' ? ['--secure-boot'] : []),
+        device,
+        subnet,
+        String(port),
+      ]),
+    deactivate: () => call(['deactivate']),
+  }
+}
+
+const MAX_WORDS = 600
+
+const wordsOf = (said: string) =>
+  said
+    .replaceAll(`${HELPER}: `, '')
+    .trim()
+    .replaceAll(/\s*\n\s*/g, ' ')
+    .slice(0, MAX_WORDS) || 'the helper ended without a message'

@@ -1,0 +1,218 @@
+/** Finds a release at its site: by its manifest, or by the checksums of its three files if there is none. */
+import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
+import { BOOT_ARCHS, setFileName, type BootArch } from './rules/boot-set.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import {
+  describeBareRelease,
+  LATEST,
+  listReleaseApis,
+  listReleaseBases,
+  parseLatestTag,
+  parseRedirectedTag,
+  planRelease,
+  versionOfTag,
+  type Artifact,
+  type Release,
+  type ReleasePlan,
+} from './rules/release.ts'
+import { isAnswered } from '../../kit/net/http-documents.ts'
+import { askOnce } from '../../kit/net/json-client.ts'
+import type { Sources } from '../../engine/image/sources/sources.ts'
+import {
+  MAX_TEXT_BYTES,
+  readReleaseText,
+  targetOf,
+  TEXT_MS,
+  verifyManifest,
+  wrongRelease,
+  type ReleaseTexts,
+  type SignedQuery,
+} from './release-manifest-reader.ts'
+
+export interface ReleaseFinderDependencies extends ReleaseTexts {
+  readonly sources: Pick<Sources, 'open'>
+}
+
+export interface ReleaseQuery extends SignedQuery {
+  readonly site: string
+  readonly repository: string
+  readonly tag: string
+}
+
+export interface FoundRelease {
+  /** The address of the folder of its files; ends in a slash. */
+  readonly base: string
+  readonly plan: ReleasePlan
+}
+
+/** Tries the places where the site may keep the tag. A Fault `upstream-failed` where none has it. */
+export async function findRelease(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<FoundRelease> {
+  const { tag } = query
+  const found = await findManifest(parts, query)
+  if (found.ok) {
+    const { base, release } = found.value
+    return { base, plan: planFrom(planRelease(release, tag), `${base}${RELEASE_MANIFEST}`) }
+  }
+  const cause = found.refusal
+  requireManifest(query, cause)
+  // Where no server answered at all, none would answer for other names either.
+  const bare = isAnswered(cause) ? await findBareRelease(parts, query) : null
+  if (bare !== null) return bare
+  throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
+    cause,
+    hint: 'Check [releases] base_url, boot.release_repo and the tag.',
+  })
+}
+
+/** Null where one of several places fails: the next one is tried, unless all of it was cancelled. */
+const orNull = <T>(signal: AbortSignal, work: Promise<T>) =>
+  work.catch(() => {
+    signal.throwIfAborted()
+    return null
+  })
+
+/** `url`: what the plan was made from. */
+export function planFrom(plan: Result<ReleasePlan, string>, url: string): ReleasePlan {
+  if (!plan.ok) throw wrongRelease(url, plan.refusal)
+  return plan.value
+}
+
+/** A file of the release, at the first of the places that has it. Refused with why the first one failed. */
+export async function findText(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  name: string,
+): Promise<Result<{ readonly base: string; readonly text: string }, unknown>> {
+  const { site, repository, tag, signal } = query
+  let first: unknown = null
+  for (const base of listReleaseBases(site, repository, tag)) {
+    try {
+      return accept({ base, text: await readReleaseText(parts, query, `${base}${name}`) })
+    } catch (thrown) {
+      signal.throwIfAborted()
+      first ??= thrown
+    }
+  }
+  return refuse(first)
+}
+
+/** Where the manifest lies, its text verified. Refused as `findText`. */
+export async function findManifest(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<Result<{ readonly base: string; readonly release: Release }, unknown>> {
+  const found = await findText(parts, query, RELEASE_MANIFEST)
+  if (!found.ok) return found
+  const { base, text } = found.value
+  return accept({ base, release: await verifyManifest(parts, query, base, text) })
+}
+
+/** What was signed is the manifest: without one nothing can be trusted where keys are configured. */
+export function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
+  if (keys.length === 0 || !isAnswered(first)) return
+  throw new Fault(
+    'upstream-failed',
+    `release ${tag} has no signed manifest: ${renderError(first)}`,
+    {
+      cause: first,
+      hint: 'releases.public_keys requires release.toml and release.toml.sig; without it neither is needed.',
+    },
+  )
+}
+
+/** Null: no place has the list of checksums that the trio of this tag would have. */
+async function findBareRelease(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<FoundRelease | null> {
+  const { site, repository } = query
+  const tag = query.tag === LATEST ? await findLatestTag(parts, query) : query.tag
+  const version = tag === null ? null : versionOfTag(tag)
+  if (tag === null || version === null) return null
+  const places = [tag, ...(query.tag === LATEST ? [LATEST] : [])]
+  for (const base of places.flatMap((one) => listReleaseBases(site, repository, one))) {
+    const lists = await readLists(parts, query, base, version)
+    if (lists.length === 0) continue
+    const described = describeBareRelease(tag, version, lists)
+    if (!described.ok) throw wrongRelease(base, described.refusal)
+    const artifacts = await measure(parts, query, base, described.value)
+    return { base, plan: planFrom(planRelease({ version, tag, artifacts }, tag), base) }
+  }
+  return null
+}
+
+/** Those of the architectures that have one; empty where a PC's is missing. */
+async function readLists(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  base: string,
+  version: string,
+) {
+  const lists: { readonly arch: BootArch; readonly text: string }[] = []
+  for (const arch of BOOT_ARCHS) {
+    const url = `${base}${setFileName({ arch, version, part: 'checksums' })}`
+    // Where all fails, the manifest's failure is the one to report.
+    const text = await orNull(query.signal, readReleaseText(parts, query, url))
+    if (text !== null) lists.push({ arch, text })
+    else if (arch === 'x86_64') return []
+  }
+  return lists
+}
+
+/** A list of checksums has no sizes; the server knows them. */
+export async function measure(
+  { sources }: ReleaseFinderDependencies,
+  { signal }: ReleaseQuery,
+  base: string,
+  files: readonly Omit<Artifact, 'sizeBytes'>[],
+): Promise<readonly Artifact[]> {
+  const artifacts: Artifact[] = []
+  for (const file of files) {
+    const url = `${base}${file.name}`
+    await using source = await sources.open(url, { signal })
+    const { sizeBytes } = source
+    if (sizeBytes === null) throw wrongRelease(url, 'the server does not say how long it is')
+    artifacts.push({ ...file, sizeBytes })
+  }
+  return artifacts
+}
+
+/** By the address to which `latest` redirects, else by the hosting's JSON API. */
+async function findLatestTag(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<string | null> {
+  const { site, repository, signal } = query
+  for (const base of listReleaseBases(site, repository, LATEST)) {
+    const url = `${base}${RELEASE_MANIFEST}`
+    const location = await orNull(signal, readRedirect(parts, query, url))
+    const tag = location === null ? null : parseRedirectedTag(location)
+    if (tag !== null) return tag
+  }
+  for (const url of listReleaseApis(site, repository)) {
+    const text = await orNull(signal, readReleaseText(parts, query, url))
+    const tag = parseLatestTag(parseJson(text ?? ''))
+    if (tag !== null) return tag
+  }
+  return null
+}
+
+/** Null: the server does not redirect this address. */
+async function readRedirect(
+  { env, textMs = TEXT_MS }: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  url: string,
+): Promise<string | null> {
+  const { headers } = await askOnce(env, targetOf(url), {
+    redirects: 'answer',
+    maxBytes: MAX_TEXT_BYTES,
+    timeoutMs: textMs,
+    signal: query.signal,
+  })
+  return headers.location ?? null
+}

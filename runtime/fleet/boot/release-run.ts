@@ -1,0 +1,104 @@
+/** Fetches one release: finds it at its site, checks every file's digest, installs all files together. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { renderSafeUrl } from '../../kit/net/rules/image-location.ts'
+import { findDisagreement, renderList, type Artifact, type ReleasePlan } from './rules/release.ts'
+import type { BootFolder } from './boot-files.ts'
+import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
+import { isAnswered } from '../../kit/net/http-documents.ts'
+import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
+import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
+import { openReleaseParts, type PartFiles } from './release-parts.ts'
+import { removeTree } from '../../kit/host/folders.ts'
+
+export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
+  readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
+  /** Finds a release of another kind; absent: one that has a manifest or versioned names. */
+  readonly find?: typeof findRelease
+}
+
+interface ReleaseOrder extends ReleaseQuery {
+  /** Earlier sets that are kept. */
+  readonly keep: number
+  onFound(base: string, plan: ReleasePlan): void
+  onFile(name: string, bytesDone: number, isDone: boolean): void
+}
+
+/** Besides the files themselves. */
+const SPARE_BYTES = 16 * 2 ** 20
+
+/** Throws a Fault that says what was wrong with which file; then nothing was changed. */
+export async function runRelease(
+  parts: ReleaseRunDependencies,
+  order: ReleaseOrder,
+): Promise<ReleasePlan> {
+  const { bootFiles, find = findRelease } = parts
+  const { base, plan } = await find(parts, order)
+  order.onFound(base, plan)
+  await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
+  const incoming = await openReleaseParts(bootFiles.dir, plan.files)
+  const staged = await bootFiles.stage()
+  try {
+    for (const list of plan.lists)
+      await fetchList(parts, order, `${base}${list.name}`, staged, list)
+    for (const file of plan.files)
+      await fetchFile(parts, order, `${base}${file.name}`, incoming, file)
+    await incoming.moveInto(staged)
+    order.signal.throwIfAborted()
+    await bootFiles.install(staged, plan.sets, order.keep)
+    return plan
+  } catch (thrown) {
+    throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
+  } finally {
+    // Gone already where it was installed.
+    await removeTree(staged)
+    // Who cancels may go on later; what failed is fetched anew.
+    if (!order.signal.aborted) await incoming.clear()
+  }
+}
+
+async function fetchList(
+  parts: ReleaseRunDependencies,
+  order: ReleaseOrder,
+  url: string,
+  staged: string,
+  { name, files }: ReleasePlan['lists'][number],
+): Promise<void> {
+  const text = await readReleaseText(parts, order, url).catch((thrown: unknown) => {
+    order.signal.throwIfAborted()
+    // The manifest has all digests: a release with that alone is whole.
+    if (!isAnswered(thrown)) throw thrown
+    return renderList(files)
+  })
+  const disagreement = findDisagreement(text, files)
+  if (disagreement !== null) throw wrongRelease(url, disagreement)
+  await writeFile(join(staged, name), text, { flag: 'wx' })
+}
+
+async function fetchFile(
+  { sources }: ReleaseRunDependencies,
+  { signal, onFile }: ReleaseOrder,
+  url: string,
+  incoming: PartFiles,
+  file: Artifact,
+): Promise<void> {
+  const { name, sizeBytes, sha256 } = file
+  onFile(name, 0, false)
+  const found = await incoming.bring(file, {
+    signal,
+    open: () => sources.open(url, { signal }),
+    onBytes: (bytes) => onFile(name, bytes, false),
+    onExcess() {
+      throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
+    },
+  })
+  if (found !== sha256) {
+    throw new Fault(
+      'digest-mismatch',
+      `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
+      { hint: 'Nothing was changed; the release itself must be put right.' },
+    )
+  }
+  onFile(name, sizeBytes, true)
+}

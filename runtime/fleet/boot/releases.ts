@@ -1,0 +1,183 @@
+/** Fetches releases into the boot directory: one at a time, with progress, cancellation and a record. */
+import type { CompleteSet } from './rules/boot-set.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { BootFolder } from './boot-files.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import { createJobs, isOver, type Job, type JobRecords } from '../../kit/host/jobs.ts'
+import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
+import { createFetchJob, noteEnd, noteFile, noteFound, type FetchJob } from './release-job.ts'
+import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
+
+/** Read when a fetch begins. */
+export interface ReleaseSettings {
+  /** Empty: none is set, and nothing can be fetched. */
+  readonly site: string
+  readonly repository: string
+  /** SSH keys of which one must have signed the manifest; empty: it need not be signed. */
+  readonly keys: readonly string[]
+  /** Earlier sets that stay for a roll-back. */
+  readonly keep: number
+}
+
+export type Releases = ReturnType<typeof createReleases>
+export type ReleaseFetches = ReturnType<typeof createReleaseFetches>
+
+interface ReleasesDependencies extends ReleaseRunDependencies {
+  readonly journal: Journal
+  readonly feed: Feed
+  settings(): ReleaseSettings
+  now(): Date
+  /** Lists the fetches of the process before; one that was cut off has failed. */
+  readonly records?: JobRecords<FetchJob> | undefined
+}
+
+/** The last fetches stay listed. */
+const MAX_JOBS = 50
+
+/** With what only a folder of several sets has. */
+export function createReleases(
+  parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
+) {
+  const note = createNote(parts.journal)
+  return {
+    ...createReleaseFetches(parts),
+    /** Makes a set of the boot directory the one that machines boot. */
+    async use(set: CompleteSet, by: Requester) {
+      await parts.bootFiles.use(set)
+      const words = `Machines boot version ${set.version} (${set.arch}) now`
+      await note('netboot.artifacts.activated', words, by, { ...set })
+    },
+  }
+}
+
+export function createReleaseFetches(parts: ReleasesDependencies) {
+  const { feed, settings, now } = parts
+  const note = createNote(parts.journal)
+  const noteOutcome = createOutcomeNotes(note)
+  /** Who cancelled a fetch that has not ended yet. */
+  const cancelledBy = new Map<string, Requester>()
+  const jobs = createJobs<FetchJob>({
+    parallel: 1,
+    maxListed: MAX_JOBS,
+    now,
+    onChange: ({ tag }) => feed.announce({ topic: 'fetch', key: tag }),
+    toEnded: noteEnd,
+    records: parts.records,
+    onCutOff: (state) => noteOutcome(state, SYSTEM),
+  })
+  const obstacle = () => findObstacle(settings())
+
+  return {
+    /** Newest first; the last one of each tag. */
+    jobs: () => jobs.list().map(({ state }) => state),
+    /** Null: a fetch can begin; else what is missing. */
+    obstacle,
+    /** The one of that tag that is queued or running already, or a new one. */
+    async start(tag: string, by: Requester): Promise<FetchJob> {
+      const before = jobs.find(tag)
+      if (before !== null && !isOver(before.state)) return before.state
+      const missing = obstacle()
+      if (missing !== null) {
+        throw new Fault('conflict', `nothing can be fetched: ${missing}`, {
+          hint: 'Enter where releases are, or upload the files.',
+        })
+      }
+      const words = `Release ${tag} requested`
+      const noted = note('netboot.artifacts.fetch.requested', words, by, { tag })
+      let version = ''
+      const job = jobs.start(tag, createFetchJob(tag), {
+        async run(own) {
+          version = await fetchRelease(parts, note, own)
+        },
+        async onEnd({ state }) {
+          const canceller = cancelledBy.get(tag) ?? SYSTEM
+          cancelledBy.delete(tag)
+          await noteOutcome(state, state.status === 'cancelled' ? canceller : by, version)
+        },
+      })
+      await noted
+      return job.state
+    },
+    /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
+    async cancel(tag: string, by: Requester): Promise<FetchJob | null> {
+      const job = jobs.find(tag)
+      if (job === null || isOver(job.state)) return job?.state ?? null
+      cancelledBy.set(tag, by)
+      await jobs.cancel(tag, new Fault('cancelled', `the fetch of ${tag} was cancelled`))
+      return job.state
+    },
+    async awaitEnd(tag: string): Promise<FetchJob | null> {
+      const job = jobs.find(tag)
+      await job?.ended
+      return job?.state ?? null
+    },
+    [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
+  }
+}
+
+function findObstacle({ site, repository }: ReleaseSettings): string | null {
+  if (site === '') return 'no release site is set: [releases] base_url or FLASHER_RELEASES_BASE_URL'
+  if (repository === '')
+    return 'no release repository is set: boot.release_repo or FLASHER_BOOT_RELEASE_REPO'
+  return null
+}
+
+type Note = ReturnType<typeof createNote>
+
+const createNote =
+  (journal: Journal) =>
+  (kind: string, summary: string, by: Requester, details: EventNote['details']) =>
+    journal.record({
+      kind,
+      subject_kind: 'netboot',
+      subject_id: typeof details?.['tag'] === 'string' ? details['tag'] : null,
+      actor: by.actor,
+      source_ip: by.ip,
+      summary,
+      details,
+    })
+
+/** Answers its version. */
+async function fetchRelease(
+  parts: ReleasesDependencies,
+  note: Note,
+  job: Job<FetchJob>,
+): Promise<string> {
+  const now = () => parts.now().toISOString()
+  const { tag } = job.state
+  await note('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, { tag })
+  const { release } = await runRelease(parts, {
+    ...parts.settings(),
+    tag,
+    signal: job.signal,
+    onFound(base, { files }) {
+      job.state = noteFound(job.state, base, files)
+    },
+    onFile(name, bytes_done, isDone) {
+      job.state = noteFile(job.state, name, {
+        bytes_done,
+        ...(bytes_done === 0 ? { status: 'running', started_at: now() } : {}),
+        ...(isDone ? { status: 'completed', finished_at: now() } : {}),
+      })
+    },
+  })
+  return release.version
+}
+
+/** One event for each way in which a fetch can end. */
+const createOutcomeNotes =
+  (note: Note) =>
+  async ({ tag, status, error, artifacts }: FetchJob, by: Requester, version = '') => {
+    if (status === 'failed') {
+      const words = `Release ${tag} could not be fetched: ${error}`
+      await note('netboot.artifacts.fetch.failed', words, by, { tag, error })
+    } else if (status === 'cancelled') {
+      const why = by === SYSTEM ? ': the server stopped' : ''
+      const words = `The fetch of release ${tag} was cancelled${why}`
+      await note('netboot.artifacts.fetch.cancelled', words, by, { tag })
+    } else {
+      const words = `Release ${version} fetched: machines boot it from now on`
+      const files = artifacts.map(({ name }) => name)
+      await note('netboot.artifacts.fetched', words, by, { tag, version, files })
+    }
+  }

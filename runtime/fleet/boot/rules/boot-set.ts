@@ -1,0 +1,237 @@
+/** The files of a live system: their names, which of them form a set, and which set is active. */
+import { z } from 'zod'
+import {
+  checksumsOf,
+  GRUB_FILES,
+  ipxeFile,
+  netbootStem,
+  secureBootFiles,
+  SHIM_FILES,
+} from '../../../../appliance/assets.ts'
+import { ROOT_MANIFEST } from '../../../../appliance/initrd.ts'
+
+export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
+export type BootArch = (typeof BOOT_ARCHS)[number]
+
+export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
+/** `checksums`: the list that lies beside a trio. */
+const SET_PARTS = [...TRIO, 'checksums'] as const
+
+/** A trio of which nothing is missing. */
+export interface CompleteSet {
+  readonly arch: BootArch
+  readonly version: string
+}
+
+/** What one name says. */
+export interface SetFile extends CompleteSet {
+  readonly part: (typeof SET_PARTS)[number]
+}
+
+/** By architecture; null: none. */
+export type PerArch<Value> = Readonly<Record<BootArch, Value>>
+
+export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> => ({
+  x86_64: of('x86_64'),
+  arm64: of('arm64'),
+})
+
+/** Which versions the scripts name, and which they named before, newest first. */
+export interface BootRecord {
+  readonly active: PerArch<string | null>
+  readonly earlier: PerArch<readonly string[]>
+}
+
+const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/
+
+/** The names of all files of a set, with its list of checksums. */
+export const listSetFiles = ({ arch, version }: CompleteSet): readonly string[] =>
+  SET_PARTS.map((part) => setFileName({ arch, version, part }))
+
+/** Null: a file of another kind. */
+export function parseSetFile(name: string): SetFile | null {
+  for (const arch of BOOT_ARCHS) {
+    for (const part of SET_PARTS) {
+      const version = findVersion(name, (text) => setFileName({ arch, version: text, part }))
+      if (version !== null) return { arch, version, part }
+    }
+  }
+  return null
+}
+
+/** As releases name it. */
+export function setFileName({ arch, version, part }: SetFile): string {
+  const stem = netbootStem(arch, version)
+  return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
+}
+
+/** What firmware and shim load from the network. */
+const LOADERS = {
+  ipxe: ipxeFile,
+  shim: (arch: BootArch, version: string) => secureBootFiles(arch, version).shim,
+  grub: (arch: BootArch, version: string) => secureBootFiles(arch, version).grub,
+} as const
+type LoaderKind = keyof typeof LOADERS
+
+/** Null: no boot loader of a release. */
+export function parseLoaderFile(
+  name: string,
+): (CompleteSet & { readonly kind: LoaderKind }) | null {
+  for (const kind of ['ipxe', 'shim', 'grub'] as const) {
+    for (const arch of BOOT_ARCHS) {
+      const version = findVersion(name, (text) => LOADERS[kind](arch, text))
+      if (version !== null) return { kind, arch, version }
+    }
+  }
+  return null
+}
+
+/** The version with which `render` makes this name; null: none does. */
+function findVersion(name: string, render: (version: string) => string): string | null {
+  const [head = '', tail = ''] = render('*').split('*')
+  const version = name.slice(head.length, name.length - tail.length)
+  return VERSION.test(version) && render(version) === name ? version : null
+}
+
+/** The names that DHCP servers give to firmware, and that shim loads, whatever the release. */
+const ALIASES: Readonly<Record<string, { readonly kind: LoaderKind; readonly arch: BootArch }>> = {
+  'ipxe.efi': { kind: 'ipxe', arch: 'x86_64' },
+  'ipxe-x86_64.efi': { kind: 'ipxe', arch: 'x86_64' },
+  'ipxe-arm64.efi': { kind: 'ipxe', arch: 'arm64' },
+  ...Object.fromEntries(
+    BOOT_ARCHS.flatMap((arch) => [
+      [SHIM_FILES[arch], { kind: 'shim', arch } as const],
+      [GRUB_FILES[arch], { kind: 'grub', arch } as const],
+    ]),
+  ),
+}
+
+/** The newest boot loader among the names, for a name that stands for it; null: for none, or there is none. */
+export function decideAlias(alias: string, names: readonly string[]): string | null {
+  const meant = Object.hasOwn(ALIASES, alias) ? ALIASES[alias] : undefined
+  const found = names.flatMap((name) => {
+    const file = parseLoaderFile(name)
+    return file !== null && file.kind === meant?.kind && file.arch === meant.arch
+      ? [{ name, version: file.version }]
+      : []
+  })
+  return found.toSorted(newestFirst)[0]?.name ?? null
+}
+
+/** The trios among the names of which no part is missing, newest first. */
+export const listComplete = (names: readonly string[]): readonly CompleteSet[] =>
+  listTrios(names)
+    .filter(({ missing }) => missing.length === 0)
+    .map(({ arch, version }) => ({ arch, version }))
+
+/** A trio of which files are missing. */
+export interface IncompleteSet extends CompleteSet {
+  /** Their names. */
+  readonly missing: readonly string[]
+}
+
+/** The trios among the names of which something is missing, newest first. */
+export const listIncomplete = (names: readonly string[]): readonly IncompleteSet[] =>
+  listTrios(names).filter(({ missing }) => missing.length > 0)
+
+function listTrios(names: readonly string[]): readonly IncompleteSet[] {
+  const files = names.map(parseSetFile).filter((file) => file !== null)
+  const parts = files.filter(({ part }) => part !== 'checksums')
+  const trios = Map.groupBy(parts, ({ arch, version }) => `${arch} ${version}`)
+  return [...trios.values()]
+    .flatMap(([file]) => file ?? [])
+    .map(({ arch, version }) => {
+      const wanted = TRIO.map((part) => setFileName({ arch, version, part }))
+      return { arch, version, missing: wanted.filter((name) => !names.includes(name)) }
+    })
+    .toSorted(newestFirst)
+}
+
+/** A set that is complete and not ours to boot. */
+export interface SetAside extends CompleteSet {
+  /** A sentence for people. */
+  readonly reason: string
+}
+
+/** Why a set whose initrd is another system's does not count. */
+export const renderForeign = (initrd: string): string =>
+  `${initrd} has no ${ROOT_MANIFEST}, so it is another system's: machines would not find this server from it.`
+
+/**
+ * What the scripts name: what is on record, as long as all of it is there, else the newest that was
+ * put there by hand.
+ */
+export function decideActive(
+  arch: BootArch,
+  record: BootRecord,
+  complete: readonly CompleteSet[],
+): string | null {
+  const versions = complete.flatMap((set) => (set.arch === arch ? [set.version] : []))
+  const recorded = record.active[arch]
+  if (recorded !== null && versions.includes(recorded)) return recorded
+  return versions[0] ?? null
+}
+
+/** After other sets were put in force; those that they replace come first among the earlier ones. */
+export function activate(
+  before: BootRecord,
+  inForce: PerArch<string | null>,
+  next: Partial<PerArch<string>>,
+): BootRecord {
+  const earlierOf = (arch: BootArch) => {
+    const [was, known] = [inForce[arch], before.earlier[arch]]
+    if (next[arch] === undefined) return known
+    const all = was === null ? known : [was, ...known]
+    return [...new Set(all)].filter((one) => one !== next[arch])
+  }
+  return { active: { ...before.active, ...next }, earlier: perArch(earlierOf) }
+}
+
+/** What goes where no more than `most` earlier sets of an architecture are kept. */
+export function prune(
+  record: BootRecord,
+  most: number,
+): { readonly record: BootRecord; readonly removed: readonly CompleteSet[] } {
+  const removed = BOOT_ARCHS.flatMap((arch) =>
+    record.earlier[arch]
+      .slice(most)
+      .flatMap((version) => (version === record.active[arch] ? [] : [{ arch, version }])),
+  )
+  const earlier = perArch((arch) => record.earlier[arch].slice(0, most))
+  return { record: { ...record, earlier }, removed }
+}
+
+export const NO_RECORD: BootRecord = {
+  active: perArch(() => null),
+  earlier: perArch(() => []),
+}
+
+const Version = z.string().regex(VERSION)
+const Versions = z.array(Version).max(1000)
+const RecordSchema = z.object({
+  active: z.object({ x86_64: Version.nullable(), arm64: Version.nullable() }),
+  earlier: z.object({ x86_64: Versions, arm64: Versions }),
+})
+
+/** A record that cannot be read counts as none: the files themselves say enough. */
+export const parseBootRecord = (json: unknown): BootRecord =>
+  RecordSchema.safeParse(json).data ?? NO_RECORD
+
+/** Numbers by value, the rest as text; `1.2.0-rc1` comes before `1.2.0`. Below 0: `one` is older. */
+export function compareVersions(one: string, two: string): number {
+  const [[oneBase = '', onePre], [twoBase = '', twoPre]] = [splitPre(one), splitPre(two)]
+  const bases = oneBase.localeCompare(twoBase, 'en', { numeric: true })
+  if (bases !== 0) return bases
+  if (onePre === undefined || twoPre === undefined) {
+    return Number(onePre === undefined) - Number(twoPre === undefined)
+  }
+  return onePre.localeCompare(twoPre, 'en', { numeric: true })
+}
+
+function splitPre(version: string): readonly [string, string?] {
+  const at = version.search(/[-~]/)
+  return at < 0 ? [version] : [version.slice(0, at), version.slice(at + 1)]
+}
+
+type Versioned = Pick<CompleteSet, 'version'>
+const newestFirst = (one: Versioned, two: Versioned) => compareVersions(two.version, one.version)

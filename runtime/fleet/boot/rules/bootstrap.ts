@@ -1,0 +1,42 @@
+/** The scripts that lead iPXE to the script of its machine, however iPXE was loaded ("/pxe-bootstrap.ipxe"). */
+import { backOff, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+
+/** What iPXE says of itself and its machine, in the query of `/pxe/{mac}`; the host name is DHCP's. */
+const ABOUT = '?buildarch=${buildarch}&platform=${platform}&hostname=${hostname:uristring}'
+
+/**
+ * UEFI shows its menu after a program that ended well, and goes on with its boot order after one that
+ * did not. Firmware's own iPXE, a driver, leaves to the boot order either way.
+ */
+const LEAVE = ['iseq ${platform} efi && exit 1 ||', 'exit']
+
+/**
+ * One chain command. With `mac` (our own iPXE tells that of the card in use) to that machine's
+ * script; without, iPXE puts in what its first card has, in the words of the specification. The
+ * script of our own iPXE takes an error for no answer, and leaves by one itself.
+ */
+export function renderBootstrap(base: string, mac: Mac | null): string {
+  const machine = mac === null ? '${net0/mac:hexhyp}' : `${renderHyphens(mac)}${ABOUT}`
+  return renderScript(chain(`${word(`${base}/pxe/`)}${machine}`, mac === null ? LEAVE : ['exit']))
+}
+
+/**
+ * `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After UEFI HTTP
+ * Boot it knows no server, so the script names one.
+ */
+export const renderAutoexec = (base: string): string =>
+  renderScript([
+    'isset ${ip} || dhcp || goto end',
+    ...chain(`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=\${mac:hexhyp}`, LEAVE),
+  ])
+
+/** A script that ended well has handed over to the firmware, so this one does, too. */
+const chain = (url: string, leave: readonly string[]): readonly string[] => [
+  START_PAUSE,
+  ':try',
+  `chain ${url} && goto end ||`,
+  ...backOff('no answer from the server', 'try', 'end'),
+  ':end',
+  ...leave,
+]

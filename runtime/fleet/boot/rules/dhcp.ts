@@ -1,0 +1,266 @@
+/** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
+import { SHIM_FILES } from '../../../../appliance/assets.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { PAGES } from '../../../server/texts/texts.ts'
+
+/** This server as its machines reach it. */
+export interface DhcpTarget {
+  /** IPv4, of the TFTP daemon too. */
+  readonly address: string
+  /** `http://192.0.2.10:8080`, no trailing slash. */
+  readonly baseUrl: string
+  /** The network that machines are in, for blocks that need one: `192.0.2.0`, 24. */
+  readonly network: string
+  readonly prefix: number
+  /** What UEFI loads first. */
+  readonly loader: FirmwareLoader
+}
+
+type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
+
+export interface DhcpRecipe {
+  readonly id: string
+  readonly title: string
+  /** The file or menu that it belongs to. */
+  readonly where: string
+  readonly note: string
+  readonly text: string
+}
+
+/** What firmware loads by TFTP; iPXE itself never gets these, or it would load itself for ever. */
+const BIOS_FILE = 'undionly.kpxe'
+/** The chain that UEFI takes: Debian's signed shim and GRUB, or iPXE, which Secure Boot refuses. */
+export const FIRMWARE_LOADERS = ['grub', 'ipxe'] as const
+export type FirmwareLoader = (typeof FIRMWARE_LOADERS)[number]
+export const UEFI_FILES = {
+  grub: { uefi: SHIM_FILES.x86_64, arm: SHIM_FILES.arm64 },
+  ipxe: { uefi: 'ipxe.efi', arm: 'ipxe-arm64.efi' },
+} as const satisfies Record<FirmwareLoader, Readonly<Record<'uefi' | 'arm', string>>>
+
+/** Client architectures (RFC 4578 and the registry that follows it). */
+const ARCH = { bios: 0, uefi: 7, uefiOld: 9, arm: 11, http: 16, httpArm: 19 } as const
+
+type DhcpRefusal = 'not-ipv4' | 'not-a-url'
+
+/** Whatever stands in a block was checked here, so that none needs escaping. */
+export function planDhcp(
+  address: string,
+  prefix: number,
+  baseUrl: string,
+  loader: FirmwareLoader = 'ipxe',
+): Result<DhcpTarget, DhcpRefusal> {
+  const octets = /^\d{1,3}(\.\d{1,3}){3}$/.test(address) ? address.split('.').map(Number) : []
+  const isPrefix = Number.isInteger(prefix) && prefix >= 1 && prefix <= 32
+  if (octets.length !== 4 || octets.some((one) => one > 255) || !isPrefix) return refuse('not-ipv4')
+  if (!/^https?:\/\/[\w.~:[\]/-]*[\w\]]$/.test(baseUrl) || baseUrl.length > 200) {
+    return refuse('not-a-url')
+  }
+  const network = toAddress(toNumber(octets) & maskOf(prefix))
+  return accept({ address: octets.join('.'), baseUrl, network, prefix, loader })
+}
+
+export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
+  recipe('dnsmasq', renderDnsmasq(target)),
+  recipe('dnsmasq-proxy', renderProxy(target)),
+  recipe('kea', renderKea(target)),
+  recipe('isc', renderIsc(target)),
+  recipe('opnsense', renderOpnsense(target)),
+  recipe('mikrotik', renderMikrotik(target)),
+  recipe('unifi', renderUnifi(target)),
+]
+
+const uefiOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].uefi
+const armOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].arm
+const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
+  id,
+  ...PAGES.settings.dhcp.recipes[id],
+  text,
+})
+
+const scriptOf = ({ baseUrl }: DhcpTarget) => `${baseUrl}/pxe-bootstrap.ipxe`
+const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
+const lines = (...text: readonly string[]) => `${text.join('\n')}\n`
+
+/** iPXE says who it is by its user class and by option 175. */
+const dnsmasqTags = [
+  'dhcp-userclass=set:ipxe,iPXE',
+  'dhcp-match=set:ipxe,175',
+  `dhcp-match=set:bios,option:client-arch,${ARCH.bios}`,
+  `dhcp-match=set:efi,option:client-arch,${ARCH.uefi}`,
+  `dhcp-match=set:efi,option:client-arch,${ARCH.uefiOld}`,
+  `dhcp-match=set:arm,option:client-arch,${ARCH.arm}`,
+  `dhcp-match=set:http,option:client-arch,${ARCH.http}`,
+  `dhcp-match=set:httparm,option:client-arch,${ARCH.httpArm}`,
+]
+
+function renderDnsmasq(target: DhcpTarget): string {
+  const { address } = target
+  return lines(
+    ...dnsmasqTags,
+    '# Firmware loads its first file by TFTP',
+    `dhcp-boot=tag:bios,tag:!ipxe,${BIOS_FILE},,${address}`,
+    `dhcp-boot=tag:efi,tag:!ipxe,${uefiOf(target)},,${address}`,
+    `dhcp-boot=tag:arm,tag:!ipxe,${armOf(target)},,${address}`,
+    ...dnsmasqHttp(target),
+  )
+}
+
+/** The same from a server and from a proxy. */
+const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
+  '# or by UEFI HTTP Boot, which wants its own vendor class back',
+  'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:http,tag:!ipxe,${httpOf(target, uefiOf(target))}`,
+  'dhcp-option-force=tag:httparm,tag:!ipxe,60,HTTPClient',
+  `dhcp-boot=tag:httparm,tag:!ipxe,${httpOf(target, armOf(target))}`,
+  '# iPXE goes on by HTTP',
+  `dhcp-boot=tag:ipxe,${scriptOf(target)},,${target.address}`,
+]
+
+const renderProxy = (target: DhcpTarget): string => `port=0\n${renderProxyDhcp(target)}`
+
+/** A proxy must use `pxe-service`: PXE firmware takes no `dhcp-boot` from it. */
+export function renderProxyDhcp(target: DhcpTarget): string {
+  const { address, network, prefix } = target
+  return lines(
+    `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
+    '# A proxy answers these alone, each with its own name',
+    'dhcp-pxe-vendor=PXEClient,HTTPClient',
+    ...dnsmasqTags,
+    '# Firmware loads its first file by TFTP',
+    `pxe-service=tag:!ipxe,x86PC,"flasher",${BIOS_FILE},${address}`,
+    `pxe-service=tag:!ipxe,X86-64_EFI,"flasher",${uefiOf(target)},${address}`,
+    `pxe-service=tag:!ipxe,BC_EFI,"flasher",${uefiOf(target)},${address}`,
+    `pxe-service=tag:!ipxe,ARM64_EFI,"flasher",${armOf(target)},${address}`,
+    ...dnsmasqHttp(target),
+  )
+}
+
+const IS_IPXE = "option[77].text == 'iPXE'"
+/** Option 93 is a number of two bytes. */
+const isKeaArch = (...archs: readonly number[]) =>
+  `(${archs.map((arch) => `option[93].hex == 0x${arch.toString(16).padStart(4, '0')}`).join(' or ')}) and not (${IS_IPXE})`
+
+function renderKea(target: DhcpTarget): string {
+  const { address, network, prefix } = target
+  const byTftp = (name: string, file: string, ...archs: readonly number[]) => ({
+    name,
+    test: isKeaArch(...archs),
+    'next-server': address,
+    'boot-file-name': file,
+  })
+  const byHttp = (name: string, file: string, arch: number) => ({
+    name,
+    test: isKeaArch(arch),
+    'boot-file-name': httpOf(target, file),
+    // A reservation of a host comes before this: there, both must be said again.
+    'option-data': [
+      { name: 'vendor-class-identifier', data: 'HTTPClient', 'always-send': true },
+      { name: 'boot-file-name', data: httpOf(target, file) },
+    ],
+  })
+  const config = {
+    Dhcp4: {
+      'client-classes': [
+        {
+          name: 'flasher-ipxe',
+          test: IS_IPXE,
+          'next-server': address,
+          'boot-file-name': scriptOf(target),
+        },
+        byTftp('flasher-bios', BIOS_FILE, ARCH.bios),
+        byTftp('flasher-uefi', uefiOf(target), ARCH.uefi, ARCH.uefiOld),
+        byTftp('flasher-arm64', armOf(target), ARCH.arm),
+        byHttp('flasher-http', uefiOf(target), ARCH.http),
+        byHttp('flasher-http-arm64', armOf(target), ARCH.httpArm),
+      ],
+      subnet4: [{ id: 1, subnet: `${network}/${prefix}` }],
+    },
+  }
+  return `${JSON.stringify(config, null, 2)}\n`
+}
+
+const isIscArch = (arch: number) => `option flasher-arch = 00:${arch.toString(16).padStart(2, '0')}`
+
+function renderIsc(target: DhcpTarget): string {
+  const http = (arch: number, file: string) => [
+    `} elsif ${isIscArch(arch)} {`,
+    '  option vendor-class-identifier "HTTPClient";',
+    `  filename "${httpOf(target, file)}";`,
+  ]
+  return lines(
+    'option flasher-arch code 93 = string;',
+    `next-server ${target.address};`,
+    'if exists user-class and option user-class = "iPXE" {',
+    `  filename "${scriptOf(target)}";`,
+    ...http(ARCH.http, uefiOf(target)),
+    ...http(ARCH.httpArm, armOf(target)),
+    `} elsif ${isIscArch(ARCH.uefi)} or ${isIscArch(ARCH.uefiOld)} {`,
+    `  filename "${uefiOf(target)}";`,
+    `} elsif ${isIscArch(ARCH.arm)} {`,
+    `  filename "${armOf(target)}";`,
+    '} else {',
+    `  filename "${BIOS_FILE}";`,
+    '}',
+  )
+}
+
+const renderOpnsense = (target: DhcpTarget): string =>
+  lines(
+    'Enable network booting:   yes',
+    `Next-server:              ${target.address}`,
+    `TFTP server:              ${target.address}`,
+    `Default BIOS file name:   ${BIOS_FILE}`,
+    `x64 UEFI file name:       ${uefiOf(target)}`,
+    `arm64 UEFI file name:     ${armOf(target)}`,
+    `x64 UEFI/HTTPBoot URL:    ${httpOf(target, uefiOf(target))}`,
+    `iPXE boot file name:      ${scriptOf(target)}`,
+  )
+
+function renderMikrotik(target: DhcpTarget): string {
+  const { address } = target
+  return lines(
+    routerOption('flasher-server', 66, address),
+    routerOption('flasher-class', 60, 'HTTPClient'),
+    routerOption('flasher-script', 67, scriptOf(target)),
+    routerOption('flasher-bios', 67, BIOS_FILE),
+    routerOption('flasher-uefi', 67, uefiOf(target)),
+    routerOption('flasher-arm64', 67, armOf(target)),
+    routerOption('flasher-http', 67, httpOf(target, uefiOf(target))),
+    routerOption('flasher-http-arm64', 67, httpOf(target, armOf(target))),
+    routerSet('flasher-ipxe', 'flasher-server', 'flasher-script'),
+    routerSet('flasher-bios', 'flasher-server', 'flasher-bios'),
+    routerSet('flasher-uefi', 'flasher-server', 'flasher-uefi'),
+    routerSet('flasher-arm64', 'flasher-server', 'flasher-arm64'),
+    routerSet('flasher-http', 'flasher-class', 'flasher-http'),
+    routerSet('flasher-http-arm64', 'flasher-class', 'flasher-http-arm64'),
+    '# iPXE first: the first one that matches counts',
+    routerMatch('flasher-ipxe', 77, 'iPXE', 'flasher-ipxe'),
+    routerMatch('flasher-http', 93, hexOf(ARCH.http), 'flasher-http'),
+    routerMatch('flasher-http-arm64', 93, hexOf(ARCH.httpArm), 'flasher-http-arm64'),
+    routerMatch('flasher-uefi', 93, hexOf(ARCH.uefi), 'flasher-uefi'),
+    routerMatch('flasher-uefi-old', 93, hexOf(ARCH.uefiOld), 'flasher-uefi'),
+    routerMatch('flasher-arm64', 93, hexOf(ARCH.arm), 'flasher-arm64'),
+    routerMatch('flasher-bios', 93, hexOf(ARCH.bios), 'flasher-bios'),
+  )
+}
+
+const routerOption = (name: string, code: number, value: string) =>
+  `/ip dhcp-server option add name=${name} code=${code} value="'${value}'"`
+const routerSet = (name: string, ...options: readonly string[]) =>
+  `/ip dhcp-server option sets add name=${name} options=${options.join(',')}`
+const routerMatch = (name: string, code: number, value: string, sets: string) =>
+  `/ip dhcp-server matcher add name=${name} server=defconf code=${code} value="${value}" matching-type=exact option-set=${sets}`
+const hexOf = (code: number) => `0x${code.toString(16).padStart(4, '0')}`
+
+const renderUnifi = (target: DhcpTarget): string =>
+  lines(
+    'Network Boot:             on',
+    `Server IP:                ${target.address}`,
+    `Filename (UEFI):          ${uefiOf(target)}`,
+    `TFTP Server (option 66):  ${target.address}`,
+  )
+
+const toNumber = (octets: readonly number[]) => octets.reduce((sum, octet) => (sum << 8) | octet, 0)
+const toAddress = (number: number) =>
+  [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.')
+const maskOf = (prefix: number) => (prefix === 32 ? -1 : ~(0xffffffff >>> prefix))

@@ -1,0 +1,43 @@
+/** `grub.cfg`: leads Debian's signed GRUB to the script of its machine, for as long as it takes ("/grub/grub.cfg"). */
+import { parseHost } from '../../../kit/net/rules/host-header.ts'
+import { word } from './ipxe.ts'
+
+/** Where our server listens where nothing else is known: the host that sent GRUB, on these ports. */
+const PORTS = [8080, 80] as const
+const PAUSE_SECONDS = 5
+
+/**
+ * `server`: host and port of this server; null where nobody knows them, as in a release. GRUB that came
+ * by HTTP knows better: by the address that it came from.
+ */
+export function renderGrubConfig(server: string | null): string {
+  const servers =
+    server === null
+      ? PORTS.map((port) => `"$net_default_server:${port}"`).join(' ')
+      : `"${word(server)}"`
+  return `${[
+    '# flasher: asks the server what this machine boots. A script that ends has booted nothing.',
+    'if regexp --set=1:origin \'^\\(http,([^)]*)\\)\' "$prefix"; then true; fi',
+    'while true; do',
+    `  for server in ${servers}; do`,
+    '    if [ -n "$origin" ]; then set server="$origin"; fi',
+    `    source "(http,$server)/pxe/$net_default_mac.grub?${QUERY}"`,
+    `    sleep ${PAUSE_SECONDS}`,
+    '  done',
+    'done',
+  ].join('\n')}\n`
+}
+
+/** What GRUB says of itself and its machine; `offered` is set by the scripts. */
+const QUERY = 'buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered'
+
+/**
+ * How GRUB reaches this server. Its `Host` header has no port, so `grub.cfg` says it in the query
+ * (`server`); another host than that of the header is not believed.
+ */
+export function decideGrubServer(said: string | null, host: string): string {
+  const named = parseHost(said ?? '')
+  return named.ok && nameOf(named.value) === nameOf(host) ? named.value : host
+}
+
+const nameOf = (host: string) => host.replace(/:\d+$/, '')

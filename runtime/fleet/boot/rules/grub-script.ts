@@ -1,0 +1,126 @@
+/** Renders what a machine boots as a script of Debian's signed GRUB, which Secure Boot lets run ("/pxe/{mac}.grub"). */
+import type { BootDecision, BootHeader, LiveSet, ToLive } from './boot-decision.ts'
+import { comment, prose, word } from './ipxe.ts'
+import { renderKernelArgs } from './kernel-args.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+
+/** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
+export type GrubServer = string
+
+/** Under 4 KB, whatever is in it. A script that ends has booted nothing: `grub.cfg` asks again. */
+export const renderGrub = (
+  decision: BootDecision,
+  header: BootHeader,
+  server: GrubServer,
+): string =>
+  renderLines([
+    comment(`flasher: ${header.mac}, mode ${header.mode}`),
+    comment(`${header.rule}: ${header.reason}`),
+    // Told with the next request: what is offered again was not booted, and counts as one boot.
+    `set offered=${decision.kind}`,
+    ...renderDecision(decision, header, server),
+  ])
+
+const renderLines = (lines: readonly string[]): string => `${lines.join('\n')}\n`
+
+function renderDecision(
+  decision: BootDecision,
+  header: BootHeader,
+  server: GrubServer,
+): readonly string[] {
+  const { mac, rule } = header
+  switch (decision.kind) {
+    case 'to-disk':
+      return [`echo "flasher: ${mac} boots its own disk (${prose(rule)})"`, ...BOOT_DISK]
+    case 'to-wait':
+      return [
+        `echo "flasher: ${mac} waits: ${prose(decision.saying)}"`,
+        `sleep ${Math.max(1, Math.trunc(decision.seconds))}`,
+      ]
+    case 'to-live':
+      return renderToLive(decision, header, server)
+  }
+}
+
+/** Where boot loaders are on an EFI partition, by the name of the processor in theirs. `fbx64.efi` makes the last one restart. */
+const listLoaders = (cpu: string): readonly string[] => [
+  ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
+    (name) => `/EFI/${name}/shim${cpu}.efi`,
+  ),
+  ...['opensuse', 'sles'].map((name) => `/EFI/${name}/shim.efi`),
+  `/EFI/systemd/systemd-boot${cpu}.efi`,
+  '/EFI/Microsoft/Boot/bootmgfw.efi',
+  `/EFI/BOOT/BOOT${cpu.toUpperCase()}.EFI`,
+]
+
+/**
+ * GRUB cannot return to the firmware's boot order: what `exit` leads to is the firmware's menu. So it
+ * starts the boot loader of the first disk that has one (its own files it finds on `root`); the machine
+ * asks again where none has.
+ */
+const BOOT_DISK: readonly string[] = [
+  'if [ "$grub_cpu" = arm64 ]; then',
+  `  set loaders="${listLoaders('aa64').join(' ')}"`,
+  'else',
+  `  set loaders="${listLoaders('x64').join(' ')}"`,
+  'fi',
+  'for disk in (hd*,*); do',
+  '  for loader in $loaders; do',
+  '    if [ -f "$disk$loader" ]; then',
+  '      echo "flasher: starts $disk$loader"',
+  '      set root="$disk"',
+  '      if chainloader "$disk$loader"; then boot; fi',
+  '    fi',
+  '  done',
+  'done',
+  'echo "flasher: no disk has a boot loader that could be started"',
+]
+
+/** For a machine of which nothing is known, or for which nothing could be decided. */
+export const GRUB_EXIT = renderLines([
+  comment('flasher: nothing is known or decided about this machine'),
+  ...BOOT_DISK,
+])
+
+function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
+  const { x86_64, arm64 } = decision.sets
+  const set = (arch: BootArch, each: LiveSet | null) =>
+    each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
+  const [pc, arm] = [set('x86_64', x86_64), set('arm64', arm64)]
+  const hasBoth = pc.length > 0 && arm.length > 0
+  return [
+    `echo "flasher: ${header.mac} starts the live system (${prose(header.rule)})"`,
+    'for pause in 1 2 4 8 16 0; do',
+    ...(hasBoth
+      ? ['  if [ "$grub_cpu" = arm64 ]; then', ...arm, '  else', ...pc, '  fi']
+      : [...pc, ...arm]),
+    '  if [ $pause != 0 ]; then',
+    '    echo "flasher: the live system is unavailable, next try in $pause s"',
+    '    sleep $pause',
+    '  fi',
+    'done',
+    ...renderDecision(decision.otherwise, header, server),
+  ]
+}
+
+function renderSet(
+  decision: ToLive,
+  arch: BootArch,
+  set: LiveSet,
+  { mac, server }: { readonly mac: Mac; readonly server: GrubServer },
+): readonly string[] {
+  const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
+  const line = renderKernelArgs(args).split(' ').map(quote).join(' ')
+  return [
+    `    if linux ${fileOf(server, vmlinuz)} ${line}; then`,
+    `      if initrd ${fileOf(server, initrd)}; then boot; fi`,
+    '    fi',
+  ]
+}
+
+const fileOf = (server: GrubServer, path: string) => `"(http,${word(server)})${word(path)}"`
+
+/** GRUB expands `?`, `*` and brackets where they name files, and `&` separates commands. */
+const quote = (text: string) => (/^[\w.:/=,@+-]+$/.test(text) ? text : `"${text}"`)

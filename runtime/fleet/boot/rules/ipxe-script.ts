@@ -1,0 +1,96 @@
+/** Renders what a machine boots as an iPXE script ("GET /pxe/{mac}"). */
+import { SHIM_FILES } from '../../../../appliance/assets.ts'
+import {
+  DEFAULT_DRIVE,
+  type BootDecision,
+  type BootHeader,
+  type LiveSet,
+  type ToLive,
+} from './boot-decision.ts'
+import { backOff, comment, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { renderKernelArgs } from './kernel-args.ts'
+import type { BootArch } from './boot-set.ts'
+import { planKernel } from './live-kernel.ts'
+import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+
+const DRIVE = /^0x[0-9a-f]{1,2}$/i
+
+/** Under 4 KB, whatever is in it. */
+export const renderIpxe = (decision: BootDecision, header: BootHeader): string =>
+  renderScript([
+    comment(`flasher: ${header.mac}, mode ${header.mode}`),
+    comment(`${header.rule}: ${header.reason}`),
+    ...renderDecision(decision, header),
+  ])
+
+function renderDecision(decision: BootDecision, header: BootHeader): readonly string[] {
+  const { mac, rule } = header
+  switch (decision.kind) {
+    case 'to-disk':
+      return [
+        `echo flasher: ${mac} boots its own disk (${prose(rule)})`,
+        ...renderDisk(decision.drive),
+      ]
+    case 'to-wait':
+      return [
+        ':wait',
+        `echo flasher: ${mac} waits: ${prose(decision.saying)}`,
+        `sleep ${Math.max(1, Math.trunc(decision.seconds))} ||`,
+        `chain --replace --autofree ${word(`${decision.base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
+      ]
+    case 'to-live':
+      return renderToLive(decision, header)
+  }
+}
+
+/** `exit` ends the script; what was before the last `||` has failed by then. */
+const renderDisk = (drive: string): readonly string[] => [
+  'iseq ${platform} efi && exit ||',
+  `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
+]
+
+/** For a machine of which nothing is known, or for which nothing could be decided. */
+export const IPXE_EXIT = renderScript([
+  comment('flasher: nothing is known or decided about this machine'),
+  ...renderDisk(DEFAULT_DRIVE),
+])
+
+/** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
+function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
+  const { x86_64, arm64 } = decision.sets
+  const hasBoth = x86_64 !== null && arm64 !== null
+  return [
+    'imgfree',
+    `echo flasher: ${header.mac} starts the live system (${prose(header.rule)})`,
+    START_PAUSE,
+    ':try',
+    ...(hasBoth ? ['iseq ${buildarch} arm64 && goto arm64 ||'] : []),
+    ...(x86_64 === null ? [] : renderSet(decision, 'x86_64', x86_64, header.mac)),
+    ...(hasBoth ? [':arm64'] : []),
+    ...(arm64 === null ? [] : renderSet(decision, 'arm64', arm64, header.mac)),
+    ':again',
+    'imgfree',
+    ...backOff('the live system is unavailable', 'try', 'otherwise'),
+    ':otherwise',
+    ...renderDecision(decision.otherwise, header),
+  ]
+}
+
+/**
+ * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. iPXE asks for it
+ * only if the kernel cannot be started without, and boots on if it is not there.
+ */
+const SHIM = SHIM_FILES.x86_64
+
+/** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
+function renderSet(decision: ToLive, arch: BootArch, set: LiveSet, mac: Mac): readonly string[] {
+  const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
+  const url = (path: string) => word(`${decision.base}${path}`)
+  const line = renderKernelArgs([['initrd', 'initrd'], ...args])
+  return [
+    `kernel ${url(vmlinuz)} ${line} || goto again`,
+    ...(arch === 'arm64' ? [] : [`iseq \${platform} efi && shim ${url(`/boot/${SHIM}`)} ||`]),
+    `initrd --name initrd ${url(initrd)} || goto again`,
+    'boot || goto again',
+  ]
+}

@@ -1,0 +1,49 @@
+/** Renders the parts of iPXE scripts, quoted so that no value can become a command. */
+import { Fault } from '../../../kit/foundation/fault.ts'
+
+/** iPXE splits at blanks, expands `${…}`, and knows the words `&&`, `||`, `;` and `#…`. */
+const WORD = /^[\w.~:/?=&%@,+[\]-]+$/
+const OPERATOR = /^&+$/
+
+/** One word of a command: a URL, a number, a name. Made or checked before, so a bad one is a Fault. */
+export function word(text: string): string {
+  if (WORD.test(text) && !OPERATOR.test(text)) return text
+  throw new Fault('misuse', `${JSON.stringify(text)} cannot stand in an iPXE script`)
+}
+
+const MAX_PROSE = 120
+
+/** Words for a person, of an `echo`; whatever iPXE could act on becomes a `?`. */
+export const prose = (text: string): string => plain(text, /[^\w .,:/()@%+=~'-]|(?<=^| )-/g)
+
+/** A whole comment line. There a `;` separates no commands: iPXE reads nothing behind the `#`. */
+export const comment = (text: string): string =>
+  `# ${plain(text, /[^\w .,:;/()@%+=~'-]|(?<=^| )-/g)}`
+
+const plain = (text: string, unsafe: RegExp) =>
+  text.slice(0, MAX_PROSE).replaceAll(unsafe, '?').trim()
+
+/** A file name as one segment of a URL. */
+export const segment = (name: string): string =>
+  encodeURIComponent(name.toWellFormed()).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+
+/** LF only, and one at the end: older iPXE takes a CR as part of the last word. */
+export const renderScript = (lines: readonly string[]): string =>
+  `${['#!ipxe', ...lines].join('\n')}\n`
+
+/**
+ * Tries again after 1, 2, 4, 8 and 16 seconds, then goes to `giveUp`. `${pause}` must be set to 1
+ * before the first try.
+ */
+export const backOff = (what: string, again: string, giveUp: string): readonly string[] => [
+  `iseq \${pause} 32 && goto ${giveUp} ||`,
+  `echo flasher: ${what}, next try in \${pause} s`,
+  'sleep ${pause} ||',
+  'inc pause ${pause}',
+  `goto ${again}`,
+]
+
+export const START_PAUSE = 'set pause:int32 1'

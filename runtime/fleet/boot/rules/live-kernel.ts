@@ -1,0 +1,48 @@
+/** The kernel of a live boot: its files on this server and its arguments, the same for every boot loader. */
+import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
+import { LIVE_QUIRKS } from '../../../../appliance/live-boot.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { BootArch } from './boot-set.ts'
+import type { LiveSet, SerialConsole, ToLive } from './boot-decision.ts'
+import { segment, word } from './ipxe.ts'
+import type { KernelArg } from './kernel-args.ts'
+
+interface LiveKernel {
+  /** Paths on this server. They name the machine, so that the server knows it is on its way. */
+  readonly vmlinuz: string
+  readonly initrd: string
+  readonly args: readonly KernelArg[]
+}
+
+/** `set`: the decision's own for this architecture. */
+export function planKernel(
+  { base, console, token, args: more = [] }: ToLive,
+  arch: BootArch,
+  set: LiveSet,
+  mac: Mac,
+): LiveKernel {
+  return {
+    vmlinuz: `${path(set.vmlinuz)}?mac=${mac}`,
+    initrd: `${path(set.initrd)}?mac=${mac}`,
+    args: [
+      ...consoleArgs(arch === 'arm64' ? 'ttyAMA0' : console),
+      ...LIVE_QUIRKS,
+      [KERNEL_ARGS.server, base],
+      [KERNEL_ARGS.mac, mac],
+      ...more,
+      ...(token === null ? [] : [[KERNEL_ARGS.token, token] as const]),
+      [KERNEL_ARGS.squashfs, word(`${base}${path(set.squashfs)}`)],
+      ...(set.squashfsSha256 === null ? [] : [[KERNEL_ARGS.sha256, set.squashfsSha256] as const]),
+    ],
+  }
+}
+
+const path = (name: string) => `/boot/${segment(name)}`
+
+/** One serial console only: today's kernels take one per driver and leave the others silent. */
+function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
+  const isPc = console !== 'ttyAMA0'
+  const uart = isPc ? `${console},115200` : console
+  const early: readonly KernelArg[] = isPc ? [['earlyprintk', uart]] : []
+  return [['console', 'tty0'], ['console', uart], ...early]
+}

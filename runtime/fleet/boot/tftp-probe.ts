@@ -1,0 +1,146 @@
+/** Probes a TFTP daemon now and then with a small file, so that pages show its state without waiting. */
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { systemCodeOf } from '../../kit/foundation/system-error.ts'
+import {
+  describeTftp,
+  FIRST_FILE,
+  nextProbe,
+  parseTftpAnswer,
+  renderReadRequest,
+  renderTftpError,
+  type TftpFinding,
+  type TftpState,
+} from './rules/tftp.ts'
+
+interface TftpProbeDependencies {
+  /** Read at each look; empty: this host. */
+  host(): string
+  readonly port?: number
+  readonly waitMs?: number
+  /** How long a finding is good for. */
+  readonly keepMs?: number
+  /** After a look that found something else than the one before. */
+  changed?(): void
+}
+
+/** Refusals come at once; after so long without an answer we check whether it was one. */
+const HEAR_MS = 150
+
+export function createTftpProbe(dependencies: TftpProbeDependencies) {
+  const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
+  const hostOf = () => dependencies.host() || '127.0.0.1'
+  let found: Found = { host: hostOf(), file: FIRST_FILE, finding: { kind: 'unasked' } }
+  let lookedAt = -Infinity
+  let looking: Promise<TftpState> | null = null
+
+  async function ask(): Promise<TftpState> {
+    const before = JSON.stringify(found)
+    found = await probe(hostOf(), port, waitMs)
+    lookedAt = performance.now()
+    if (JSON.stringify(found) !== before) dependencies.changed?.()
+    return describe(found)
+  }
+
+  /** Looks now. */
+  function look(): Promise<TftpState> {
+    looking ??= ask().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+
+  return {
+    /** What was found last. A new look begins where that was some seconds ago. */
+    state(): TftpState {
+      const isOld = performance.now() - lookedAt > keepMs || hostOf() !== found.host
+      // It never rejects: whatever happens is a finding.
+      if (isOld) void look()
+      return describe(found)
+    },
+    look,
+  }
+}
+
+interface Found {
+  readonly host: string
+  /** That was asked for last. */
+  readonly file: string
+  readonly finding: TftpFinding
+}
+
+const describe = ({ finding, host, file }: Found) => describeTftp(finding, host, file)
+
+async function probe(host: string, port: number, waitMs: number): Promise<Found> {
+  try {
+    const { address, family } = await lookup(host)
+    const type = family === 6 ? 'udp6' : 'udp4'
+    for (let file: string = FIRST_FILE; ;) {
+      const finding = await exchange({ address, port, type, waitMs, file })
+      const next = nextProbe(file, finding)
+      if (next === null) return { host, file, finding }
+      file = next
+    }
+  } catch (thrown) {
+    const finding = { kind: 'unreachable', why: renderError(thrown) } as const
+    return { host, file: FIRST_FILE, finding }
+  }
+}
+
+interface Peer {
+  readonly address: string
+  readonly port: number
+  readonly type: 'udp4' | 'udp6'
+  readonly waitMs: number
+  readonly file: string
+}
+
+/**
+ * The answer comes from a port of its own, which a connected socket does not receive; only a connected
+ * one receives a refusal. So there are two.
+ */
+async function exchange(peer: Peer): Promise<TftpFinding> {
+  const { address, port, type, waitMs, file } = peer
+  const [asking, hearing] = [createSocket(type), createSocket(type)]
+  const timers: NodeJS.Timeout[] = []
+  try {
+    return await new Promise<TftpFinding>((resolve) => {
+      const fail = (error: Error) => resolve({ kind: 'unreachable', why: renderError(error) })
+      asking.on('error', fail)
+      asking.on('message', (bytes, from) => {
+        const finding = from.address === address ? parseTftpAnswer(bytes) : null
+        if (finding === null) return
+        if (finding.kind === 'serves') asking.send(renderTftpError(), from.port, address)
+        resolve(finding)
+      })
+      asking.send(renderReadRequest(file), port, address, (error) => {
+        if (error !== null) fail(error)
+      })
+      timers.push(setTimeout(() => listenForRefusal(hearing, peer, resolve), HEAR_MS))
+      timers.push(setTimeout(resolve, waitMs, { kind: 'silent', seconds: waitMs / 1000 }))
+    })
+  } finally {
+    for (const timer of timers) clearTimeout(timer)
+    // The last word is sent before the socket is gone.
+    setImmediate(() => asking.close())
+    hearing.close()
+  }
+}
+
+function listenForRefusal(
+  hearing: Socket,
+  { address, port, file }: Peer,
+  resolve: (finding: TftpFinding) => void,
+): void {
+  hearing.on('error', (error) => {
+    if (systemCodeOf(error) === 'ECONNREFUSED') resolve({ kind: 'refused' })
+  })
+  hearing.connect(port, address, () => {
+    try {
+      hearing.send(renderReadRequest(file))
+    } catch {
+      // Closed meanwhile: the answer came after all.
+    }
+  })
+}

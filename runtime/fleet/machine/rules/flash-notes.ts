@@ -1,0 +1,44 @@
+/** The events that machines of every release line record: disks that were reported, and ends of a flash. */
+import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
+
+/** The server adds subject, actor, address and time. */
+export interface MachineNote {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+}
+
+type Details = Readonly<Record<string, unknown>>
+type Subject = { readonly mac: string }
+
+/** `details`: what else a line records of them. */
+export function noteDisks(
+  { mac }: Subject,
+  { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
+  details: Details = {},
+): MachineNote {
+  const count = disks.length + disksLeftOut
+  const kept = disksLeftOut === 0 ? '' : `, of which the first ${disks.length} were kept`
+  const short = isShortened ? SHORTENED : ''
+  const tree = isHardwareLeftOut ? '; its hardware tree was left out: it is too large' : ''
+  return {
+    kind: 'machine.inventory',
+    summary: `${mac} reported ${count} ${count === 1 ? 'disk' : 'disks'}${kept}${short}${tree}`,
+    details: { count, ...(disksLeftOut === 0 ? {} : { kept: disks.length }), ...details },
+  }
+}
+
+const SHORTENED =
+  ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
+
+export const noteFlashed = ({ mac }: Subject, details: Details): MachineNote => ({
+  kind: 'machine.flashed',
+  summary: `${mac} reported that its flash is done`,
+  details,
+})
+
+export const noteFlashFailed = ({ mac }: Subject, reason: string | null): MachineNote => ({
+  kind: 'machine.flash_failed',
+  summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
+  details: reason === null ? null : { reason },
+})

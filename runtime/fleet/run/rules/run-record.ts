@@ -1,0 +1,34 @@
+/** A run as it is stored, and as the API returns it. */
+import { z } from 'zod'
+import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
+import { RunSchema, type Run } from '../../../engine/inventory/rules/run.ts'
+import { averageRateOf, RUN_STATES, secondsOf, stateOf } from './run-view.ts'
+
+/** Null when it cannot be a run. */
+export const parseRun = (stored: unknown): Run | null =>
+  StoredRunSchema.safeParse(stored).data ?? null
+
+const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
+
+/** One run of `GET /runs`. */
+export const WireRunSchema = RunSchema.omit({ order: true }).extend({
+  state: z.enum(RUN_STATES),
+  /** From its first word to its last. */
+  seconds: z.number().nullable(),
+  /** Bytes per second over the time in which it wrote. */
+  average_rate: z.number().nullable(),
+})
+type WireRun = z.output<typeof WireRunSchema>
+
+export const toWireRun = (run: Run): Omit<WireRun, 'steps'> & Pick<Run, 'steps'> => ({
+  ...omitOrder(run),
+  state: stateOf(run),
+  seconds: secondsOf(run),
+  average_rate: averageRateOf(run),
+})
+
+/** Which cycle of its machine began it is ours to know. */
+function omitOrder(run: Run): Omit<Run, 'order'> {
+  const { order: _order, ...shown } = run
+  return shown
+}

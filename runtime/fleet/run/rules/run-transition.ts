@@ -1,0 +1,219 @@
+/** Applies a machine's post to its run. */
+import {
+  createSilentRun,
+  type Progress,
+  type Run,
+  type RunDisk,
+  type RunImage,
+  type RunOrigin,
+  type RunPhase,
+  type RunResult,
+} from '../../../engine/inventory/rules/run.ts'
+
+/** Verifying and syncing come in either order. */
+const RANK: Readonly<Record<RunPhase, number>> = {
+  started: 0,
+  write: 1,
+  verify: 2,
+  sync: 2,
+  uefi: 3,
+  done: 4,
+  failed: 4,
+  cancelled: 4,
+}
+
+type Final = Exclude<RunResult, 'lost'>
+
+const FINAL: Readonly<Partial<Record<RunPhase, Final>>> = {
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+}
+
+/**
+ * What a post makes of a run; the same object when nothing. Posts come late, twice and out of order:
+ * counters never go back, a phase that was left is not entered again, and what ended stays ended.
+ * A run that was given up as lost takes the machine's own word for its end.
+ */
+export function nextRun(run: Run, post: Progress, now: string): Run {
+  const result = FINAL[post.phase] ?? null
+  if (run.result !== null && run.result !== 'lost') {
+    return run.result === result ? complete(run, post) : run
+  }
+  if (result !== null) return conclude(take(run, post, now), result, post.reason ?? null, now)
+  return run.result === null ? take(run, post, now) : run
+}
+
+/** Ends a run that goes on, or was lost; one that ended by the machine's word stays as it is. */
+export function endRun(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const isOver = run.result !== null && (run.result !== 'lost' || result === 'lost')
+  return isOver ? run : conclude(run, result, reason, now)
+}
+
+/** A machine said that a flash ended without naming its run. */
+export interface RunEnd {
+  readonly result: Exclude<RunResult, 'lost'>
+  readonly reason: string | null
+  /** When the machine got the plan that it has carried out; null: not known. */
+  readonly plannedAt: string | null
+  /** The run that it names; null or absent: none. */
+  readonly run?: string | null
+  /** It speaks of none that began then or later; null: of any. */
+  readonly startedBefore: string | null
+}
+
+/**
+ * Which run ended: the machine's newest, where it is heard of or came of that plan; else one that is
+ * made of the plan alone, under `id`. Null: nothing is known of any.
+ */
+export function decideEnded(
+  newest: Run | null,
+  { result, plannedAt, startedBefore }: Omit<RunEnd, 'reason'>,
+  silent: { readonly id: string; readonly origin: RunOrigin },
+  now: string,
+): Run | null {
+  if (newest !== null && isSince(newest, startedBefore)) return null
+  if (newest !== null && (isHeardOf(newest) || isOfPlan(newest, plannedAt))) return newest
+  if (plannedAt !== null) return createSilentRun(silent.id, silent.origin, plannedAt)
+  return newest !== null && isToldAgain(newest, result, now) ? newest : null
+}
+
+const isHeardOf = (run: Run): boolean => run.result === null && !run.stalled
+
+const isSince = (run: Run, at: string | null): boolean =>
+  at !== null && run.started_at !== null && run.started_at >= at
+
+const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
+  plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt
+
+/** Clients tell an end by its run and by itself, and ask a server that is away for ten minutes. */
+const AGAIN_SECONDS = 15 * 60
+
+const isToldAgain = (run: Run, result: RunResult, now: string): boolean =>
+  run.result === result &&
+  run.ended_at !== null &&
+  Temporal.Instant.from(run.ended_at).until(Temporal.Instant.from(now)).total('seconds') <=
+    AGAIN_SECONDS
+
+/** Marks a run that was not heard of for so long; the same object when there is nothing to mark. */
+export const markStalled = (run: Run, heardAt: number, now: number, patienceMs: number): Run =>
+  run.result === null && !run.stalled && now - heardAt > patienceMs
+    ? { ...run, stalled: true, rate: null, eta_seconds: null }
+    : run
+
+function conclude(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const phase = result === 'lost' ? run.phase : result
+  return {
+    ...run,
+    phase,
+    result,
+    stalled: false,
+    // Lost: when it was last heard of is all that is known.
+    ended_at: result === 'lost' ? run.updated_at : now,
+    updated_at: result === 'lost' ? run.updated_at : now,
+    rate: null,
+    eta_seconds: null,
+    reason: reason ?? run.reason,
+    steps: result === 'lost' ? run.steps : [...run.steps, { phase, at: now }],
+  }
+}
+
+function take(run: Run, post: Progress, now: string): Run {
+  const isFurther = isNextPhase(run, post.phase)
+  const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
+  const known = { ...before, ...count(before, post), ...describe(before, post) }
+  const counted = { ...known, stalled: false, updated_at: now }
+  return post.phase === before.phase ? { ...counted, ...pace(before, post) } : counted
+}
+
+const isNextPhase = (run: Run, phase: RunPhase) =>
+  phase !== run.phase &&
+  RANK[phase] >= RANK[run.phase] &&
+  !run.steps.some((step) => step.phase === phase)
+
+const enter = (run: Run, phase: RunPhase, now: string): Run => ({
+  ...run,
+  phase,
+  step_bytes: 0,
+  step_total: null,
+  rate: null,
+  eta_seconds: null,
+  steps: [...run.steps, { phase, at: now }],
+})
+
+/** What is read back while verifying was not written; what comes after may still say its total. */
+function count(run: Run, post: Progress): Partial<Run> {
+  const isRead = post.phase === 'verify'
+  const isCounting = post.phase === 'started' || post.phase === 'write' || post.phase === 'done'
+  return {
+    bytes_read: Math.max(run.bytes_read, post.bytes_read),
+    bytes_written: isRead ? run.bytes_written : Math.max(run.bytes_written, post.bytes_written),
+    bytes_kept: post.bytes_kept ?? run.bytes_kept,
+    total_bytes: isCounting ? (post.total_bytes ?? run.total_bytes) : run.total_bytes,
+  }
+}
+
+/** Only of the present phase, and not of a post that is older than what is known. */
+function pace(run: Run, post: Progress): Partial<Run> {
+  if (post.bytes_written < run.step_bytes) return {}
+  return {
+    step_bytes: post.bytes_written,
+    step_total: post.total_bytes ?? run.step_total,
+    rate: post.rate,
+    eta_seconds: post.eta_seconds,
+    bottleneck: post.bottleneck ?? run.bottleneck,
+  }
+}
+
+const describe = (run: Run, post: Progress): Partial<Run> => ({
+  mode: post.mode ?? run.mode,
+  image: readImage(post.image, run.image) ?? run.image,
+  disk: readDisk(post.disk, run.disk) ?? run.disk,
+  delta: post.delta ?? run.delta,
+  verified: post.verified ?? run.verified,
+  warning: post.warning ?? run.warning,
+})
+
+/** The last figures of a run whose end was known before they came. */
+function complete(run: Run, post: Progress): Run {
+  const last = { ...count(run, post), ...describe(run, post) }
+  const reason = run.reason ?? post.reason ?? null
+  const isKnown = FIGURES.every((name) => last[name] === run[name]) && reason === run.reason
+  return isKnown ? run : { ...run, ...last, reason }
+}
+
+const FIGURES = [
+  'bytes_read',
+  'bytes_written',
+  'bytes_kept',
+  'verified',
+  'delta',
+  'warning',
+] as const
+
+/** What the machine leaves out, the server may know. */
+function readImage(image: Progress['image'], known: RunImage | null): RunImage | null {
+  if (image === null || image === undefined) return null
+  const base = known?.name === image.name ? known : NO_IMAGE
+  return { ...base, ...dropEmpty(image), name: image.name }
+}
+
+function readDisk(disk: Progress['disk'], known: RunDisk | null): RunDisk | null {
+  if (disk === null || disk === undefined) return null
+  const base = known !== null && known.serial === disk.serial ? known : NO_DISK
+  return { ...base, ...dropEmpty(disk) }
+}
+
+const NO_IMAGE = { src: null, ref: null, sha256: null, format: null, size_bytes: null } as const
+const NO_DISK: RunDisk = { path: null, model: null, serial: null, size_bytes: null, tran: null }
+
+type Given<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
+
+function dropEmpty<T extends object>(fields: T): Given<T> {
+  const given: Given<T> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== null && value !== undefined && value !== '')
+      Object.assign(given, { [name]: value })
+  }
+  return given
+}

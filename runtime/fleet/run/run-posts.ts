@@ -1,0 +1,122 @@
+/** Applies machines' reports to their runs, and ends runs in other ways. */
+import { randomUUID } from 'node:crypto'
+import { takeOne, type Bucket } from '../../kit/foundation/bucket.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { decideEnded, endRun, nextRun, type RunEnd } from './rules/run-transition.ts'
+import {
+  createRun,
+  type Progress,
+  type Run,
+  type RunOrigin,
+} from '../../engine/inventory/rules/run.ts'
+import type { Database } from '../state/database.ts'
+import { findNewest } from './run-rows.ts'
+import type { RunningRuns } from './running-runs.ts'
+
+/** What became of a post. */
+export interface RunUpdate {
+  readonly run: Run
+  readonly isNew: boolean
+  /** Whether it is this post that ended it. */
+  readonly hasEnded: boolean
+  /** Whether anything but figures changed. */
+  readonly isTurn: boolean
+  /** The machine's run before this one, if it had not ended. */
+  readonly lost: Run | null
+}
+
+/** What one machine may begin; a real one takes a minute to boot. */
+const BEGINNINGS = { perMinute: 4, most: 20 }
+const MAX_BUCKETS = 20_000
+
+interface RunPostsDependencies {
+  readonly database: Database
+  readonly running: RunningRuns
+  /** Milliseconds. */
+  now(): number
+  /** Of a clock that nobody sets. */
+  elapsed(): number
+  onBegun(mac: string): Promise<void>
+}
+
+export function createRunPosts({ database, running, now, elapsed, onBegun }: RunPostsDependencies) {
+  const buckets = new Map<string, Bucket>()
+  const iso = () => new Date(now()).toISOString()
+
+  function mayBegin(mac: string): boolean {
+    if (buckets.size > MAX_BUCKETS) buckets.clear()
+    const next = takeOne(buckets.get(mac) ?? null, elapsed(), BEGINNINGS)
+    if (next !== null) buckets.set(mac, next)
+    return next !== null
+  }
+
+  /** The run before it ends with it, in the same transaction; returned when it had not ended. */
+  async function begin(run: Run): Promise<Run | null> {
+    const former = running.entries().get(run.mac)?.run ?? null
+    const lost = former === null ? null : endRun(former, 'lost', SUPERSEDED, iso())
+    await running.begin(run, ...(lost === null ? [] : [lost]))
+    await onBegun(run.mac)
+    return lost === former ? null : lost
+  }
+
+  return {
+    /**
+     * A machine's post. A change of more than figures is on disk before it resolves. Refused: the
+     * machine begins runs faster than a real one could.
+     */
+    async take(post: Progress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>> {
+      const known = running.find(origin.mac, post.run)
+      if (known !== null) {
+        const before = known.run
+        const run = nextRun(before, post, iso())
+        known.heardAt = elapsed()
+        await running.change(known, run)
+        return accept({ run, isNew: false, lost: null, ...compare(before, run) })
+      }
+      if (!mayBegin(origin.mac)) return refuse('too-many')
+      const at = iso()
+      const run = nextRun(createRun(post.run, origin, at), post, at)
+      const lost = await begin(run)
+      return accept({ run, isNew: true, hasEnded: run.result !== null, isTurn: true, lost })
+    },
+    /**
+     * A machine reported that it is done, or failed, without naming a run: the one that goes on ends,
+     * or one is made of the plan that it had. Null: nothing is known of any.
+     */
+    async end(origin: RunOrigin, end: RunEnd): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
+      const { mac } = origin
+      const open = running.entries().get(mac)
+      const newest = open?.run ?? findNewest(database.sql, mac)?.run ?? null
+      const at = iso()
+      const named = end.run ? running.find(mac, end.run) : null
+      if (named !== null) {
+        const run = endRun(named.run, end.result, end.reason, at)
+        const hasEnded = run.result !== named.run.result
+        await running.change(named, run)
+        return { run, hasEnded }
+      }
+      const before = decideEnded(newest, end, { id: `plan-${randomUUID()}`, origin }, at)
+      if (before === null) return null
+      const run = endRun(before, end.result, end.reason, at)
+      if (before === newest) {
+        await running.change(open ?? { run, stored: before, heardAt: 0 }, run)
+      } else await begin(run)
+      return { run, hasEnded: run.result !== before.result }
+    },
+    /** Its machine is gone, or does something else. Null: there was none that went on. */
+    async giveUp(mac: string, reason: string): Promise<Run | null> {
+      const entry = running.entries().get(mac)
+      if (entry === undefined || entry.run.result !== null) return null
+      const lost = endRun(entry.run, 'lost', reason, iso())
+      await running.change(entry, lost)
+      return lost
+    },
+  }
+}
+
+const SUPERSEDED = 'It stopped responding, and the machine began another run.'
+
+const compare = (before: Run, run: Run): Pick<RunUpdate, 'hasEnded' | 'isTurn'> => ({
+  hasEnded: run.result !== null && run.result !== before.result,
+  isTurn: run.phase !== before.phase || run.result !== before.result || before.stalled,
+})

@@ -1,0 +1,134 @@
+/** Stores runs as rows: the record as JSON, and columns that lists filter by. */
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { parseMac } from '../../kit/net/rules/mac.ts'
+import { RUN_FIGURES, type RunColumn, type RunSortRow } from './rules/run-order.ts'
+import { parseRun } from './rules/run-record.ts'
+import { RUN_RESULTS, type Run, type RunResult } from '../../engine/inventory/rules/run.ts'
+import { readNumber, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
+import { condition, flag, renderWhere, search } from '../state/where.ts'
+
+/** A run and its number: later ones have higher ones. */
+export interface NumberedRun {
+  readonly n: number
+  readonly run: Run
+}
+
+/** As far as a filter is a condition; `since` and `until` are ISO times. */
+export interface RunCondition {
+  readonly mac?: string | undefined
+  readonly result?: RunResult | undefined
+  /** Its name or its ref. */
+  readonly image?: string | undefined
+  /** The disk's serial. */
+  readonly serial?: string | undefined
+  readonly since?: string | undefined
+  readonly until?: string | undefined
+  /** Words, each somewhere in machine, image, disk and who armed it. */
+  readonly text?: string | undefined
+  readonly before?: number | undefined
+  /** Those that go on. */
+  readonly open?: boolean | undefined
+}
+
+const SEARCHED = ['mac', 'image', 'model', 'serial', 'actor'] as const
+
+const SAVE = `INSERT INTO runs
+  (n, mac, id, began, result, image, image_ref, model, serial, actor, record)
+  SELECT coalesce(max(n), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE true
+  ON CONFLICT (mac, id) DO UPDATE SET result = excluded.result, image = excluded.image,
+  image_ref = excluded.image_ref, model = excluded.model, serial = excluded.serial,
+  actor = excluded.actor, record = excluded.record`
+
+/** Stores a run, a new one under the next number. */
+export function saveRun(sql: Sql, run: Run): void {
+  const { mac, id, started_at, updated_at, result, image, disk, armed_by } = run
+  const texts = [image?.name, image?.ref, disk?.model, disk?.serial, armed_by?.actor]
+  const searched = texts.map((text) => text ?? null)
+  sql.run(SAVE, mac, id, started_at ?? updated_at, result, ...searched, JSON.stringify(run))
+}
+
+/** Null where nothing is stored, or what is stored cannot be read. */
+export const findRun = (sql: Sql, mac: string, id: string): NumberedRun | null =>
+  readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? AND id = ?', mac, id))
+
+export const findNewest = (sql: Sql, mac: string): NumberedRun | null =>
+  readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1', mac))
+
+/** Newest first. */
+export function listRuns(sql: Sql, filter: RunCondition, limit: number): readonly NumberedRun[] {
+  const { text, values } = renderRunWhere(filter)
+  const query = `SELECT n, record FROM runs ${text} ORDER BY n DESC LIMIT ?`
+  return sql.all(query, ...values, limit).flatMap((row) => readRow(row) ?? [])
+}
+
+const FIGURES = `json_extract(record, ${RUN_FIGURES.map((name) => `'$.${name}'`).join(', ')})`
+
+const SORTED_BY: Readonly<Record<RunColumn, string>> = {
+  state: 'NULL',
+  machine: 'NULL',
+  image: 'coalesce(image, image_ref)',
+  disk: 'coalesce(model, serial)',
+  duration: FIGURES,
+  rate: FIGURES,
+  verified: FIGURES,
+  armer: 'actor',
+  started: 'began',
+}
+
+/** All that the filter finds, newest first, with what the column is sorted by. */
+export function listSortRows(
+  sql: Sql,
+  filter: RunCondition,
+  column: RunColumn,
+): readonly RunSortRow[] {
+  const { text, values } = renderRunWhere(filter)
+  const query = `SELECT n, mac, result, ${SORTED_BY[column]} AS value FROM runs ${text} ORDER BY n DESC`
+  return sql.all(query, ...values).flatMap((row) => {
+    const mac = parseMac(readText(row, 'mac'))
+    const result = readTextOrNull(row, 'result')
+    return mac.ok
+      ? {
+          n: readNumber(row, 'n'),
+          mac: mac.value,
+          result: RUN_RESULTS.find((each) => each === result) ?? null,
+          value: readTextOrNull(row, 'value'),
+        }
+      : []
+  })
+}
+
+/** Those with these numbers, in this order; what is gone is left out. */
+export const readRuns = (sql: Sql, numbers: readonly number[]): readonly NumberedRun[] =>
+  numbers.flatMap((n) => readRow(sql.get('SELECT n, record FROM runs WHERE n = ?', n)) ?? [])
+
+/** With its log; one that goes on stays. False: nothing was removed. */
+export function deleteRun(sql: Sql, mac: string, id: string): boolean {
+  const text = 'DELETE FROM runs WHERE mac = ? AND id = ? AND result IS NOT NULL'
+  const isGone = sql.run(text, mac, id) > 0
+  if (isGone) sql.run('DELETE FROM run_logs WHERE mac = ? AND id = ?', mac, id)
+  return isGone
+}
+
+export function countRuns(sql: Sql, filter: RunCondition): number {
+  const { text, values } = renderRunWhere(filter)
+  return readNumber(sql.get(`SELECT count(*) AS c FROM runs ${text}`, ...values), 'c')
+}
+
+const renderRunWhere = (filter: RunCondition) =>
+  renderWhere([
+    ...condition('mac = ?', filter.mac),
+    ...condition('result = ?', filter.result),
+    ...condition('serial = ?', filter.serial),
+    ...condition('image = ? OR image_ref = ?', filter.image),
+    ...condition('began >= ?', filter.since),
+    ...condition('began < ?', filter.until),
+    ...flag('result IS NULL', filter.open),
+    ...condition('n < ?', filter.before),
+    ...search(SEARCHED, filter.text),
+  ])
+
+function readRow(row: Row | null): NumberedRun | null {
+  if (row === null) return null
+  const run = parseRun(parseJson(readText(row, 'record')))
+  return run === null ? null : { n: readNumber(row, 'n'), run }
+}

@@ -1,0 +1,56 @@
+/** Marks runs that stopped responding as stalled, and ends them after a day. */
+import { endRun, markStalled } from './rules/run-transition.ts'
+import type { Run } from '../../engine/inventory/rules/run.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { RunningRuns } from './running-runs.ts'
+
+interface RunWatchDependencies {
+  readonly running: RunningRuns
+  readonly feed: Feed | undefined
+  /** Seconds without a post after which a run is stalled. */
+  patience(): number
+  /** Milliseconds. */
+  now(): number
+  /** Of a clock that nobody sets. */
+  elapsed(): number
+}
+
+/** So long after its last post, or after the start of the server, a run is given up. */
+const GIVE_UP_MS = 24 * 3_600_000
+const SILENT = 'It has not responded for a day.'
+
+export function createRunWatch({ running, feed, patience, now, elapsed }: RunWatchDependencies) {
+  const listeners: ((run: Run) => Promise<void>)[] = []
+  let marks = 0
+
+  return {
+    /** Grows when runs changed without a post of their machines: stalled, or given up. */
+    marks: (): number => marks,
+    /** Called with each run that was given up. */
+    onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
+    /** Looks at all that go on; also runs every second. */
+    async sweep(): Promise<void> {
+      const at = elapsed()
+      const marked = [...running.entries().values()].filter((entry) => {
+        const before = entry.run
+        entry.run =
+          at - entry.heardAt > GIVE_UP_MS
+            ? endRun(before, 'lost', SILENT, new Date(now()).toISOString())
+            : markStalled(before, entry.heardAt, at, patience() * 1000)
+        return entry.run !== before
+      })
+      marks += marked.length
+      for (const { run } of marked) {
+        feed?.announce({ topic: 'machine', mac: run.mac })
+        feed?.announce({ topic: 'run', mac: run.mac })
+      }
+      await Promise.all(
+        marked.map(async (entry) => {
+          const { run } = entry
+          await running.store(entry)
+          if (run.result === 'lost') await Promise.all(listeners.map((listen) => listen(run)))
+        }),
+      )
+    },
+  }
+}

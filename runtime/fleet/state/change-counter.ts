@@ -1,0 +1,130 @@
+/** Counts changes to machines in the database, and repeats the count in a file beside it (docs/decisions/0032). */
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import {
+  decideStateDoubt,
+  followCounts,
+  parseChangeCount,
+  renderChangeCount,
+  type ChangeCount,
+  type StateDoubt,
+} from './rules/change-count.ts'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
+
+/** What is needed of the database. */
+interface CountSql {
+  get(text: string): Readonly<Record<string, unknown>> | null
+  run(text: string, ...values: readonly (string | number)[]): number
+}
+
+/** The file may be behind by so much: a copy that is put back is older than that. */
+const LAG_MS = 1000
+/** Not `state.db-…`: who copies the database by such a pattern does not take the count along. */
+const FILE = 'changes.json'
+
+interface CounterDependencies {
+  /** The database that is open then: another one may take its place. */
+  current(): CountSql
+  /** Gives a file that root has made to the server's user. */
+  adopt(file: string): void
+  /** A visitor beside the server counts, and leaves the file to the server once there is one. */
+  readonly isOwner: boolean
+}
+
+export async function openChangeCounter(
+  opened: CountSql & { readonly path: string },
+  { current, adopt, isOwner }: CounterDependencies,
+) {
+  const file = join(dirname(opened.path), FILE)
+  const text = await readFile(file, 'utf8').catch(ifMissing(null))
+  let beside = text === null ? null : parseChangeCount(text)
+  const doubt = isOwner ? decideDoubt(readCount(opened), text, beside) : null
+  let isChanged = false
+
+  const lagged = createLaggedWrites<'count', object>(LAG_MS, async () => {
+    const present = readCount(current())
+    if (!isOwner || present === null || isSame(present, beside)) return
+    await replaceFile(file, renderChangeCount(present))
+    adopt(file)
+    beside = present
+  })
+
+  /** Another object each time: what comes while the file is being written waits for the next time. */
+  const noteLater = () => lagged.note('count', {})
+
+  /**
+   * The file comes first, with 0: were it second, a start that is cut off in between would be doubted.
+   * Best effort: without it the next start arms nothing, and says so.
+   */
+  function begin(): void {
+    const begun = { id: randomUUID(), count: 0 }
+    try {
+      writeFileSync(file, renderChangeCount(begun), { flush: true })
+      adopt(file)
+      beside = begun
+    } catch {
+      beside = null
+    }
+  }
+
+  /** From here on the database counts as the newest. A visitor may be the first to change something. */
+  function trust(sql: CountSql): void {
+    if (beside === null) begin()
+    const { id, count } = followCounts(readCount(sql), beside, randomUUID)
+    sql.run('DELETE FROM change_count')
+    sql.run('INSERT INTO change_count (id, count) VALUES (?, ?)', id, count)
+    noteLater()
+  }
+
+  return {
+    /** Why the machines' orders may have been carried out since; null: they were not. */
+    doubt,
+    trust,
+    /** A record was changed in the transaction that goes on. */
+    note(): void {
+      isChanged = true
+    },
+    /** The last statement of a transaction in which records were changed. */
+    finish(sql: CountSql): void {
+      if (!isChanged) return
+      isChanged = false
+      if (sql.run('UPDATE change_count SET count = count + 1') === 0) trust(sql)
+      noteLater()
+    },
+    /** Best effort: a file that is behind only hides copies of the last moments. */
+    flush: (): Promise<void> => lagged.flush().catch(() => undefined),
+  }
+}
+
+/** What cannot be read counts as missing, which arms nothing. */
+const decideDoubt = (
+  inside: ChangeCount | null,
+  text: string | null,
+  beside: ChangeCount | null,
+): StateDoubt | null =>
+  text !== null && beside === null ? 'missing' : decideStateDoubt(inside, beside)
+
+function readCount(sql: CountSql): ChangeCount | null {
+  const row = sql.get('SELECT id, count FROM change_count')
+  return row === null ? null : parseChangeCount(JSON.stringify(row))
+}
+
+const isSame = (a: ChangeCount, b: ChangeCount | null): boolean =>
+  b !== null && a.id === b.id && a.count === b.count
+
+/** For the log and the event, after the name of the database. */
+export const renderDoubt = (path: string, doubt: StateDoubt): string => {
+  const [name, file] = [basename(path), FILE]
+  switch (doubt) {
+    case 'missing':
+      return `${name} is a copy, or ${file} beside it was removed or damaged`
+    case 'foreign':
+      return `${name} belongs to another state directory than ${file} beside it`
+    case 'older':
+      return `${name} is older than ${file} beside it says`
+  }
+}

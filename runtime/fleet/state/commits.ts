@@ -1,0 +1,175 @@
+/** Group commit: writes that arrive together share a transaction and one sync; quiet moments fold the log into the file. */
+import { open, type FileHandle } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
+
+interface Unit {
+  /** In the transaction; gives what to do once it is on disk. */
+  perform(): () => void
+  fail(thrown: unknown): void
+}
+
+/**
+ * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill); the wait
+ * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
+ * were made while the one before was under way. `finish` ends each transaction.
+ */
+export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => void) {
+  const disk = createDisk()
+  let queue: Unit[] = []
+  let armed = false
+  let last: Promise<void> = Promise.resolve()
+  let count = 0
+
+  function flush() {
+    if (!armed) return
+    armed = false
+    const file = current()
+    const units = queue
+    queue = []
+    const done: (() => void)[] = []
+    const failAll = (thrown: unknown) => {
+      for (const unit of units) unit.fail(explainSqlite(thrown, file.path))
+    }
+    try {
+      file.transact(() => {
+        for (const unit of units) attempt(file, unit, done)
+        finish(file)
+      })
+    } catch (thrown) {
+      failAll(thrown)
+      return
+    }
+    count += 1
+    last = disk.sync(`${file.path}-wal`).then(() => {
+      for (const resolve of done) resolve()
+    }, failAll)
+  }
+
+  return {
+    /** How many transactions there were. */
+    count: () => count,
+    /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
+    write: <T>(work: (sql: Sql) => T): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const perform = () => {
+          const value = work(current())
+          return () => resolve(value)
+        }
+        queue.push({ perform, fail: reject })
+        if (armed) return
+        armed = true
+        setImmediate(flush)
+      }),
+    /** Everything that was asked for so far is done. */
+    async settle(): Promise<void> {
+      flush()
+      await last
+    },
+    /** To be called before the file is closed: lets go of it; another one may take its place. */
+    detach(): Promise<void> {
+      flush()
+      return disk.detach()
+    },
+  }
+}
+
+function attempt(file: SqliteFile, unit: Unit, done: (() => void)[]) {
+  file.execute('SAVEPOINT unit')
+  try {
+    done.push(unit.perform())
+    file.execute('RELEASE unit')
+  } catch (thrown) {
+    // A full disk ends the whole transaction: then none of this moment's writes was made.
+    if (!file.isTransaction()) throw thrown
+    file.execute('ROLLBACK TO unit; RELEASE unit')
+    unit.fail(thrown)
+  }
+}
+
+function createDisk() {
+  let opening: Promise<FileHandle | null> | null = null
+  let running: Promise<void> = Promise.resolve()
+  let waiting: Promise<void> | null = null
+
+  async function reach(path: string) {
+    opening ??= openLog(path).catch((thrown: unknown) => {
+      opening = null
+      throw thrown
+    })
+    const handle = await opening
+    await handle?.datasync()
+  }
+
+  return {
+    /** Resolves when all that was written to the file before the call is on the medium. */
+    sync(path: string): Promise<void> {
+      const begin = () => {
+        waiting = null
+        running = reach(path)
+        return running
+      }
+      return (waiting ??= running.then(begin, begin))
+    },
+    /** The next call opens anew; resolves when the old file is closed. */
+    async detach(): Promise<void> {
+      const handle = opening
+      opening = null
+      // Those who waited for it have been given the failure already.
+      await (waiting ?? running).catch(() => undefined)
+      await (await handle?.catch(() => null))?.close()
+    },
+  }
+}
+
+/** Null when there is none: then all of it was folded into the database, and synced, at its closing. */
+async function openLog(path: string): Promise<FileHandle | null> {
+  const handle = await open(path, 'r').catch(ifMissing(null))
+  if (handle === null) return null
+  await using folder = await open(dirname(path), 'r')
+  await folder.sync()
+  return handle
+}
+
+interface FoldingDependencies {
+  /** How many transactions were committed so far. */
+  commits(): number
+  fold(): void
+  /** Milliseconds of a clock that nobody sets. */
+  elapsed?(): number
+}
+
+const LOOK_MS = 2000
+/** Where there is no quiet moment, so often anyway. */
+const LONGEST_MS = 60_000
+
+/**
+ * Folds what is written ahead into the database, so that a copy of the one file is whole. Until
+ * disposed of. A moment is quiet when nothing was committed since the look before.
+ */
+export function startFolding({
+  commits,
+  fold,
+  elapsed = () => performance.now(),
+}: FoldingDependencies): Disposable {
+  // What a process before this one left behind is folded, too.
+  let [seen, folded, foldedAt] = [0, -1, elapsed()]
+
+  function look() {
+    const count = commits()
+    const isQuiet = count === seen
+    seen = count
+    if (count === folded || !(isQuiet || elapsed() - foldedAt > LONGEST_MS)) return
+    try {
+      fold()
+      folded = count
+      foldedAt = elapsed()
+    } catch {
+      // A full disk, perhaps: whoever writes hears of it, and the next look tries again.
+    }
+  }
+
+  const timer = setInterval(look, LOOK_MS).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

@@ -1,0 +1,80 @@
+/** Checks the free space of the state directory, and warns before it runs out. */
+import { statfs } from 'node:fs/promises'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { renderSize } from '../../kit/foundation/size.ts'
+import { isFull } from '../../kit/foundation/system-error.ts'
+import { SYSTEM_EVENT } from './event-rows.ts'
+import type { Journal } from './journal.ts'
+
+/** Of the disk that holds a path; without what is reserved for root. */
+export async function readSpace(path: string) {
+  const { bavail, blocks, bsize } = await statfs(path)
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
+}
+
+/** Throws when a disk has not got `bytes` left; `what` begins the sentence. */
+export async function requireSpace(path: string, bytes: number, what: string): Promise<void> {
+  const { freeBytes } = await readSpace(path)
+  if (freeBytes >= bytes) return
+  throw new Fault(
+    'storage-full',
+    `${what} needs ${renderSize(bytes)} of free space in ${path}, ${renderSize(freeBytes)} free`,
+    { hint: 'Free space on that disk, or keep fewer backups, events and .bak files there.' },
+  )
+}
+
+/** The Fault for a full file system; null for any other error. */
+export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
+  if (!isFull(thrown)) return null
+  // Best effort: that it is full is what counts.
+  const left = await readSpace(path).catch(() => null)
+  const room = left === null ? '' : ` (${renderSize(left.freeBytes)} free)`
+  return new Fault('storage-full', `no space left in ${path}${room}`, {
+    hint: 'Free space on that disk, then try again; nothing was changed.',
+    cause: thrown,
+  })
+}
+
+interface SpaceWatchDependencies {
+  /** The state directory. */
+  readonly path: string
+  readonly journal: Journal
+  /** Below so much it is low; read at each look. */
+  warnBelow(): number
+  /** Called each time that it gets low. */
+  onLow?(message: string): void
+}
+
+const LOOK_MS = 300_000
+
+/** Looks now and every five minutes; one event (`system.disk.low`) each time that it gets low. */
+export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDependencies) {
+  let wasLow = false
+
+  async function look() {
+    const space = await readSpace(path)
+    // On a small disk, less than a tenth of it is low.
+    const isLow = space.freeBytes < Math.min(warnBelow(), space.totalBytes / 10)
+    if (isLow && !wasLow) {
+      const summary = `Only ${renderSize(space.freeBytes)} free on the disk that holds ${path}`
+      onLow?.(summary)
+      await journal.record({
+        ...SYSTEM_EVENT,
+        kind: 'system.disk.low',
+        summary,
+        details: { free_bytes: space.freeBytes, total_bytes: space.totalBytes },
+      })
+    }
+    wasLow = isLow
+    return { ...space, isLow }
+  }
+
+  // Best effort: the next look comes.
+  const lookLater = () => void look().catch(() => undefined)
+  const timer = setInterval(lookLater, LOOK_MS).unref()
+  lookLater()
+  return {
+    look,
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
+}

@@ -1,0 +1,112 @@
+/** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
+import { z } from 'zod'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import type { RecordedEvent } from './rules/event-table.ts'
+import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
+import { condition, flag, renderWhere, search } from './where.ts'
+
+/** Before it has a number. */
+export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
+
+export interface EventCondition {
+  readonly kind?: string | undefined
+  readonly subject_kind?: string | undefined
+  readonly subject_id?: string | undefined
+  readonly actor?: string | undefined
+  readonly source_ip?: string | undefined
+  /** Kinds that end in `failed`. */
+  readonly failed?: boolean | undefined
+  readonly unacknowledged?: boolean | undefined
+  /** Words, each looked for in kind, subject, actor, address and summary. */
+  readonly text?: string | undefined
+  readonly before_id?: number | undefined
+  /** ISO times: recorded at this time or later, and before this one. */
+  readonly since?: string | undefined
+  readonly until?: string | undefined
+}
+
+/** An event about the server itself. */
+export const SYSTEM_EVENT = {
+  subject_kind: 'system',
+  subject_id: null,
+  actor: 'system',
+  source_ip: null,
+  details: null,
+} as const
+
+const TEXTS = ['ts', 'kind', 'subject_kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
+const COLUMNS = `id, ${TEXTS.join(', ')}, details, acknowledged`
+const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as const
+const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
+export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
+
+/** What the state directory lost, or is about to. */
+const LOSSES: ReadonlySet<string> = new Set([
+  'system.schema.reset',
+  'system.disk.low',
+  'system.state.empty',
+  'system.state.disarmed',
+  'auth.logouts.lost',
+])
+
+/** Kinds that somebody should look at: failures, suspicions, losses. */
+export const isAlarm = (kind: string): boolean =>
+  kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
+
+/** Stores an event under the next number. */
+export function insertEvent(sql: Sql, event: NewEvent): void {
+  sql.run(
+    `INSERT INTO events (${COLUMNS}, alarm)
+     SELECT coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, 0, ? FROM events`,
+    ...TEXTS.map((name) => event[name]),
+    event.details === null ? null : renderDetails(event.details),
+    isAlarm(event.kind) ? 1 : 0,
+  )
+}
+
+const MAX_DETAILS = 16_384
+
+/** A last limit: callers limit what they record. */
+function renderDetails(details: object): string {
+  const text = JSON.stringify(details)
+  return text.length > MAX_DETAILS ? '{"truncated":true}' : text
+}
+
+/** Newest first. */
+export function listEvents(
+  sql: Sql,
+  filter: EventCondition,
+  limit: number,
+): readonly RecordedEvent[] {
+  const { text, values } = renderWhere([
+    ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
+    ...condition('id < ?', filter.before_id),
+    ...condition('ts >= ?', filter.since),
+    ...condition('ts < ?', filter.until),
+    ...flag(`kind LIKE '%failed'`, filter.failed),
+    ...flag(UNACKNOWLEDGED, filter.unacknowledged),
+    ...search(SEARCHED, filter.text),
+  ])
+  const query = `SELECT ${COLUMNS} FROM events ${text} ORDER BY id DESC LIMIT ?`
+  return sql.all(query, ...values, limit).map(readEvent)
+}
+
+function readEvent(row: Row): RecordedEvent {
+  return {
+    id: readNumber(row, 'id'),
+    ts: readText(row, 'ts'),
+    kind: readText(row, 'kind'),
+    subject_kind: readText(row, 'subject_kind'),
+    subject_id: readTextOrNull(row, 'subject_id'),
+    actor: readText(row, 'actor'),
+    source_ip: readTextOrNull(row, 'source_ip'),
+    summary: readText(row, 'summary'),
+    details: readDetails(readTextOrNull(row, 'details')),
+    acknowledged: readNumber(row, 'acknowledged') === 1,
+  }
+}
+
+const Details = z.record(z.string(), z.unknown())
+
+const readDetails = (text: string | null) =>
+  text === null ? null : (Details.safeParse(parseJson(text)).data ?? null)

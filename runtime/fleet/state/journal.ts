@@ -1,0 +1,168 @@
+/** The journal of recorded events: what happened, to what, by whom ("Recorded system events"). */
+import type { RecordedEvent } from './rules/event-table.ts'
+import { canFlood } from './rules/flood.ts'
+import { printable } from '../../kit/foundation/printable.ts'
+import type { Database } from './database.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import {
+  insertEvent,
+  listEvents,
+  UNACKNOWLEDGED,
+  type EventCondition,
+  type NewEvent,
+} from './event-rows.ts'
+import { createFloods, type Counted } from './floods.ts'
+import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
+import { readNumber } from './sqlite.ts'
+
+type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
+
+/** Who asked for something, for the record. */
+export interface Requester {
+  readonly actor: Actor
+  /** Null where it came over no network. */
+  readonly ip: string | null
+}
+
+export const SYSTEM: Requester = { actor: 'system', ip: null }
+
+const SUBJECT_KINDS = [
+  'machine',
+  'catalog',
+  'netboot',
+  'settings',
+  'auth',
+  'backup',
+  'system',
+] as const
+
+/** The closed lists of an event. */
+interface Named {
+  readonly subject_kind: (typeof SUBJECT_KINDS)[number]
+  readonly actor: Actor
+}
+export type EventNote = Omit<NewEvent, 'ts' | keyof Named> & Named
+export type JournalEvent = Omit<RecordedEvent, keyof Named> & Named
+
+export interface EventFilter extends EventCondition {
+  /** 1 to 500. */
+  readonly limit: number
+}
+
+export type Journal = ReturnType<typeof createJournal>
+
+interface JournalOptions {
+  readonly feed?: Feed
+  retention?(): Retention
+  now?(): Date
+}
+
+const KEPT: Retention = { count: 100_000, days: 180 }
+const TABLE = { table: 'events', number: 'id', time: 'ts' }
+/** Pruning goes ahead after so many new events, and each hour. */
+const PRUNE_EVERY = 1000
+
+export function createJournal(database: Database, options: JournalOptions = {}) {
+  const now = options.now ?? (() => new Date())
+  const floods = createFloods<EventNote>(() => now().getTime(), recordCounted)
+  let recorded = 0
+  let pruning: Promise<number> | null = null
+
+  async function store(notes: readonly EventNote[]) {
+    if (notes.length === 0) return
+    const ts = now().toISOString()
+    await database.write((sql) => {
+      for (const note of notes) insertEvent(sql, { ...limit(note), ts })
+    })
+    options.feed?.announce({ topic: 'event' })
+    recorded += notes.length
+    if (recorded < PRUNE_EVERY) return
+    recorded = 0
+    // Best effort: it is tried again each hour.
+    prune().catch(() => undefined)
+  }
+
+  function recordCounted(counted: readonly Counted<EventNote>[]) {
+    // Best effort: the events that began the flood are recorded.
+    store(counted.map(summarize)).catch(() => undefined)
+  }
+
+  /** Removes what retention no longer keeps. One at a time; who asks meanwhile gets the same answer. */
+  function prune(): Promise<number> {
+    const kept = { ...KEPT, ...options.retention?.() }
+    pruning ??= pruneRows(database, TABLE, kept, now().getTime()).finally(() => {
+      pruning = null
+    })
+    return pruning
+  }
+  database.repeat(HOUR_MS, prune)
+  database.beforeClosing(() => store(floods.drain().map(summarize)))
+
+  const isNoted = (note: EventNote) => {
+    const { kind, actor, subject_id, source_ip } = note
+    return !canFlood(kind, actor) || floods.admit(kind, subject_id ?? source_ip ?? '', note)
+  }
+
+  /** All in one write. Null: they are of a flood, and were counted instead of recorded. */
+  function recordOrCount(notes: readonly EventNote[]): Promise<void> | null {
+    const noted = notes.filter(isNoted)
+    return noted.length === 0 ? null : store(noted)
+  }
+
+  return {
+    recordOrCount,
+    /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
+    async record(note: EventNote): Promise<void> {
+      await recordOrCount([note])
+    },
+    /** Newest first. */
+    list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>
+      listEvents(database.sql, filter, Math.min(Math.max(1, Math.trunc(filter.limit)), 500)).map(
+        readNames,
+      ),
+    /** Failures, suspicions and losses that nobody has acknowledged. */
+    countAlarms: async (): Promise<number> =>
+      readNumber(database.sql.get(`SELECT count(*) AS n FROM events WHERE ${UNACKNOWLEDGED}`), 'n'),
+    /** How many of them there are; those that are so already count too. */
+    async acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number> {
+      const value = acknowledged ? 1 : 0
+      const changed = await database.write((sql) =>
+        ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0),
+      )
+      if (changed > 0) options.feed?.announce({ topic: 'event' })
+      return changed
+    },
+    prune,
+  }
+}
+
+const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ?'
+
+const MAX_SUMMARY = 500
+
+/**
+ * A last limit: callers limit what they record. Serials and the like, which are kept as they are, are
+ * escaped in summaries.
+ */
+const limit = (note: EventNote): EventNote => ({
+  ...note,
+  summary: printable(note.summary).slice(0, MAX_SUMMARY),
+})
+
+const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
+  ...note,
+  summary: `${note.summary.slice(0, MAX_SUMMARY - 40)} (and ${count} more like it)`,
+  details: { ...note.details, repeated: count },
+})
+
+/** Nobody but the journal writes that table. */
+const readNames = (row: RecordedEvent): JournalEvent => ({
+  ...row,
+  subject_kind: SUBJECT_KINDS.find((kind) => kind === row.subject_kind) ?? 'system',
+  actor: readActor(row.actor),
+})
+
+function readActor(actor: string): Actor {
+  if (actor === 'operator' || actor === 'pxe-client') return actor
+  return actor.startsWith('token:') ? `token:${actor.slice(6)}` : 'system'
+}

@@ -1,0 +1,40 @@
+/** Records when and from where each machine was last seen: in memory at once, on disk within a second. */
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
+import type { Database } from './database.ts'
+
+export interface Sighting {
+  /** ISO time. */
+  readonly at: string
+  readonly ip: string
+}
+
+/** They wait this long in memory, so that a storm of contacts costs two small writes a second. */
+const LAG_MS = 500
+
+const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
+
+export function createMachineSightings(database: Database) {
+  const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
+    database.write((sql) => {
+      for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
+    }),
+  )
+  database.beforeClosing(waiting.flush)
+
+  return {
+    note: waiting.note,
+    forget: waiting.forget,
+    /** The record with what was seen since it was stored. */
+    merge<Machine extends MachineBase>(machine: Machine): Machine {
+      const seen = waiting.find(machine.mac)
+      if (seen === undefined) return machine
+      return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
+    },
+    /** What waits is older than a record that says itself when the machine was seen. */
+    outdate<Machine extends MachineBase>(before: Machine | null, next: Machine): void {
+      if (next.last_seen_at !== (before?.last_seen_at ?? null)) waiting.forget(next.mac)
+    },
+  }
+}

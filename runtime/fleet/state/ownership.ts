@@ -1,0 +1,28 @@
+/** Gives new files of the state directory the owner of that directory, also when root runs the command. */
+import { chownSync, closeSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Fault } from '../../kit/foundation/fault.ts'
+
+/** Nobody but the server may read what is in there. */
+const PRIVATE = 0o600
+
+/** Makes an empty file where there is none. */
+export function touchFile(path: string): void {
+  try {
+    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
+    closeSync(openSync(path, 'a', PRIVATE))
+    adoptFile(path)
+  } catch (cause) {
+    throw new Fault('write-failed', `${path} cannot be made`, {
+      hint: 'The state directory must exist and belong to the user that the server runs as.',
+      cause,
+    })
+  }
+}
+
+/** A server that runs as another user must be able to open what root has made. */
+export function adoptFile(path: string): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = statSync(dirname(path))
+  chownSync(path, uid, gid)
+}

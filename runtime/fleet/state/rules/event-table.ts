@@ -1,0 +1,46 @@
+/** A recorded event, and the columns of events as CSV. */
+import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
+import { readChanges, renderValue } from './event-changes.ts'
+
+/** An event as it is read back; `subject_kind` and `actor` are the journal's closed lists. */
+export interface RecordedEvent {
+  readonly id: number
+  /** ISO time. */
+  readonly ts: string
+  /** Dotted, for example `machine.flashed` (the facts list the names). */
+  readonly kind: string
+  readonly subject_kind: string
+  readonly subject_id: string | null
+  readonly actor: string
+  readonly source_ip: string | null
+  /** One sentence for people. */
+  readonly summary: string
+  /** Never holds a secret. */
+  readonly details: Readonly<Record<string, unknown>> | null
+  readonly acknowledged: boolean
+}
+
+const COLUMNS = {
+  id: ({ id }) => id,
+  time: ({ ts }) => ts,
+  kind: ({ kind }) => kind,
+  subject_kind: ({ subject_kind: kind }) => kind,
+  subject: ({ subject_id: id }) => id,
+  actor: ({ actor }) => actor,
+  address: ({ source_ip: ip }) => ip,
+  summary: ({ summary }) => summary,
+  changes: ({ details }) => renderChanges(details),
+  acknowledged: ({ acknowledged }) => acknowledged,
+  details: ({ details }) => (details === null ? null : JSON.stringify(details)),
+} as const satisfies Readonly<Record<string, (event: RecordedEvent) => Cell>>
+
+export const EVENT_HEAD = renderCsvRow(Object.keys(COLUMNS))
+
+export const renderEventRow = (event: RecordedEvent): string =>
+  renderCsvRow(Object.values(COLUMNS).map((read) => read(event)))
+
+/** `boot_mode: ipxe-exit → flasher-tui; labels: none → rack-1` */
+const renderChanges = (details: RecordedEvent['details']): string =>
+  Object.entries(readChanges(details))
+    .map(([name, { before, after }]) => `${name}: ${renderValue(before)} → ${renderValue(after)}`)
+    .join('; ')

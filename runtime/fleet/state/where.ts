@@ -1,0 +1,41 @@
+/** Builds the WHERE clause of a query from the conditions that are given. */
+import { findMac } from '../../kit/net/rules/mac.ts'
+import type { SqlValue } from './sqlite.ts'
+
+interface Where {
+  readonly text: string
+  readonly values: readonly SqlValue[]
+}
+
+/** No condition when there is no value. Each `?` in the text stands for the value. */
+export const condition = (text: string, value: SqlValue | undefined): readonly Where[] =>
+  value === undefined ? [] : [{ text, values: [...text.matchAll(/\?/g)].map(() => value) }]
+
+/** One that has no value of its own. */
+export const flag = (text: string, isWanted: boolean | undefined): readonly Where[] =>
+  isWanted === true ? [{ text, values: [] }] : []
+
+const MAX_WORDS = 8
+
+/**
+ * Every word must be in one of the columns, an address in any spelling; `%` and `_` are characters like
+ * any other.
+ */
+export function search(columns: readonly string[], text = ''): readonly Where[] {
+  const isIn = columns.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
+  return words.map((word): Where => {
+    // Stored addresses have one spelling; twelve digits can also be something else.
+    const meant = [...new Set([word, findMac(word) ?? word])]
+    return {
+      text: meant.flatMap(() => isIn).join(' OR '),
+      values: meant.flatMap((one) => isIn.map(() => `%${one.replace(/[!%_]/g, '!$&')}%`)),
+    }
+  })
+}
+
+/** All of them must hold. With its `WHERE`, or empty. */
+export const renderWhere = (parts: readonly Where[]): Where => ({
+  text: parts.length === 0 ? '' : `WHERE (${parts.map(({ text }) => text).join(') AND (')})`,
+  values: parts.flatMap(({ values }) => values),
+})

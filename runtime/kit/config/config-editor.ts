@@ -1,0 +1,107 @@
+/** Changes one key in a configuration file and keeps its author's formatting. */
+import { findLayer } from './rules/layers.ts'
+import { accept, refuse, type Result } from '../foundation/result.ts'
+import { findSetting, type Setting, type SettingsTable, type TomlValue } from './rules/setting.ts'
+import type { Origin } from './rules/settings-parser.ts'
+import { editToml, locateTomlKey, type TomlEditRefusal } from './rules/toml-edit.ts'
+import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts'
+
+export type ConfigEditRefusal =
+  | { readonly why: 'unknown' }
+  | { readonly why: 'secret' }
+  /** A variable or a settings page overrides every file. */
+  | { readonly why: 'overruled'; readonly by: Origin }
+  /** `must be a whole number from 1 to 65535, not "x"`. */
+  | { readonly why: 'invalid'; readonly message: string }
+  | { readonly why: 'not-writable'; readonly paths: readonly string[] }
+  | { readonly why: 'not-editable'; readonly path: string; readonly cause: TomlEditRefusal }
+
+export interface ConfigEdited {
+  readonly path: string
+  /** Where the key is now; null when it was removed. */
+  readonly line: number | null
+  readonly isChanged: boolean
+}
+
+export interface ConfigEdit {
+  readonly section: string
+  readonly key: string
+  /** As a form holds it; empty removes the key. */
+  readonly text: string
+}
+
+/** `files`: as they are on disk now. Writes only what reads back as exactly what was asked for. */
+export async function editConfig(
+  table: SettingsTable,
+  files: ConfigFiles,
+  origin: Origin | null,
+  { section, key, text }: ConfigEdit,
+): Promise<Result<ConfigEdited, ConfigEditRefusal>> {
+  const checked = checkEdit(findSetting(table, section, key), origin, text)
+  if (!checked.ok) return checked
+  // The file that holds the key, else the first that can be written.
+  const holder = findLayer(files.layers, section, key)
+  const paths = holder === null ? files.paths : [holder.path]
+  const path = await findWritable(paths)
+  if (path === undefined) return refuse({ why: 'not-writable', paths })
+  const before = files.layers.find((layer) => layer.path === path)?.text ?? ''
+  const edited = editToml(before, { section, key }, checked.value)
+  if (!edited.ok) return refuse({ why: 'not-editable', path, cause: edited.refusal })
+  const isChanged = edited.value !== before
+  if (isChanged) await writeConfigFile(path, edited.value)
+  return accept({ path, line: locateTomlKey(edited.value, { section, key }), isChanged })
+}
+
+/** The value to write; null: the key is to be removed. */
+function checkEdit(
+  row: Setting<unknown> | null,
+  origin: Origin | null,
+  text: string,
+): Result<TomlValue | null, ConfigEditRefusal> {
+  if (row === null || origin === null) return refuse({ why: 'unknown' })
+  if (row.isSecret) return refuse({ why: 'secret' })
+  if (origin.by === 'environment' || origin.by === 'settings-page') {
+    return refuse({ why: 'overruled', by: origin })
+  }
+  if (text.trim() === '') return accept(null)
+  const parsed = row.parse(row.fromText(text))
+  return parsed.ok
+    ? accept(row.toToml(parsed.value))
+    : refuse({ why: 'invalid', message: parsed.refusal })
+}
+
+async function findWritable(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) if (await isWritable(path)) return path
+  return undefined
+}
+
+/** For a page or a log: one clause. */
+export function renderEditRefusal(refusal: ConfigEditRefusal): string {
+  switch (refusal.why) {
+    case 'unknown':
+      return 'no such setting'
+    case 'secret':
+      return 'secrets are not changed here'
+    case 'overruled':
+      return refusal.by.by === 'environment'
+        ? `it is set by the environment variable ${refusal.by.variable}`
+        : 'it is saved on a settings page, which overrides files'
+    case 'invalid':
+      return refusal.message
+    case 'not-writable':
+      return `no file can be written: ${refusal.paths.join(', ') || 'none is read'}`
+    case 'not-editable':
+      return `${refusal.path}: ${renderCause(refusal.cause)}`
+  }
+}
+
+function renderCause(cause: TomlEditRefusal): string {
+  switch (cause.why) {
+    case 'not-toml':
+      return `line ${cause.problem.line}, column ${cause.problem.column}: ${cause.problem.message}`
+    case 'not-a-section':
+      return 'its section is not a table there'
+    case 'too-unusual':
+      return 'it is written in a way that must be changed by hand'
+  }
+}

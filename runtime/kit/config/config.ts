@@ -1,0 +1,162 @@
+/** The current configuration: merged from its layers, edited in place, reloaded while running. */
+import type { Arguments } from '../terminal/command/rules/arguments.ts'
+import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from './rules/config-paths.ts'
+import { Fault } from '../foundation/fault.ts'
+import type { Result } from '../foundation/result.ts'
+import type { SettingsOf, SettingsTable } from './rules/setting.ts'
+import {
+  keepStarted,
+  listChanges,
+  renderProblem,
+  valueOf,
+  type Origin,
+  type Problem,
+  type SettingsReading,
+  type SettingsSources,
+} from './rules/settings-parser.ts'
+import { describeSettings, type ShownSetting } from './rules/shown-setting.ts'
+import {
+  editConfig,
+  type ConfigEdit,
+  type ConfigEdited,
+  type ConfigEditRefusal,
+} from './config-editor.ts'
+import { readConfigFiles, type ConfigFiles } from './config-files.ts'
+import { createQueue } from '../host/queue.ts'
+import type { Environment } from '../host/shell.ts'
+import { defaultStateDir } from './state-dirs.ts'
+
+/** The settings of a program. */
+interface ConfigRules<Table extends SettingsTable> {
+  readonly table: Table
+  readonly parse: (sources: SettingsSources) => SettingsReading<Table>
+}
+
+export interface Reloaded {
+  /** What is different now and in effect, as `section.key`. */
+  readonly changed: readonly string[]
+  /** What is different from what runs, and waits for a restart. */
+  readonly pending: readonly string[]
+  readonly problems: readonly Problem[]
+}
+
+export interface Config<Table extends SettingsTable> {
+  readonly stateDir: string
+  /** In effect; from memory. Values that need a restart are those of the start. */
+  current(): SettingsOf<Table>
+  originOf(section: string, key: string): Origin | null
+  list(): readonly ShownSetting[]
+  problems(): readonly Problem[]
+  /** The files that count, the winner first. */
+  paths(): readonly string[]
+  /** Where what pages saved comes from from now on; reads it. */
+  useSaved(list: () => Readonly<Record<string, string>>): Reloaded
+  /** What pages saved has changed. */
+  readSaved(): Reloaded
+  /** Reads the files again. When they cannot be used it throws, and all stays as it is. */
+  reload(): Promise<Reloaded>
+  /** One after the other; the result is in effect, or waits for a restart, when it resolves. */
+  edit(change: ConfigEdit): Promise<Result<ConfigEdited & Reloaded, ConfigEditRefusal>>
+  /** Called after every change of what is in effect. */
+  listen(listener: (reloaded: Reloaded) => void): void
+}
+
+/** What of a process decides where its configuration is. */
+interface ConfigEnvironment {
+  readonly env: Environment
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+}
+
+const nothingSaved = (): Readonly<Record<string, string>> => ({})
+
+/**
+ * Reads everything once, from the usual places or those that `--config` names. Files or values that
+ * cannot be used are a Fault that names them.
+ */
+export async function readConfig<Table extends SettingsTable>(
+  { table, parse }: ConfigRules<Table>,
+  environment: ConfigEnvironment,
+  given: Pick<Arguments, 'lists'>,
+): Promise<Config<Table>> {
+  const { env } = environment
+  const { places, stateDir } = await settlePlaces(parse, environment, given.lists['config'] ?? [])
+  let saved = nothingSaved
+  let files = await readConfigFiles(places)
+  let reading = parse({ env, saved: saved(), layers: files.layers })
+  refuseErrors(reading.problems)
+  let started = reading.settings
+  let effective = keepStarted(table, reading.settings, started)
+  const listeners = new Set<(reloaded: Reloaded) => void>()
+  const inTurn = createQueue(1)
+
+  function apply(next: ConfigFiles): Reloaded {
+    const read = parse({ env, saved: saved(), layers: next.layers })
+    refuseErrors(read.problems)
+    const before = effective.settings
+    ;[files, reading] = [next, read]
+    effective = keepStarted(table, read.settings, started)
+    const changed = listChanges(table, before, effective.settings)
+    const reloaded = { changed, pending: effective.pending, problems: read.problems }
+    for (const listener of listeners) listener(reloaded)
+    return reloaded
+  }
+
+  const originOf = (section: string, key: string) =>
+    reading.origins.get(`${section}.${key}`) ?? null
+
+  return {
+    stateDir,
+    current: () => effective.settings,
+    originOf,
+    list: () => describeSettings(table, reading.settings, reading.origins, effective.pending),
+    problems: () => reading.problems,
+    paths: () => files.layers.map(({ path }) => path),
+    useSaved(list) {
+      saved = list
+      // Nothing has been started with anything else yet.
+      started = parse({ env, saved: saved(), layers: files.layers }).settings
+      return apply(files)
+    },
+    readSaved: () => apply(files),
+    reload: () => inTurn(async () => apply(await readConfigFiles(places))),
+    edit: (change) =>
+      inTurn(async () => {
+        const present = await readConfigFiles(places)
+        const origin = originOf(change.section, change.key)
+        const edited = await editConfig(table, present, origin, change)
+        if (!edited.ok) return edited
+        const reloaded = apply(await readConfigFiles(places))
+        return { ok: true, value: { ...edited.value, ...reloaded } }
+      }),
+    listen(listener) {
+      listeners.add(listener)
+    },
+  }
+}
+
+/** The state directory may hold the last file, and the files before that one name it. */
+async function settlePlaces(
+  parse: ConfigRules<SettingsTable>['parse'],
+  { env, isRoot, systemDir }: ConfigEnvironment,
+  named: readonly string[],
+): Promise<{ places: readonly ConfigPath[]; stateDir: string }> {
+  const { places, withStateFile } = decideConfigPaths(named, env, systemDir)
+  const { layers } = await readConfigFiles(places)
+  const { settings, problems } = parse({ env, saved: {}, layers })
+  refuseErrors(problems)
+  const given = valueOf(settings, 'paths', 'state_dir')
+  const isGiven = typeof given === 'string' && given !== ''
+  const stateDir = isGiven ? given : defaultStateDir(env, isRoot)
+  const last = { kind: 'file', path: `${stateDir}/${CONFIG_FILE}`, isNamed: false } as const
+  return { stateDir, places: withStateFile ? [...places, last] : places }
+}
+
+function refuseErrors(problems: readonly Problem[]): void {
+  const [first, ...more] = problems.filter(({ level }) => level === 'error').map(renderProblem)
+  if (first === undefined) return
+  throw new Fault('input-invalid', [first, ...more].join('\n'), {
+    hint: 'flasher-web config check looks at all of the configuration.',
+  })
+}

@@ -1,0 +1,250 @@
+/** Resolves the configuration key by key: the value, its source, and problems with it. */
+import { findLayer, listStrays, renderKeyLocation, valueIn, type Layer } from './layers.ts'
+import { nearestOf } from '../../foundation/nearest.ts'
+import {
+  findSetting,
+  listSettings,
+  variablesOf,
+  type Setting,
+  type SettingsOf,
+  type SettingsTable,
+} from './setting.ts'
+import { isSameToml, isTable } from './toml.ts'
+
+/** Where a value comes from, strongest first (docs/decisions/0014). */
+export type Origin =
+  | { readonly by: 'environment'; readonly variable: string }
+  /** Saved on a page of the server, kept in its database. */
+  | { readonly by: 'settings-page' }
+  | { readonly by: 'file'; readonly path: string }
+  | { readonly by: 'default' }
+
+export interface Problem {
+  /** An `error` leaves the value unusable. */
+  readonly level: 'error' | 'warning'
+  /** `/etc/flasher/flasher.toml:12` or `FLASHER_SERVER_PORT`. */
+  readonly where: string
+  /** One clause; never a secret. */
+  readonly message: string
+}
+
+export interface SettingsSources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** What pages saved, as text, by `section.key`. */
+  readonly saved: Readonly<Record<string, string>>
+  /** The winner first. */
+  readonly layers: readonly Layer[]
+}
+
+export interface SettingsReading<Table extends SettingsTable> {
+  readonly settings: SettingsOf<Table>
+  /** By `section.key`; every setting has one. */
+  readonly origins: ReadonlyMap<string, Origin>
+  readonly problems: readonly Problem[]
+}
+
+/** Keys that are not this program's, or not any more, and what to do about them; null: nothing. */
+export type KnownElsewhere = Readonly<Record<string, string | null>>
+
+/**
+ * Reads every setting of `table`: its variable, else what a page saved, else the first file, else
+ * the default. A value that cannot be used is an error, and the default stands in for it.
+ */
+export function parseSettings<Table extends SettingsTable>(
+  table: Table,
+  sources: SettingsSources,
+  elsewhere: KnownElsewhere = {},
+): SettingsReading<Table> {
+  const origins = new Map<string, Origin>()
+  const problems: Problem[] = []
+  const settings = mapSettings(table, (section, key, row) => {
+    const { origin, given, where } = findGiven(sources, section, key, row)
+    origins.set(`${section}.${key}`, origin)
+    const parsed = row.parse(given)
+    if (parsed.ok) return origin.by === 'default' ? row.fallback : parsed.value
+    // A page's value must not keep the server, and with it that page, from starting.
+    const level = origin.by === 'settings-page' ? 'warning' : 'error'
+    problems.push({ level, where: where(), message: `${section}.${key} ${parsed.refusal}` })
+    return row.fallback
+  })
+  problems.push(
+    ...findHidden(table, sources.layers, origins),
+    ...findStrays(table, sources, elsewhere),
+  )
+  return { settings, origins, problems }
+}
+
+/** What takes effect in a running program: `started` where a change needs a restart, else `next`. */
+export function keepStarted<Table extends SettingsTable>(
+  table: Table,
+  next: SettingsOf<Table>,
+  started: SettingsOf<Table>,
+): { readonly settings: SettingsOf<Table>; readonly pending: readonly string[] } {
+  const pending: string[] = []
+  const settings = mapSettings(table, (section, key, row) => {
+    const [value, before] = [valueOf(next, section, key), valueOf(started, section, key)]
+    if (row.reload === 'live' || isSameToml(value, before)) return value
+    pending.push(`${section}.${key}`)
+    return before
+  })
+  return { settings, pending }
+}
+
+/** The settings whose values differ, as `section.key`. */
+export const listChanges = (table: SettingsTable, one: object, two: object): readonly string[] =>
+  listSettings(table)
+    .filter(
+      ({ section, key }) => !isSameToml(valueOf(one, section, key), valueOf(two, section, key)),
+    )
+    .map(({ section, key }) => `${section}.${key}`)
+
+/** One value of settings whose table is not known here. */
+export function valueOf(settings: object, section: string, key: string): unknown {
+  const keys = new Map<string, unknown>(Object.entries(settings)).get(section)
+  return isTable(keys) ? keys[key] : undefined
+}
+
+/** `choose` returns a value of the setting. */
+function mapSettings<Table extends SettingsTable>(
+  table: Table,
+  choose: (section: string, key: string, row: Setting<unknown>) => unknown,
+): SettingsOf<Table> {
+  const values: Record<string, Record<string, unknown>> = {}
+  for (const { section, key, row } of listSettings(table)) {
+    values[section] = { ...values[section], [key]: choose(section, key, row) }
+  }
+  if (!isComplete(table, values)) throw new Error('a setting has no value')
+  return values
+}
+
+/** True because the loop above has filled every row; said to the compiler this way. */
+const isComplete = <Table extends SettingsTable>(
+  table: Table,
+  values: object,
+): values is SettingsOf<Table> =>
+  Object.keys(table).every((section) => Object.hasOwn(values, section))
+
+interface Given {
+  readonly given: unknown
+  readonly origin: Origin
+  /** Searched only for what is wrong. */
+  where(): string
+}
+
+function findGiven(
+  sources: SettingsSources,
+  section: string,
+  key: string,
+  row: Setting<unknown>,
+): Given {
+  // An empty variable counts as none at all.
+  const isSet = (name: string) => (sources.env[name] ?? '').trim() !== ''
+  const variable = variablesOf(section, key, row).find(isSet)
+  if (variable !== undefined) {
+    const given = row.fromText(sources.env[variable] ?? '')
+    return { given, origin: { by: 'environment', variable }, where: () => variable }
+  }
+  const saved = sources.saved[`${section}.${key}`]
+  if (saved !== undefined) {
+    const given = row.fromText(saved)
+    return { given, origin: { by: 'settings-page' }, where: () => 'settings page' }
+  }
+  const layer = findLayer(sources.layers, section, key)
+  if (layer === null) {
+    return { given: row.fallback, origin: { by: 'default' }, where: () => 'default' }
+  }
+  const where = () => renderKeyLocation(layer, section, key)
+  return { given: valueIn(layer, section, key), origin: { by: 'file', path: layer.path }, where }
+}
+
+/** Unusable values in files that are overruled at present. */
+const findHidden = (
+  table: SettingsTable,
+  layers: readonly Layer[],
+  origins: ReadonlyMap<string, Origin>,
+): readonly Problem[] =>
+  listSettings(table).flatMap(({ section, key, row }) => {
+    const origin = origins.get(`${section}.${key}`)
+    return layers.flatMap((layer): readonly Problem[] => {
+      const given = valueIn(layer, section, key)
+      const isDecider = origin?.by === 'file' && origin.path === layer.path
+      const parsed = given === undefined || isDecider ? null : row.parse(given)
+      if (parsed === null || parsed.ok) return []
+      const message = `${section}.${key} ${parsed.refusal} (it is overruled)`
+      return [{ level: 'warning', where: renderKeyLocation(layer, section, key), message }]
+    })
+  })
+
+function findStrays(
+  table: SettingsTable,
+  { layers, env }: SettingsSources,
+  elsewhere: KnownElsewhere,
+): readonly Problem[] {
+  const isOthers = (name: string) => Object.hasOwn(elsewhere, name) && elsewhere[name] === null
+  const isKnown = (section: string, key: string | null) =>
+    key === null
+      ? Object.hasOwn(table, section) || Object.hasOwn(elsewhere, `${section}.*`)
+      : findSetting(table, section, key) !== null ||
+        isOthers(`${section}.*`) ||
+        isOthers(`${section}.${key}`)
+  const inFiles = listStrays(layers, isKnown).map(({ layer, section, key }): Problem => ({
+    level: 'warning',
+    where: renderKeyLocation(layer, section, key),
+    message: describeStray(table, elsewhere, section, key),
+  }))
+  return [...inFiles, ...findStrayVariables(table, env, elsewhere)]
+}
+
+function describeStray(
+  table: SettingsTable,
+  elsewhere: KnownElsewhere,
+  section: string,
+  key: string | null,
+): string {
+  const name = key === null ? `[${section}]` : `${section}.${key}`
+  const advice = elsewhere[name] ?? elsewhere[`${section}.*`]
+  if (advice !== undefined && advice !== null) return `${name}: ${advice}`
+  const known = key === null ? Object.keys(table) : Object.keys(table[section] ?? {})
+  return `no such setting: ${name}${guess(nearestOf(key ?? section, known))}`
+}
+
+/** Only names in one of the table's sections are looked at: other FLASHER_ names have other readers. */
+function findStrayVariables(
+  table: SettingsTable,
+  env: SettingsSources['env'],
+  elsewhere: KnownElsewhere,
+): readonly Problem[] {
+  const known = listSettings(table).flatMap(({ section, key, row }) =>
+    variablesOf(section, key, row),
+  )
+  const lowered = known.map((name) => name.toLowerCase())
+  const prefixes = Object.keys(table)
+    .filter((section) => elsewhere[`${section}.*`] !== null)
+    .map((section) => `FLASHER_${section.toUpperCase()}_`)
+  return Object.keys(env)
+    .filter((name) => prefixes.some((prefix) => name.startsWith(prefix)) && !known.includes(name))
+    .map((name) => ({
+      level: 'warning',
+      where: name,
+      message: `no such setting${guess(nearestOf(name, lowered)?.toUpperCase())}`,
+    }))
+}
+
+const guess = (nearest: string | null | undefined) => (nearest ? `; did you mean ${nearest}?` : '')
+
+/** `in /etc/flasher/flasher.toml`, as pages and `config show` render it. */
+export function renderOrigin(origin: Origin): string {
+  switch (origin.by) {
+    case 'environment':
+      return `environment variable ${origin.variable}`
+    case 'settings-page':
+      return 'settings page'
+    case 'file':
+      return origin.path
+    case 'default':
+      return 'default'
+  }
+}
+
+/** Of one or many problems, one line each. */
+export const renderProblem = ({ where, message }: Problem): string => `${where}: ${message}`

@@ -1,0 +1,168 @@
+/** Makes folders, and changes the names in them: what was made, moved, linked or removed stays so after a power cut. */
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import {
+  link,
+  lstat,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  unlink,
+} from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+import { ifMissing, isMissing, systemCodeOf } from '../foundation/system-error.ts'
+
+/**
+ * With the folders above it, one level at a time: Node's own way never ends where a file system says
+ * that the folder above a new one is missing though it is there, as those of the kernel do (`/proc`).
+ * What fails is Node's error, with the path of the level that could not be made.
+ */
+export async function makeFolder(path: string, mode = 0o777): Promise<void> {
+  if (await isFolder(path)) return
+  const above = dirname(path)
+  if (above !== path) await makeFolder(above, mode)
+  try {
+    await mkdir(path, { mode })
+  } catch (thrown) {
+    // Another process may have been faster.
+    if (!(await isFolder(path))) throw thrown
+  }
+  await syncFolder(above)
+}
+
+/** What other users may do with a file. */
+const OTHERS = 0o007
+
+/**
+ * Takes a folder and its files from other users: earlier releases let everybody read them. Best
+ * effort, as they may belong to somebody else; what the group may do is its owner's decision.
+ */
+export function hideFromOthers(folder: string): void {
+  try {
+    for (const path of [folder, ...readdirSync(folder).map((name) => join(folder, name))]) {
+      const { mode } = statSync(path)
+      if ((mode & OTHERS) !== 0) chmodSync(path, mode & 0o7777 & ~OTHERS)
+    }
+  } catch {
+    // Not there, or not ours.
+  }
+}
+
+/** Whether a file that exists lies below one of the folders, whatever links lead there. */
+export async function isBelow(path: string, folders: readonly string[]): Promise<boolean> {
+  const real = await realpath(path)
+  // A folder that does not exist holds nothing.
+  const roots = await Promise.all(folders.map((folder) => realpath(folder).catch(() => null)))
+  return roots.some((root) => root !== null && real.startsWith(root === sep ? root : root + sep))
+}
+
+/** False for what is missing or cannot be looked at, too. */
+export const isFolder = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => null))?.isDirectory() === true
+
+/** Replaces what has the name `to`; both are on the same file system. */
+export async function moveName(from: string, to: string): Promise<void> {
+  await rename(from, to)
+  await syncBoth(from, to)
+}
+
+/** A second name of a file. Fails where something has it. */
+export async function linkName(from: string, to: string): Promise<void> {
+  await link(from, to)
+  await syncFolder(dirname(to))
+}
+
+/** Nothing happens where nothing has this name. */
+export async function removeName(path: string): Promise<void> {
+  try {
+    await unlink(path)
+  } catch (thrown) {
+    if (isMissing(thrown)) return
+    throw thrown
+  }
+  await syncFolder(dirname(path))
+}
+
+/** A folder in which nothing is. */
+export async function removeFolder(path: string): Promise<void> {
+  await rmdir(path)
+  await syncFolder(dirname(path))
+}
+
+/** With everything below it, where it is there at all. */
+export async function removeTree(path: string): Promise<void> {
+  if ((await lstat(path).catch(ifMissing(null))) === null) return
+  await rm(path, { recursive: true, force: true })
+  await syncFolder(dirname(path))
+}
+
+/** What was made in a folder, moved into it or removed from it outlives a power cut. */
+export async function syncFolder(folder: string): Promise<void> {
+  try {
+    await using handle = await open(folder, 'r')
+    await handle.sync()
+  } catch (thrown) {
+    excuse(thrown)
+  }
+}
+
+/** The same as `moveName`, where nothing may happen meanwhile. */
+export function moveNameNow(from: string, to: string): void {
+  renameSync(from, to)
+  syncNow(dirname(to))
+  if (dirname(from) !== dirname(to)) syncNow(dirname(from))
+}
+
+/** As `linkName`. */
+export function linkNameNow(from: string, to: string): void {
+  linkSync(from, to)
+  syncNow(dirname(to))
+}
+
+/** As `removeName`. */
+export function removeNameNow(path: string): void {
+  if (!existsSync(path)) return
+  rmSync(path, { force: true })
+  syncNow(dirname(path))
+}
+
+/** A file or a folder. */
+export function syncNow(path: string): void {
+  const handle = openSync(path, 'r')
+  try {
+    fsyncSync(handle)
+  } catch (thrown) {
+    excuse(thrown)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+async function syncBoth(from: string, to: string): Promise<void> {
+  await syncFolder(dirname(to))
+  if (dirname(from) !== dirname(to)) await syncFolder(dirname(from))
+}
+
+/**
+ * File systems that cannot sync a folder (some of FUSE, network shares) say one of these, and a folder
+ * that may be written but not read cannot be opened; `ENOENT`: the folder itself is gone since.
+ */
+const EXCUSED = new Set(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EACCES', 'ENOENT'])
+
+function excuse(thrown: unknown): void {
+  if (!EXCUSED.has(systemCodeOf(thrown) ?? '')) throw thrown
+}

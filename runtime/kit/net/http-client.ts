@@ -1,0 +1,192 @@
+/** Performs one HTTP(S) exchange: proxies, own authorities, redirects, and a limit on every wait. */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { Fault } from '../foundation/fault.ts'
+import type { HttpTarget } from './rules/image-location.ts'
+import { codedError, MISDIRECTED, STALLED } from './rules/network-failure.ts'
+import { isDirectHost } from './rules/direct-host.ts'
+import { decideProxies, type ProxySettings } from './rules/proxy.ts'
+import { isRedirect, nextTarget, REDIRECT_LIMIT } from './rules/redirect.ts'
+import { readAuthorities } from './authorities.ts'
+import type { Environment } from '../host/shell.ts'
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+  /** `answer`: a redirect is the answer, and no other address is asked. */
+  readonly redirects?: 'follow' | 'answer'
+  /** Ends this request alone. */
+  readonly signal?: AbortSignal
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** Where the redirects ended. */
+  readonly target: HttpTarget
+  /** The bytes as they are on the wire, never decoded. Each wait for more is bounded. */
+  body(): AsyncGenerator<Buffer, void, undefined>
+  /** Ends it without its body. */
+  drop(): void
+}
+
+export type HttpClient = ReturnType<typeof createHttpClient>
+
+interface HttpClientOptions {
+  readonly env: Environment
+  /** Ends everything under way, at once. */
+  readonly signal: AbortSignal
+  /** The longest wait for a next byte. */
+  readonly stallMs: number
+}
+
+/** Connections are kept and used again until the client is given back. */
+export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
+  const agents = createAgents(env)
+
+  async function exchange(target: HttpTarget, request: HttpRequest) {
+    const { method, headers, body } = request
+    const ending = request.signal === undefined ? signal : AbortSignal.any([signal, request.signal])
+    const { agent, start } = await agents.of(target.url)
+    const secret = target.authorization === null ? {} : { authorization: target.authorization }
+    return new Promise<http.IncomingMessage>((resolve, reject) => {
+      const started = start(target.url, {
+        method,
+        agent,
+        signal: ending,
+        headers: { 'user-agent': 'flasher', 'accept-encoding': 'identity', ...headers, ...secret },
+      })
+      const timer = setTimeout(() => started.destroy(stalled(stallMs)), stallMs)
+      const settle = () => clearTimeout(timer)
+      started.on('response', (response) => {
+        settle()
+        // The reader of the body gets it; without a reader it matters to nobody.
+        response.on('error', () => {})
+        resolve(response)
+      })
+      // Stays on: bytes after the end of an answer are an error, too, which no longer matters.
+      started.on('error', (error) => {
+        settle()
+        reject(error)
+      })
+      // An end without answer and error, as after a switch to another protocol.
+      started.on('close', () => {
+        settle()
+        reject(codedError('ECONNRESET', 'no answer'))
+      })
+      started.end(body)
+    })
+  }
+
+  /**
+   * Follows redirects by default. Throws Node's errors, and its own with the codes of
+   * kit/net/rules/network-failure.ts.
+   */
+  async function fetch(first: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
+    let target = first
+    for (let hops = 0; hops <= REDIRECT_LIMIT; hops += 1) {
+      const response = await exchange(target, request)
+      const { statusCode: status = 0, headers } = response
+      if (!isRedirect(status) || request.redirects === 'answer') {
+        return {
+          status,
+          headers,
+          target,
+          body: () => readBody(response, stallMs),
+          drop: () => drop(response, request.method),
+        }
+      }
+      drop(response, request.method)
+      const next = nextTarget(target, headers.location)
+      if (!next.ok) throw misdirected(next.refusal)
+      target = next.value
+    }
+    throw misdirected(`more than ${REDIRECT_LIMIT} redirects`)
+  }
+
+  return { fetch, [Symbol.asyncDispose]: agents.close }
+}
+
+/** The clock runs only while we wait for the server, never while the reader takes its time. */
+async function* readBody(response: http.IncomingMessage, stallMs: number) {
+  let isWaiting = true
+  const timer = setTimeout(() => {
+    if (isWaiting) response.destroy(stalled(stallMs))
+  }, stallMs)
+  try {
+    for await (const chunk of response) {
+      isWaiting = false
+      if (chunk instanceof Buffer) yield chunk
+      isWaiting = true
+      timer.refresh()
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const SMALL_BODY = 65_536
+
+/** A short rest is read, so that the connection can be used again; a long one closes it. */
+function drop(response: http.IncomingMessage, method: HttpRequest['method']): void {
+  const length = Number(response.headers['content-length'])
+  if (method === 'HEAD' || length <= SMALL_BODY) response.resume()
+  else response.destroy()
+}
+
+/** Agents that go through the proxies of the environment, and ones that do not, for each URL. */
+function createAgents(env: Environment) {
+  const direct = createAgentPair(env, () => ({}))
+  const proxied = createAgentPair(env, () => proxiesOf(env))
+  return {
+    of(url: string) {
+      const { no_proxy: list = '' } = proxiesOf(env)
+      return (isDirectHost(url, list) ? direct : proxied).of(url)
+    },
+    async close() {
+      await Promise.all([direct.close(), proxied.close()])
+    },
+  }
+}
+
+/** One agent for each protocol, created at its first request. */
+function createAgentPair(env: Environment, proxies: () => ProxySettings) {
+  let plain: http.Agent | undefined
+  let secure: Promise<https.Agent> | undefined
+  const settings = () => {
+    // Which hosts are asked directly is decided here: Node knows no networks.
+    const { no_proxy: _, ...proxyEnv } = proxies()
+    return { keepAlive: true, proxyEnv }
+  }
+  const createSecure = async () => {
+    const ca = await readAuthorities(env)
+    return new https.Agent({ ...settings(), ...(ca === undefined ? {} : { ca }) })
+  }
+  return {
+    async of(url: string) {
+      if (url.startsWith('https:')) {
+        secure ??= createSecure()
+        return { agent: await secure, start: https.request }
+      }
+      plain ??= new http.Agent(settings())
+      return { agent: plain, start: http.request }
+    },
+    async close() {
+      plain?.destroy()
+      const agent = await secure?.catch(() => null)
+      agent?.destroy()
+    },
+  }
+}
+
+function proxiesOf(env: Environment) {
+  const proxies = decideProxies(env)
+  if (proxies.ok) return proxies.value
+  throw new Fault('misuse', `${proxies.refusal} is not the address of an http proxy`, {
+    hint: `Unset ${proxies.refusal} or give it as http://host:port.`,
+  })
+}
+
+const stalled = (ms: number) => codedError(STALLED, `no byte for ${ms / 1000} s`)
+const misdirected = (words: string) => codedError(MISDIRECTED, words)

@@ -1,0 +1,121 @@
+/** A file on a web server: its current address, its metadata, and how to request it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  describeHead,
+  describeProbe,
+  isPassing,
+  mergeRepresentations,
+  type Representation,
+} from './rules/http-range.ts'
+import type { HttpTarget } from './rules/image-location.ts'
+import { describeFailure, type NetworkFailure } from './rules/network-failure.ts'
+import { parseRetryAfter, TRIES_WITHOUT_PROGRESS } from './rules/retry.ts'
+import { notReachable, readingCancelled } from './rules/source-fault.ts'
+import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
+
+interface RemoteOptions {
+  /** Safe to show. */
+  readonly name: string
+  readonly target: HttpTarget
+  readonly client: Pick<HttpClient, 'fetch'>
+  readonly signal: AbortSignal
+  /** Milliseconds before the first repeat. */
+  readonly retryMs: number
+}
+
+export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
+  /** Goes where the last redirect led, and back to the start where that has expired. */
+  ask(request: HttpRequest): Promise<HttpAnswer>
+  /** What is there; a Fault `input-missing` where it is unavailable. */
+  look(): Promise<Representation>
+  /** Throws what is no network failure, and a Fault `cancelled` after the signal. */
+  failureOf(thrown: unknown): NetworkFailure
+  pause(ms: number): Promise<void>
+}
+
+/** Signed addresses end with any of these; the original address gives a new one. */
+const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
+
+export function createRemote(options: RemoteOptions): Remote {
+  const { name, target, client, signal, retryMs } = options
+  let current = target
+
+  async function fetchFrom(from: HttpTarget, request: HttpRequest) {
+    try {
+      const answer = await client.fetch(from, request)
+      current = answer.status < 400 ? answer.target : target
+      return answer
+    } catch (thrown) {
+      current = target // the other server may be the one that is gone
+      throw thrown
+    }
+  }
+
+  async function ask(request: HttpRequest): Promise<HttpAnswer> {
+    const from = current
+    const answer = await fetchFrom(from, request)
+    if (from === target || !isExpired(answer.status)) return answer
+    answer.drop()
+    return fetchFrom(target, request)
+  }
+
+  function failureOf(thrown: unknown): NetworkFailure {
+    if (signal.aborted) throw readingCancelled(name)
+    const failure = describeFailure(thrown)
+    if (failure === null) throw thrown
+    return failure
+  }
+
+  async function pause(ms: number) {
+    // The one thing that ends a sleep early is the signal.
+    await sleep(ms, undefined, { signal }).catch(() => {
+      throw readingCancelled(name)
+    })
+  }
+
+  const remote = { name, retryMs, ask, failureOf, pause }
+  return {
+    ...remote,
+    look: () =>
+      look(remote).catch((thrown: unknown) => {
+        const { reason, hint } = failureOf(thrown)
+        throw notReachable(name, reason, { hint, cause: thrown })
+      }),
+  }
+}
+
+async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
+  const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
+    if (remote.failureOf(thrown).isHangUp) return null // as some servers do at a HEAD
+    throw thrown
+  })
+  const whole = head?.status === 200 ? describeHead(head.headers) : null
+  if (whole !== null && head?.headers['accept-ranges'] === 'none') return whole
+  // The one sure way to learn whether a server sends parts.
+  const probe = await askPatiently(remote, { method: 'GET', headers: { range: 'bytes=0-0' } })
+  const found = mergeRepresentations(whole, describeProbe(probe.status, probe.headers))
+  if (found === null) throw notReachable(remote.name, `HTTP ${probe.status}`)
+  return found
+}
+
+/** Waits where the server names a time to come back. Any other refusal is an answer here. */
+async function askPatiently(
+  { ask, pause }: Omit<Remote, 'look'>,
+  request: HttpRequest,
+): Promise<HttpAnswer> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await ask(request)
+    answer.drop()
+    const waitMs = readRetryAfter(answer)
+    if (waitMs === null || tries > TRIES_WITHOUT_PROGRESS) return answer
+    await pause(waitMs)
+  }
+}
+
+/** Milliseconds that a busy server asks for; null: it does not, or is not busy. */
+export function readRetryAfter(answer: Pick<HttpAnswer, 'status' | 'headers'>): number | null {
+  const { status, headers } = answer
+  if (!isPassing(status)) return null
+  const text = headers['retry-after']
+  return parseRetryAfter(text, Date.parse(text ?? '') - Date.now())
+}

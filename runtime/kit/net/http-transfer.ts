@@ -1,0 +1,129 @@
+/** Downloads a remote file in order, and resumes where a connection broke. */
+import { judgeAnswer, type Question, type Representation } from './rules/http-range.ts'
+import { decideDelay, TRIES_WITHOUT_PROGRESS } from './rules/retry.ts'
+import { brokenAt } from './rules/source-fault.ts'
+import type { HttpRequest } from './http-client.ts'
+import { readRetryAfter, type Remote } from './http-remote.ts'
+
+interface Transfer {
+  readonly remote: Remote
+  /** What the file was when it was found; an answer about another one is a Fault. */
+  readonly known: Representation
+  /** Which bytes; `ranged` false: all of them, asked for without a `Range`. */
+  readonly wanted: Question
+}
+
+/** Why an attempt ended before its end. */
+interface Setback {
+  readonly reason: string
+  readonly hint?: string | undefined
+  readonly cause?: unknown
+  /** How long the server asks us to wait; null: we decide. */
+  readonly waitMs: number | null
+  readonly isFinal: boolean
+}
+
+interface Progress {
+  at: number
+  /** Attempts since the last byte. */
+  tries: number
+  /** The last answer was whole: where the size was not known before, this is the end. */
+  isEnded: boolean
+}
+
+/**
+ * Hands on each chunk as it comes and asks for no more until it is wanted. Throws a Fault
+ * `source-broken` that says where it stopped and what to do, or `cancelled`.
+ */
+export async function* receive(transfer: Transfer): AsyncGenerator<Buffer, void, undefined> {
+  const { from, to } = transfer.wanted
+  const progress = { at: from, tries: 0, isEnded: false }
+  while (to === null ? !progress.isEnded : progress.at < to) {
+    const setback = yield* attempt(transfer, progress)
+    if (setback !== null) await recover(transfer, progress, setback)
+  }
+}
+
+async function* attempt(
+  transfer: Transfer,
+  progress: Progress,
+): AsyncGenerator<Buffer, Setback | null, undefined> {
+  const { remote } = transfer
+  try {
+    const part = await openPart(transfer, progress)
+    if (part.setback !== null) return part.setback
+    for await (const chunk of part.body) {
+      progress.at += chunk.length
+      progress.tries = 0
+      if (part.to !== null && progress.at > part.to) {
+        throw stop(transfer, part.to, 'the server sent more bytes than it said')
+      }
+      yield chunk
+    }
+    progress.isEnded = part.to === null || progress.at === part.to
+    return progress.isEnded ? null : SHORT
+  } catch (thrown) {
+    const { reason, hint, isFinal } = remote.failureOf(thrown)
+    return { reason, hint, isFinal, cause: thrown, waitMs: null }
+  }
+}
+
+const SHORT: Setback = { reason: 'the answer ended early', waitMs: null, isFinal: false }
+
+async function openPart(transfer: Transfer, { at }: Progress) {
+  const { remote, known, wanted } = transfer
+  const asked = { from: at, to: wanted.to, ranged: wanted.ranged || at > wanted.from }
+  const answer = await remote.ask(requestFor(asked, known))
+  const verdict = judgeAnswer(asked, known, answer)
+  if (verdict.kind === 'take') return { setback: null, to: verdict.to, body: answer.body() }
+  answer.drop()
+  if (verdict.kind === 'never') {
+    throw stop(transfer, at, verdict.reason, verdict.changed ? START_OVER : OTHER_WAY)
+  }
+  const reason = `the server answered HTTP ${answer.status}`
+  return { setback: { reason, waitMs: readRetryAfter(answer), isFinal: false } }
+}
+
+/** The end of a range is always named: some servers ignore open ones, or end them where they like. */
+function requestFor({ from, to, ranged }: Question, { validator }: Representation): HttpRequest {
+  if (!ranged || to === null) return { method: 'GET' }
+  const range = `bytes=${from}-${to - 1}`
+  return {
+    method: 'GET',
+    headers: validator === null ? { range } : { range, 'if-range': validator },
+  }
+}
+
+/** Waits until another attempt makes sense, or throws where none does. */
+async function recover(transfer: Transfer, progress: Progress, setback: Setback) {
+  const { remote, known, wanted } = transfer
+  const { reason, hint, cause, waitMs, isFinal } = setback
+  const { at } = progress
+  progress.tries += 1
+  if (at > wanted.from && !canResume(transfer)) {
+    const lack = known.ranges ? 'names no version of the file' : 'sends no parts'
+    throw stop(transfer, at, `${reason}, and it cannot go on (the server ${lack})`, OTHER_WAY)
+  }
+  if (isFinal) throw brokenAt(placeOf(transfer, at), reason, { hint, cause })
+  if (progress.tries > TRIES_WITHOUT_PROGRESS) {
+    const words = `${reason}; gave up after ${TRIES_WITHOUT_PROGRESS} more tries`
+    throw brokenAt(placeOf(transfer, at), words, { hint: hint ?? RUN_AGAIN, cause })
+  }
+  await remote.pause(waitMs ?? decideDelay(progress.tries, remote.retryMs, Math.random()))
+}
+
+/** Going on without a version could join the halves of two files. */
+const canResume = ({ known, wanted }: Transfer) =>
+  known.ranges && (known.validator !== null || known.isFixed === true) && wanted.to !== null
+
+const RUN_AGAIN = 'Look at the network and run again.'
+const START_OVER = 'Run again: the download has to start over.'
+const OTHER_WAY = 'Run again, or download the image first and flash the file.'
+
+const placeOf = ({ remote, known }: Transfer, at: number) => ({
+  name: remote.name,
+  at,
+  sizeBytes: known.sizeBytes,
+})
+const stop = (transfer: Transfer, at: number, reason: string, hint = OTHER_WAY) =>
+  brokenAt(placeOf(transfer, at), reason, { hint })

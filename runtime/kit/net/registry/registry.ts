@@ -1,0 +1,171 @@
+/** Resolves a reference in an OCI registry to its current blob, and opens access to it. */
+import { createHash } from 'node:crypto'
+import { arch as ownArch } from 'node:os'
+import { Fault } from '../../foundation/fault.ts'
+import {
+  blobUrlOf,
+  decideSchemes,
+  locatorOf,
+  manifestUrl,
+  renderOrasRef,
+  type OrasRef,
+} from './rules/oras.ts'
+import { locateRegistry } from './rules/docker-hub.ts'
+import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from './rules/oras-manifest.ts'
+import { describeFailure, NO_TLS } from '../rules/network-failure.ts'
+import { notReachable, readingCancelled } from '../rules/source-fault.ts'
+import { createHttpClient, type HttpClient } from '../http-client.ts'
+import { askDocument, type DocumentAnswer } from '../json-client.ts'
+import { createRegistryAccess, REGISTRY_BOUNDS } from './registry-access.ts'
+import { readCredentials } from './registry-credentials.ts'
+import type { Environment } from '../../host/shell.ts'
+
+interface RegistryOptions {
+  /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
+  readonly env: Environment
+  readonly signal: AbortSignal
+  /** The longest wait for a next byte, in milliseconds. */
+  readonly stallMs: number
+  /** Milliseconds before the first repeat. */
+  readonly retryMs: number
+}
+
+export interface ResolvedBlob {
+  readonly url: string
+  /** What a request for `url` needs; to be sent to this host only. */
+  readonly headers: Readonly<Record<string, string>>
+  /** `sha256:` and 64 hexadecimal digits. */
+  readonly digest: string
+  /** As the manifest says; null: it was not asked. */
+  readonly sizeBytes: number | null
+  readonly title: string | null
+}
+
+export interface ResolveOptions {
+  /** For an index of several. */
+  readonly arch?: string | null
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp | undefined
+}
+
+/** Indexes may name indexes, but nobody nests them deeper. */
+const MAX_MANIFESTS = 3
+
+export function createRegistry(options: RegistryOptions) {
+  const { env, signal, stallMs } = options
+  const client = createHttpClient({ env, signal, stallMs })
+
+  /** This machine's own registries may speak plain http: that shows at the first request. */
+  async function greet(ref: OrasRef) {
+    const place = locateRegistry(ref)
+    const schemes = decideSchemes(place.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
+    for (const [at, scheme] of schemes.entries()) {
+      const entrance = enter(options, client, place, `${scheme}://${place.host}`)
+      try {
+        return { ...entrance, first: await entrance.ask(locatorOf(ref.version)) }
+      } catch (thrown) {
+        if (at === schemes.length - 1 || !isTlsUnknown(thrown)) throw thrown
+      }
+    }
+    throw new Error('there is always a scheme')
+  }
+
+  return {
+    /** A Fault `input-missing` says why the image is unavailable. */
+    async resolve(ref: OrasRef, wanted: ResolveOptions = {}) {
+      try {
+        const { base, repository, access, ask, first } = await greet(ref)
+        const layer = await findLayer(ref, wanted, ask, first)
+        const { authorization } = access
+        return {
+          url: blobUrlOf(base, repository, layer.digest),
+          headers: authorization === null ? {} : { authorization },
+          ...layer,
+          /** Lets itself in at the registry, again where a token has expired. */
+          client: access,
+        } satisfies ResolvedBlob & { readonly client: Pick<HttpClient, 'fetch'> }
+      } catch (thrown) {
+        throw explain(thrown, renderOrasRef(ref), signal)
+      }
+    },
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  }
+}
+
+function enter(
+  { env, signal, retryMs }: RegistryOptions,
+  client: HttpClient,
+  { host, repository }: ReturnType<typeof locateRegistry>,
+  base: string,
+) {
+  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
+  const { origin } = new URL(base)
+  const credentials = () => readCredentials(env, host)
+  const access = createRegistryAccess({ bounds, client, origin, repository, credentials })
+  const headers = { accept: MANIFEST_TYPES.join(', ') }
+  const ask = (locator: string) =>
+    askDocument(
+      access,
+      { url: manifestUrl(base, repository, locator), authorization: null },
+      { ...bounds, headers },
+    )
+  return { base, repository, access, ask }
+}
+
+async function findLayer(
+  ref: OrasRef,
+  { arch = null, title }: ResolveOptions,
+  ask: (locator: string) => Promise<DocumentAnswer>,
+  first: DocumentAnswer,
+): Promise<OrasLayer> {
+  const name = renderOrasRef(ref)
+  const { version } = ref
+  const isPinned = version.kind === 'digest'
+  // By convention a digest is a manifest's; older catalogs mean the blob itself by it, at which the
+  // widespread registry fails (500), as it takes it for a broken manifest.
+  if (isPinned && [400, 404, 500].includes(first.status)) {
+    return { digest: version.digest, sizeBytes: null, title: null }
+  }
+  let document = first
+  let digest = isPinned ? version.digest : null
+  for (let depth = 0; depth < MAX_MANIFESTS; depth += 1) {
+    const text = readManifest(name, document, digest)
+    const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
+    if (!manifest.ok) throw notReachable(name, manifest.refusal)
+    if (manifest.value.kind === 'image') return manifest.value.layer
+    digest = manifest.value.digest
+    document = await ask(digest)
+  }
+  throw notReachable(name, 'its indexes are nested too deeply')
+}
+
+function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
+  if (status !== 200) {
+    const hint = [401, 403].includes(status) ? CREDENTIALS : undefined
+    throw notReachable(name, `HTTP ${status}`, { hint })
+  }
+  const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  if (digest === null || found === digest) return bytes.toString('utf8')
+  throw new Fault('digest-mismatch', `${name}: its manifest is ${found}, not ${digest}`, {
+    hint: 'The registry, or something on the way to it, changes what it sends.',
+  })
+}
+
+const CREDENTIALS =
+  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
+
+function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
+  if (signal.aborted) return readingCancelled(name)
+  const failure = describeFailure(thrown)
+  if (failure === null) return thrown
+  const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
+  return notReachable(name, failure.reason, { hint, cause: thrown })
+}
+
+/** What a server that speaks plain http does with a TLS greeting. */
+function isTlsUnknown(thrown: unknown): boolean {
+  const failure = describeFailure(thrown)
+  return failure !== null && (NO_TLS.has(failure.code) || failure.isHangUp)
+}
+
+const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

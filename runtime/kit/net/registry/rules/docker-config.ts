@@ -1,0 +1,70 @@
+/** Reads the credentials for a registry from a Docker configuration. */
+import { z } from 'zod'
+import { namesOfRegistry } from './docker-hub.ts'
+import { parseJson } from '../../../foundation/json-reader.ts'
+
+export interface Credentials {
+  readonly user: string
+  readonly password: string
+}
+
+const Text = z.string().max(65_536).catch('')
+const Entry = z.object({ auth: Text, username: Text, password: Text })
+const Names = z.record(z.string(), z.unknown()).catch({})
+const Config = z.object({ auths: Names, credHelpers: Names, credsStore: Text })
+/** What `docker-credential-…` answers; a `<token>` for a user is no password, but one of OAuth. */
+const Answer = z.object({ Username: Text.refine((user) => user !== '<token>'), Secret: Text })
+
+/**
+ * `text`: the content of a config.json; `host`: with its port where it has one. Null: none there,
+ * which is also what is said of anything that is no such file.
+ */
+export function findCredentials(text: string, host: string): Credentials | null {
+  const config = Config.safeParse(parseJson(text))
+  const entry = Entry.safeParse(findByHost(config.data?.auths ?? {}, host, null))
+  if (!entry.success) return null
+  const { auth, username, password } = entry.data
+  return auth === '' ? pairOf(username, password) : decodeAuth(auth)
+}
+
+/** The `…` of the program `docker-credential-…` that keeps them, where one is named for the host. */
+export function findHelper(text: string, host: string): string | null {
+  const config = Config.safeParse(parseJson(text))
+  if (!config.success) return null
+  const { credHelpers, credsStore } = config.data
+  const name = findByHost(credHelpers, host, credsStore)
+  return typeof name === 'string' && /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name) ? name : null
+}
+
+/** What such a program gave for `get`; null: nothing that is a user and a password. */
+export function parseHelperAnswer(text: string): Credentials | null {
+  const answer = Answer.safeParse(parseJson(text))
+  return answer.success ? pairOf(answer.data.Username, answer.data.Secret) : null
+}
+
+export const renderBasic = ({ user, password }: Credentials): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+function findByHost(names: Readonly<Record<string, unknown>>, host: string, otherwise: unknown) {
+  const entries = Object.entries(names)
+  const found = namesOfRegistry(host)
+    .map((known) => entries.find(([name]) => hostOf(name) === known))
+    .find((entry) => entry !== undefined)
+  return found === undefined ? otherwise : found[1]
+}
+
+/** Keys are hosts, or addresses as old clients wrote them: `https://host/v1/`. */
+const hostOf = (key: string) =>
+  key
+    .replace(/^https?:\/\//i, '')
+    .replace(/\/.*$/s, '')
+    .toLowerCase()
+
+function decodeAuth(auth: string): Credentials | null {
+  const pair = Buffer.from(auth, 'base64').toString('utf8').replace(/\0+$/, '')
+  const colon = pair.indexOf(':')
+  return colon < 1 ? null : pairOf(pair.slice(0, colon), pair.slice(colon + 1))
+}
+
+const pairOf = (user: string, password: string): Credentials | null =>
+  user === '' ? null : { user, password }

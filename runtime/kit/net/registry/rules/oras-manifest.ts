@@ -1,0 +1,145 @@
+/** Parses a registry's manifests: which layer is the disk image, and for which architecture. */
+import { z } from 'zod'
+import { parseJson } from '../../../foundation/json-reader.ts'
+import { isDigest } from './oras.ts'
+import { parseEach } from '../../../foundation/shape.ts'
+import { accept, refuse, type Result } from '../../../foundation/result.ts'
+
+/** What is asked for; registries leave out what is not listed. */
+export const MANIFEST_TYPES = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+] as const
+
+export interface OrasLayer {
+  readonly digest: string
+  /** As the manifest declares it. */
+  readonly sizeBytes: number | null
+  /** The file's name, as one harmless part of a path. */
+  readonly title: string | null
+}
+
+type OrasManifest =
+  | { readonly kind: 'image'; readonly layer: OrasLayer }
+  /** Go on with the manifest of this digest. */
+  | { readonly kind: 'index'; readonly digest: string }
+
+const TITLE = 'org.opencontainers.image.title'
+const MAX_LAYERS = 10_000
+const SIDECAR = /\.(sha256|sha512|sig|asc|pem|cert|sbom|att|json)$/i
+const NO_IMAGE =
+  /^application\/(vnd\.cncf\.helm\.|vnd\.dev\.cosign\.|vnd\.dev\.sigstore\.|vnd\.in-toto|vnd\.dsse|vnd\.cyclonedx|vnd\.oci\.empty\.|spdx)|^text\/spdx|^application\/vnd\.spdx/i
+
+const Text = z.string().max(4096).catch('')
+const Size = z.int().nonnegative().nullable().catch(null)
+const List = z.array(z.unknown()).max(MAX_LAYERS)
+const Layer = z.object({
+  mediaType: Text,
+  digest: Text,
+  size: Size,
+  annotations: z
+    .object({ [TITLE]: Text })
+    .transform((all) => all[TITLE])
+    .catch(''),
+})
+const Platform = z.object({ architecture: Text, os: Text }).catch({ architecture: '', os: '' })
+const Choice = z.object({ digest: Text, platform: Platform })
+const Manifest = z.object({ layers: List.optional(), manifests: List.optional() })
+
+type Layer = z.infer<typeof Layer>
+type Choice = z.infer<typeof Choice>
+
+interface ManifestSelection {
+  /** As any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else `ownArch`. */
+  readonly arch: string | null
+  readonly ownArch: string
+  /** Prefers the layer of such a name to the largest. */
+  readonly title?: RegExp | undefined
+}
+
+/** The refusal says in words why there is nothing to take. */
+export function parseManifestBody(
+  text: string,
+  { arch, ownArch, title }: ManifestSelection,
+): Result<OrasManifest, string> {
+  const parsed = Manifest.safeParse(parseJson(text))
+  if (!parsed.success) return refuse('its manifest is not one that we know')
+  const { layers, manifests } = parsed.data
+  if (manifests !== undefined && layers === undefined) {
+    return chooseManifest(parseEach(Choice, manifests), arch, ownArch)
+  }
+  return chooseLayer(parseEach(Layer, layers ?? []), title)
+}
+
+/** The name that registries use (`amd64`) for any of ours. */
+export function registryArch(arch: string): string {
+  const name = arch.trim().toLowerCase()
+  return new Map(ARCH_NAMES).get(name) ?? name
+}
+
+const ARCH_NAMES: readonly (readonly [string, string])[] = [
+  ['x86_64', 'amd64'],
+  ['x86-64', 'amd64'],
+  ['x64', 'amd64'],
+  ['aarch64', 'arm64'],
+  ['i386', '386'],
+  ['i686', '386'],
+  ['ia32', '386'],
+  ['armhf', 'arm'],
+  ['armv7l', 'arm'],
+]
+
+function chooseManifest(
+  choices: readonly Choice[],
+  arch: string | null,
+  ownArch: string,
+): Result<OrasManifest, string> {
+  // Attestations beside the images call their platform `unknown`.
+  const images = choices.filter(({ platform }) => platform.architecture !== 'unknown')
+  const wanted = registryArch(arch ?? ownArch)
+  const sole = images.length === 1 ? images[0] : undefined
+  const isSoleGood = arch === null || sole?.platform.architecture === ''
+  const named = images.find(({ platform }) => registryArch(platform.architecture) === wanted)
+  const chosen = named ?? (isSoleGood ? sole : undefined)
+  if (chosen === undefined) {
+    return refuse(`it holds no image for ${wanted} (${listArchs(images) || 'none at all'})`)
+  }
+  return isDigest(chosen.digest) ? accept({ kind: 'index', digest: chosen.digest }) : NO_DIGEST
+}
+
+/** The largest of what is no signature, checksum or description. */
+function chooseLayer(
+  layers: readonly Layer[],
+  title: RegExp | undefined,
+): Result<OrasManifest, string> {
+  if (layers.length === 0) return refuse('its manifest lists no layers')
+  const candidates = layers.filter(({ mediaType }) => !NO_IMAGE.test(mediaType))
+  if (candidates.length === 0) return refuse('it is a non-disk-image artifact')
+  const images = candidates.filter(({ annotations }) => !SIDECAR.test(annotations))
+  const named = images.filter(({ annotations }) => title?.test(annotations) === true)
+  const chosen = largest([named, images].find(({ length }) => length > 0) ?? candidates)
+  if (!isDigest(chosen?.digest ?? '') || chosen === undefined) return NO_DIGEST
+  const { digest, size, annotations } = chosen
+  return accept({
+    kind: 'image',
+    layer: { digest, sizeBytes: size, title: cleanTitle(annotations) },
+  })
+}
+
+const NO_DIGEST = refuse('its manifest names no sha256 digest')
+
+const largest = (layers: readonly Layer[]): Layer | undefined =>
+  layers.toSorted((one, other) => (other.size ?? 0) - (one.size ?? 0))[0]
+
+function cleanTitle(title: string): string | null {
+  const name = (title.split(/[/\\]/).at(-1) ?? '').replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim()
+  return name === '' || name === '.' || name === '..' ? null : name.slice(-255)
+}
+
+const listArchs = (images: readonly Choice[]) =>
+  [...new Set(images.map(({ platform }) => platform.architecture))]
+    .filter((name) => /^[\w.-]{1,32}$/.test(name))
+    .slice(0, 20)
+    .join(', ')

@@ -1,0 +1,198 @@
+/** Reads size, version and ranges from HTTP headers, and checks that a response matches its request. */
+import { parseSent, renderCoding, type Sent } from './sent.ts'
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** A remote file as first seen; every later answer is held against it. */
+export interface Representation {
+  readonly sizeBytes: number | null
+  /** What `If-Range` may carry: a strong ETag, else the modification date; null: neither is given. */
+  readonly validator: string | null
+  /** Whether the server sends parts. */
+  readonly ranges: boolean
+  /** The address itself names the bytes, by their digest: parts fit together without a validator. */
+  readonly isFixed?: boolean
+  /** What the server says of the bytes; absent: nobody asked. */
+  readonly sent?: Sent
+  /** SHA-256 of all bytes, in lower case, as an image cache names it; absent: nobody does. */
+  readonly sha256?: string
+}
+
+interface ContentRange {
+  readonly from: number
+  /** Exclusive, unlike on the wire. */
+  readonly to: number
+  readonly total: number | null
+}
+
+/** `bytes 0-9/100` or `bytes 0-9/*`; null for anything else. */
+export function parseContentRange(text: string): ContentRange | null {
+  const match = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(text.trim())
+  if (match === null) return null
+  const [from, last] = [Number(match[1]), Number(match[2])]
+  const total = match[3] === '*' ? null : Number(match[3])
+  const isSane = from <= last && Number.isSafeInteger(last) && (total === null || last < total)
+  return isSane ? { from, to: last + 1, total } : null
+}
+
+/** The length a header promises; null where there is none or no number. */
+export function parseLength(headers: Headers): number | null {
+  const text = textOf(headers, 'content-length')
+  const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(length) ? length : null
+}
+
+/**
+ * A 200 answer to HEAD; it does not say whether the server sends parts. Some servers count the body
+ * that a HEAD does not have, so a length of 0 says nothing.
+ */
+export function describeHead(headers: Headers): Representation {
+  const whole = describeWhole(headers)
+  return whole.sizeBytes === 0 ? { ...whole, sizeBytes: null } : whole
+}
+
+const describeWhole = (headers: Headers): Representation => ({
+  sizeBytes: parseLength(headers),
+  validator: validatorOf(headers),
+  ranges: false,
+  ...sentOf(headers),
+  ...digestOf(headers),
+})
+
+function digestOf(headers: Headers): Pick<Representation, 'sha256'> {
+  const digest = textOf(headers, 'x-withcache-sha256').toLowerCase()
+  return /^[0-9a-f]{64}$/.test(digest) ? { sha256: digest } : {}
+}
+
+/** The answer to a GET with `Range: bytes=0-0`; null where it says nothing of the file. */
+export function describeProbe(status: number, headers: Headers): Representation | null {
+  const range = textOf(headers, 'content-range')
+  const part = parseContentRange(range)
+  // A part under the status of the whole: its length is not that of the file.
+  if (status === 200 && part === null) return describeWhole(headers)
+  const named = { ...digestOf(headers), ...sentOf(headers) }
+  const described = { validator: validatorOf(headers), ...named }
+  if (status === 416 && /^bytes \*\/0$/i.test(range)) {
+    return { ...described, sizeBytes: 0, ranges: false }
+  }
+  if (status !== 206 && status !== 200) return null
+  const ranges = status === 206 && isFirstByte(part)
+  return { ...described, sizeBytes: part?.total ?? null, ranges }
+}
+
+const isFirstByte = (part: ContentRange | null) =>
+  part !== null && part.from === 0 && part.to === 1 && part.total !== null
+
+/** Nothing where the server says nothing. */
+function sentOf(headers: Headers): Pick<Representation, 'sent'> {
+  const sent = parseSent(headers)
+  return sent.type === null && sent.coding === null ? {} : { sent }
+}
+
+/** Both looks at one file: what the GET said counts more than what the HEAD said. */
+export function mergeRepresentations(
+  head: Representation | null,
+  probe: Representation | null,
+): Representation | null {
+  if (head === null || probe === null) return probe ?? head
+  const sha256 = probe.sha256 ?? head.sha256
+  return {
+    ...(sha256 === undefined ? {} : { sha256 }),
+    sizeBytes: probe.sizeBytes ?? head.sizeBytes,
+    validator: probe.validator ?? head.validator,
+    ranges: probe.ranges,
+    ...(probe.sent === undefined ? {} : { sent: probe.sent }),
+  }
+}
+
+/** Bytes `from` up to, without, `to` (null: to an unknown end); `ranged`: asked with a `Range`. */
+export interface Question {
+  readonly from: number
+  readonly to: number | null
+  readonly ranged: boolean
+}
+
+type Verdict =
+  /** The body holds the bytes asked for, up to `to` (null: to wherever the body ends). */
+  | { readonly kind: 'take'; readonly to: number | null }
+  /** Not now. */
+  | { readonly kind: 'later' }
+  | { readonly kind: 'never'; readonly reason: string; readonly changed: boolean }
+
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
+/** Statuses that may be another one in a moment. */
+export const isPassing = (status: number): boolean => PASSING.has(status)
+
+/** Whether an answer holds what was asked for, of the file that was first seen. */
+export function judgeAnswer(
+  asked: Question,
+  known: Representation,
+  { status, headers }: { readonly status: number; readonly headers: Headers },
+): Verdict {
+  if (isPassing(status)) return { kind: 'later' }
+  if (status !== 200 && status !== 206) {
+    const changed = status === 412 || status === 416
+    return changed ? CHANGED : never(`the server answered HTTP ${status}`)
+  }
+  if (!isSameVersion(known, headers)) return CHANGED
+  const coding = findCoding(known, headers)
+  if (coding !== null) return never(renderCoding(coding))
+  return status === 200 ? judgeWhole(asked, known, headers) : judgePart(asked, known, headers)
+}
+
+/** One that the file did not have when it was first seen; null: none. */
+function findCoding({ isFixed = false, sent }: Representation, headers: Headers): string | null {
+  const { coding } = parseSent(headers)
+  // Where the address names the bytes by their digest, a coding can only be a label.
+  return isFixed || coding === (sent?.coding ?? null) ? null : coding
+}
+
+function judgeWhole(asked: Question, known: Representation, headers: Headers): Verdict {
+  if (parseContentRange(textOf(headers, 'content-range')) !== null) return PART_AS_WHOLE
+  if (asked.ranged) return never('the server sent the whole file where a part was asked for')
+  const length = parseLength(headers)
+  if (known.sizeBytes !== null && length !== null && length !== known.sizeBytes) return CHANGED
+  const to = known.sizeBytes ?? length
+  // Without a length and without chunks a body ends where the connection does, cut or not.
+  const isEndTold = to !== null || textOf(headers, 'transfer-encoding').includes('chunked')
+  return isEndTold
+    ? { kind: 'take', to }
+    : never('the server gives neither the size nor the end of the file')
+}
+
+function judgePart(asked: Question, known: Representation, headers: Headers): Verdict {
+  const part = parseContentRange(textOf(headers, 'content-range'))
+  if (!asked.ranged || part === null || part.from !== asked.from) return OTHER_BYTES
+  if (part.total !== null && part.total !== known.sizeBytes) return CHANGED
+  if (asked.to === null || part.to > asked.to) return OTHER_BYTES
+  const length = parseLength(headers)
+  if (length !== null && length !== part.to - part.from) return OTHER_BYTES
+  return { kind: 'take', to: part.to }
+}
+
+const never = (reason: string, changed = false): Verdict => ({ kind: 'never', reason, changed })
+const PART_AS_WHOLE = never(
+  'the server answered 200 with a Content-Range: it sends a part and calls it the whole file',
+)
+const CHANGED = never('the file on the server changed', true)
+const OTHER_BYTES = never('the server sent other bytes than were asked for')
+
+/** An answer that names no version is held against size and range alone. */
+function isSameVersion({ validator }: Representation, headers: Headers): boolean {
+  if (validator === null) return true
+  const now = textOf(headers, validator.startsWith('"') ? 'etag' : 'last-modified')
+  return now === '' || now === validator
+}
+
+/** A weak ETag (`W/"…"`) promises no equal bytes, so it does not count (RFC 9110, 13.1.5). */
+function validatorOf(headers: Headers): string | null {
+  const etag = textOf(headers, 'etag')
+  if (/^"[\x21\x23-\x7e]{1,512}"$/.test(etag)) return etag
+  const date = textOf(headers, 'last-modified')
+  return /^[\w ,:]{20,40}$/.test(date) ? date : null
+}
+
+function textOf(headers: Headers, name: string): string {
+  const value = headers[name]
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,124 @@
+/** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
+import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from '../registry/rules/oras.ts'
+import { canonicaliseSource } from './canonical-source.ts'
+import { accept, refuse, type Result } from '../../foundation/result.ts'
+
+/** An address without its credentials, and what opens it; the two are never put together again. */
+export interface HttpTarget {
+  readonly url: string
+  /** The value of an `Authorization` header. */
+  readonly authorization: string | null
+}
+
+export type Location =
+  | { readonly kind: 'stdin' }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'http'; readonly target: HttpTarget }
+  | { readonly kind: 'oras'; readonly ref: OrasRef }
+
+export type LocationRefusal =
+  | { readonly why: 'empty' }
+  | { readonly why: 'not-a-url'; readonly shown: string }
+  | { readonly why: 'not-a-reference'; readonly shown: string; readonly words: string }
+  | { readonly why: 'scheme-unsupported'; readonly scheme: string; readonly shown: string }
+
+const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
+
+/** A path that looks like a URL can be given with `./` in front. */
+export function parseLocation(text: string): Result<Location, LocationRefusal> {
+  if (text === '') return refuse({ why: 'empty' })
+  if (text === '-') return accept({ kind: 'stdin' })
+  const scheme = SCHEME.exec(text)?.[1]?.toLowerCase()
+  if (scheme === undefined) return accept({ kind: 'file', path: text })
+  if (isOrasUrl(text)) return parseReference(text)
+  const shown = hideUserInfo(text)
+  if (scheme !== 'http' && scheme !== 'https') {
+    return refuse({ why: 'scheme-unsupported', scheme, shown })
+  }
+  const url = URL.parse(text)
+  if (url === null) return refuse({ why: 'not-a-url', shown })
+  return accept({ kind: 'http', target: splitCredentials(url) })
+}
+
+/** Null: it is no http(s) address. */
+export function parseHttpTarget(text: string): HttpTarget | null {
+  const location = parseLocation(text)
+  return location.ok && location.value.kind === 'http' ? location.value.target : null
+}
+
+export function renderLocationRefusal(refusal: LocationRefusal): string {
+  switch (refusal.why) {
+    case 'empty':
+      return 'no image is named'
+    case 'not-a-url':
+      return `not a valid URL: ${refusal.shown}`
+    case 'scheme-unsupported':
+      return `${refusal.scheme}:// images are not supported: ${refusal.shown} (a path, -, http://, https:// or oras:// are)`
+    case 'not-a-reference':
+      return `${refusal.words}: ${refusal.shown}`
+  }
+}
+
+const SECRET_NAME =
+  /(^|[-_])(auth|key|password|pass|secret|sig|signature|token|credential)s?($|[-_])|(access|api)key/i
+
+/** A URL as it may be shown: no user, no password, no fragment, no signature or token in the query. */
+export function renderSafeUrl(href: string): string {
+  const url = URL.parse(href)
+  if (url === null) return hideUserInfo(href)
+  const bare = `${url.protocol}//${url.host}${url.pathname}`
+  const query = url.search.slice(1).split('&').map(maskSecret).join('&')
+  return query === '' ? bare : `${bare}?${query}`
+}
+
+/** The last part of a path, of a reference, or of a URL's path, decoded; empty where there is none. */
+export function fileNameOf(location: Location): string {
+  if (location.kind === 'stdin') return '-'
+  if (location.kind === 'oras') return lastPart(renderOrasRef(location.ref))
+  if (location.kind === 'file') return lastPart(location.path)
+  const encoded = lastPart(new URL(location.target.url).pathname)
+  // A second look: `%2F` and control characters come out of the decoding.
+  return lastPart(decode(encoded)).replaceAll(/\p{Cc}/gu, '')
+}
+
+/** In the spelling of catalogs, so that a reference from one finds its image. */
+function parseReference(text: string): Result<Location, LocationRefusal> {
+  const canonical = canonicaliseSource(text)
+  const ref = parseOrasRef(canonical.ok ? canonical.value : text)
+  if (ref.ok) return accept({ kind: 'oras', ref: ref.value })
+  // A digest is written behind an @, too: only in front of the first / can it be a password.
+  const shown = text.replace(/^(oras:\/\/)[^/]*@/i, '$1')
+  return refuse({ why: 'not-a-reference', shown, words: ref.refusal })
+}
+
+const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''
+
+/** A part of a URL. Null: no spelling of anything. */
+export function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** A stray percent sign: the text is what it is. */
+const decode = (text: string) => decodePart(text) ?? text
+
+function splitCredentials(url: URL): HttpTarget {
+  const pair = `${decode(url.username)}:${decode(url.password)}`
+  const authorization = pair === ':' ? null : `Basic ${Buffer.from(pair).toString('base64')}`
+  const bare = new URL(url)
+  bare.username = ''
+  bare.password = ''
+  bare.hash = ''
+  return { url: bare.href, authorization }
+}
+
+function maskSecret(pair: string): string {
+  const [name = ''] = pair.split('=', 1)
+  return SECRET_NAME.test(decode(name)) && pair.includes('=') ? `${name}=***` : pair
+}
+
+/** For what is no URL: rather too little is shown than a password. */
+const hideUserInfo = (text: string) => text.replace(/^([a-z][a-z0-9+.-]*:\/\/).*@/is, '$1')

@@ -1,0 +1,88 @@
+/** Describes why a network request failed, without secrets. */
+import { Fault } from '../../foundation/fault.ts'
+
+/** Our own reasons beside the system's and Node's; their messages are shown as they are. */
+export const STALLED = 'ERR_STALLED'
+export const MISDIRECTED = 'ERR_MISDIRECTED'
+export const TOO_LARGE = 'ERR_TOO_LARGE'
+const OWN: ReadonlySet<string> = new Set([STALLED, MISDIRECTED, TOO_LARGE])
+
+export const codedError = (code: string, message: string): Error =>
+  Object.assign(new Error(message), { code })
+
+export interface NetworkFailure {
+  readonly code: string
+  readonly reason: string
+  readonly hint: string | undefined
+  /** Trying again cannot help. */
+  readonly isFinal: boolean
+  /** The server ended the talk: what some do at a HEAD. */
+  readonly isHangUp: boolean
+}
+
+const HANG_UPS: Readonly<Record<string, string>> = {
+  ECONNRESET: 'connection closed by the server',
+  EPIPE: 'connection closed by the server',
+  ECONNABORTED: 'connection aborted',
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ...HANG_UPS,
+  EAI_AGAIN: 'the name server does not answer',
+  ECONNREFUSED: 'connection refused',
+  EHOSTUNREACH: 'no way to that host',
+  ENETDOWN: 'the network is down',
+  ENETUNREACH: 'no way to that network',
+  ENOTFOUND: 'host name not found',
+  ETIMEDOUT: 'connection timed out',
+}
+
+/** A server that speaks plain http to a client that speaks TLS ends in one of these. */
+export const NO_TLS: ReadonlySet<string> = new Set([
+  'EPROTO',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+])
+
+const CERTIFICATES: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'the certificate has expired',
+  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host name',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT: 'the certificate comes from an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an unknown authority',
+}
+
+const CLOCK = 'Look whether the clock of this machine is right.'
+const HINTS: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: CLOCK,
+  CERT_NOT_YET_VALID: CLOCK,
+}
+const OWN_AUTHORITY = 'FLASHER_CA_FILE names a PEM file of authorities to trust besides the usual.'
+
+/** Null: a Fault, or a mistake of ours. What others put into their messages is never passed on. */
+export function describeFailure(thrown: unknown): NetworkFailure | null {
+  if (!(thrown instanceof Error) || thrown instanceof Fault) return null
+  const code = 'code' in thrown ? thrown.code : null
+  if (typeof code !== 'string') return null
+  return {
+    code,
+    reason: reasonOf(code, thrown),
+    hint: HINTS[code] ?? (code in CERTIFICATES ? OWN_AUTHORITY : undefined),
+    isFinal: code in CERTIFICATES || code === MISDIRECTED || code === TOO_LARGE,
+    isHangUp: code in HANG_UPS || code.startsWith('HPE_'),
+  }
+}
+
+function reasonOf(code: string, thrown: Error): string {
+  if (OWN.has(code)) return thrown.message
+  if (NO_TLS.has(code)) return 'the server does not speak TLS'
+  if (code.startsWith('HPE_')) return 'the server does not speak HTTP'
+  if (code === 'ERR_PROXY_TUNNEL') {
+    const status = 'statusCode' in thrown ? ` (HTTP ${Number(thrown.statusCode)})` : ''
+    return `the proxy refused${status}`
+  }
+  return REASONS[code] ?? CERTIFICATES[code] ?? `network error ${code}`
+}

@@ -1,0 +1,30 @@
+/** Faults of reading an image, worded alike for every kind of source. */
+import { Fault, type FaultOptions } from '../../foundation/fault.ts'
+
+export const readingCancelled = (name: string): Fault =>
+  new Fault('cancelled', `reading ${name} was cancelled`)
+
+/** `reason`: `HTTP 404`, or what the network said, in words. */
+export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
+  new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
+
+/** The bytes themselves are wrong, whatever they were read from. */
+export const imageBroken = (message: string, cause?: unknown): Fault =>
+  new Fault('image-broken', message, {
+    cause,
+    hint: 'Download or copy the image again and compare its checksum.',
+  })
+
+interface ReadPosition {
+  readonly name: string
+  /** The first byte that was not read. */
+  readonly at: number
+  readonly sizeBytes: number | null
+}
+
+/** Reading stopped in the middle; `reason` follows the name and is followed by the place. */
+export function brokenAt(place: ReadPosition, reason: string, options?: FaultOptions): Fault {
+  const { name, at, sizeBytes } = place
+  const of = sizeBytes === null ? '' : ` of ${sizeBytes}`
+  return new Fault('source-broken', `${name}: ${reason} at byte ${at}${of}`, options)
+}

@@ -1,0 +1,120 @@
+/** Runs a server: it listens as its settings say, reads its configuration again when asked to, and ends in order. */
+import { Fault, renderError } from '../foundation/fault.ts'
+import type { SettingsTable } from '../config/rules/setting.ts'
+import { SUCCESS } from '../terminal/command/rules/server-exit.ts'
+import { explainListening } from '../net/rules/listen-fault.ts'
+import { renderProblem } from '../config/rules/settings-parser.ts'
+import type { Config, Reloaded } from '../config/config.ts'
+import { awaitEnding } from '../host/watch.ts'
+import { createServerLog, type LogLevel, type ServerLog } from '../terminal/text/server-log.ts'
+import { watchRequests } from '../web/http/closing.ts'
+import { createEntrance, type Entrance } from '../web/http/entrance.ts'
+import { tuneServer } from '../web/answers/limits.ts'
+import type { Listening, ListenAddress, ProcessEnvironment } from './process-environment.ts'
+
+/** Opens the log, which begins with what is wrong with the configuration. */
+export function openLog(
+  { stderr, env }: Pick<ProcessEnvironment, 'stderr' | 'env'>,
+  config: Pick<Config<SettingsTable>, 'problems'>,
+  level: () => LogLevel,
+): ServerLog {
+  const log = createServerLog({ stderr, env, level, now: () => new Date() })
+  for (const problem of config.problems()) log.warn(renderProblem(problem))
+  return log
+}
+
+interface ServerRun {
+  readonly app: Parameters<typeof createEntrance>[0]
+  readonly config: Pick<Config<SettingsTable>, 'reload' | 'listen'>
+  readonly log: ServerLog
+  readonly settings: ListenSettings
+  /** Says to whoever started it where it is. */
+  announce(listening: Listening): void
+  /** Ends answers that would go on forever. */
+  endChannels?(): void
+}
+
+/** Of the settings of a server. */
+interface ListenSettings {
+  readonly host: string
+  readonly port: number
+  /** Paths of PEM files; both empty: plain HTTP. */
+  readonly tls_cert: string
+  readonly tls_key: string
+  /** How another address is chosen, for the fault that says that this one is taken. */
+  readonly settingHint: string
+}
+
+/** What is under way may go on for so long once a server is asked to end. */
+const GRACE_MS = 8000
+
+/** Resolves with the exit code once the process was asked to end. */
+export async function runServer(
+  environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
+  { app, config, log, settings, announce, endChannels }: ServerRun,
+): Promise<number> {
+  const listening = await listen(environment, createEntrance(app, log), settings)
+  const closing = watchRequests(listening.server)
+  announce(listening)
+  reloadOnHangup(environment, config, log, listening)
+  await awaitEnding(environment.signal)
+  log.info('stopping: no new connections are accepted')
+  endChannels?.()
+  await closing.end(GRACE_MS)
+  return SUCCESS
+}
+
+async function listen(
+  environment: Pick<ProcessEnvironment, 'listen'>,
+  handler: Entrance,
+  settings: ListenSettings,
+): Promise<Listening> {
+  const address = addressOf(settings)
+  try {
+    const listening = await environment.listen(handler, address)
+    tuneServer(listening.server)
+    return listening
+  } catch (cause) {
+    throw explainListening(cause, { ...address, settingHint: settings.settingHint })
+  }
+}
+
+function addressOf({ host, port, tls_cert: cert, tls_key: key }: ListenSettings): ListenAddress {
+  if ((cert === '') !== (key === '')) {
+    throw new Fault('input-invalid', 'server.tls_cert and server.tls_key belong together', {
+      hint: 'Set both for HTTPS, or none.',
+    })
+  }
+  return { host, port, tls: cert === '' ? null : { cert, key } }
+}
+
+function reloadOnHangup(
+  { onHangup }: Pick<ProcessEnvironment, 'onHangup'>,
+  config: ServerRun['config'],
+  log: ServerLog,
+  listening: Listening,
+): void {
+  onHangup(() => {
+    listening.renewCertificate().catch((thrown: unknown) => {
+      log.error(`the certificate stays as it was: ${renderError(thrown)}`)
+    })
+    config.reload().then(
+      ({ problems, changed, pending }) => {
+        for (const problem of problems) log.warn(renderProblem(problem))
+        if (changed.length > 0) return
+        log.info('configuration read: nothing changed in effect')
+        logPending(pending, log)
+      },
+      (thrown: unknown) => log.error(`the configuration stays as it was: ${renderError(thrown)}`),
+    )
+  })
+  config.listen(({ changed, pending }) => {
+    if (changed.length === 0) return
+    log.info(`configuration: ${changed.join(', ')} changed`)
+    logPending(pending, log)
+  })
+}
+
+function logPending(pending: Reloaded['pending'], log: ServerLog): void {
+  if (pending.length > 0) log.warn(`these need a restart: ${pending.join(', ')}`)
+}

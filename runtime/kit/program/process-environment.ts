@@ -1,0 +1,62 @@
+/** The context of one command of a server program: its arguments, and the parts of the process that it may use. */
+import type { Environment } from '../host/shell.ts'
+import type { LineInput } from '../terminal/prompt/hidden-line.ts'
+import type { Output } from '../terminal/text/terminal-style.ts'
+import type { ClosableServer } from '../web/http/closing.ts'
+import type { Entrance } from '../web/http/entrance.ts'
+import type { TunableServer } from '../web/answers/limits.ts'
+
+/** A listening socket and what is behind it. */
+export interface Listening {
+  readonly server: HttpServer
+  readonly port: number
+  /** Where it can be reached, the most useful first: `http://192.0.2.7:8080/`. */
+  readonly urls: readonly string[]
+  /** Takes up a certificate that was renewed. */
+  renewCertificate(): Promise<void>
+}
+
+/** What of node's HTTP server is set and ended here. */
+type HttpServer = TunableServer & ClosableServer
+
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+  /** Paths of PEM files; null: plain HTTP. */
+  readonly tls: { readonly cert: string; readonly key: string } | null
+}
+
+/** What a process hands to its program, and nothing else of the environment outside. */
+export interface ProcessEnvironment {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdin: LineInput & NodeJS.ReadableStream
+  readonly stdout: Output
+  readonly stderr: Output & NodeJS.WritableStream
+  readonly isRoot: boolean
+  /** `/etc/flasher`. */
+  readonly systemDir: string
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** SIGHUP: read the configuration again. */
+  onHangup(listener: () => void): void
+  listen(handler: Entrance, place: ListenAddress): Promise<Listening>
+  /**
+   * Starts a cache service beside the server and gives its address, null when it did not start.
+   * Absent: there is none to start. It ends with `signal`.
+   */
+  startCache?(options: CacheOptions): Promise<string | null>
+  /** Where `pnpm build:images` leaves live systems; absent: the program is not run from a checkout. */
+  readonly builtDir?: string
+}
+
+/** What a cache service beside the server is started with. */
+interface CacheOptions {
+  readonly host: string
+  /** Or the next one that is free. */
+  readonly port: number
+  readonly stateDir: string
+  /** What `--config` named. */
+  readonly named: readonly string[]
+}

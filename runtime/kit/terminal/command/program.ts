@@ -1,0 +1,162 @@
+/** Runs a program: parses its arguments, starts the command that they name, and reports errors. */
+import { parseArguments, renderMisuse, type Arguments, type Misuse } from './rules/arguments.ts'
+import { commandName, type CommandLine } from './rules/command.ts'
+import { exitCodeOf, FAILED, MISUSED, SUCCESS } from './rules/server-exit.ts'
+import { shellOf } from './rules/text-commands.ts'
+import { Fault, hintOf, renderError } from '../../foundation/fault.ts'
+import { readVersion } from '../../host/package-manifest.ts'
+import type { Environment } from '../../host/shell.ts'
+import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-style.ts'
+
+/** What every command needs of its process. */
+interface ProgramEnvironment {
+  /** Without the program's own name. */
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdout: Output
+  readonly stderr: Output
+}
+
+/** What a program that has a terminal for itself gets of its process, and nothing else of the environment outside. */
+export interface TerminalEnvironment extends ProgramEnvironment {
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly isRoot: boolean
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+}
+
+/** A command; returns the exit code. */
+export type Run<ProcessEnvironment> = (
+  environment: ProcessEnvironment,
+  given: Arguments,
+  line: CommandLine,
+) => Promise<number>
+
+export interface Program<ProcessEnvironment> {
+  readonly line: CommandLine
+  /** By command name, the main program under the empty name; `completion` and `manual` may be left out. Nothing is loaded before it is called. */
+  readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>
+  /** Called besides what is printed when the arguments are wrong. */
+  readonly onMisuse?: (environment: ProcessEnvironment, report: MisuseReport) => void
+}
+
+export interface MisuseReport {
+  /** The words of the command that was reached. */
+  readonly at: readonly string[]
+  readonly message: string
+  readonly hint: string
+}
+
+/** Returns the exit code. */
+export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
+  program: Program<ProcessEnvironment>,
+  environment: ProcessEnvironment,
+): Promise<number> {
+  const { line } = program
+  const { argv, stdout } = environment
+  const reading = parseArguments(line, argv)
+  if (!reading.ok) return failMisuse(program, reading.refusal, environment)
+  const asked = reading.value
+  switch (asked.kind) {
+    case 'help': {
+      const { renderHelp } = await import('./usage.ts')
+      stdout.write(renderHelp(line, asked.at, columnsOf(stdout.columns)))
+      return SUCCESS
+    }
+    case 'version':
+      stdout.write(`${line.program} ${await readVersion()}\n`)
+      return SUCCESS
+    case 'run':
+      try {
+        const run = await load(program, asked.given)
+        return await run(environment, asked.given, line)
+      } catch (thrown) {
+        return fail(line, thrown, environment)
+      }
+  }
+}
+
+/** sade finds the command by its words; what stands behind them has been read. */
+async function load<ProcessEnvironment extends ProgramEnvironment>(
+  { line, commands }: Program<ProcessEnvironment>,
+  { command }: Arguments,
+): Promise<Run<ProcessEnvironment>> {
+  const loads = new Map(Object.entries({ ...TEXTS, ...commands }))
+  let found = loads.get('')
+  // The main program has no words, and starts without waiting for a package.
+  if (command.words.length > 0) {
+    const { default: sade } = await import('sade')
+    const app = sade(line.program)
+    for (const { words, summary } of line.commands) {
+      app.command(words.join(' '), summary).action(() => {
+        found = loads.get(commandName({ words }))
+      })
+    }
+    app.parse(['node', line.program, ...command.words])
+  }
+  if (found === undefined) throw new Error(`no program for ${commandName(command)}`)
+  return found()
+}
+
+/** Made from the table alone, so that no program has to bring them. */
+const TEXTS: Program<ProgramEnvironment>['commands'] = {
+  async completion() {
+    const { renderCompletion } = await import('./completion.ts')
+    return async ({ stdout }, { positionals }, line) => {
+      stdout.write(renderCompletion(line, shellOf(positionals)))
+      return SUCCESS
+    }
+  },
+  async manual() {
+    const { renderManual } = await import('./manual.ts')
+    return async ({ stdout }, _given, line) => {
+      stdout.write(renderManual(line))
+      return SUCCESS
+    }
+  },
+}
+
+async function fail(
+  { program }: CommandLine,
+  thrown: unknown,
+  environment: ProgramEnvironment,
+): Promise<number> {
+  const isExpected = thrown instanceof Fault
+  const log = await openLog(program, environment)
+  log.fail(renderError(thrown), hintOf(thrown) ?? (isExpected ? undefined : DEBUG_HINT))
+  const isDebug = environment.env['FLASHER_DEBUG'] === '1'
+  if (isDebug && thrown instanceof Error) environment.stderr.write(`${thrown.stack}\n`)
+  return isExpected ? exitCodeOf(thrown.code) : FAILED
+}
+
+/** Behind a failure that nobody expected. */
+export const DEBUG_HINT = 'FLASHER_DEBUG=1 shows where this comes from.'
+
+/** What was wrong, how the command is called, and where to read more. */
+async function failMisuse<ProcessEnvironment extends ProgramEnvironment>(
+  { line, onMisuse }: Program<ProcessEnvironment>,
+  misuse: Misuse,
+  environment: ProcessEnvironment,
+): Promise<number> {
+  const { at } = misuse
+  const message = renderMisuse(misuse)
+  const hint = `Try "${[line.program, ...at].join(' ')} --help" for more information.`
+  const [log, { renderUsage }] = await Promise.all([
+    openLog(line.program, environment),
+    import('./usage.ts'),
+  ])
+  log.fail(message)
+  log.line(renderUsage(line, at))
+  log.line(hint)
+  onMisuse?.(environment, { at, message, hint })
+  return MISUSED
+}
+
+async function openLog(program: string, { env, stderr }: ProgramEnvironment) {
+  const { createLog } = await import('../text/log.ts')
+  return createLog({ program, stderr, look: decideTerminalStyle(env, stderr.isTTY === true) })
+}

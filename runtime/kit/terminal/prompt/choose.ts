@@ -1,0 +1,88 @@
+/** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
+import type { Key } from 'node:readline'
+import select from '@inquirer/select'
+import { Fault } from '../../foundation/fault.ts'
+import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import type { Encode } from '../text/encoding.ts'
+import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
+import { layOutChoices, type Choices } from './choices.ts'
+import { isEnding } from './question.ts'
+import { createInk } from '../text/ink.ts'
+
+/** A keyboard, and a screen that the question and the answer go to. */
+interface ChoiceTerminal {
+  readonly input: NodeJS.ReadableStream
+  readonly output: NodeJS.WritableStream & Output
+  readonly look: TerminalStyle
+  readonly encode: Encode
+}
+
+interface ChoiceOptions {
+  /** Aborted when the program is asked to end. */
+  readonly signal: AbortSignal
+  /** The answer does not stay on the screen. */
+  readonly isCleared?: boolean
+}
+
+/** Beside the rows: question, heads, an empty line, what is wrong, keys, and the shell's line above. */
+const OTHER_LINES = 6
+
+/** Fault `cancelled` when the person leaves without choosing, or the signal is aborted. */
+export async function choose<Value>(
+  question: Choices<Value>,
+  { input, output, look, encode }: ChoiceTerminal,
+  { signal, isCleared = false }: ChoiceOptions,
+): Promise<Value> {
+  const ink = createInk(look)
+  const layout = layOutChoices(question, columnsOf(output.columns), { ...look, ink })
+  const { prefix, pointer, message, rows, keys } = layout
+  const choices = question.choices.map(({ value, cells }, index) => {
+    const { name = '', reason = null } = rows[index] ?? {}
+    const short = encode(cells[0] ?? name)
+    return { value, name: encode(name), short, disabled: reason === null ? false : encode(reason) }
+  })
+  const first = question.choices.find(({ refusal }) => refusal === null)
+  // Inquirer asks stdout for its colours, and the wrong variables for its characters.
+  const theme = {
+    prefix,
+    icon: { cursor: pointer },
+    style: {
+      message: (_text: string, status: string) => (status === 'done' ? message.done : message.idle),
+      answer: ink.here,
+      highlight: ink.here,
+      disabled: ink.faint,
+      error: ink.danger,
+      keysHelpTip: () => keys,
+    },
+    i18n: { disabledError: WIZARD_TEXTS.prompt.thatOneRefused },
+  }
+  try {
+    return await select<Value>(
+      {
+        message: question.message,
+        choices,
+        ...(first === undefined ? {} : { default: first.value }),
+        pageSize: Math.max(4, rowsOf(output.rows) - OTHER_LINES),
+        loop: false,
+        theme,
+      },
+      { input, output, signal, clearPromptOnDone: isCleared },
+    )
+  } catch (thrown) {
+    throw isEnding(thrown) ? new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled) : thrown
+  }
+}
+
+/** What Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is gone. */
+export function holdLeaving(stdin: NodeJS.ReadableStream) {
+  const leaving = new AbortController()
+  const leave = () => leaving.abort()
+  const onKey = (_text: string | undefined, { name, ctrl }: Key) => {
+    if (name === 'escape' || (name === 'd' && ctrl === true)) leave()
+  }
+  stdin.on('keypress', onKey).on('end', leave).on('close', leave)
+  return {
+    signal: leaving.signal,
+    [Symbol.dispose]: () => void stdin.off('keypress', onKey).off('end', leave).off('close', leave),
+  }
+}

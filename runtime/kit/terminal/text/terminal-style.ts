@@ -1,0 +1,52 @@
+/** Decides once what a terminal can display, from its type and its user's settings. */
+import type { Environment } from '../../host/shell.ts'
+
+/** Where text goes: a stream of the process, or a test's. */
+export interface Output {
+  write(text: string): unknown
+  readonly isTTY?: boolean
+  /** Width and height in characters; may change while the program runs. */
+  readonly columns?: number
+  readonly rows?: number
+}
+
+export interface TerminalStyle {
+  /** Lines can be redrawn: a terminal, and not a dumb one. */
+  readonly live: boolean
+  readonly colour: boolean
+  /** Block characters and line drawing are available. */
+  readonly unicode: boolean
+}
+
+/** `isTTY`: whether the stream in question is a terminal at all. */
+export function decideTerminalStyle(env: Environment, isTTY: boolean): TerminalStyle {
+  const live = isTTY && env['TERM'] !== 'dumb'
+  return {
+    live,
+    // Any value but the empty one counts, by the convention of that name.
+    colour: live && (env['NO_COLOR'] ?? '') === '',
+    unicode: live && isUtf8(env) && !FEW_GLYPHS.test(env['TERM'] ?? ''),
+  }
+}
+
+/** Consoles whose fonts hold few characters, and terminals made before there were more. */
+const FEW_GLYPHS = /^(linux|vt\d+|ansi|cons\d+|unknown)/
+
+/** The first of the three that says anything decides, as in the C library. */
+export function isUtf8(env: Environment): boolean {
+  const locale = ['LC_ALL', 'LC_CTYPE', 'LANG'].map((name) => env[name]).find(Boolean) ?? ''
+  return /utf-?8/i.test(locale)
+}
+
+/** How much room a table has on an output; nothing is cut where that is no terminal. */
+export const tableRoomOf = (output: Output, env: Environment) =>
+  output.isTTY === true
+    ? { width: columnsOf(output.columns), unicode: decideTerminalStyle(env, true).unicode }
+    : { width: null, unicode: true }
+
+/** Rows of a terminal; 24 where it does not say (a serial line never does), and never absurdly few. */
+export const rowsOf = (rows: number | undefined): number => Math.min(200, Math.max(10, rows || 24))
+
+/** Columns of a terminal; 80 where it does not say (some say 0), and never absurdly few or many. */
+export const columnsOf = (columns: number | undefined): number =>
+  Math.min(400, Math.max(20, columns || 80))

@@ -1,0 +1,98 @@
+/** The voice of the wizard and the commands: consola's messages, laid out for this terminal. */
+import { createConsola, type ConsolaInstance, type LogObject, type LogType } from 'consola/core'
+import { displayWidth, printableLines } from '../../foundation/printable.ts'
+import type { Environment } from '../../host/shell.ts'
+import { renderBox } from './box.ts'
+import { encodeFor } from './encoding.ts'
+import { createInk, type Ink } from './ink.ts'
+import { columnsOf, decideTerminalStyle, type Output } from './terminal-style.ts'
+import { wrap } from './wrap.ts'
+
+export type Voice = Pick<
+  ConsolaInstance,
+  'log' | 'info' | 'start' | 'success' | 'warn' | 'fail' | 'box'
+>
+
+export interface VoiceStyle {
+  readonly ink: Ink
+  readonly unicode: boolean
+  /** Lines are wrapped to so many columns; null: they stay as they are. */
+  readonly columns: number | null
+}
+
+/** What goes to a person on `output`; into a pipe or a file the messages go without marks. */
+export function openVoice(output: Output, env: Environment): Voice {
+  const look = decideTerminalStyle(env, output.isTTY === true)
+  const encode = look.live ? encodeFor(env) : (text: string) => text
+  return createVoice(
+    (lines) => output.write(encode(lines.map((line) => `${line}\n`).join(''))),
+    () => ({
+      ink: createInk(look),
+      unicode: look.unicode,
+      columns: look.live ? columnsOf(output.columns) : null,
+    }),
+  )
+}
+
+/** What is said, as lines for a screen of so many columns. */
+export function renderVoice(style: VoiceStyle, speak: (voice: Voice) => void): readonly string[] {
+  const lines: string[] = []
+  speak(
+    createVoice(
+      (more) => lines.push(...more),
+      () => style,
+    ),
+  )
+  return lines
+}
+
+const createVoice = (
+  write: (lines: readonly string[]) => unknown,
+  styleOf: () => VoiceStyle,
+): Voice =>
+  createConsola({
+    // consola would hold back repeated lines, and lose them at the end.
+    throttleMin: Number.POSITIVE_INFINITY,
+    reporters: [{ log: (said) => void write(render(said, styleOf())) }],
+  })
+
+interface Mark {
+  readonly unicode: string
+  readonly ascii: string
+  readonly ink: keyof Ink
+  /** The message is in the colour of its mark, too. */
+  readonly isWhole?: true
+}
+
+/** By consola's type; the others have no mark. */
+const MARKS: Partial<Record<LogType, Mark>> = {
+  start: { unicode: '›', ascii: '-', ink: 'faint' },
+  info: { unicode: '•', ascii: '-', ink: 'faint' },
+  success: { unicode: '✔', ascii: '*', ink: 'good' },
+  warn: { unicode: '!', ascii: '!', ink: 'danger' },
+  fail: { unicode: '✖', ascii: 'x', ink: 'danger', isWhole: true },
+}
+
+/** In front of a message, its mark and a blank. */
+export const MARK_WIDTH = 2
+
+function render({ type, args, title }: LogObject, style: VoiceStyle): readonly string[] {
+  const { ink, unicode, columns } = style
+  const text = args.join(' ')
+  if (type === 'box') return renderBox(String(title ?? ''), text.split('\n'), style)
+  const mark = MARKS[type]
+  const lead = mark === undefined || columns === null ? 0 : MARK_WIDTH
+  const lines = printableLines(text).flatMap((line) =>
+    // What fits keeps its blanks.
+    columns === null || displayWidth(line) < columns - lead
+      ? [line]
+      : wrap(line, columns - 1 - lead),
+  )
+  if (mark === undefined || columns === null) return lines
+  const dye = ink[mark.ink]
+  const sign = unicode ? mark.unicode : mark.ascii
+  return lines.map((line, index) => {
+    const shown = mark.isWhole === true ? dye(line) : line
+    return index === 0 ? `${dye(sign)} ${shown}` : `${' '.repeat(lead)}${shown}`
+  })
+}

@@ -1,0 +1,102 @@
+/** Checks who may pass: session or token, the right scope, and no form from another site. */
+import type { H3Event } from 'h3'
+import { refuse } from '../answers/faults.ts'
+import type { By, Caller, Peer, Scope } from '../answers/caller.ts'
+import type { Sessions } from './session.ts'
+import type { TokenCheck } from './token-check.ts'
+
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+export type Guard = ReturnType<typeof createGuard>
+
+export function createGuard(parts: { readonly sessions: Sessions; readonly tokens: TokenCheck }) {
+  const { sessions, tokens } = parts
+  /** What a caller showed, for as long as its answer lasts. */
+  const shown = new WeakMap<Caller, string>()
+
+  /** For pages, which take no token: the operator, or nobody. */
+  function identifyOperator(event: H3Event, peer: Peer): Caller {
+    const session = sessions.read(event)
+    if (session === null) return { kind: 'anonymous' }
+    if (session.isStale) {
+      event.res.headers.append('set-cookie', sessions.renew(event, peer.isSecure, session))
+    }
+    const caller: Caller = { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+    shown.set(caller, session.value)
+    return caller
+  }
+
+  return {
+    identifyOperator,
+    /**
+     * Who asks; a session that is an hour old is issued anew with the answer. Throws a 429 for a wrong
+     * token of an address that guesses.
+     */
+    identify(event: H3Event, peer: Peer): Caller {
+      const operator = identifyOperator(event, peer)
+      if (operator.kind === 'session') return operator
+      const bearer = readBearer(event)
+      const token = bearer === null ? null : tokens.check(bearer, peer)
+      if (bearer === null || token === null) return operator
+      const caller: Caller = { kind: 'token', name: token.name, scopes: token.scopes }
+      shown.set(caller, bearer)
+      return caller
+    },
+    /** Throws a 403 when a browser says that the request comes from elsewhere. */
+    checkOrigin(event: H3Event, peer: Peer): void {
+      if (SAFE.has(event.req.method)) return
+      const why = findForeign(event, peer)
+      if (why !== null) throw refuse(403, why)
+    },
+    /** Throws 401 or 403 for a caller who lacks the scope. */
+    checkScope(caller: Caller, scope: Scope): void {
+      if (caller.kind === 'anonymous') throw refuse(401, 'login required')
+      if (caller.kind === 'session') return
+      if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+        throw refuse(403, `the token lacks the scope ${scope}`)
+      }
+    },
+    /** False once a session or token is void: long answers ask now and then. */
+    isLive(caller: Caller): boolean {
+      const value = shown.get(caller) ?? ''
+      // Read anew, since its key can have been replaced as well.
+      return caller.kind === 'session' ? sessions.holds({ value }) : tokens.find(value) !== null
+    },
+  }
+}
+
+/** For the record. */
+export function renderBy(caller: Caller, ip: string | null): By {
+  if (caller.kind === 'token') return { actor: `token:${caller.name}`, ip }
+  return { actor: caller.kind === 'session' ? 'operator' : 'pxe-client', ip }
+}
+
+/** Why a request is not ours; null: it is. Scripts say neither `Sec-Fetch-Site` nor `Origin`, browsers say both. */
+function findForeign(event: H3Event, peer: Peer): string | null {
+  const site = event.req.headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none') return OTHER_SITE
+  const origin = event.req.headers.get('origin')
+  if (origin === null) return null
+  const url = URL.parse(origin)
+  if (url === null || url.origin === 'null') return OTHER_SITE
+  if (peer.ownHosts.some((own) => isSame(url, own))) return null
+  const what = `the page is at ${url.host}, and this server was asked for ${peer.host}`
+  return `${site === null ? `${OTHER_SITE}, or ` : ''}${NO_HOST}: ${what} (nginx: proxy_set_header Host $http_host)`
+}
+
+const OTHER_SITE = 'this request comes from another site'
+/** A plain `proxy_pass` of nginx sends the name of the server behind it. */
+const NO_HOST = 'a proxy in front of this server does not pass on the Host header'
+
+/** Ports that a scheme implies are left out by browsers, and perhaps by proxies. */
+const isSame = (origin: URL, own: string): boolean =>
+  withoutDot(URL.parse(`${origin.protocol}//${own}`)?.host) === withoutDot(origin.host)
+
+/** A name with the dot of the root is the same name. */
+const withoutDot = (host = '') => host.replace(/\.(?=:|$)/, '')
+
+/** `Authorization: Bearer …`; null: none, or one that is longer or stranger than any of ours. */
+export function readBearer(event: H3Event): string | null {
+  const header = event.req.headers.get('authorization')
+  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
+}

@@ -1,0 +1,55 @@
+/** Checks bearer tokens; wrong ones are recorded, and slow down further attempts. */
+import type { TokenRecord } from '../../../fleet/access/tokens.ts'
+import type { Attempts } from './attempts.ts'
+import { refuse } from '../answers/faults.ts'
+import type { Note, NoteAll } from '../answers/event-note.ts'
+import type { Peer } from '../answers/caller.ts'
+
+interface TokenSource {
+  /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
+  find(text: string): TokenRecord | null
+  /** Of secrets that people chose: looked up only for addresses that did not just guess wrong. */
+  findChosen?(text: string): TokenRecord | null
+}
+
+export type TokenCheck = ReturnType<typeof createTokenCheck>
+
+interface TokenCheckDependencies {
+  readonly tokens: TokenSource
+  readonly attempts: Attempts
+  readonly noteAll: NoteAll
+}
+
+export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {
+  const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
+
+  return {
+    /** Null for a wrong one; throws a 429 while its address has to wait. */
+    check(bearer: string, { ip }: Peer): TokenRecord | null {
+      const made = tokens.find(bearer)
+      if (made !== null) return made
+      const wait = attempts.waitOf(ip)
+      if (wait > 0) {
+        const detail = `too many wrong tokens from this address: try again in ${wait} s`
+        throw refuse(429, detail, { headers: { 'retry-after': String(wait) } })
+      }
+      const chosen = findChosen(bearer)
+      if (chosen !== null) {
+        attempts.forgive(ip)
+        return chosen
+      }
+      // Nobody's answer waits for the record.
+      if (attempts.count(ip)) void noteAll([WRONG], { subject_id: null, actor: 'operator', ip })
+      return null
+    },
+    /** For a caller who was let in with it: whether it still holds. */
+    find: (bearer: string): TokenRecord | null => tokens.find(bearer) ?? findChosen(bearer),
+  }
+}
+
+const WRONG: Note = {
+  kind: 'auth.token.failed',
+  subject_kind: 'auth',
+  summary: 'Wrong token',
+  details: null,
+}

@@ -1,0 +1,103 @@
+/** The static files of pages, ours and vendored ones: a closed list, read once, with versioned names. */
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { basename, dirname, extname, join } from 'node:path'
+import { parseJson } from '../../foundation/json-reader.ts'
+import type { Coding } from './rules/content-coding.ts'
+import { compress } from './content-codings.ts'
+import { z } from 'zod'
+
+interface Asset {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** Compressed at the first request, and kept. */
+  encoded(coding: Coding): Promise<Uint8Array<ArrayBuffer>>
+  readonly type: string
+}
+
+export type Assets = Awaited<ReturnType<typeof createAssets>>
+
+const OURS = [
+  'flasher.css',
+  'flasher.js',
+  'ages.js',
+  'configuration.js',
+  'keys.js',
+  'news.js',
+  'live.js',
+  'live-worker.js',
+  'streams.js',
+  'selection.js',
+  'theme.js',
+  'uploads.js',
+  'icon.svg',
+] as const
+
+/** Files of packages: nothing else of a package can be asked for. */
+const VENDORED = {
+  'htmx.org': ['dist/htmx.min.js'],
+  'htmx-ext-sse': ['dist/sse.min.js'],
+  idiomorph: ['dist/idiomorph-ext.min.js'],
+  'open-props': ['open-props.min.css'],
+} as const
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+export async function createAssets() {
+  const vendored = await Promise.all(Object.entries(VENDORED).map(readPackage))
+  const files = new Map<string, Asset>()
+  const urls = new Map<string, string>()
+  for (const { folder, name, bytes } of [...(await readOurs()), ...vendored.flat()]) {
+    const type = TYPES[extname(name)] ?? 'application/octet-stream'
+    files.set(`${folder}/${name}`, { bytes, type, encoded: keepEncoded(bytes) })
+    urls.set(name, `/static/${folder}/${name}`)
+  }
+  return {
+    /** Where a file of the list is served: `/static/htmx.org@2.0.11/htmx.min.js`. */
+    url(name: string): string {
+      const url = urls.get(name)
+      if (url === undefined) throw new TypeError(`no asset is called ${name}`)
+      return url
+    },
+    /** By the end of that address, `htmx.org@2.0.11/htmx.min.js`; null: not in the list. */
+    find: (path: string): Asset | null => files.get(path) ?? null,
+  }
+}
+
+function keepEncoded(bytes: Uint8Array) {
+  const made = new Map<Coding, Promise<Uint8Array<ArrayBuffer>>>()
+  return (coding: Coding) => {
+    const kept = made.get(coding) ?? compress(bytes, coding, 'best')
+    made.set(coding, kept)
+    return kept
+  }
+}
+
+/** Their folder is named by what is in all of them: they belong together. */
+async function readOurs() {
+  const base = new URL('../static/', import.meta.url)
+  const bytes = await Promise.all(OURS.map((name) => readFile(new URL(name, base))))
+  const digest = createHash('sha256')
+  for (const each of bytes) digest.update(each)
+  const folder = `flasher@${digest.digest('hex').slice(0, 12)}`
+  return OURS.map((name, at) => ({ folder, name, bytes: bytes[at] ?? Buffer.alloc(0) }))
+}
+
+async function readPackage([pkg, paths]: readonly [string, readonly string[]]) {
+  const manifest = findPackageJSON(pkg, import.meta.url)
+  if (manifest === undefined) throw new TypeError(`the package ${pkg} is not installed`)
+  const { version } = MANIFEST.parse(parseJson(await readFile(manifest, 'utf8')))
+  return await Promise.all(
+    paths.map(async (path) => ({
+      folder: `${pkg}@${version}`,
+      name: basename(path),
+      bytes: await readFile(join(dirname(manifest), path)),
+    })),
+  )
+}
+
+const MANIFEST = z.object({ version: z.string() })

@@ -1,0 +1,91 @@
+/** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
+import type { Requester } from '../../../fleet/state/journal.ts'
+import type { H3Event } from 'h3'
+import type { TokenScope } from '../../../fleet/access/tokens.ts'
+
+export interface ErrorView {
+  readonly status: number
+  readonly title: string
+  readonly detail: string
+  readonly hint: string | null
+  readonly loggedIn: boolean
+}
+
+/** Who is at the other end, by which name it calls us, and whether on a private line. */
+export interface Peer {
+  /** IPv4 where it is one; null only where there is no socket (in-process requests). */
+  readonly ip: string | null
+  /** As asked for, checked: host or address, with a port when it is not the usual one. */
+  readonly host: string
+  readonly isSecure: boolean
+  /** What scripts and links name. */
+  readonly baseUrl: string
+  /** Hosts that a form of ours may come from. */
+  readonly ownHosts: readonly string[]
+}
+
+/** What the configuration says of callers; arrays that are replaced, never changed. */
+export interface PeerSettings {
+  /** `https://flasher.example`: what scripts name instead of the `Host` header; null: the header. */
+  readonly publicUrl: string | null
+  /** Names and addresses that `Host` may hold; empty: any well-formed one. */
+  readonly allowedHosts: readonly string[]
+  /** Addresses and CIDR ranges of proxies whose forwarding headers count. */
+  readonly trustedProxies: readonly string[]
+}
+
+/** Read at each request, so that a change needs no restart. */
+export interface WebSettings extends PeerSettings {
+  readonly discoveriesPerMinute: number
+  readonly mostUnassigned: number
+  readonly uploadMostBytes: number
+  /** `GET /metrics` without a session or token. */
+  readonly openMetrics: boolean
+}
+
+export interface Log {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
+}
+
+/** The rights of a token; `admin` includes the others, a session has them all. */
+export type Scope = TokenScope
+
+/** Who asks. */
+export type Caller =
+  | { readonly kind: 'anonymous' }
+  /** `expiresAt` in milliseconds since the epoch. */
+  | { readonly kind: 'session'; readonly id: string; readonly expiresAt: number }
+  | { readonly kind: 'token'; readonly name: string; readonly scopes: readonly Scope[] }
+
+/** Who did it, for the record. */
+export type By = Requester
+
+/** Fields of the event itself: each request reads them several times. */
+declare module 'h3' {
+  interface H3EventContext {
+    peer?: Peer
+    caller?: Caller
+    /** The answer is one person's: no cache may keep it. */
+    isPrivate?: boolean
+    /** Milliseconds, of the clock that never jumps. */
+    startedAt?: number
+    /** Records how long the route took. */
+    recordTime?: RecordTime
+  }
+}
+
+export type RecordTime = (status: number, seconds: number) => void
+
+const ANONYMOUS: Caller = { kind: 'anonymous' }
+
+/** Known for every route that is not open, and anonymous for those. */
+export const callerOf = (event: H3Event): Caller => event.context.caller ?? ANONYMOUS
+
+/** Known to every route: the dispatcher finds it first. */
+export function peerOf({ context: { peer } }: H3Event): Peer {
+  if (peer === undefined) throw new TypeError('the request came past the dispatcher')
+  return peer
+}

@@ -1,0 +1,51 @@
+/** Validates a request: the machine or file in its path, and its body by a schema that the API document shares. */
+import { getRouterParam, type H3Event } from 'h3'
+import * as z from 'zod'
+import { listFieldErrors } from '../../foundation/field-error.ts'
+import { isBareFileName } from '../../foundation/file-name.ts'
+import { parseMac, type Mac } from '../../net/rules/mac.ts'
+import { refuse, refuseFields } from './faults.ts'
+
+/** The body (or query), or a 422 that names each field. */
+export function checked<Value>(
+  schema: z.ZodType<Value>,
+  body: unknown,
+  where: 'body' | 'query' = 'body',
+): Value {
+  const parsed = schema.safeParse(body)
+  if (!parsed.success) throw refuseFields(listFieldErrors(parsed.error, where))
+  return parsed.data
+}
+
+/** A time in a query string, as the database spells it. */
+export const QueryTimeSchema = z.iso
+  .datetime({ offset: true })
+  .transform((time) => new Date(time).toISOString())
+
+/** `input` for what is sent (a default makes a field optional), `output` for what is answered. */
+export function renderSchema(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+): Readonly<Record<string, unknown>> {
+  // The dialect is said once, by the document.
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io })
+  return rest
+}
+
+/** The machine that the path names. Throws a 400 for anything that is no MAC address. */
+export function readMac(event: H3Event): Mac {
+  const mac = parseMac(readAddress(event))
+  if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
+  return mac.value
+}
+
+/** The address that the path names, whatever it is. */
+export const readAddress = (event: H3Event): string =>
+  getRouterParam(event, 'mac', { decode: true }) ?? ''
+
+/** The file that the path names. Throws a 400 for anything but a bare name. */
+export function readFileName(event: H3Event): string {
+  const name = getRouterParam(event, 'name', { decode: true }) ?? ''
+  if (isBareFileName(name)) return name
+  throw refuse(400, 'not a file name', { hint: 'A bare name, without a dot at its start.' })
+}

@@ -1,0 +1,153 @@
+/** Maps faults and refusals to HTTP responses: JSON, or a page under /ui. */
+import { HTTPError, type H3Event } from 'h3'
+import { STATUS_CODES } from 'node:http'
+import { renderFieldErrors, type FieldError } from '../../foundation/field-error.ts'
+import { Fault, renderError, type FaultCode } from '../../foundation/fault.ts'
+import { isFull } from '../../foundation/system-error.ts'
+import { answer, type Answer } from './answers.ts'
+import { type ErrorView, type Log, callerOf } from './caller.ts'
+
+const STATUS = {
+  misuse: 400,
+  'input-missing': 404,
+  'input-invalid': 400,
+  'plan-refused': 409,
+  'source-broken': 502,
+  'image-broken': 422,
+  'digest-mismatch': 422,
+  'write-failed': 500,
+  'verify-failed': 500,
+  'target-raced': 409,
+  'provision-failed': 500,
+  'root-required': 500,
+  'tool-missing': 500,
+  'tool-failed': 500,
+  cancelled: 503,
+  'not-found': 404,
+  'login-required': 401,
+  forbidden: 403,
+  conflict: 409,
+  stale: 412,
+  'too-large': 413,
+  busy: 503,
+  'storage-full': 507,
+  'upstream-failed': 502,
+} as const satisfies Record<FaultCode, number>
+
+interface RefusalOptions {
+  /** How to fix it, shown on pages. */
+  readonly hint?: string
+  /** Instead of one sentence: what is wrong with which field. */
+  readonly fields?: readonly FieldError[]
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface RefusalText {
+  readonly detail: string | readonly FieldError[]
+  readonly hint: string | null
+}
+
+/** An expected refusal, returned or thrown by any route; answered as `{"detail": …}`. */
+export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
+  new HTTPError<RefusalText>({
+    status,
+    message: detail,
+    data: { detail: options.fields ?? detail, hint: options.hint ?? null },
+    headers: { ...options.headers },
+  })
+
+/** 422, with the list of fields; pages say it in a sentence. */
+export function refuseFields(fields: readonly FieldError[]) {
+  const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
+  return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
+}
+
+export interface FailureContext {
+  readonly log: Log
+  renderError(view: ErrorView): string
+}
+
+/** Answers every error: logs our own faults, and hides what is not the caller's business. */
+export function answerFailure(error: HTTPError, event: H3Event, failures: FailureContext): Answer {
+  const { status, text, headers } = judge(error, event, failures)
+  const [body, type] = isPage(event)
+    ? [renderPage(event, status, text, failures, error.message), 'text/html; charset=utf-8']
+    : [JSON.stringify({ detail: text.detail }), 'application/json']
+  return answer(status, { ...headers, 'content-type': type }, body)
+}
+
+const renderPage = (
+  event: H3Event,
+  status: number,
+  { detail, hint }: RefusalText,
+  failures: FailureContext,
+  message: string,
+) =>
+  failures.renderError({
+    status,
+    title: STATUS_CODES[status] ?? 'Error',
+    detail: typeof detail === 'string' ? detail : message,
+    hint,
+    loggedIn: callerOf(event).kind === 'session',
+  })
+
+/** Whether people read the answer: a page, rather than a program's JSON. */
+export const isPage = (event: H3Event): boolean =>
+  event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
+
+interface Verdict {
+  readonly status: number
+  readonly text: RefusalText
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
+  const thrown = error.cause
+  if (isRefusalText(error.data)) {
+    return { status: error.status, text: error.data, headers: headersOf(error) }
+  }
+  const where = `${event.req.method} ${event.url.pathname}`
+  // Who is not logged in and has no token learns nothing of this host's files.
+  const isKnown = callerOf(event).kind !== 'anonymous'
+  if (thrown instanceof Fault) return judgeFault(thrown, where, log, isKnown)
+  if (isFull(thrown)) return tell(507, FULL, 'Free space on that disk first.')
+  if (error.unhandled !== true && error.status < 500) {
+    // The framework's own: a malformed URL, a body over its limit. Its words hold what was sent.
+    return tell(error.status, STATUS_CODES[error.status] ?? 'Bad Request')
+  }
+  log.error(`${where}: ${(thrown instanceof Error && thrown.stack) || renderError(thrown)}`)
+  return tell(500, 'Internal Server Error')
+}
+
+function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
+  // What is wrong with our database is no fault of the request.
+  const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
+  // That a limit was reached is an answer, however often it is given.
+  const isLimit = fault.code === 'busy' && !isDatabaseFault(fault)
+  if (status >= 500 && !isLimit) log.error(`${where}: ${fault.message}`)
+  const general = isKnown ? null : describeOwnFault(fault)
+  return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+}
+
+const FULL = 'the disk of the server is full'
+
+/** General words for a fault of this host, whose own words may name its files; null for any other. */
+function describeOwnFault(fault: Fault): string | null {
+  if (fault.code === 'storage-full') return FULL
+  if (isDatabaseFault(fault)) return 'the database of the server cannot be used at the moment'
+  return fault.code === 'write-failed' ? 'the server cannot write to its disk' : null
+}
+
+/** SQLite's own errors alone carry such a number. */
+const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode' in cause
+
+const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
+  status,
+  text: { detail, hint },
+})
+
+const headersOf = ({ headers }: HTTPError) => Object.fromEntries(headers?.entries() ?? [])
+
+function isRefusalText(data: unknown): data is RefusalText {
+  return typeof data === 'object' && data !== null && 'detail' in data && 'hint' in data
+}

@@ -1,0 +1,178 @@
+/** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
+import { H3, HTTPResponse, type H3Event } from 'h3'
+import { after } from '../../foundation/eventual.ts'
+import { seeOther } from '../answers/answers.ts'
+import {
+  checkEncoding,
+  checkLength,
+  createBodyReader,
+  streamBody,
+  type BodyReader,
+} from './body.ts'
+import { answerFailure, isPage, refuse, type FailureContext } from '../answers/faults.ts'
+import type { Guard } from '../access/guard.ts'
+import { compressAnswer, compresses } from './compression.ts'
+import { LIMITS } from '../answers/limits.ts'
+import type { Peer, RecordTime } from '../answers/caller.ts'
+import { renderResponse } from '../answers/response.ts'
+import type { Method, Route } from '../answers/route.ts'
+
+interface AppDependencies {
+  readonly routes: readonly Route[]
+  readonly guard: Guard
+  readonly findPeer: (event: H3Event) => Peer
+  readonly failures: FailureContext
+  /** For each route and method, where somebody wants to know how long answers take to begin. */
+  timeRoute?(method: Method | 'HEAD', path: string): RecordTime
+}
+
+export function createApp(parts: AppDependencies): H3 {
+  const bodies = createBodyReader()
+  const app = new H3({
+    silent: true,
+    onError(error, event) {
+      recordTime(event, error.status)
+      return renderResponse(answerFailure(error, event, parts.failures), event)
+    },
+  })
+  for (const [path, routes] of Map.groupBy(parts.routes, (route) => route.path)) {
+    for (const route of routes) {
+      app.on(route.method, path, guarded(route, route.method, parts, bodies))
+      if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, bodies))
+    }
+    const allow = allowOf(routes)
+    app.all(path, (event) => {
+      identifyCaller(event, parts)
+      return refuse(405, 'Method Not Allowed', { headers: { allow } })
+    })
+  }
+  app.all('/**', (event) => {
+    identifyCaller(event, parts)
+    return refuse(404, 'Not Found')
+  })
+  return app
+}
+
+/** An operator stays logged in on the page that says that nothing is there. */
+function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): void {
+  const peer = (event.context.peer = findPeer(event))
+  if (!isPage(event)) return
+  event.context.isPrivate = true
+  event.context.caller = guard.identifyOperator(event, peer)
+}
+
+/** Calls of our own: h3's middleware and `onResponse` cost a closure and three promises a request. */
+function guarded(
+  route: Route,
+  method: Method | 'HEAD',
+  { guard, findPeer, timeRoute }: AppDependencies,
+  bodies: BodyReader,
+) {
+  const time = timeRoute?.(method, route.path)
+  const finish = compresses(route) ? respondCompressed : respond
+  /** Throws, or returns the answer for who must log in first. */
+  function admit(event: H3Event, { access: asked }: Route): unknown {
+    const { context } = event
+    const peer = (context.peer = findPeer(event))
+    guard.checkOrigin(event, peer)
+    const access = typeof asked === 'function' ? asked() : asked
+    if (access === 'open') return null
+    context.isPrivate = true
+    const isForPage = access === 'page'
+    const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
+    if (!isForPage) guard.checkScope(caller, access)
+    else if (caller.kind !== 'session') return sendToLogin(event)
+    context.caller = caller
+    return null
+  }
+  return (event: H3Event): unknown => {
+    const { context } = event
+    if (time !== undefined) {
+      context.startedAt = performance.now()
+      context.recordTime = time
+    }
+    const turned = route.isForAnyHost ? null : admit(event, route)
+    if (turned !== null) return respond(turned, event)
+    const value = receive(route, event, bodies)
+    return value instanceof Promise
+      ? value.then((settled) => finish(settled, event))
+      : finish(value, event)
+  }
+}
+
+function respondCompressed(value: unknown, event: H3Event) {
+  const compressed = compressAnswer(value, event)
+  return compressed instanceof Promise
+    ? compressed.then((settled) => respond(settled, event))
+    : respond(compressed, event)
+}
+
+function respond(value: unknown, event: H3Event) {
+  const response = renderResponse(value, event)
+  recordTime(event, response.status ?? 200)
+  return response
+}
+
+function recordTime({ context }: H3Event, status: number): void {
+  const { recordTime: record, startedAt = 0 } = context
+  record?.(status, (performance.now() - startedAt) / 1000)
+}
+
+function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
+  if (route.takes === undefined) {
+    checkLength(event, LIMITS.noBody)
+    return route.handle(event)
+  }
+  checkEncoding(event)
+  return after(route.admit?.(event), () => read(route, event, bodies))
+}
+
+type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
+
+function read(route: BodyRoute, event: H3Event, bodies: BodyReader): unknown {
+  const { seconds = LIMITS.bodySeconds } = route
+  switch (route.takes) {
+    case 'json':
+      return bodies
+        .readJson(event, mostOf(route, LIMITS.json), seconds)
+        .then((json) => route.handle(event, json))
+    case 'sifted':
+      return bodies.siftJson(event, route.sift(), { most: route.most, seconds }, (sifted) =>
+        route.handle(event, sifted),
+      )
+    case 'form':
+      return bodies
+        .readForm(event, mostOf(route, LIMITS.form), seconds)
+        .then((form) => route.handle(event, form))
+    case 'bytes': {
+      const most = mostOf(route, LIMITS.noBody)
+      checkLength(event, most)
+      return route.handle(event, streamBody(event, most, route.seconds ?? LIMITS.idleSeconds))
+    }
+  }
+}
+
+/** A page for people starts with the login page; where they wanted to go is kept for GET alone. */
+function sendToLogin(event: H3Event): unknown {
+  if (!isPage(event)) throw refuse(401, 'login required')
+  const { pathname, search } = event.url
+  const isRead = event.req.method === 'GET' || event.req.method === 'HEAD'
+  const isPlain = !isRead || (pathname === '/ui' && search === '')
+  const next = isPlain ? '' : `?next=${encodeURIComponent(`${pathname}${search}`)}`
+  if (event.req.headers.has('hx-request')) {
+    // A redirect would be followed unseen, and the login page end up in a table cell.
+    return new HTTPResponse('', { status: 401, headers: { 'hx-redirect': '/ui/login' } })
+  }
+  return seeOther(`/ui/login${next.length > 1024 ? '' : next}`)
+}
+
+function mostOf(route: { readonly most?: number | (() => number) }, usual: number): number {
+  return typeof route.most === 'function' ? route.most() : (route.most ?? usual)
+}
+
+const isForHead = ({ method, answersHead }: Route) => method === 'GET' && answersHead !== false
+
+function allowOf(routes: readonly Route[]): string {
+  const methods = routes.flatMap((route) => (isForHead(route) ? ['GET', 'HEAD'] : [route.method]))
+  return [...new Set(methods)].join(', ')
+}

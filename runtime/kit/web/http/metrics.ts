@@ -1,0 +1,149 @@
+/** Counts what the server does, and renders it (`GET /metrics`, Prometheus text). */
+import type { RecordTime } from '../answers/caller.ts'
+
+type Labels = Readonly<Record<string, string>>
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+interface Gauge {
+  readonly labels: Labels
+  readonly value: number
+}
+
+interface Times {
+  readonly buckets: number[]
+  sum: number
+  count: number
+}
+
+const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30]
+/** Where a measured time is no moment. */
+const OWN_BOUNDS: Readonly<Record<string, readonly number[]>> = {
+  flasher_flash_seconds: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200],
+}
+const boundsOf = (name: string) => OWN_BOUNDS[name] ?? BOUNDS
+
+const HELP: Readonly<Record<string, string>> = {
+  flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
+  flasher_boot_tokens_refused_total:
+    'Requests of machines refused for their boot token, by what they asked for.',
+  flasher_capture_total: 'Captures of disks by how they ended.',
+  flasher_catalog_age_seconds: 'Age of the catalog snapshot.',
+  flasher_flash_bytes_total: 'Bytes that flashes wrote, as machines reported it.',
+  flasher_flash_seconds: 'How long flashes took.',
+  flasher_flash_line: 'Machines that are being flashed, or wait for their turn.',
+  flasher_flash_total: 'Flashes by how they ended.',
+  flasher_http_request_seconds: 'Time until a response begins.',
+  flasher_machines: 'Machines by what they are set to do.',
+  flasher_plan_requests_total: 'Plans by mode.',
+  flasher_pxe_requests_total: 'Boot scripts by mode and offer.',
+  flasher_runs: 'Flashes that go on; stalled: not heard of for a while.',
+  flasher_sse_clients: 'Open live channels.',
+  flasher_unacknowledged_events: 'Events that nobody has acknowledged.',
+  process_resident_memory_bytes: 'Resident memory.',
+}
+
+/** More label sets than this for one name mean that a label is no closed list. */
+const MAX_SERIES = 500
+
+export function createMetrics() {
+  const counters = new Map<string, Map<string, number>>()
+  const times = new Map<string, Map<string, Times>>()
+  const gauges = new Map<string, () => Promise<readonly Gauge[]>>()
+
+  return {
+    /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
+    count(name: string, labels: Labels = {}, by = 1): void {
+      const series = counters.getOrInsertComputed(name, () => new Map())
+      const key = renderLabels(labels)
+      if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
+    },
+    /** Takes measured times, in seconds. Rows appear with the first one. */
+    timer(name: string, labels: Labels = {}): (seconds: number) => void {
+      const series = times.getOrInsertComputed(name, () => new Map())
+      const key = renderLabels(labels)
+      const bounds = boundsOf(name)
+      let entry = series.get(key)
+      return (seconds) => {
+        if (entry === undefined) {
+          if (series.size >= MAX_SERIES) return
+          entry = { buckets: bounds.map(() => 0), sum: 0, count: 0 }
+          series.set(key, entry)
+        }
+        const at = bounds.findIndex((bound) => seconds <= bound)
+        if (at >= 0) entry.buckets[at] = (entry.buckets[at] ?? 0) + 1
+        entry.sum += seconds
+        entry.count += 1
+      }
+    },
+    /** A value that is asked for when somebody looks: labels and value, any number of rows. */
+    gauge(name: string, read: () => Promise<readonly Gauge[]>): void {
+      gauges.set(name, read)
+    },
+    async render(): Promise<string> {
+      const gauged = [...gauges].map(async ([name, values]) => {
+        const found = await values()
+        const rows = found.map(({ labels, value }) => `${name}${renderLabels(labels)} ${value}`)
+        return renderFamily(name, 'gauge', rows)
+      })
+      const counted = [...counters].map(([name, series]) => {
+        const rows = [...series].map(([labels, value]) => `${name}${labels} ${value}`)
+        return renderFamily(name, 'counter', rows)
+      })
+      const timed = [...times].map(([name, series]) => {
+        const rows = [...series].flatMap(([labels, entry]) => renderTimes(name, labels, entry))
+        return renderFamily(name, 'histogram', rows)
+      })
+      return [...counted, ...timed, ...(await Promise.all(gauged))].join('')
+    },
+  }
+}
+
+/** The times of a route, by the hundred of their status. */
+export function timeRoute(metrics: Metrics, method: string, route: string): RecordTime {
+  const timers: ((seconds: number) => void)[] = []
+  return (status, seconds) => {
+    const hundred = Math.floor(status / 100)
+    const timer = (timers[hundred] ??= metrics.timer('flasher_http_request_seconds', {
+      method,
+      route,
+      status: `${hundred}xx`,
+    }))
+    timer(seconds)
+  }
+}
+
+function renderFamily(name: string, type: string, lines: readonly string[]): string {
+  const help = HELP[name] === undefined ? [] : [`# HELP ${name} ${HELP[name]}`]
+  return [...help, `# TYPE ${name} ${type}`, ...lines].map((line) => `${line}\n`).join('')
+}
+
+function renderTimes(name: string, labels: string, { buckets, sum, count }: Times) {
+  let below = 0
+  const inner = labels === '' ? '' : `${labels.slice(1, -1)},`
+  const rows = boundsOf(name).map((bound, at) => {
+    below += buckets[at] ?? 0
+    return `${name}_bucket{${inner}le="${bound}"} ${below}`
+  })
+  return [
+    ...rows,
+    `${name}_bucket{${inner}le="+Inf"} ${count}`,
+    `${name}_sum${labels} ${sum}`,
+    `${name}_count${labels} ${count}`,
+  ]
+}
+
+/** Several times for each request of a machine: no arrays are made. */
+function renderLabels(labels: Labels): string {
+  let text = ''
+  for (const name in labels) {
+    text += `${text === '' ? '{' : ','}${name}="${escape(labels[name] ?? '')}"`
+  }
+  return text === '' ? '' : `${text}}`
+}
+
+/** Nearly all labels are plain words. */
+const escape = (value: string) =>
+  /["\\\n]/.test(value)
+    ? value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+    : value

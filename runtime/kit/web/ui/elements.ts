@@ -1,0 +1,156 @@
+/** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
+import { renderDiskSize, renderMemory, renderSize } from '../../foundation/size.ts'
+import { attributes, html, type Content, type Html } from './html.ts'
+import type { IconName } from './sprite.ts'
+import { PAGES } from '../../../server/texts/texts.ts'
+import { fill } from '../../texts/text.ts'
+
+const t = PAGES.frame
+
+/** Decoration only: a text beside it says the same. */
+export const icon = (name: IconName): Html =>
+  html`<svg class="icon" aria-hidden="true"><use href="#i-${name}" /></svg>`
+
+/** The five states, and amber for what a person must look at. */
+export type Tone = 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
+
+/** A state by shape, word and colour. */
+export const badge = (tone: Tone, word: string = t.states[tone]): Html =>
+  html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
+
+export const tag = (text: string): Html => html`<span class="tag">${text}</span>`
+
+const GIB = 2 ** 30
+
+/** A file's bytes in decimal units; in binary units and exactly on hover. */
+export const renderBytes = (bytes: number | null, unknown = '–'): Html =>
+  bytes === null ? html`<span class="dim">${unknown}</span>` : withHover(bytes, renderSize(bytes))
+
+/** A disk's bytes, as its maker prints them. */
+export const renderDiskBytes = (bytes: number): Html => withHover(bytes, renderDiskSize(bytes))
+
+/** Memory, in GiB. */
+export const renderMemoryBytes = (bytes: number): Html =>
+  html`<data value="${bytes}" title="${bytes} bytes">${renderMemory(bytes)}</data>`
+
+function withHover(bytes: number, text: string): Html {
+  const binary =
+    bytes >= GIB ? `${(bytes / GIB).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`
+  return html`<data value="${bytes}" title="${binary} (${bytes} bytes)">${text}</data>`
+}
+
+/** Monospace, selected whole by one click; the button is shown where a script can copy. */
+export const copyable = (text: string, shown: Content = text): Html =>
+  html`<span class="copyable"><code>${shown}</code>${copyButton(text)}</span>`
+
+const copyButton = (text: string): Html =>
+  html`<button
+    type="button"
+    class="copy"
+    data-copy="${text}"
+    title="${t.copy.title}"
+    aria-label="${text.length > 40 ? t.copy.long : fill(t.copy.text, { text })}"
+  >
+    ${icon('copy')}
+  </button>`
+
+/** A block of text to copy: a script, a configuration. It can be scrolled by keyboard. */
+export const copyBlock = (text: string, label: string): Html =>
+  html`<div class="copyable block">
+    <pre tabindex="0" aria-label="${label}"><code>${text}</code></pre>
+    ${copyButton(text)}
+  </div>`
+
+/** A message: what happened, to what, and what to do now. */
+export const banner = (tone: 'done' | 'failed' | 'needs-you' | 'ready', content: Content): Html =>
+  html`<div class="banner ${tone}" role="${tone === 'failed' ? 'alert' : 'status'}">
+    ${icon(tone)}
+    <div>${content}</div>
+  </div>`
+
+/** Shown where there is nothing yet, with the one next step. */
+export const emptyState = (title: string, text: Content, action?: Content): Html =>
+  html`<div class="empty">
+    <h2>${title}</h2>
+    <p>${text}</p>
+    ${action}
+  </div>`
+
+interface Card {
+  readonly title?: Content
+  readonly id?: string
+  /** Beside the title. */
+  readonly aside?: Content
+  readonly body: Content
+}
+
+export const card = ({ title, id, aside, body }: Card): Html =>
+  html`<section class="card" ${attributes({ id })}>
+    ${
+      title === undefined
+        ? null
+        : html`<header>
+            <h2>${title}</h2>
+            ${aside}
+          </header>`
+    }${body}
+  </section>`
+
+/** Names and values in two columns; rows without a value are left out. */
+export const factList = (rows: readonly (readonly [string, Content])[]): Html =>
+  html`<dl class="facts">
+    ${rows.map(([name, value]) =>
+      value === null || value === undefined || value === ''
+        ? null
+        : html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+    )}
+  </dl>`
+
+/** A bar with its label; without a total it is indeterminate. */
+export function progress(done: number | null, total: number | null, label: string): Html {
+  const isKnown = done !== null && total !== null && total > 0
+  const amounts = isKnown ? { max: total, value: Math.min(done, total) } : {}
+  return html`<span class="bar"
+    ><progress${attributes({ ...amounts, 'aria-label': label })}></progress
+    ><span>${label}</span></span
+  >`
+}
+
+/** Keeps both ends: serials and file names differ at either end. */
+export function shorten(text: string, most: number): string {
+  if (text.length <= most) return text
+  const tail = Math.floor((most - 1) / 2)
+  return `${text.slice(0, most - 1 - tail)}…${text.slice(text.length - tail)}`
+}
+
+/**
+ * Shortened in the middle by the browser, as far as needed; the end distinguishes most file names and
+ * serial numbers. `full` on hover: the text before a suffix was taken off.
+ */
+export function middle(text: string, full = text): Content {
+  const half = text.length - Math.min(8, Math.floor(text.length / 2))
+  // Between the two halves of an emoji both would be lost.
+  const at = /[\udc00-\udfff]/.test(text.charAt(half)) ? half - 1 : half
+  return html`<span class="middle" title="${full}"
+    ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span
+  >`
+}
+
+/** Several ways to do one thing, side by side. */
+export const renderWays = (ways: readonly (readonly [title: string, body: Content])[]): Html =>
+  html`<div class="ways">
+    ${ways.map(
+      ([title, body]) =>
+        html`<section>
+          <h3>${title}</h3>
+          ${body}
+        </section>`,
+    )}
+  </div>`
+
+/** Links to the cards of a page. */
+export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
+  html`<nav class="tabs" aria-label="${t.tabs}">
+    ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
+  </nav>`

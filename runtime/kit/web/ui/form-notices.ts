@@ -1,0 +1,65 @@
+/** Keeps why a form was refused for the next page, so that no page shows text from an address as ours. */
+import { randomBytes } from 'node:crypto'
+import type { H3Event } from 'h3'
+import { callerOf } from '../answers/caller.ts'
+import { banner } from './elements.ts'
+import type { Content } from './html.ts'
+
+export interface Notice {
+  readonly error: string
+  /** Fields as they were typed, by name, so that the form comes back with them. */
+  readonly typed: Readonly<Record<string, string>>
+}
+
+export type Notices = ReturnType<typeof createNotices>
+
+/** Time enough to load the page again, and to come back to it. */
+const KEPT_MS = 15 * 60_000
+/** Of all sessions; the oldest are forgotten first. */
+const MAX = 200
+const LONGEST = { error: 500, typed: 2000 } as const
+
+/** Why the form that led here was refused, as a banner. */
+export function messageOf(
+  { site }: { readonly site: { readonly notices: Pick<Notices, 'read'> } },
+  event: H3Event,
+): Content {
+  const notice = site.notices.read(event)
+  return notice === null ? null : banner('failed', notice.error)
+}
+
+export function createNotices(now: () => Date) {
+  const kept = new Map<string, Notice & { readonly session: string; readonly until: number }>()
+
+  return {
+    /** What the page's address carries as `notice`; it says nothing to anybody else, nor for long. */
+    keep(event: H3Event, error: string, typed: Notice['typed'] = {}): string {
+      const id = randomBytes(9).toString('base64url')
+      const session = sessionOf(event)
+      if (session === null) return id
+      const fields = Object.entries(typed).map(([name, text]) => [
+        name,
+        text.slice(0, LONGEST.typed),
+      ])
+      kept.set(id, {
+        error: error.slice(0, LONGEST.error),
+        typed: Object.fromEntries(fields),
+        session,
+        until: now().getTime() + KEPT_MS,
+      })
+      for (const oldest of [...kept.keys()].slice(0, -MAX)) kept.delete(oldest)
+      return id
+    },
+    /** The notice that the address names; null: this session has none of that name, or it has expired. */
+    read(event: H3Event): Notice | null {
+      const found = kept.get(event.url.searchParams.get('notice') ?? '')
+      if (found === undefined || found.session !== sessionOf(event)) return null
+      return found.until > now().getTime() ? found : null
+    },
+  }
+}
+
+function sessionOf(event: H3Event): string | null {
+  const caller = callerOf(event)
+  return caller.kind === 'session' ? caller.id : null
+}

@@ -1,0 +1,168 @@
+/** The frame of every page: document head, side bar, title line and messages. */
+import type { H3Event } from 'h3'
+import { attributes, html, type Content, type Html } from './html.ts'
+import { icon } from './elements.ts'
+import { SPRITE, type IconName } from './sprite.ts'
+import { readTheme, themeSwitch, type Theme } from './theme.ts'
+import { PAGES } from '../../../server/texts/texts.ts'
+import { fill } from '../../texts/text.ts'
+
+const t = PAGES.frame
+
+export interface NavLink {
+  readonly href: string
+  readonly title: string
+  readonly icon: IconName
+}
+
+interface FrameDependencies {
+  readonly version: string
+  /** The address of an asset: one of ours, or a vendored one. */
+  readonly assetUrl: (name: string) => string
+  readonly nav: readonly NavLink[]
+}
+
+export interface PageView {
+  readonly title: string
+  /** Replaces the title in the title line. */
+  readonly heading?: Content
+  readonly count?: Content
+  /** Above the title: links to the pages that lead here. */
+  readonly trail?: Content
+  /** The event stream that keeps the page up to date. */
+  readonly live?: string
+  /** At the right of the title line: at most one primary button. */
+  readonly actions?: Content
+  readonly messages?: Content
+  readonly body: Content
+  /** `href` of the navigation link to highlight. */
+  readonly section: string
+  readonly theme: Theme
+  /** Address of the page, for forms that return to it. */
+  readonly here: string
+  /** The number of unacknowledged failures, shown beside Events. */
+  readonly alarms: number
+  /** Other links than the usual ones, where the page is not the server's own. */
+  readonly nav?: readonly NavLink[]
+}
+
+/** What a page takes from its request. */
+export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => ({
+  theme: readTheme(event),
+  here: `${event.url.pathname}${event.url.search}`,
+})
+
+export interface Frame {
+  page(view: PageView): string
+  /** Without navigation: the login page and errors. */
+  bare(view: Pick<PageView, 'title' | 'body'>): string
+}
+
+/** Matches the Content-Security-Policy: no inline scripts or styles, no other origins. */
+const HTMX_CONFIG = JSON.stringify({
+  includeIndicatorStyles: false,
+  allowEval: false,
+  allowScriptTags: false,
+  historyCacheSize: 0,
+  selfRequestsOnly: true,
+})
+
+const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
+
+export function createFrame(parts: FrameDependencies): Frame {
+  return {
+    page: (view) =>
+      String(
+        html`<!doctype html>
+          <html
+            lang="${t.language}"
+            ${attributes({ 'data-theme': view.theme === 'system' ? null : view.theme })}
+          >
+            ${renderHead(parts, view.title, true)}
+            <body>
+              ${SPRITE}
+              <a class="skip" href="#content">${t.skip}</a>
+              ${renderSide(parts, view)} ${renderMain(view)}
+              <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
+              <div
+                id="spoken"
+                class="spoken"
+                aria-live="polite"
+                ${attributes({ 'data-copied': t.spoken.copied, 'data-selected': t.spoken.selected })}
+              ></div>
+            </body>
+          </html> `,
+      ),
+    bare: ({ title, body }) =>
+      String(
+        html`<!doctype html>
+          <html lang="${t.language}">
+            ${renderHead(parts, title, false)}
+            <body class="bare">
+              ${SPRITE}
+              <main id="content">${body}</main>
+            </body>
+          </html> `,
+      ),
+  }
+}
+
+const renderHead = ({ assetUrl }: FrameDependencies, title: string, isScripted: boolean): Html =>
+  html`<head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    ${isScripted ? html`<meta name="htmx-config" content="${HTMX_CONFIG}" />` : null}
+    <title>${fill(t.window, { title })}</title>
+    <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
+    <link rel="stylesheet" href="${assetUrl('open-props.min.css')}" />
+    <link rel="stylesheet" href="${assetUrl('flasher.css')}" />
+    <script src="${assetUrl('theme.js')}"></script>
+    ${
+      isScripted
+        ? html`${SCRIPTS.map((name) => html`<script src="${assetUrl(name)}" defer></script>`)}
+            <script src="${assetUrl('flasher.js')}" type="module"></script>`
+        : null
+    }
+  </head>`
+
+const renderSide = ({ nav: usual, version }: FrameDependencies, view: PageView): Html => {
+  const nav = view.nav ?? usual
+  return html`<header class="side">
+    <a class="brand" href="${nav[0]?.href}">flasher</a>
+    <nav aria-label="${t.sections}">
+      <ul>
+        ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
+      </ul>
+    </nav>
+    <div class="foot">
+      ${themeSwitch(view.theme, view.here)} ${renderLink(ACCOUNT, view)}
+      <span class="version" title="${t.version}">${version}</span>
+    </div>
+  </header>`
+}
+
+const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: 'account' }
+
+const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html =>
+  html`<a href="${href}" ${attributes({ 'aria-current': view.section === href ? 'page' : null })}
+    >${icon(name)}<span>${title}</span>${
+      href.endsWith('/events') && view.alarms > 0
+        ? html`<span class="count" title="${t.alarms}">${view.alarms}</span>`
+        : null
+    }</a
+  >`
+
+function renderMain(view: PageView): Html {
+  const { title, heading = title, count, trail, live, actions, messages, body } = view
+  const stream = live === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': live }
+  return html`<main id="content" tabindex="-1" ${attributes(stream)}>
+    ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}
+    <div class="top">
+      <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>
+      <div class="actions">${actions}</div>
+    </div>
+    <div id="stale" class="banner needs-you" role="status" data-text="${t.lost}" hidden></div>
+    ${messages} ${body}
+  </main>`
+}

@@ -1,0 +1,33 @@
+/** The routes of pages, by kind: a page, a button without fields, a form. */
+import type { H3Event } from 'h3'
+import type { Route } from '../answers/route.ts'
+
+type Handle = (event: H3Event) => unknown
+
+export const pageRoute = (path: string, handle: Handle): Route => ({
+  method: 'GET',
+  path,
+  access: 'page',
+  handle,
+})
+
+export const buttonRoute = (path: string, handle: Handle): Route => ({
+  method: 'POST',
+  path,
+  access: 'page',
+  handle,
+})
+
+/** `most`: bytes, where a form may be longer than usual. */
+export const formRoute = (
+  path: string,
+  handle: (event: H3Event, form: URLSearchParams) => unknown,
+  most?: number,
+): Route => ({
+  method: 'POST',
+  path,
+  access: 'page',
+  takes: 'form',
+  handle,
+  ...(most === undefined ? {} : { most }),
+})

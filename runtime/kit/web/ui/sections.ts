@@ -1,0 +1,19 @@
+/** The sections of the pages, in the order of the side bar: the same on the server and on its cache. */
+import type { NavLink } from './frame.ts'
+import { PAGES } from '../../../server/texts/texts.ts'
+
+const t = PAGES.frame.titles
+
+/** Leads to the pages of the cache service, which has the images. */
+export const IMAGES = '/ui/cache'
+
+export const SECTIONS: readonly NavLink[] = [
+  { href: '/ui/dashboard', title: t.dashboard, icon: 'dashboard' },
+  { href: '/ui/machines', title: t.machines, icon: 'machines' },
+  { href: '/ui/runs', title: t.runs, icon: 'runs' },
+  { href: IMAGES, title: t.images, icon: 'image' },
+  { href: '/ui/netboot', title: t.netboot, icon: 'netboot' },
+  { href: '/ui/backups', title: t.backups, icon: 'backups' },
+  { href: '/ui/events', title: t.events, icon: 'events' },
+  { href: '/ui/settings', title: t.settings, icon: 'settings' },
+]

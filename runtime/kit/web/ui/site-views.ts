@@ -1,0 +1,26 @@
+/** The pages that every web program shows beside its own: logging in, errors and documents. */
+import type { ErrorView } from '../answers/caller.ts'
+import type { Content } from './html.ts'
+import type { Theme } from './theme.ts'
+
+/** What a page shows when somebody must log in, or when it failed. */
+export interface LoginView {
+  readonly error: string | null
+  /** A local path to go to afterwards, checked. */
+  readonly next: string
+}
+
+interface DocumentView {
+  readonly title: string
+  readonly body: Content
+  readonly theme: Theme
+  /** Its own address. */
+  readonly here: string
+}
+
+export interface SiteViews {
+  renderLogin(view: LoginView): string
+  renderError(view: ErrorView): string
+  /** A page for everybody, in the frame of the others. */
+  renderDocument(view: DocumentView): string
+}

@@ -1,0 +1,106 @@
+/** Opens the database of a machine server and everything stored in it, for the server or for one command. */
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { disarmAll, renderDisarmed, type OrderRules } from '../../fleet/backup/disarming.ts'
+import { renderDoubt } from '../../fleet/state/change-counter.ts'
+import { createDatabase, type Database } from '../../fleet/state/database.ts'
+import { insertEvent, SYSTEM_EVENT } from '../../fleet/state/event-rows.ts'
+import { createFeed } from '../../kit/host/feed.ts'
+import { createJournal } from '../../fleet/state/journal.ts'
+import { createMachines } from '../../fleet/state/machines.ts'
+import { createRuns } from '../../fleet/run/runs.ts'
+import { createSettingsStore } from '../../fleet/state/settings-store.ts'
+import { prepareStateDir } from '../../kit/config/state-dirs.ts'
+import { renderEmptyState } from '../../fleet/state/opening.ts'
+import { createTokens } from '../../fleet/access/tokens.ts'
+import type { Config } from '../../kit/config/config.ts'
+import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import type { SettingsTable } from '../../kit/config/rules/setting.ts'
+
+export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
+
+interface StateOptions<M extends MachineBase> {
+  readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
+    current(): ServerSettings
+  }
+  /** Its name marks the file: one of the other line is refused. */
+  readonly line: string
+  readonly orders: OrderRules<M>
+  readonly release: string
+  /** A command beside the server, which may be running. */
+  readonly visit: boolean
+  /** A damaged database is left to be replaced by a backup. */
+  readonly replacesDamaged?: boolean
+  readonly log: { warn(message: string): void }
+}
+
+/** Makes the state directory and the database where they are missing. */
+export async function openFleetState<M extends MachineBase>(options: StateOptions<M>) {
+  const { config, line, release, visit, replacesDamaged = false, log } = options
+  const kept = () => config.current().retention
+  await prepareStateDir(config.stateDir)
+  const database = await createDatabase({
+    path: `${config.stateDir}/state.db`,
+    release,
+    line,
+    visit,
+    replacesDamaged,
+    keepArchives: kept().bak_files,
+  })
+  if (database.wasEmpty) log.warn(renderEmptyState(database.path))
+  await settleDoubt(database, options)
+  const feed = createFeed()
+  const store = createSettingsStore(database, { feed })
+  config.useSaved(store.list)
+  feed.listen(({ topic }) => {
+    if (topic === 'settings') config.readSaved()
+  })
+  config.listen(({ changed }) => {
+    // Said again after the change is in effect: this time nothing changes, and it ends.
+    if (changed.length > 0) feed.announce({ topic: 'settings' })
+  })
+  return {
+    database,
+    feed,
+    store,
+    machines: createMachines(database, {
+      parseRecord: options.orders.parseRecord,
+      onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
+    }),
+    journal: createJournal(database, {
+      feed,
+      retention: () => ({ count: kept().events, days: kept().event_days }),
+    }),
+    runs: createRuns(database, {
+      feed,
+      retention: () => ({ count: kept().runs, days: kept().run_days }),
+      patience: () => config.current().pxe.run_patience,
+    }),
+    tokens: createTokens(database),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+/** A state that may be an older copy arms nothing; once its orders are gone it counts as the newest. */
+async function settleDoubt<M extends MachineBase>(
+  database: Database,
+  { orders, log }: Pick<StateOptions<M>, 'orders' | 'log'>,
+): Promise<void> {
+  const { doubt } = database
+  if (doubt === null) return
+  if (database.sql.get('SELECT mac FROM machines LIMIT 1') === null) {
+    await database.write(database.trust)
+    return
+  }
+  const ts = new Date().toISOString()
+  const summary = await database.write((sql) => {
+    const disarmed = disarmAll(sql, orders, ts)
+    database.trust(sql)
+    const words = `${renderDoubt(database.path, doubt)}. ${renderDisarmed(disarmed) || NONE_ARMED}`
+    const event = { ...SYSTEM_EVENT, ts, kind: 'system.state.disarmed', summary: words }
+    insertEvent(sql, { ...event, details: { doubt, disarmed } })
+    return words
+  })
+  log.warn(summary)
+}
+
+const NONE_ARMED = 'No machine was armed.'

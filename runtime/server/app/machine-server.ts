@@ -1,0 +1,96 @@
+/** Opens the machine server of a line: what both lines give it, beside what a line brings. */
+import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { pathOfUrl } from '../../kit/net/rules/host-header.ts'
+import { PAGES } from '../texts/texts.ts'
+import { fill } from '../../kit/texts/text.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { createSecret, type Secret } from '../../kit/web/access/secret.ts'
+import { createSignedOut } from '../../kit/web/access/signed-out.ts'
+import { watchSpace } from '../../fleet/state/disk-space.ts'
+import { SYSTEM_EVENT } from '../../fleet/state/event-rows.ts'
+import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
+import { createServer, type ServerOptions } from '../routes/server.ts'
+import type { WebSettings } from '../../kit/web/answers/caller.ts'
+import type { FleetState } from './fleet-state.ts'
+
+interface ServerDependencies<M extends MachineBase> {
+  readonly config: { current(): ServerSettings }
+  readonly state: FleetState<M>
+  readonly log: ServerLog
+  readonly release: string
+  readonly folders: Readonly<Record<'stateDir' | 'secret' | 'signedOut', string>>
+  now(): Date
+}
+
+/** What is made here, or is of the state. */
+type Given =
+  | keyof FleetState<never>
+  | 'secret'
+  | 'signedOut'
+  | 'settings'
+  | 'now'
+  | 'log'
+  | 'version'
+
+/** `open`: what the line brings; `opened` ends its services with the server, the last one first. */
+export async function openMachineServer<M extends MachineBase>(
+  { config, state, log, release, folders, now }: ServerDependencies<M>,
+  open: (secret: Secret, opened: AsyncDisposableStack) => Promise<Omit<ServerOptions<M>, Given>>,
+) {
+  await using opened = new AsyncDisposableStack()
+  const { journal } = state
+  const path = pathOfUrl(config.current().server.public_url)
+  if (path !== '') log.warn(fill(PAGES.settings.row.publicPath, { path }))
+  const configured = config.current().server.session_secret
+  const secret = await createSecret({ path: folders.secret, configured })
+  opened.use(
+    watchSpace({
+      path: folders.stateDir,
+      journal,
+      warnBelow: () => config.current().retention.warn_free_bytes,
+      onLow: log.warn,
+    }),
+  )
+  const server = createServer<M>({
+    ...state,
+    ...(await open(secret, opened)),
+    secret,
+    signedOut: createSignedOut({
+      path: folders.signedOut,
+      now,
+      log,
+      onDamage(summary) {
+        const lost = { kind: 'auth.logouts.lost', subject_kind: 'auth', summary } as const
+        journal.record({ ...SYSTEM_EVENT, ...lost }).catch((thrown: unknown) => {
+          log.warn(`the event could not be recorded: ${renderError(thrown)}`)
+        })
+      },
+    }),
+    settings: () => toWebSettings(config.current()),
+    now,
+    log,
+    version: release,
+  })
+  opened.defer(server.close)
+  const held = opened.move()
+  return {
+    app: server.app,
+    routes: server.routes,
+    /** The live systems that machines boot, by architecture. */
+    active: server.site.bootFiles.active,
+    /** So that their connections can be closed. */
+    endChannels: server.close,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+const toWebSettings = ({ server, pxe, tuning, metrics }: ServerSettings): WebSettings => ({
+  publicUrl: server.public_url || null,
+  allowedHosts: server.allowed_hosts,
+  trustedProxies: server.trusted_proxies,
+  discoveriesPerMinute: pxe.discovery_per_minute,
+  mostUnassigned: pxe.discovery_rows,
+  uploadMostBytes: tuning.max_upload_bytes,
+  openMetrics: metrics.open,
+})

@@ -1,0 +1,40 @@
+/** What fetching releases takes, whichever folder they come into. */
+import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import { FetchJobSchema } from '../../fleet/boot/release-job.ts'
+import type { ReleaseSettings } from '../../fleet/boot/releases.ts'
+import { openJobRecords } from '../../kit/host/job-records.ts'
+import { createRecords } from '../../kit/host/records.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import { createSources } from '../../engine/image/sources/sources.ts'
+import type { FleetState } from './fleet-state.ts'
+
+interface FetchDependencies {
+  readonly config: { current(): ServerSettings }
+  readonly state: Pick<FleetState<never>, 'feed' | 'journal'>
+  /** Where fetches are listed for the next start. */
+  readonly folder: string
+  /** Earlier sets that stay for a roll-back. */
+  keep(): number
+  readonly env: Environment
+  now(): Date
+}
+
+export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
+  return {
+    records: await openJobRecords(createRecords(folder), FetchJobSchema, now()),
+    sources: createSources({ env }),
+    journal: state.journal,
+    feed: state.feed,
+    settings(): ReleaseSettings {
+      const { boot, releases } = config.current()
+      return {
+        site: releases.base_url,
+        repository: boot.release_repo,
+        keys: releases.public_keys,
+        keep: keep(),
+      }
+    },
+    env,
+    now,
+  }
+}

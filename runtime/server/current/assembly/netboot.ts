@@ -1,0 +1,86 @@
+/** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
+import { BOOT_ARCHS } from '../../../fleet/boot/rules/boot-set.ts'
+import { decideDhcpTarget } from '../../../fleet/boot/rules/dhcp-target.ts'
+import { openFetchParts } from '../../app/release-fetches.ts'
+import { listReadiness, type ReadinessRow } from '../../../fleet/boot/rules/readiness.ts'
+import type { TftpState } from '../../../fleet/boot/rules/tftp.ts'
+import { createBootFiles } from '../../../fleet/boot/boot-files.ts'
+import type { Catalog } from '../../../engine/catalog/catalogs.ts'
+import { readSpace } from '../../../fleet/state/disk-space.ts'
+import { listLanAddresses } from '../../../fleet/boot/host-addresses.ts'
+import { createReleases } from '../../../fleet/boot/releases.ts'
+import type { Environment } from '../../../kit/host/shell.ts'
+import { createTftpProbe } from '../../../fleet/boot/tftp-probe.ts'
+import type { Machine } from '../rules/machine.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { State } from './state.ts'
+
+export type Netboot = Awaited<ReturnType<typeof openNetboot>>
+
+interface NetbootDependencies {
+  readonly config: LineConfig
+  readonly state: State
+  readonly catalog: Catalog
+  /** Whether a cache service is set, or runs beside the server. */
+  hasCache(): boolean
+  readonly env: Environment
+  readonly log: { warn(message: string): void }
+  now(): Date
+}
+
+export async function openNetboot(parts: NetbootDependencies) {
+  const { config, state, env, log, now } = parts
+  const bootFiles = await createBootFiles({
+    dir: decideFolders(config).boot,
+    changed: () => state.feed.announce({ topic: 'fetch', key: 'active' }),
+    onSetAside: ({ arch, version, reason }) =>
+      log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
+    now,
+  })
+  const keep = () => config.current().retention.boot_sets
+  const folder = decideFolders(config).fetches
+  const fetches = await openFetchParts({ config, state, folder, keep, env, now })
+  const releases = createReleases({ ...fetches, bootFiles })
+  const probe = createTftpProbe({ host: () => config.current().netboot.tftp_probe_host })
+  // Asked at once, so that the first page knows.
+  probe.state()
+  return {
+    bootFiles,
+    releases,
+    /** From memory: what the daemon answered last. */
+    tftp: (): TftpState => probe.state(),
+    async readiness(): Promise<readonly ReadinessRow[]> {
+      const active = bootFiles.active()
+      const { entries, error } = parts.catalog.snapshot()
+      return listReadiness({
+        sets: BOOT_ARCHS.flatMap((arch) => active[arch] ?? []),
+        catalog: { images: entries.length, error, isSet: parts.hasCache() },
+        hasContact: (await state.machines.list()).some(hasBooted),
+        tftp: probe.state(),
+        disk: await readDisk(config),
+      })
+    },
+    /** The address that machines can use for a server that is reached at `baseUrl`. */
+    reachedAt: (baseUrl: string): string =>
+      decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
+    async [Symbol.asyncDispose]() {
+      await releases[Symbol.asyncDispose]()
+      await bootFiles[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A record that was only created here has neither. */
+const hasBooted = ({ discovered_at, last_seen_at }: Machine): boolean =>
+  discovered_at !== null || last_seen_at !== null
+
+async function readDisk(config: LineConfig) {
+  // Null: that it cannot be read is what the checklist says then.
+  const space = await readSpace(config.stateDir).catch(() => null)
+  if (space === null) return null
+  const { warn_free_bytes: most } = config.current().retention
+  return {
+    freeBytes: space.freeBytes,
+    isLow: space.freeBytes < Math.min(most, space.totalBytes / 10),
+  }
+}

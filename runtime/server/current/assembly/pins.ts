@@ -1,0 +1,40 @@
+/** Current line: reports to the cache service which images machines are bound to, so that it keeps them. */
+import { DATA_FOLDER } from '../../../cache/store/image-cache.ts'
+import { readLocalToken } from '../../../fleet/access/local-token.ts'
+import { createPinner } from '../../../engine/catalog/pinner.ts'
+import { deriveSecret, type Secret } from '../../../kit/web/access/secret.ts'
+import type { Environment } from '../../../kit/host/shell.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { State } from './state.ts'
+
+interface PinsDependencies {
+  readonly config: LineConfig
+  readonly state: Pick<State, 'feed' | 'machines'>
+  readonly secret: Secret
+  /** The cache service that was started beside the server, for when no other is set. */
+  readonly cacheBeside: string | null
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  readonly log: { warn(message: string): void }
+}
+
+/** Silent towards a service whose token is not set, unless it is the one beside the server. */
+export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
+  const { feed, machines } = state
+  const settings = () => config.current().withcache
+  return createPinner({
+    url: () => settings().url || cacheBeside,
+    async token() {
+      const { url, token } = settings()
+      if (token !== '') return token
+      if (url !== '' || cacheBeside === null) return null
+      return await readLocalToken(`${decideFolders(config).cache}/${DATA_FOLDER}/token`)
+    },
+    bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
+    // One that no other server has: what two say under one name, each takes back from the other.
+    holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
+    env,
+    feed,
+    log,
+  })
+}

@@ -1,0 +1,56 @@
+/** Current line: checks settings that a page saves in the database, and saves all of them or none. */
+import { findSetting } from '../../../kit/config/rules/setting.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import type { SettingsStore } from '../../../fleet/state/settings-store.ts'
+import { SETTINGS } from '../rules/settings.ts'
+import type { LineConfig } from './configuration.ts'
+
+interface SavedSettingsDependencies {
+  readonly config: LineConfig
+  readonly store: SettingsStore
+}
+
+/** By dotted name; null: the value that was saved is removed. */
+type Changes = Readonly<Record<string, string | null>>
+
+interface Refusal {
+  /** The dotted name. */
+  readonly at: string
+  readonly error: string
+}
+
+/** Texts by dotted name; an empty one removes what was saved. In effect when it resolves. */
+export async function saveSettings(
+  { config, store }: SavedSettingsDependencies,
+  given: Readonly<Record<string, string>>,
+): Promise<Result<Changes, Refusal>> {
+  const changes: Record<string, string | null> = {}
+  const shown = new Map(config.list().map((row) => [`${row.section}.${row.key}`, row.text]))
+  for (const [name, text] of Object.entries(given)) {
+    // What a file says and nobody changed stays the file's.
+    if (shown.get(name) === text.trim()) continue
+    const parsed = parseSaved(config, name, text.trim())
+    if (!parsed.ok) return refuse({ at: name, error: parsed.refusal })
+    changes[name] = parsed.value
+  }
+  if (Object.keys(changes).length > 0) {
+    await store.save(changes)
+    config.readSaved()
+  }
+  return accept(changes)
+}
+
+/** Checked by the setting's own rule; null: an empty text, which removes what was saved. */
+function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
+  const [section = '', key = ''] = name.split('.')
+  const origin = config.originOf(section, key)
+  if (origin?.by === 'environment') {
+    return refuse(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
+  }
+  if (text === '') return accept(null)
+  const row = findSetting(SETTINGS, section, key)
+  const parsed = row?.parse(row.fromText(text))
+  return parsed?.ok === false ? refuse(parsed.refusal) : accept(text)
+}

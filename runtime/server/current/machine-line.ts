@@ -1,0 +1,254 @@
+/** Current line: its rules about machines, behind the interface of the shared server. */
+import { parseBootToken, renderBootToken } from '../../fleet/boot/rules/boot-token.ts'
+import type { BootDecision, LiveSets } from '../../fleet/boot/rules/boot-decision.ts'
+import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
+import { parseFeatures } from '../../engine/first-boot/rules/obstacle.ts'
+import { decideIssue, renderSeedToken } from '../../engine/first-boot/rules/seed-token.ts'
+import { nameOrder } from '../../engine/capture/rules/order.ts'
+import { renderUploadToken } from '../../engine/capture/rules/upload-token.ts'
+import { fieldError } from '../../kit/foundation/field-error.ts'
+import { epochOf } from '../../kit/foundation/instants.ts'
+import { compareFields } from '../../fleet/state/rules/event-changes.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import { accept, refuse } from '../../kit/foundation/result.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
+import type { Action, ServerLine } from '../routes/line.ts'
+import type { Contact, ScriptTransition } from '../routes/transition.ts'
+import { ACTIONS, type MachineAction } from './rules/action.ts'
+import { decideBoot, decideSlot } from './rules/boot.ts'
+import * as contacts from './rules/contact.ts'
+import { applyUpsert } from './rules/operator-edits.ts'
+import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
+import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import * as notes from './rules/machine-events.ts'
+import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
+import type { QueuePosition } from './rules/queue.ts'
+import { decideOutcome, decideOwner, noteArmer, originOf, whoseEnd } from './rules/run.ts'
+import type { PxeRules, Surroundings } from './rules/surroundings.ts'
+import {
+  decideTokenMatch,
+  decideRequest,
+  planToken,
+  TOKEN_REFUSALS,
+  type ShownToken,
+  type TokenRules,
+} from './rules/token.ts'
+import { parseUpsert } from './rules/upsert.ts'
+import { createKeptAnswers } from './kept-answers.ts'
+import { applySignal } from './signals.ts'
+
+/** Getters that answer from memory, at each contact anew. */
+export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'findTemplate'> {
+  sets(): LiveSets
+  settings(): PxeRules & TokenRules
+  /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
+  placeOf(machine: Machine, now: string): QueuePosition | null
+  /** Whether a run of the machine goes on. */
+  hasRun(mac: Mac): boolean
+  /** Signs what machines show that were booted from here. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+  /** Signs the tokens with which captured images are uploaded; the cache has the same key. */
+  readonly uploadKey: Pick<Secret, 'sign'>
+  /** The address of the cache service; null: there is none. */
+  cacheUrl(): string | null
+}
+
+/** What `decideBoot` and `decidePlan` ask for, at this contact. */
+export const gatherSurroundings = (
+  site: Omit<LineDependencies, 'bootKey' | 'uploadKey' | 'hasRun'>,
+  { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
+): Surroundings => ({
+  base: baseUrl,
+  now,
+  findImage: site.findImage,
+  findTemplate: site.findTemplate,
+  cacheUrl: site.cacheUrl(),
+  sets: site.sets(),
+  settings: site.settings(),
+  placeOf: (machine) => site.placeOf(machine, now),
+})
+
+export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
+  const { settings, findImage, bootKey } = site
+  const readToken = (mac: Mac, machine: Machine | null, { bearer, now }: Contact): ShownToken => {
+    if (bearer === null) return null
+    const isOpen = site.hasRun(mac) || (machine !== null && hasUnfinishedFlash(machine))
+    return parseBootToken(bearer, { mac, now, isOpen }, bootKey.verify)
+  }
+  const keepPlan = createKeptAnswers<Readonly<Record<string, unknown>>>()
+  const kept = { ...site, keepScript: createKeptAnswers<string>() }
+  const matchToken = (machine: Machine, contact: Contact) =>
+    decideTokenMatch(machine, readToken(machine.mac, machine, contact), settings().tokens)
+  return {
+    discover: contacts.discover,
+    describe: (machine) => ({
+      mode: machine.boot_mode,
+      details: notes.describe(machine),
+      disks: machine.known_disks,
+      isUnassigned: isUnassigned(machine),
+    }),
+    toWire,
+    parseUpsert(body, before, { mac, by }) {
+      const parsed = parseUpsert(body)
+      const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
+      if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
+      const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
+      return applied.ok ? accept(noteArmer(before, applied.value, by)) : applied
+    },
+    parseInventory,
+    admit({ mac, machine, request }, contact) {
+      const { tokens } = settings()
+      if (tokens === 'off') return LET_IN
+      const match = decideTokenMatch(machine, readToken(mac, machine, contact), tokens)
+      if (!match.ok) return refuse(TOKEN_REFUSALS[match.refusal])
+      const granted =
+        machine === null ? match : decideRequest(machine, match.value, request, contact.now)
+      if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
+      const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
+      return isNoted ? accept([notes.noteUnproven(mac)]) : LET_IN
+    },
+    decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
+    decidePlan(machine, contact) {
+      const ruling = decidePlan(
+        machine,
+        gatherSurroundings(site, contact),
+        parseFeatures(contact.query),
+      )
+      const { plan } = ruling
+      const { mode } = plan
+      const { baseUrl } = contact
+      const after = contacts.notePlan(machine, plan, contact.now)
+      // With a ticket it is another one each time.
+      const tickets = issueTickets(site, plan, after, contact)
+      return {
+        machine: after,
+        notes: notes.notePlanned(machine, ruling),
+        slot: mode === 'flash' ? 'planned' : 'released',
+        plan:
+          tickets === null
+            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
+                renderPlan(plan, baseUrl),
+              )
+            : renderPlan(plan, baseUrl, tickets),
+        mode,
+      }
+    },
+    transition: (machine, signal, contact) =>
+      applySignal(machine, signal, contact.now, () => matchToken(machine, contact)),
+    describeRun(machine, contact, order = null) {
+      const match = matchToken(machine, contact)
+      const token = match.ok ? match.value : 'unproven'
+      const which = whoseEnd(machine, decideOwner(machine, { token, order }))
+      return { origin: originOf(machine, findImage), ...which }
+    },
+    nameOrder: ({ cycle }) => cycle.started_at,
+    decideOutcome,
+    actions: Object.fromEntries(
+      Object.entries(ACTIONS).map(([name, action]) => [name, toAction(site, name, action)]),
+    ),
+  }
+}
+
+const LET_IN = accept([])
+
+/** The plan names an address and a token, never the content: plans are logged and shown. */
+function issueTickets(
+  { bootKey, uploadKey }: LineDependencies,
+  plan: Plan,
+  { mac, first_boot_taken_at: takenAt, capture }: Machine,
+  { baseUrl, now }: Contact,
+): Parameters<typeof renderPlan>[2] | null {
+  if (plan.mode === 'flash' && plan.firstBoot === true) {
+    const token = renderSeedToken(mac, decideIssue(takenAt, now), bootKey.sign)
+    return { first_boot: { url: `${baseUrl}/pxe/${mac}/first-boot`, token } }
+  }
+  if (plan.mode !== 'capture' || capture === null) return null
+  const issued = { order: nameOrder(mac, capture), issuedAt: epochOf(capture.planned_at ?? now) }
+  const token = renderUploadToken(issued, { mac, name: plan.name }, uploadKey.sign)
+  return { upload: { url: renderUploadUrl(plan.cacheUrl, baseUrl), token } }
+}
+
+type KeepScript = ReturnType<typeof createKeptAnswers<string>>
+
+/** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
+function offerBoot(
+  site: LineDependencies & { readonly keepScript: KeepScript },
+  before: Machine,
+  contact: Contact,
+): ScriptTransition<Machine> {
+  const { now, query } = contact
+  const seen = contacts.takeBackOffer(contacts.sight(before, now, query), query)
+  const ruling = decideBoot(seen, gatherSurroundings(site, contact))
+  const { decision, rule, reason } = ruling
+  const machine = contacts.noteOffer(seen, ruling, now)
+  const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
+  const { loader = null } = contact
+  return {
+    machine,
+    notes: [
+      ...notes.noteScript(seen, ruling, query['offered'] === decision.kind),
+      ...(ruling.givesUpCapture ? notes.listCaptureEnds(machine) : []),
+    ],
+    slot: decideSlot(ruling),
+    script:
+      decision.kind === 'to-disk'
+        ? site.keepScript(
+            seen.mac,
+            [...Object.values(decision), ...Object.values(header), loader],
+            () => renderBoot(decision, header, loader),
+          )
+        : renderBoot(withToken(site, decision, machine, now), header, loader),
+    mode: seen.boot_mode,
+    offer: rule,
+  }
+}
+
+/** `machine`: after the offer, which may begin a cycle. */
+function withToken(
+  { settings, bootKey }: LineDependencies,
+  decision: BootDecision,
+  machine: Machine,
+  now: string,
+): BootDecision {
+  const token = decision.kind === 'to-live' ? planToken(machine, settings(), now) : null
+  if (decision.kind !== 'to-live' || token === null) return decision
+  return { ...decision, token: renderBootToken(machine.mac, token, bootKey.sign) }
+}
+
+/** Null: there is such a template, or none is assigned. */
+function findUnknownTemplate(
+  { findTemplate }: Pick<LineDependencies, 'findTemplate'>,
+  name: string | null | undefined,
+): string | null {
+  if (name === null || name === undefined || findTemplate(name) !== null) return null
+  return `There is no first-boot template ${name}.`
+}
+
+const toAction = (
+  site: LineDependencies,
+  name: string,
+  action: MachineAction,
+): Action<Machine> => ({
+  ...action,
+  apply(machine, parameters, by) {
+    const applied = action.apply(machine, parameters, by.at)
+    if (!applied.ok) return applied
+    const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
+    if (unknown !== null) return refuse(unknown)
+    if (name === 'capture' && site.cacheUrl() === null) return refuse(NO_CACHE)
+    const summary = `${machine.mac} ${action.past}`
+    const after = notes.describe(applied.value)
+    const changes = compareFields(notes.describe(machine), after)
+    const details = { action: name, ...after, changes }
+    return accept({
+      machine: noteArmer(machine, applied.value, by),
+      notes: [{ kind: `machine.${name}`, summary, details }],
+    })
+  },
+})
+
+const NO_CACHE = 'The server has no cache service to upload the image to.'
+
+/** Null: it stays the one that it was. */
+const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
+  first_boot === before.first_boot ? null : first_boot

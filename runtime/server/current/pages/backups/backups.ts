@@ -1,0 +1,250 @@
+/** /ui/backups: create backups, list them, restore one. */
+import { getRouterParam, type HTTPResponse } from 'h3'
+import { readBackupTime } from '../../../../fleet/backup/rules/backup.ts'
+import { Fault } from '../../../../kit/foundation/fault.ts'
+import { banner, card, emptyState, progress, renderBytes } from '../../../../kit/web/ui/elements.ts'
+import { postButton, textField } from '../../../../kit/web/ui/fields.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
+import type { Backups } from '../../../../fleet/backup/backups.ts'
+import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
+import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
+import { renderStored } from './backup-table.ts'
+import { renderDisarmed, renderForeseen } from './disarmed-list.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderRemoval } from '../frame/question.ts'
+import { renderEventList } from '../view/event-list.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.backups
+
+const PATH = '/ui/backups'
+
+export const BACKUP_PAGES = [
+  pageAt(PATH, show),
+  buttonAt(PATH, async (context) => {
+    await context.services.backups.start('manual', context.by())
+    return context.goTo(PATH)
+  }),
+  buttonAt(`${PATH}/:id/cancel`, async (context) => {
+    const job = await context.services.backups.cancel(idOf(context), context.by())
+    return job === null ? context.goBack(PATH, { error: t.errors.notRunning }) : context.goTo(PATH)
+  }),
+  removalAt(`${PATH}/:id/delete`, askRemoval, remove),
+  pageAt(`${PATH}/:id/restore`, (context) => ask(context, null)),
+  formAt(`${PATH}/:id/restore`, restore),
+]
+
+function idOf({ event }: PageContext): string {
+  return getRouterParam(event, 'id', { decode: true }) ?? ''
+}
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { backups } = context.services
+  const clock = context.clock()
+  const [{ stored, problem }, events] = await Promise.all([
+    list(context),
+    context.site.journal.list({ subject_kind: 'backup', limit: 10 }),
+  ])
+  const active = backups.jobs().filter(({ finished_at: at }) => at === null)
+  const restoring = backups.restoring()
+  const isBusy = active.length > 0 || restoring !== null
+  const start = postButton({ action: PATH, label: t.start, tone: 'primary' })
+  return await context.show({
+    title: PAGES.frame.titles.backups,
+    section: PATH,
+    count: stored.length,
+    actions: start,
+    messages: html`${context.message()}${problem === null ? await renderDone(context) : banner('failed', problem)}`,
+    body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
+      ${isBusy ? card({ title: t.running, body: renderActive(active, restoring) }) : null}
+      ${
+        stored.length === 0
+          ? emptyState(t.empty.title, t.empty.text, start)
+          : renderStored(stored, clock)
+      }
+      <div class="columns">
+        <div>
+          ${card({ title: t.schedule.title, id: 'backup-schedule', body: renderSchedule(context) })}
+        </div>
+        <div>${card({ title: t.activity, body: renderEventList(events, clock) })}</div>
+      </div>
+    </div>`,
+  })
+}
+
+/** The page shows why when they cannot be listed. */
+async function list({ services }: PageContext) {
+  try {
+    return { stored: await services.backups.list(), problem: null }
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    return { stored: [], problem: renderFault(thrown) }
+  }
+}
+
+const renderFault = ({ message, hint }: Fault): string =>
+  `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
+
+async function renderDone({ query, site }: PageContext): Promise<Content> {
+  const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
+  if (restored) {
+    const suffix = html`<code>.bak</code>`
+    return html`${banner('done', fillHtml(t.done.restored, { id: restored, suffix }))}
+    ${await renderDisarmed(site.journal, restored)}`
+  }
+  return deleted ? banner('done', fill(t.done.removed, { id: deleted })) : null
+}
+
+/** Only a valid id: anybody can make up an address. */
+function idIn(query: URLSearchParams, name: string): string | null {
+  const id = query.get(name)
+  return id === null || readBackupTime(id) === null ? null : id
+}
+
+const renderActive = (
+  jobs: readonly BackupJob[],
+  restoring: ReturnType<Backups['restoring']>,
+): Html =>
+  html`<ul class="rows">
+    ${jobs.map(
+      ({ backup_id: id, status, bytes_done: bytes, bytes_total: total, trigger }) =>
+        html`<li>
+          <span class="grow"
+            ><code>${id}</code>
+            <span class="dim small"
+              >${fill(t.jobs.state, { trigger: t.jobs.triggers[trigger], state: PAGES.frame.jobs[status] })}</span
+            ></span
+          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? t.jobs.waiting : t.jobs.copying)}${postButton({ action: `${PATH}/${id}/cancel`, label: PAGES.frame.cancel })}
+        </li>`,
+    )}
+    ${
+      restoring === null
+        ? null
+        : html`<li>
+            <span class="grow"
+              >${fillHtml(t.jobs.restoring, { id: html`<code>${restoring.backup_id}</code>` })}</span
+            >${progress(restoring.bytes_done, restoring.bytes_total, t.jobs.checking)}
+          </li>`
+    }
+  </ul>`
+
+/** The settings page changes it. */
+function renderSchedule({ services }: PageContext): Html {
+  const { enabled, cadence, retention } = services.config.current().backup
+  const isOff = !enabled || cadence === 'manual'
+  const text = isOff ? t.schedule.texts.manual : t.schedule.texts[cadence]
+  return html`<p>${text} ${fillCount(t.schedule.kept, retention)}</p>
+    <p><a class="button" href="/ui/settings#backup-schedule">${t.schedule.change}</a></p>`
+}
+
+async function ask(context: PageContext, error: string | null): Promise<HTTPResponse> {
+  const stored = await find(context)
+  const { backup_id: id } = stored
+  const present = await context.site.machines.count()
+  let foreseen: Awaited<ReturnType<Backups['foresee']>>
+  try {
+    foreseen = await context.services.backups.foresee(id)
+  } catch (thrown) {
+    return refuseFault(context, thrown)
+  }
+  return await context.show({
+    title: fill(t.restore.title, { id }),
+    section: PATH,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
+    body: html`<section class="card stack">
+      <div class="facing">
+        <div>
+          <strong>${id}</strong><br /><span class="small dim"
+            >${renderContent(t.restore, stored)}</span
+          >
+        </div>
+        <span aria-label="${t.restore.replaces}">→</span>
+        <div>
+          <strong>${t.restore.current}</strong><br /><span class="small dim"
+            >${fillCount(t.restore.present, present)}</span
+          >
+        </div>
+      </div>
+      ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
+      ${renderForeseen(foreseen ?? [])}
+      <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
+      <form method="post" action="${PATH}/${id}/restore">
+        ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
+        <div class="row">
+          <a class="button" href="${PATH}">${PAGES.frame.cancel}</a
+          ><button class="danger">${fill(t.restore.button, { id })}</button>
+        </div>
+      </form>
+    </section>`,
+  })
+}
+
+/** What a backup holds, in the words of a question. */
+function renderContent(
+  texts: typeof t.restore | typeof t.removal,
+  { manifest, bytes }: StoredBackup,
+): Html {
+  const size = renderBytes(bytes)
+  if (manifest === null) return fillHtml(texts.hardware, { size })
+  const { machines: count, release } = manifest
+  return fillHtml(pluralOf(texts.content, count), { count, release, size })
+}
+
+async function find(context: PageContext): Promise<StoredBackup> {
+  const id = idOf(context)
+  const stored = await context.services.backups.find(id)
+  if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
+  return stored
+}
+
+const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
+
+async function askRemoval(context: PageContext): Promise<HTTPResponse> {
+  const stored = await find(context)
+  const { backup_id: id } = stored
+  return await context.show({
+    title: fill(t.removal.title, { id }),
+    section: PATH,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
+    body: renderRemoval({
+      title: fillHtml(t.removal.question, { id: html`<code>${id}</code>` }),
+      body: html`<p>${renderContent(t.removal, stored)}</p>`,
+      action: context.event.url.pathname,
+      cancel: PATH,
+      button: t.removal.button,
+    }),
+  })
+}
+
+async function remove(context: PageContext): Promise<HTTPResponse> {
+  try {
+    const gone = await context.services.backups.remove(idOf(context), context.by())
+    return gone === null
+      ? context.goBack(PATH, { error: t.errors.unknown })
+      : context.goTo(address(PATH, { deleted: gone.backup_id }))
+  } catch (error) {
+    return refuseFault(context, error)
+  }
+}
+
+function refuseFault(context: PageContext, error: unknown): HTTPResponse {
+  if (!(error instanceof Fault)) throw error
+  return context.goBack(PATH, { error: renderFault(error) })
+}
+
+async function restore(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const id = idOf(context)
+  if (form.get('confirm')?.trim() !== timeOfDay(id)) {
+    return await ask(context, fill(t.errors.confirm, { time: timeOfDay(id) }))
+  }
+  try {
+    await context.services.backups.restore(id, context.by())
+  } catch (error) {
+    return refuseFault(context, error)
+  }
+  return context.goTo(address(PATH, { restored: id }))
+}

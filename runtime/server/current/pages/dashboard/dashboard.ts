@@ -1,0 +1,154 @@
+/** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
+import type { HTTPResponse } from 'h3'
+import { badge, card, emptyState, progress } from '../../../../kit/web/ui/elements.ts'
+import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { isUnassigned } from '../../rules/machine.ts'
+import { pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderEventList } from '../view/event-list.ts'
+import { countDays, renderDays } from './flash-chart.ts'
+import { nameOf, type MachineView } from '../view/machine-view.ts'
+import { machinePath } from '../view/machine-row.ts'
+import { renderReadiness } from './setup-list.ts'
+import { renderBar } from '../view/run-bar.ts'
+import { renderWhat, runPath } from '../view/run-table.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.dashboard
+
+const PATH = '/ui/dashboard'
+/** Rows of each list; its link leads to the rest. */
+const MAX_ROWS = 8
+const NEWEST_FLASHES = 500
+const DAY_MS = 86_400_000
+const NEEDS_ATTENTION = 'state:needs-you,failed'
+
+export const DASHBOARD_PAGES = [pageAt(PATH, show)]
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { site, services } = context
+  const machines = await site.machines.list()
+  const find = (q: string) =>
+    site.views
+      .match(machines, new URLSearchParams({ q, sort: '-seen' }))
+      .map((machine) => context.view(machine))
+  const [waiting, running] = [find(NEEDS_ATTENTION), find('state:running')]
+  const [events, flashed, readiness] = await Promise.all([
+    site.journal.list({ limit: MAX_ROWS }),
+    site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
+    services.netboot.readiness(),
+  ])
+  const since = new Date(site.now().getTime() - DAY_MS).toISOString()
+  const isReady = readiness.every(({ ok }) => ok)
+  // The first image is shown soon after it was added.
+  if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
+  const clock = context.clock()
+  return await context.show({
+    title: PAGES.frame.titles.dashboard,
+    section: PATH,
+    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    messages: context.message(),
+    body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
+      ${renderNumbers([
+        [t.numbers.machines, machines.length, '/ui/machines'],
+        [t.numbers.running, running.length, '/ui/machines?q=state:running'],
+        [
+          t.numbers.failed,
+          site.runs.count({ result: 'failed', since }),
+          address('/ui/runs', { state: 'failed', since }),
+        ],
+        [t.numbers.attention, waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
+        [
+          t.numbers.unassigned,
+          machines.filter(isUnassigned).length,
+          '/ui/machines?q=is:discovered',
+        ],
+        [t.numbers.images, context.images().length, '/ui/cache'],
+      ])}
+      ${renderReadiness(readiness, flashed.length > 0)}
+      <div class="columns">
+        <div>
+          ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
+          ${card({
+            title: t.attention.title,
+            aside:
+              waiting.length > MAX_ROWS
+                ? html`<a class="small" href="/ui/machines?q=${NEEDS_ATTENTION}"
+                    >${fill(t.attention.all, { count: waiting.length })}</a
+                  >`
+                : null,
+            body:
+              waiting.length === 0
+                ? renderCalm(machines.length)
+                : html`<ul class="rows">
+                    ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(context, view))}
+                  </ul>`,
+          })}
+        </div>
+        <div>
+          ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}
+          ${card({
+            title: t.events.title,
+            aside: html`<a class="small" href="/ui/events">${t.events.all}</a>`,
+            body: renderEventList(events, clock),
+          })}
+        </div>
+      </div>
+    </div>`,
+  })
+}
+
+const renderNumbers = (
+  numbers: readonly (readonly [title: string, count: number, href: string])[],
+): Html =>
+  html`<div class="numbers">
+    ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
+  </div>`
+
+/** A failed machine shows what it was to write as well, and leads to its run. */
+function renderWaiting(context: PageContext, { machine, view }: MachineView): Html {
+  const [failed] =
+    view.state === 'failed'
+      ? context.site.runs.list({ mac: machine.mac, result: 'failed', limit: 1 })
+      : []
+  return html`<li>
+    <span class="grow"
+      >${badge(view.state)} <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
+      >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
+        class="small dim"
+        >${view.is}</span
+      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
+    >
+    <span class="when"
+      >${renderTime(machine.last_seen_at, context.clock(), t.attention.neverSeen)}</span
+    >
+    <a class="button" href="${machinePath(machine.mac)}#intent"
+      >${isUnassigned(machine) ? t.attention.configure : t.attention.open}</a
+    >
+  </li>`
+}
+
+const renderRunning = (views: readonly MachineView[]): Html =>
+  html`<ul class="rows">
+    ${views
+      .slice(0, MAX_ROWS)
+      .map(
+        ({ machine, view, run }) =>
+          html`<li>
+            <a class="grow" href="${machinePath(machine.mac)}">${nameOf(machine)}</a
+            >${run === null ? progress(null, null, view.is) : renderBar(run)}
+          </li>`,
+      )}
+  </ul>`
+
+const renderCalm = (machines: number): Html =>
+  machines === 0
+    ? emptyState(
+        t.empty.title,
+        t.empty.text,
+        html`<a class="button" href="/ui/settings#dhcp-pxe">${t.empty.action}</a>`,
+      )
+    : html`<p class="dim">${t.attention.none}</p>`

@@ -1,0 +1,157 @@
+/** What /ui/events shows: the filters of its address, and the form that sets them. */
+import type { EventFilter } from '../../../../fleet/state/journal.ts'
+import { parseEventFilter } from '../../../routes/events.ts'
+import { icon } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import {
+  address,
+  attributes,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../kit/web/ui/html.ts'
+import {
+  readListQuery,
+  renderCount,
+  searchField,
+  type ListQuery,
+} from '../../../../kit/web/ui/search.ts'
+import { startOfDay } from '../../../../kit/web/ui/times.ts'
+import { PAGES } from '../../../texts/texts.ts'
+
+const t = PAGES.events.filter
+
+export const PATH = '/ui/events'
+export const ROWS = 100
+const MAX_LENGTH = 200
+
+const KEPT = [
+  'text',
+  'subject_kind',
+  'failed',
+  'unacknowledged',
+  'from',
+  'to',
+  'kind',
+  'subject_id',
+  'actor',
+  'source_ip',
+] as const
+
+interface EventView {
+  /** What the address keeps from page to page. */
+  readonly query: ListQuery
+  readonly filter: EventFilter
+  /** The same filters as the exports read them. */
+  readonly exported: ListQuery
+  readonly isNewest: boolean
+  /** Why the range of dates was ignored; null: it was not. */
+  readonly problem: string | null
+}
+
+/** `from` and `to` are days of the zone in which the page shows times; both are included. */
+export function readEventView(given: URLSearchParams, zone: string): EventView {
+  const query = readListQuery(given, KEPT, MAX_LENGTH)
+  const { from, to, ...others } = query
+  const since = from === undefined ? undefined : startOfDay(from, zone)
+  const until = to === undefined ? undefined : startOfDay(to, zone, 1)
+  const problem = describeProblem(since, until)
+  const range = problem === null ? { ...(since && { since }), ...(until && { until }) } : {}
+  const exported = { ...others, ...range }
+  const before = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0] ?? null
+  const asked = { ...exported, limit: String(ROWS), ...(before !== null && { before_id: before }) }
+  const filter = parseEventFilter(new URLSearchParams(asked))
+  return { query, filter, exported, isNewest: before === null, problem }
+}
+
+/** Undefined: not asked for; null: no day. */
+function describeProblem(
+  since: string | null | undefined,
+  until: string | null | undefined,
+): string | null {
+  if (since === null || until === null) return t.problems.date
+  const isReversed = since !== undefined && until !== undefined && until <= since
+  return isReversed ? t.problems.reversed : null
+}
+
+export function renderFilters({ query, problem }: EventView, alarms: number): Html {
+  return html`<div class="tools">
+      <form class="search filters" role="search" action="${PATH}">
+        ${searchField({ name: 'text', value: query['text'], label: t.label, placeholder: t.placeholder })}
+        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', t.from, query, problem)}
+        ${renderDay('to', t.to, query, problem)}
+        ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
+        <button>${icon('search')}${t.button}</button>
+      </form>
+      <nav class="views" aria-label="${t.views.label}">
+        ${renderView(t.views.all, query, {})}
+        ${renderView(t.views.attention, query, { unacknowledged: '1' }, alarms)}
+        ${renderView(t.views.failures, query, { failed: '1' })}
+      </nav>
+    </div>
+    ${problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`}
+    ${renderChips(query)}`
+}
+
+const renderSubjects = (selected: string): Html =>
+  html`<select name="subject_kind" aria-label="${t.subject}">
+    ${Object.entries(t.subjects).map(
+      ([value, text]) =>
+        html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
+    )}
+  </select>`
+
+const renderDay = (
+  name: 'from' | 'to',
+  label: string,
+  query: ListQuery,
+  problem: string | null,
+): Html =>
+  html`<label class="day"
+    >${label}
+    <input${attributes({
+      type: 'date',
+      name,
+      value: query[name],
+      'aria-invalid': problem === null ? null : 'true',
+      'aria-describedby': problem === null ? null : 'range-error',
+    })}
+  /></label>`
+
+/** Keeps the other filters. */
+function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
+  const { failed = '', unacknowledged = '', ...others } = query
+  const isHere =
+    failed === (view['failed'] ?? '') && unacknowledged === (view['unacknowledged'] ?? '')
+  return html`<a
+    href="${address(PATH, { ...others, ...view })}"
+    ${attributes({ 'aria-current': isHere ? 'true' : null })}
+    >${title}${renderCount(count)}</a
+  >`
+}
+
+/** Filters that no field shows, each with a way to remove it. */
+function renderChips(query: ListQuery): Content {
+  const chips = Object.entries(t.linked).flatMap(([name, title]) =>
+    query[name] === undefined ? [] : [{ name, title, value: query[name] }],
+  )
+  if (chips.length === 0) return null
+  return html`<p class="row filters-set">
+    ${chips.map(
+      ({ name, title, value }) =>
+        html`<a class="button chip" href="${address(PATH, { ...query, [name]: null })}"
+          ><span>${fillHtml(t.chip, { title, value: html`<strong>${value}</strong>` })}</span>
+          <span aria-hidden="true">×</span><span class="spoken">${t.remove}</span></a
+        >`,
+    )}
+  </p>`
+}
+
+/** A link to the events with the same value. */
+export const filterLink = (
+  query: ListQuery,
+  name: keyof typeof t.linked,
+  value: string,
+  shown: string = value,
+): Html => html`<a href="${address(PATH, { ...query, [name]: value })}">${shown}</a>`

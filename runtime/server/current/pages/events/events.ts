@@ -1,0 +1,113 @@
+/** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
+import type { HTTPResponse } from 'h3'
+import { SETTING_TITLES } from '../settings/setting-titles.ts'
+import type { JournalEvent } from '../../../../fleet/state/journal.ts'
+import { isAlarm } from '../../../../fleet/state/event-rows.ts'
+import { json } from '../../../../kit/web/answers/answers.ts'
+import { localPath } from '../../../../kit/web/answers/local-path.ts'
+import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderOlder, type ListQuery } from '../../../../kit/web/ui/search.ts'
+import { formAt, pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
+import { renderEvent } from './event-row.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.events
+
+export const EVENT_PAGES = [pageAt(PATH, show), formAt('/ui/events/acknowledge', acknowledge)]
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const given = context.query
+  const view = readEventView(given, context.zone())
+  const { query } = view
+  const events = await context.site.journal.list(view.filter)
+  const next = events.length === ROWS ? events.at(-1) : undefined
+  const alarms = await context.site.journal.countAlarms()
+  return await context.show({
+    title: PAGES.frame.titles.events,
+    section: PATH,
+    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
+      ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,
+    messages: html`${context.message()}${renderUpdated(given)}`,
+    body: html`${renderFilters(view, alarms)}
+    ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
+    ${renderOlder({
+      path: PATH,
+      query,
+      shown: events.length,
+      isNewest: view.isNewest,
+      next: next === undefined ? null : { before_id: next.id },
+    })}`,
+  })
+}
+
+function renderUpdated(query: URLSearchParams): Content {
+  const updated = /^\d{1,8}$/.exec(query.get('updated') ?? '')?.[0]
+  return updated === undefined ? null : banner('done', fill(t.acknowledged, { count: updated }))
+}
+
+function renderNothing(query: ListQuery): Html {
+  if ('unacknowledged' in query) {
+    return emptyState(t.empty.calm.title, t.empty.calm.text)
+  }
+  if (Object.keys(query).length === 0) {
+    return emptyState(t.empty.none.title, t.empty.none.text)
+  }
+  return emptyState(
+    t.empty.unmatched.title,
+    t.empty.unmatched.text,
+    html`<a class="button" href="${PATH}">${t.empty.unmatched.all}</a>`,
+  )
+}
+
+function renderEvents(
+  context: PageContext,
+  events: readonly JournalEvent[],
+  query: ListQuery,
+): Html {
+  const open = events.filter((event) => isAlarm(event.kind) && !event.acknowledged)
+  const images = new Map(context.images().map(({ ref, name }) => [ref, name]))
+  const shown = {
+    clock: context.clock(),
+    query,
+    findImage: (ref: string) => images.get(ref) ?? null,
+    findSetting: (name: string) => SETTING_TITLES.get(name) ?? null,
+  }
+  return html`<form method="post" action="/ui/events/acknowledge">
+    ${hidden({ back: address(PATH, query) })}
+    ${
+      open.length === 0
+        ? null
+        : html`<div class="row">
+            <button class="primary">${t.selection.button}</button>
+            <span class="dim small">${fillCount(t.selection.note, open.length)}</span>
+          </div>`
+    }
+    ${card({
+      body: html`<ul class="rows" aria-label="${t.list}">
+        ${events.map((event) => renderEvent(event, shown))}
+      </ul>`,
+    })}
+  </form>`
+}
+
+/** Answers JSON like the deployed server; the form of our page returns to it. */
+async function acknowledge(context: PageContext, form: URLSearchParams) {
+  const { site } = context
+  const ids = form
+    .getAll('ids')
+    .map(Number)
+    .filter((id) => Number.isSafeInteger(id) && id > 0)
+  const acknowledged = !['0', 'false', ''].includes(form.get('acknowledged') ?? '1')
+  const updated = await site.journal.acknowledge(ids.slice(0, 1000), acknowledged)
+  if (updated > 0) site.feed.announce({ topic: 'event' })
+  const back = form.get('back')
+  if (back === null) return json({ updated, acknowledged })
+  const url = new URL(localPath(back, PATH), 'http://localhost')
+  url.searchParams.set('updated', String(updated))
+  return context.goTo(`${url.pathname}${url.search}`)
+}

@@ -1,0 +1,74 @@
+/** The first-boot template on a machine's page: which one it has, and what that is for this machine. */
+import { hasSecrets } from '../../../../engine/first-boot/rules/template.ts'
+import type { FirstBoot } from '../../../../engine/first-boot/rules/seed.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { banner, card, copyBlock } from '../../../../kit/web/ui/elements.ts'
+import { selectField } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { previewFirstBoot } from '../../routes/first-boot.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { machinePath } from '../view/machine-row.ts'
+import { TEMPLATES_PATH, templatePath } from './template-path.ts'
+
+const t = PAGES.firstBoot.card
+
+export async function renderFirstBootCard(context: PageContext, machine: Machine): Promise<Html> {
+  const { templates } = context.services
+  const preview = await previewFirstBoot(context.site, templates, machine)
+  const { first_boot: name } = machine
+  return card({
+    title: t.title,
+    id: 'first-boot',
+    aside: html`<a class="small" href="${TEMPLATES_PATH}">${t.all}</a>`,
+    body: html`<form class="row" method="post" action="${machinePath(machine.mac)}/do/first-boot">
+        ${selectField({
+          name: 'first_boot',
+          label: t.template,
+          value: name ?? '',
+          options: listOptions(context, name),
+          hint: t.hint,
+        })}
+        <button>${t.assign}</button>
+      </form>
+      ${name === null ? null : renderPreview(context, name, preview)}`,
+  })
+}
+
+/** A template that was removed is shown as long as the machine has it. */
+export function listOptions({ services }: PageContext, present: string | null) {
+  const names = services.templates.list().map(({ name }) => name)
+  const all = present === null || names.includes(present) ? names : [present, ...names]
+  return [{ value: '', text: t.none }, ...all.map((name) => ({ value: name, text: name }))]
+}
+
+function renderPreview(
+  { services }: PageContext,
+  name: string,
+  preview: Awaited<ReturnType<typeof previewFirstBoot>>,
+): Content {
+  if (preview === null) return banner('failed', fill(t.removed, { name }))
+  const kept = services.templates.find(name)
+  const isOpen =
+    kept !== null && hasSecrets(kept.template) && services.config.current().pxe.tokens !== 'require'
+  return html`${isOpen ? banner('needs-you', fillHtml(t.needsTokens, { setting: html`<code>[pxe] tokens = require</code>` })) : null}
+  ${preview.ok ? renderTexts(preview.value) : banner('failed', fillHtml(t.refused, { reason: preview.refusal, template: html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>` }))}`
+}
+
+const renderTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
+  html`<details>
+    <summary>${t.preview}</summary>
+    ${
+      cloudInit === null
+        ? null
+        : Object.entries(cloudInit).map(([name, text]) =>
+            text === null ? null : renderText(name, text),
+          )
+    }
+    ${ignition === null ? html`<p class="hint">${fill(t.noIgnition, { reason: reason ?? '' })}</p>` : renderText('config.ign', ignition)}
+  </details>`
+
+const renderText = (name: string, text: string): Html =>
+  html`<p class="mono small">${name}</p>
+    ${copyBlock(text, name)}`

@@ -1,0 +1,31 @@
+/** The routes of this line's pages, by kind: what answers one is given the context of its request. */
+import type { H3Event } from 'h3'
+import type { Route } from '../../../../kit/web/answers/route.ts'
+import { buttonRoute, formRoute, pageRoute } from '../../../../kit/web/ui/page-routes.ts'
+import type { PageContext } from './page-context.ts'
+import { isAsked } from './question.ts'
+
+/** A route once it is known where contexts come from. */
+export type ContextRoute = (contextOf: (event: H3Event) => PageContext) => Route
+
+type Handle = (context: PageContext) => unknown
+type HandleForm = (context: PageContext, form: URLSearchParams) => unknown
+
+export const pageAt =
+  (path: string, handle: Handle): ContextRoute =>
+  (contextOf) =>
+    pageRoute(path, (event) => handle(contextOf(event)))
+
+export const buttonAt =
+  (path: string, handle: Handle): ContextRoute =>
+  (contextOf) =>
+    buttonRoute(path, (event) => handle(contextOf(event)))
+
+export const formAt =
+  (path: string, handle: HandleForm): ContextRoute =>
+  (contextOf) =>
+    formRoute(path, (event, form) => handle(contextOf(event), form))
+
+/** `ask` shows a question, whose answer is posted to the same path. */
+export const removalAt = (path: string, ask: HandleForm, remove: HandleForm): ContextRoute =>
+  formAt(path, (context, form) => (isAsked(form) ? ask : remove)(context, form))

@@ -1,0 +1,40 @@
+/** The response to a form: a redirect for browsers, a header for the script that posted it. */
+import { HTTPResponse, type H3Event } from 'h3'
+import { seeOther } from '../../../../kit/web/answers/answers.ts'
+import { address } from '../../../../kit/web/ui/html.ts'
+import type { Site } from '../../../routes/site.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
+import type { Machine } from '../../rules/machine.ts'
+
+/** 303; for htmx, which would follow that unnoticed, the address to load. */
+export const goTo = (event: H3Event, location: string): HTTPResponse =>
+  event.req.headers.has('hx-request')
+    ? new HTTPResponse('', { status: 200, headers: { 'hx-redirect': location } })
+    : seeOther(location)
+
+export interface Refused {
+  /** For scripts, and for people where `text` says nothing else. */
+  readonly error: string
+  readonly text?: string
+  /** What was typed, for the fields of the form. */
+  readonly typed?: Notice['typed']
+  /** More parameters of the address. */
+  readonly query?: Readonly<Record<string, string | null>>
+  /** Without its `#`. */
+  readonly anchor?: string
+}
+
+/** Characters of a message in an address. */
+const MAX_LENGTH = 500
+
+/** Back to a page that shows the refusal. `error` in the address is for scripts; pages never show it. */
+export function goBack(
+  { notices }: Pick<Site<Machine>, 'notices'>,
+  event: H3Event,
+  path: string,
+  { error, text = error, typed, query, anchor }: Refused,
+): HTTPResponse {
+  const notice = notices.keep(event, text, typed)
+  const page = address(path, { error: error.slice(0, MAX_LENGTH), notice, ...query })
+  return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)
+}

@@ -1,0 +1,91 @@
+/** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+
+/** Attributes of a form whose answer is a question. */
+export const opensQuestion = (action: string): Html =>
+  attributes({
+    method: 'post',
+    action,
+    'hx-post': action,
+    'hx-target': '#dialog',
+    'hx-select': '#question',
+    'hx-swap': 'innerHTML',
+  })
+
+interface QuestionButton {
+  readonly action: string
+  readonly label: Content
+  readonly tone?: 'primary' | 'danger' | 'plain'
+}
+
+/** A button that asks first (`isAsked`). */
+export const questionButton = ({ action, label, tone = 'plain' }: QuestionButton): Html =>
+  html`<form class="inline" ${opensQuestion(action)}>
+    ${hidden({ confirm: 'ask' })}<button class="${tone}">${label}</button>
+  </form>`
+
+/** Scripts post without `confirm`, and are not asked. */
+export const isAsked = (form: URLSearchParams): boolean =>
+  form.has('confirm') && form.get('confirm') !== 'yes'
+
+interface Removal {
+  readonly title: Content
+  /** What is lost, and what stays. */
+  readonly body: Content
+  readonly action: string
+  readonly cancel: string
+  readonly button: Content
+  /** What is sent on, beside the confirmation. */
+  readonly fields?: Content
+}
+
+/** The question before something is removed for good. */
+export const renderRemoval = ({ title, body, action, cancel, button, fields }: Removal): Html =>
+  renderQuestion({
+    title,
+    body,
+    form: {
+      action,
+      fields: html`${fields}${hidden({ confirm: 'yes' })}`,
+      cancel,
+      button: html`<button class="danger">${button}</button>`,
+    },
+  })
+
+interface Question {
+  readonly title: Content
+  readonly body?: Content
+  readonly form: {
+    readonly action: string
+    /** Another question may follow. */
+    readonly opensQuestion?: boolean
+    /** What is sent on unseen, and what is asked. */
+    readonly fields: Content
+    /** Where Cancel leads. */
+    readonly cancel: string
+    readonly button: Content
+  }
+}
+
+export function renderQuestion({ title, body, form }: Question): Html {
+  const { action, fields, cancel, button } = form
+  const target = form.opensQuestion ? opensQuestion(action) : attributes({ method: 'post', action })
+  return renderAnswer(
+    title,
+    html`${body}
+      <form ${target}>
+        ${fields}
+        <div class="row">
+          <a class="button" href="${cancel}" data-close>${PAGES.frame.cancel}</a>${button}
+        </div>
+      </form>`,
+  )
+}
+
+export const renderAnswer = (title: Content, body: Content): Html =>
+  html`<section class="card stack" id="question">
+    <h2 id="dialog-title">${title}</h2>
+    ${body}
+  </section>`

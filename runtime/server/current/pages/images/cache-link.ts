@@ -1,0 +1,131 @@
+/** /ui/cache: leads to the images page of the cache service and back, or says why it cannot. */
+import type { HTTPResponse } from 'h3'
+import { renderCacheBase, replaceLoopback } from '../../../../engine/catalog/rules/blob-address.ts'
+import { settle } from '../../../../kit/host/watch.ts'
+import { seeOther } from '../../../../kit/web/answers/answers.ts'
+import { peerOf } from '../../../../kit/web/answers/caller.ts'
+import { localPath } from '../../../../kit/web/answers/local-path.ts'
+import { banner, card, copyBlock } from '../../../../kit/web/ui/elements.ts'
+import { textField } from '../../../../kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { IMAGES } from '../../../../kit/web/ui/sections.ts'
+import { saveSettings } from '../../assembly/saved-settings.ts'
+import { formAt, pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../texts/texts.ts'
+
+const t = PAGES.images.connection
+
+/** A page waits so long for the cache service. */
+const MAX_WAIT_MS = 3000
+const SETTING = 'withcache.url'
+
+export const CACHE_PAGES = [
+  pageAt(IMAGES, lead),
+  pageAt(`${IMAGES}/back`, leadBack),
+  formAt(IMAGES, connect),
+]
+
+/** The cache has pages of its own; they get the address of this server for their links. */
+async function lead(context: PageContext): Promise<HTTPResponse> {
+  await refresh(context)
+  const page = pageOf(context)
+  const { error } = context.site.catalog.snapshot()
+  const isConnected = context.query.has('connected')
+  if (page !== null && error === null && !isConnected) return seeOther(page)
+  return await context.show({
+    title: PAGES.images.title,
+    section: IMAGES,
+    messages: context.message(),
+    body: renderState(context, page, error),
+  })
+}
+
+/** With the catalog as it is now, so that a new image can be picked at once. */
+async function leadBack(context: PageContext): Promise<HTTPResponse> {
+  await refresh(context)
+  return seeOther(localPath(context.query.get('to')))
+}
+
+const refresh = ({ site }: PageContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
+
+/** As the operator's browser reaches it: a cache beside the server is known by a loopback address. */
+function pageOf(context: PageContext): string | null {
+  const base = renderCacheBase(context.cacheUrl() ?? '')
+  if (base === '') return null
+  const { baseUrl } = peerOf(context.event)
+  const page = address(`${base}/ui/dashboard`, { server: baseUrl })
+  return replaceLoopback(page, new URL(baseUrl).hostname)
+}
+
+function renderState(context: PageContext, page: string | null, error: string | null): Content {
+  if (page === null) return renderUnset(context)
+  return error === null ? renderConnected(page) : renderSilent(context, page, error)
+}
+
+/** Browsers let no form lead to another site, so a link does. */
+const renderConnected = (page: string): Html =>
+  card({
+    title: t.connected.title,
+    body: html`<p>${t.connected.text}</p>
+      <p><a class="button primary" href="${page}">${t.connected.open}</a></p>`,
+  })
+
+const renderUnset = (context: PageContext): Html =>
+  card({
+    title: t.unset.title,
+    body: html`<p>${fillHtml(t.unset.text, { program: html`<code>flasher-cache</code>` })}</p>
+      ${copyBlock('flasher-cache', t.command)} ${renderForm(context)}`,
+  })
+
+const renderSilent = (context: PageContext, page: string, error: string | null): Content => [
+  banner('failed', fillHtml(t.silent.error, { error })),
+  card({
+    title: t.silent.title,
+    body: html`<p>${t.silent.text}</p>
+      ${copyBlock('flasher-cache', t.command)}
+      <div class="row">
+        <a class="button primary" href="${IMAGES}">${t.silent.again}</a>
+        <a class="button" href="${page}">${t.silent.open}</a>
+      </div>
+      ${renderForm(context)}`,
+  }),
+]
+
+/** What the environment sets cannot be changed here. */
+function renderForm(context: PageContext): Content {
+  const { config } = context.services
+  const origin = config.originOf('withcache', 'url')
+  if (origin?.by === 'environment') {
+    return html`<p class="dim">
+      ${fillHtml(t.fixed, { variable: html`<code>${origin.variable}</code>` })}
+    </p>`
+  }
+  const notice = context.notice()
+  return html`<form method="post" action="${IMAGES}">
+    ${textField({
+      name: 'url',
+      label: t.label,
+      value: notice?.typed['url'] ?? config.current().withcache.url,
+      placeholder: 'http://192.0.2.10:8081',
+      error: notice?.error ?? null,
+      mono: true,
+    })}
+    <button>${t.button}</button>
+  </form>`
+}
+
+async function connect(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const { services, site } = context
+  const url = form.get('url') ?? ''
+  const saved = await saveSettings(services, { [SETTING]: url })
+  if (!saved.ok) return context.goBack(IMAGES, { error: saved.refusal.error, typed: { url } })
+  const note = {
+    kind: 'settings.upstream.updated',
+    subject_kind: 'settings',
+    summary: 'The address of the cache service was changed',
+    details: saved.value,
+  } as const
+  await site.noteAll([note], { subject_id: null, ...context.by() })
+  return context.goTo(`${IMAGES}?connected`)
+}

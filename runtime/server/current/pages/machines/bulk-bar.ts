@@ -1,0 +1,42 @@
+/** The bar below the table: how many machines are selected, and the actions on them. */
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import type { ListQuery } from '../../../../kit/web/ui/search.ts'
+
+const t = PAGES.machines.bulk
+
+/** In the order of the menu. */
+export const BULK_ACTIONS = [
+  'flash',
+  'image',
+  'mode',
+  'first-boot',
+  'label',
+  'capture',
+  'refresh',
+  'lock',
+  'unlock',
+  'delete',
+] as const
+export type BulkAction = (typeof BULK_ACTIONS)[number]
+
+export const titleOf = (action: BulkAction): string => t.actions[action].title
+
+export const renderBulkBar = (total: number, query: ListQuery): Html =>
+  total === 0
+    ? html`<span class="bulk" hidden></span>`
+    : html`<div class="bulk" role="group" aria-label="${t.selected}">
+        <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+        <label class="check"
+          ><input type="checkbox" name="all" value="1" data-total="${total}" />
+          ${fill(t.allMatching, { count: total })}</label
+        >
+        ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
+        <select name="action" aria-label="${t.action}">
+          ${BULK_ACTIONS.map((action) => html`<option value="${action}">${t.actions[action].menu}</option>`)}
+        </select>
+        <button class="primary">${t.preview}</button>
+        <button type="reset">${t.clear}</button>
+      </div>`

@@ -1,0 +1,222 @@
+/** The pages of an action on many machines: its parameters, the preview, the result. */
+import { isPending } from '../../../../engine/capture/rules/order.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill, fillCount, pluralOf, type PluralText } from '../../../../kit/texts/text.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { hidden, textField } from '../../../../kit/web/ui/fields.ts'
+import {
+  address,
+  fillHtml,
+  html,
+  STRONG,
+  type Content,
+  type Html,
+} from '../../../../kit/web/ui/html.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { titleOf, type BulkAction } from './bulk-bar.ts'
+import { renderAnswer, renderQuestion } from '../frame/question.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
+import { aboutDisk, modelOf } from '../view/disk-text.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machines.bulk
+
+export interface Done {
+  readonly machine: Machine
+  /** Why it is skipped; null: it is not. */
+  readonly refusal: string | null
+}
+
+export interface Verdict extends Done {
+  /** As the machine would be; null when it is deleted or refused. */
+  readonly after: MachineView | null
+  /** Whether its next network boot then flashes a disk. */
+  readonly arms: boolean
+}
+
+/** Decided by the same rules that carry the action out. */
+export function judge(
+  { site, by, contact, foresee }: PageContext,
+  machine: Machine,
+  action: BulkAction,
+  parameters: object,
+): Verdict {
+  const skip = (refusal: string | null) => ({ machine, refusal, after: null, arms: false })
+  const applied = site.line.actions[action]?.apply(machine, parameters, {
+    ...by(),
+    at: contact().now,
+  })
+  if (applied === undefined) return skip(null)
+  if (!applied.ok) return skip(applied.refusal)
+  const edited = applied.value.machine
+  const after = foresee(edited)
+  const arms = edited.cycle !== machine.cycle && isArmed(edited)
+  const refusal = action === 'flash' && !arms ? after.view.is : null
+  return { machine, refusal, after, arms }
+}
+
+/** What must be typed: how many disks are flashed, or machines deleted. Null: nothing. */
+export function askedOf(verdicts: readonly Verdict[], action: BulkAction): string | null {
+  const going = verdicts.filter(({ refusal }) => refusal === null)
+  const destructive = action === 'delete' ? going : going.filter(({ arms }) => arms)
+  return destructive.length === 0 ? null : String(destructive.length)
+}
+
+/** "Arm 96 machines (1 skipped: locked)". */
+function summarize(text: PluralText, rows: readonly Done[]): string {
+  const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
+  const summary = fillCount(text, rows.length - reasons.length)
+  if (reasons.length === 0) return summary
+  return fill(t.withSkipped, {
+    summary,
+    count: reasons.length,
+    reasons: [...new Set(reasons)].slice(0, 3).join('; '),
+  })
+}
+
+const clauseOf = (sentence: string) =>
+  `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`.replace(/\.$/, '')
+
+export function renderPreview(preview: {
+  readonly action: BulkAction
+  readonly verdicts: readonly Verdict[]
+  readonly form: URLSearchParams
+  readonly wanted: string | null
+  readonly error: string | null
+}): Html {
+  const { action, verdicts, form, wanted, error } = preview
+  const going = verdicts.filter(({ refusal }) => refusal === null).length
+  const arms = verdicts.filter((verdict) => verdict.arms).length
+  const typed = {
+    name: 'sure',
+    label: fillHtml(action === 'delete' ? t.typeMachines : t.typeDisks, {
+      number: html`<code>${wanted}</code>`,
+    }),
+    mono: true,
+    required: true,
+    maxLength: 6,
+    error,
+  }
+  return renderQuestion({
+    title: summarize(t.actions[action].before, verdicts),
+    body: html`${
+      arms > 0
+        ? banner('needs-you', fillHtml(pluralOf(t.erased, arms), { count: arms, ...STRONG }))
+        : null
+    }
+    ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))}`,
+    form: {
+      action: BULK_PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
+      cancel: backOf(form),
+      button:
+        going === 0
+          ? null
+          : html`<button class="${arms > 0 || action === 'delete' ? 'danger' : 'primary'}">
+              ${titleOf(action)} (${going})
+            </button>`,
+    },
+  })
+}
+
+export const BULK_PATH = '/ui/machines/bulk'
+
+const toRow = (action: BulkAction, { machine, refusal, after, arms }: Verdict): ListedRow => ({
+  machine,
+  refusal,
+  loses: arms,
+  text: after === null ? null : arms ? describeFlash(after) : describeOther(action, after),
+})
+
+const describeOther = (action: BulkAction, { machine: { capture }, view }: MachineView): Content =>
+  action === 'capture' && isPending(capture)
+    ? fillHtml(t.captured, {
+        disk: html`<code>${printable(capture.disk_serial)}</code>`,
+        name: html`<strong><bdi>${capture.name}</bdi></strong>`,
+      })
+    : view.is
+
+/** The image, and everything that tells the disk from others. */
+const describeFlash = ({ image, disk, machine }: MachineView): Content =>
+  html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)} →
+    <strong>${disk === null ? t.unlistedDisk : modelOf(disk)}</strong>
+    <code>${printable(machine.target_disk_serial ?? '')}</code>${
+      disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`
+    }`
+
+interface ListedRow extends Done {
+  /** Whether its disk is erased. */
+  readonly loses: boolean
+  readonly text: Content
+}
+
+/** Only the number of further ones is shown, so that the page stays below a megabyte. */
+const MAX_LISTED = 500
+
+/** The disks that are lost first. */
+const renderRows = (rows: readonly ListedRow[]): Html => {
+  const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
+    [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
+    [t.groups.machines, rows.filter(({ refusal, loses }) => refusal === null && !loses)],
+    [t.groups.skipped, rows.filter(({ refusal }) => refusal !== null)],
+  ]
+  return html`${groups.map(([title, listed]) =>
+    listed.length === 0 ? null : renderGroup(`${title} (${listed.length})`, listed),
+  )}`
+}
+
+const renderGroup = (title: string, rows: readonly ListedRow[]): Html =>
+  html`<h3>${title}</h3>
+    <ul class="rows losses options">
+      ${rows.slice(0, MAX_LISTED).map(renderListed)}
+      ${rows.length > MAX_LISTED ? html`<li class="dim">${fill(t.more, { count: rows.length - MAX_LISTED })}</li>` : null}
+    </ul>`
+
+const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
+  html`<li>
+    <span
+      ><a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
+      >${
+        nameOf(machine) === machine.mac ? null : html`<span class="mono dim">${machine.mac}</span>`
+      }</span
+    >
+    <span class="small"
+      >${refusal === null ? text : html`<span class="warning">${refusal}</span>`}</span
+    >
+  </li>`
+
+export function renderResult(
+  action: BulkAction,
+  done: readonly Done[],
+  form: URLSearchParams,
+): Html {
+  const link = html`<a class="button primary" href="${backOf(form)}">${t.back}</a>`
+  if (done.length === 0) {
+    return renderAnswer(
+      t.empty.title,
+      html`<p>${t.empty.text}</p>
+        ${link}`,
+    )
+  }
+  const isWhole = done.every(({ refusal }) => refusal === null)
+  return renderAnswer(
+    titleOf(action),
+    html`${banner(isWhole ? 'done' : 'needs-you', fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) }))}
+    ${renderRows(done.map((row) => ({ ...row, loses: false, text: t.done })))} ${link}`,
+  )
+}
+
+/** What a question does not pass on: the confirmation, and what was only looked for. */
+const OWN_FIELDS = ['sure', 'find', 'finding']
+
+/** All other fields of the form; `but`: those that the question asks for again. */
+export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>
+  html`${[...form].filter(([name]) => !but.includes(name) && !OWN_FIELDS.includes(name)).map(([name, value]) => hidden({ [name]: value }))}`
+
+export function backOf(form: URLSearchParams): string {
+  const query = new URLSearchParams(form.get('back') ?? '')
+  return address('/ui/machines', Object.fromEntries(query))
+}

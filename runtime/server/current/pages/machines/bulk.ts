@@ -1,0 +1,154 @@
+/** Actions on many machines at once: a preview for each, then the action, machine by machine. */
+import type { HTTPResponse } from 'h3'
+import { renderFieldErrors } from '../../../../kit/foundation/field-error.ts'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { LIMITS } from '../../../../kit/web/answers/limits.ts'
+import type { Html } from '../../../../kit/web/ui/html.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
+import { readParameters, renderParameterForm } from './bulk-fields.ts'
+import {
+  askedOf,
+  BULK_PATH,
+  judge,
+  renderPreview,
+  renderResult,
+  type Done,
+  type Verdict,
+} from './bulk-question.ts'
+import { listOptions } from '../first-boot/machine-card.ts'
+import { formAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderFlashQuestion } from './flash-question.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machines.bulk
+
+/** Machines between two pauses, in which other requests are answered. */
+const BATCH = 50
+
+export const BULK_PAGES = [formAt(BULK_PATH, handle)]
+
+async function handle(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const action = readAction(form)
+  const machines = await listSelected(context, form)
+  const parameters = readParameters(action, form)
+  const show = (body: Html) =>
+    context.show({ title: titleOf(action), section: '/ui/machines', body })
+  if (machines.length === 0) return await show(renderResult(action, [], form))
+  const error = parameters === null ? null : findError(context, action, parameters, machines.length)
+  if (parameters === null || error !== null) {
+    const choices = { images: context.images(), templates: listOptions(context, null), error }
+    return await show(renderParameterForm(action, machines.length, form, choices))
+  }
+  const judged = machines.map((machine) => judge(context, machine, action, parameters))
+  const verdicts = judgeConflicts(context, action, judged)
+  const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
+  if (question !== null) return await show(question)
+  const done = await execute(context, action, parameters, verdicts)
+  return await show(renderResult(action, done, form))
+}
+
+/** A single disk is confirmed by its serial number, as on the machine's own page. */
+function askAboutOne(action: BulkAction, verdicts: readonly Verdict[]): Html | null {
+  const [only, ...others] = verdicts
+  if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
+  const path = `${machinePath(only.machine.mac)}/do/flash`
+  return only.after === null
+    ? null
+    : renderFlashQuestion({ view: only.after, action: path, values: {}, error: null })
+}
+
+/** Null: it is confirmed, or needs no confirmation. */
+function askAboutMany(
+  action: BulkAction,
+  verdicts: readonly Verdict[],
+  form: URLSearchParams,
+): Html | null {
+  const wanted = askedOf(verdicts, action)
+  const typed = form.get('sure')
+  if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
+  const error = typed === null ? null : fill(t.typeToContinue, { number: wanted ?? '' })
+  return renderPreview({ action, verdicts, form, wanted, error })
+}
+
+function readAction(form: URLSearchParams): BulkAction {
+  const name = form.get('action')
+  const action = BULK_ACTIONS.find((each) => each === name)
+  if (action === undefined) throw refuse(400, t.unknownAction)
+  return action
+}
+
+/** The selected machines, or all that match the search. */
+async function listSelected(
+  { site }: PageContext,
+  form: URLSearchParams,
+): Promise<readonly Machine[]> {
+  const all = await site.machines.list()
+  if (form.get('all') === '1') {
+    const query = new URLSearchParams({ q: form.get('q') ?? '', filter: form.get('filter') ?? '' })
+    return site.views.match(all, query).slice(0, LIMITS.bulkMachines)
+  }
+  const macs = new Set<string>(
+    form.getAll('macs').flatMap((text) => {
+      const mac = parseMac(text)
+      return mac.ok ? [mac.value] : []
+    }),
+  )
+  return all.filter(({ mac }) => macs.has(mac))
+}
+
+/** What was typed wrongly; null: nothing. What cannot be typed is refused. */
+function findError(
+  { site }: PageContext,
+  action: BulkAction,
+  parameters: object,
+  count: number,
+): string | null {
+  const errors = site.line.actions[action]?.check(parameters, count) ?? []
+  if (errors.length === 0) return null
+  if (action === 'capture') return errors.map(({ msg }) => msg).join('; ')
+  throw refuse(422, renderFieldErrors(errors))
+}
+
+function judgeConflicts(
+  { site }: PageContext,
+  action: BulkAction,
+  verdicts: readonly Verdict[],
+): readonly Verdict[] {
+  const findConflict = site.line.actions[action]?.conflicts?.()
+  return verdicts.map((verdict) => {
+    if (verdict.refusal !== null || verdict.after === null) return verdict
+    const refusal = findConflict?.(verdict.after.machine) ?? null
+    return refusal === null ? verdict : { ...verdict, refusal, after: null }
+  })
+}
+
+/** Only what the preview showed as possible; changes since then are refused by the action itself. */
+async function execute(
+  context: PageContext,
+  action: BulkAction,
+  parameters: object,
+  verdicts: readonly Verdict[],
+): Promise<readonly Done[]> {
+  const by = context.by()
+  const done: Done[] = []
+  for (const [at, { machine, refusal }] of verdicts.entries()) {
+    if (refusal !== null) {
+      done.push({ machine, refusal })
+      continue
+    }
+    const acted = await context.site.fleet.act(machine.mac, { action, parameters }, by)
+    done.push({ machine, refusal: refusalIn(acted) })
+    if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return done
+}
+
+function refusalIn(acted: Awaited<ReturnType<PageContext['site']['fleet']['act']>>): string | null {
+  if (acted.result === 'refused') return acted.reason
+  return acted.result === 'missing' ? t.missing : null
+}

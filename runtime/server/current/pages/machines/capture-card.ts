@@ -1,0 +1,137 @@
+/** The card of a machine's page that orders a capture, and shows how the newest one is or was. */
+import { nameAmong } from '../../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
+import { nameCapture } from '../../../../engine/capture/rules/capture-name.ts'
+import { isPending, type CaptureOrder } from '../../../../engine/capture/rules/order.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { banner, card } from '../../../../kit/web/ui/elements.ts'
+import { checkField, postButton, selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { IMAGES } from '../../../../kit/web/ui/sections.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machine.capture
+
+/** Fields of the form as they are kept when it is refused; other forms of the page have none of them. */
+const TYPED = {
+  name: 'capture_name',
+  disk_serial: 'capture_disk',
+  generalize: 'generalize',
+} as const
+
+export const readCapture = (form: URLSearchParams) => ({
+  name: form.get(TYPED.name)?.trim() ?? '',
+  disk_serial: form.get(TYPED.disk_serial) || null,
+  generalize: form.has(TYPED.generalize),
+})
+
+export const typedCapture = ({
+  name,
+  disk_serial,
+  generalize,
+}: ReturnType<typeof readCapture>): Notice['typed'] => ({
+  [TYPED.name]: name,
+  [TYPED.disk_serial]: disk_serial ?? '',
+  [TYPED.generalize]: generalize ? '1' : '',
+})
+
+export function renderCaptureCard(
+  context: PageContext,
+  machine: Machine,
+  notice: Notice | null,
+): Html {
+  const { capture } = machine
+  return card({
+    title: t.title,
+    id: 'capture',
+    body: isPending(capture)
+      ? renderPending(machine, capture)
+      : html`${capture === null ? null : renderEnded(capture, context.clock())}
+        ${context.cacheUrl() === null ? html`<p>${t.noCache}</p>` : renderForm(machine, notice)}`,
+  })
+}
+
+const renderPending = ({ mac }: Machine, { name, disk_serial: serial }: CaptureOrder): Html =>
+  html`<p class="sentence">
+      ${fillHtml(t.pending, {
+        disk: html`<code>${printable(serial)}</code>`,
+        name: html`<strong><bdi>${name}</bdi></strong>`,
+      })}
+    </p>
+    ${postButton({ action: `${machinePath(mac)}/do/cancel-capture`, label: t.cancel })}`
+
+function renderEnded(order: CaptureOrder, clock: Clock): Content {
+  const name = html`<strong><bdi>${order.name}</bdi></strong>`
+  const time = renderTime(order.ended_at, clock)
+  switch (order.result) {
+    case null:
+      return null
+    case 'done': {
+      const images = html`<a href="${IMAGES}">${t.images}</a>`
+      return banner('done', fillHtml(t.done, { name, time, images }))
+    }
+    case 'failed': {
+      const reason = order.reason === null ? t.noReason : printable(order.reason)
+      return banner('failed', fillHtml(t.failed, { name, time, reason }))
+    }
+    case 'cancelled':
+      return banner('ready', fillHtml(t.cancelled, { name, time }))
+  }
+}
+
+function renderForm(machine: Machine, notice: Notice | null): Html {
+  const typed = notice?.typed ?? {}
+  const isRefused = typed[TYPED.name] !== undefined
+  return html`<p>${t.text}</p>
+    <form method="post" action="${machinePath(machine.mac)}/do/capture">
+      ${textField({
+        name: TYPED.name,
+        label: t.name,
+        hint: t.nameHint,
+        value: typed[TYPED.name] ?? suggestName(machine),
+        error: isRefused ? (notice?.error ?? null) : null,
+        required: true,
+        maxLength: 255,
+      })}
+      ${selectField({
+        name: TYPED.disk_serial,
+        label: t.disk,
+        value: typed[TYPED.disk_serial] ?? machine.target_disk_serial ?? '',
+        options: listDisks(machine),
+      })}
+      ${checkField({
+        name: TYPED.generalize,
+        label: t.generalize,
+        hint: t.generalizeHint,
+        checked: isRefused ? typed[TYPED.generalize] === '1' : true,
+      })}
+      <button>${t.button}</button>
+    </form>`
+}
+
+/** Those that can be identified; none is known before the first live boot. */
+function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) {
+  const options = (disks ?? []).flatMap((disk) => {
+    const id = nameAmong(disk, disks ?? [])
+    return id === null ? [] : [{ value: id, text: nameDisk(disk, id) }]
+  })
+  const isListed = options.some(({ value }) => value === serial)
+  return isListed || (serial === null && options.length > 0)
+    ? options
+    : [{ value: serial ?? '', text: serial === null ? t.selected : printable(serial) }, ...options]
+}
+
+const nameDisk = (disk: InventoryDisk, serial: string): string =>
+  fill(t.diskOption, { path: printable(disk.path), serial: printable(serial) })
+
+/** `web-42.img.zst`. */
+const suggestName = (machine: Machine): string => {
+  const name = nameCapture(machine, '{name}.img.zst')
+  return name.ok ? name.value : ''
+}

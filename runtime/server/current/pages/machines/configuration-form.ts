@@ -1,0 +1,117 @@
+/** The form of a machine in three steps (image, disk, what it does on network boot), then its names. */
+import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { hidden, selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { MAX_LABELS, MAX_NAME_CHARACTERS } from '../../rules/label.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { opensQuestion } from '../frame/question.ts'
+import { machinePath } from '../view/machine-row.ts'
+import { renderDisks } from './disk-cards.ts'
+import { renderImages } from './image-cards.ts'
+import { fingerprint, type FormValues } from './machine-form.ts'
+import { MODES, renderModes } from './mode-cards.ts'
+
+const t = PAGES.machine.form
+
+interface ConfigurationForm {
+  readonly machine: Machine
+  readonly values: FormValues
+  readonly images: readonly CatalogEntry[]
+  /** Why the catalog may be out of date or empty; null: it was read. */
+  readonly catalogError: string | null
+  /** The address of the table that led here. */
+  readonly back: string
+  /** The values were typed and refused: news of the machine must not replace them. */
+  readonly isTyped: boolean
+  /** The field that was refused, and why; null: none was. */
+  readonly refused: { readonly field: string; readonly error: string } | null
+}
+
+export function renderConfigurationForm(form: ConfigurationForm): Html {
+  const { machine, values, images, catalogError, back } = form
+  const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
+  return html`<form
+    id="configuration"
+    ${attributes({
+      'data-dirty': form.isTyped,
+      'data-mode-selected': fill(t.modeSelected, { mode: MODES['flasher-flash-once'].title }),
+    })}
+    ${opensQuestion(machinePath(machine.mac))}
+  >
+    ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}
+    <div class="choices">
+      ${renderImages({ machine, selected: values.bty_image_ref, images, catalogError })}
+      ${renderDisks(machine, values.target_disk_serial, selected)}
+      ${renderModes(values.boot_mode, machine.boot_mode)}
+    </div>
+    ${renderNames(form)} ${renderBootOptions(form)}
+    <div class="save-bar">
+      <button class="primary">
+        <span class="if-saves">${t.save}</span><span class="if-arms">${t.arm}</span>
+      </button>
+    </div>
+  </form>`
+}
+
+const errorOf = ({ refused }: ConfigurationForm, field: keyof FormValues): string | null =>
+  refused?.field === field ? refused.error : null
+
+const renderNames = (form: ConfigurationForm): Html =>
+  html`<div class="names">
+    ${textField({
+      name: 'name',
+      label: t.name,
+      value: form.values.name,
+      placeholder: form.machine.hostname ?? form.machine.mac,
+      maxLength: 2 * MAX_NAME_CHARACTERS,
+      hint: t.nameHint,
+      error: errorOf(form, 'name'),
+    })}
+    ${textField({
+      name: 'labels',
+      label: t.labels,
+      value: form.values.labels,
+      placeholder: t.labelsPlaceholder,
+      hint: fill(t.labelsHint, { count: MAX_LABELS }),
+      error: errorOf(form, 'labels'),
+    })}
+  </div>`
+
+const renderBootOptions = (form: ConfigurationForm): Html =>
+  html`<details ${attributes({ open: errorOf(form, 'sanboot_drive') !== null })}>
+    <summary>${t.bootOptions}</summary>
+    <div class="names">
+      ${textField({
+        name: 'sanboot_drive',
+        label: t.drive,
+        value: form.values.sanboot_drive,
+        placeholder: '0x80',
+        mono: true,
+        maxLength: 8,
+        hint: t.driveHint,
+        error: errorOf(form, 'sanboot_drive'),
+      })}
+      ${selectField({
+        name: 'serial_console',
+        label: t.console,
+        value: form.values.serial_console,
+        options: [
+          { value: 'ttyS0', text: t.consoles.ttyS0 },
+          { value: 'ttyS1', text: t.consoles.ttyS1 },
+        ],
+        hint: t.consoleHint,
+      })}
+      ${selectField({
+        name: 'grow',
+        label: t.grow,
+        value: form.values.grow,
+        options: [
+          { value: 'false', text: t.growths.no },
+          { value: 'true', text: t.growths.yes },
+        ],
+        hint: t.growHint,
+      })}
+    </div>
+  </details>`

@@ -1,0 +1,137 @@
+/** The search of the machines page: terms, fields, times, and the order of columns. */
+import { createSelector, type Description } from '../../../../fleet/machine/rules/selection.ts'
+import type { Vocabulary } from '../../../../fleet/machine/rules/query.ts'
+import { listSpellings } from '../../../../kit/net/rules/mac.ts'
+import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
+import { listMistakes, type Mistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
+import { BOOT_MODES, isUnassigned, type Machine } from '../../rules/machine.ts'
+import type { MachineState } from '../../rules/state.ts'
+import { nameOf, type MachineView } from '../view/machine-view.ts'
+
+/** What needs attention comes first. */
+const URGENCY = {
+  'needs-you': 0,
+  failed: 1,
+  running: 2,
+  armed: 3,
+  done: 4,
+  ready: 5,
+} as const satisfies Record<MachineState, number>
+
+const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
+
+const VOCABULARY: Vocabulary = {
+  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
+  times: ['seen', 'flashed', 'discovered'],
+  values: {
+    mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
+    state: Object.keys(URGENCY),
+    is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting'],
+  },
+  // Disks without a serial number are identified so.
+  prefixes: ['wwn', 'path'],
+}
+
+/** Terms of a search that are not understood. */
+export const listSearchMistakes = (text: string): readonly Mistake[] =>
+  listMistakes(text, VOCABULARY)
+
+/** The filters that there are, for people. */
+export const FILTER_NAMES = [...VOCABULARY.fields, ...VOCABULARY.times].join(', ')
+
+type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
+
+interface MatchDependencies {
+  /** A new object whenever anything changed that views depend on besides the machine. */
+  context(): object
+  view(machine: Machine): MachineView
+  now(): Date
+}
+
+/** `q` and `sort` of an address. `filter=discovered` and `assigned` are the deployed spelling. */
+export function createMatch({ context, view, now }: MatchDependencies): Match {
+  const select = createSelector<Machine, object>({
+    vocabulary: VOCABULARY,
+    describe: (machine) => describe(view(machine)),
+  })
+  return (machines, query) => {
+    const text = [query.get('q') ?? '', FILTERS[query.get('filter') ?? ''] ?? ''].join(' ').trim()
+    return select(
+      machines,
+      { text, sort: query.get('sort') },
+      { context: context(), now: now().getTime() },
+    )
+  }
+}
+
+const FILTERS: Readonly<Record<string, string>> = {
+  discovered: 'is:discovered',
+  assigned: '-is:discovered',
+}
+
+function describe(view: MachineView): Description {
+  const { machine } = view
+  const times = {
+    seen: millis(machine.last_seen_at),
+    flashed: millis(machine.last_flashed_at),
+    discovered: millis(machine.discovered_at),
+  }
+  return {
+    text: textOf(view),
+    fields: fieldsOf(view),
+    times,
+    order: {
+      state: URGENCY[view.view.state],
+      name: nameKeyOf(machine.mac, nameOf(machine)),
+      next: BOOT_MODES.indexOf(machine.boot_mode),
+      mac: machine.mac,
+      image: naturalOrNull(imageName(view)),
+      disk: naturalOrNull(machine.target_disk_serial),
+      labels: naturalOrNull(machine.labels.join(' ')),
+      ip: naturalOrNull(machine.last_seen_ip),
+      arch: machine.arch,
+      ...times,
+    },
+  }
+}
+
+/** Machines without a name come after all that have one. */
+export const nameKeyOf = (mac: string, name: string): string =>
+  name === mac ? `\uffff${mac}` : naturalKey(name)
+
+const naturalOrNull = (text: string | null) =>
+  text === null || text === '' ? null : naturalKey(text)
+
+const imageName = ({ image, machine }: MachineView): string | null =>
+  image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
+
+function textOf({ machine, view, image, disk }: MachineView): string {
+  const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
+  const names = [...listSpellings(mac), name, hostname, ...labels]
+  return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
+}
+
+function fieldsOf(view: MachineView): Description['fields'] {
+  const { machine, disk } = view
+  const { mac, name, hostname, labels, boot_mode: mode } = machine
+  return {
+    mac: listSpellings(mac),
+    name: [name ?? '', hostname ?? ''],
+    label: labels,
+    mode: [mode, withoutPrefix(mode)],
+    state: [view.view.state],
+    image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
+    disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
+    ip: [machine.last_seen_ip ?? ''],
+    arch: [machine.arch ?? ''],
+    is: listQualities(machine),
+  }
+}
+
+const listQualities = (machine: Machine): readonly string[] => [
+  isUnassigned(machine) ? 'discovered' : 'assigned',
+  machine.locked ? 'locked' : 'unlocked',
+  ...(machine.cycle.queued_at === null ? [] : ['waiting']),
+]
+
+const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))

@@ -1,0 +1,124 @@
+/** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
+import { SERIAL_CONSOLES, type SerialConsole } from '../../../../fleet/boot/rules/boot-decision.ts'
+import { renderFieldErrors, type FieldError } from '../../../../kit/foundation/field-error.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { splitLabels } from '../../rules/label.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
+import { mapNames } from '../frame/form-values.ts'
+
+const t = PAGES.machine.form
+
+/** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
+export const FIELDS = [
+  'name',
+  'bty_image_ref',
+  'labels',
+  'boot_mode',
+  'sanboot_drive',
+  'target_disk_serial',
+  'serial_console',
+  'grow',
+] as const
+export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
+
+const MAX_LENGTH = 2000
+
+/** What is kept with the typed values: the name of the field that was refused. */
+export const WRONG_FIELD = 'refused-field'
+
+export const valuesOf = (machine: Machine): FormValues => ({
+  name: machine.name ?? '',
+  bty_image_ref: machine.bty_image_ref ?? '',
+  labels: machine.labels.join(', '),
+  boot_mode: machine.boot_mode,
+  sanboot_drive: machine.sanboot_drive ?? '',
+  target_disk_serial: machine.target_disk_serial ?? '',
+  serial_console: machine.serial_console,
+  grow: String(machine.grow),
+})
+
+/** What was typed, else what is stored: a refused form comes back as it was posted. */
+export const readValues = (given: URLSearchParams, stored: FormValues): FormValues =>
+  mapNames(FIELDS, (name) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name])
+
+/** A post without a field means its default, as a PUT does; one without a name keeps it. */
+export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: 'ipxe-exit' }
+
+/** Why a form was refused. */
+export interface FormRefusal {
+  /** For scripts: begins like that of the deployed server. */
+  readonly error: string
+  /** For people. */
+  readonly text: string
+  /** Where it is shown once more; null: beside none. */
+  readonly field: keyof FormValues | null
+}
+
+export function parseForm(
+  values: FormValues,
+  { hasName }: { readonly hasName: boolean },
+): Result<MachineUpsert, FormRefusal> {
+  const labels = splitLabels(values.labels)
+  const parsed = parseUpsert({
+    ...(hasName ? { name: values.name } : {}),
+    bty_image_ref: values.bty_image_ref.trim() || null,
+    labels,
+    boot_mode: values.boot_mode,
+    sanboot_drive: values.sanboot_drive.trim() || null,
+    target_disk_serial: values.target_disk_serial.trim() || null,
+  })
+  if (!parsed.ok) return refuse(describeRefusal(parsed.refusal, labels))
+  if (!lacksTarget(parsed.value)) return parsed
+  const error = `boot_mode=${parsed.value.boot_mode} requires a target disk; select the disk to flash.`
+  return refuse({ error, text: t.noTarget, field: 'target_disk_serial' })
+}
+
+export function describeRefusal(
+  errors: readonly FieldError[],
+  labels: readonly string[],
+): FormRefusal {
+  const [first] = errors
+  const [, name, at] = first?.loc ?? []
+  const label = typeof at === 'number' ? labels[at] : undefined
+  const reason = first?.msg ?? t.notSaved
+  return {
+    error: `validation failed: ${renderFieldErrors(errors)}`,
+    text:
+      label === undefined
+        ? fill(t.refused, { reason: `${reason.charAt(0).toUpperCase()}${reason.slice(1)}` })
+        : fill(t.refusedLabel, { label: printable(label), reason }),
+    field: FIELDS.find((field) => field === name) ?? null,
+  }
+}
+
+export const parseConsole = (text: string): SerialConsole | null =>
+  SERIAL_CONSOLES.find((console) => console === text) ?? null
+
+/** What the form showed, so that it does not overwrite a change made in the meantime. */
+export const fingerprint = (machine: Machine): string =>
+  JSON.stringify([
+    machine.boot_mode,
+    machine.bty_image_ref,
+    machine.target_disk_serial,
+    machine.name,
+    machine.labels,
+    machine.sanboot_drive,
+  ])
+
+/** `was`: the fingerprint that the form was rendered with; null: anything is expected. */
+export const isExpected =
+  (was: string | null) =>
+  (before: Machine | null): boolean =>
+    was === null || (before !== null && fingerprint(before) === was)
+
+/** The last four characters of a serial number; typing them proves that it was read. */
+export const lastFour = (serial: string): string => serial.trim().slice(-4)
+
+export const isTyped = (typed: string, serial: string): Result<true, string> =>
+  typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
+    ? accept(true)
+    : refuse(fill(PAGES.machine.flashQuestion.mistyped, { serial: printable(serial) }))

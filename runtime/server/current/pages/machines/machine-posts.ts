@@ -1,0 +1,223 @@
+/** Handles the posts of a machine's page: its form, its buttons, its removal. */
+import type { HTTPResponse } from 'h3'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { address, fillHtml, html } from '../../../../kit/web/ui/html.ts'
+import { localPath } from '../../../../kit/web/answers/local-path.ts'
+import { readMac } from '../../../../kit/web/answers/checked.ts'
+import { CaptureFieldsSchema } from '../../rules/action.ts'
+import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { MachineUpsert } from '../../rules/upsert.ts'
+import { buttonAt, formAt, removalAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderRemoval } from '../frame/question.ts'
+import { readCapture, typedCapture } from './capture-card.ts'
+import { renderDiskQuestion } from './disk-question.ts'
+import {
+  describeRefusal,
+  EMPTY,
+  fingerprint,
+  isExpected,
+  isTyped,
+  parseConsole,
+  parseForm,
+  readValues,
+  WRONG_FIELD,
+  type FormRefusal,
+  type FormValues,
+} from './machine-form.ts'
+import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
+import { renderFlashQuestion } from './flash-question.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machine
+
+const PATH = '/ui/machines/:mac'
+const SAVED = { saved: 1 } as const
+
+/** `flash` and `boot-disk` ask first. */
+export const MACHINE_POSTS = [
+  formAt(PATH, save),
+  removalAt(`${PATH}/delete`, askDeletion, remove),
+  formAt(`${PATH}/do/flash`, flash),
+  formAt(`${PATH}/do/boot-disk`, bootDisk),
+  buttonAt(`${PATH}/do/disarm`, (context) =>
+    act(context, 'mode', SAVED, { boot_mode: 'ipxe-exit' }),
+  ),
+  formAt(`${PATH}/do/first-boot`, (context, form) =>
+    act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),
+  ),
+  formAt(`${PATH}/do/capture`, capture),
+  buttonAt(`${PATH}/do/cancel-capture`, (context) =>
+    act(context, 'cancel-capture', { uncaptured: 1 }),
+  ),
+  ...['refresh', 'lock', 'unlock'].map((action) =>
+    buttonAt(`${PATH}/do/${action}`, (context) => act(context, action, SAVED)),
+  ),
+]
+
+async function askDeletion(context: PageContext): Promise<HTTPResponse> {
+  const machine = await find(context)
+  const { mac } = machine
+  return await context.show({
+    title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    body: renderRemoval({
+      title: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
+      body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
+      action: context.event.url.pathname,
+      cancel: machinePath(mac),
+      button: t.deletion.button,
+    }),
+  })
+}
+
+async function remove({ site, event, by, goTo }: PageContext): Promise<HTTPResponse> {
+  const mac = readMac(event)
+  const isGone = await site.fleet.remove(mac, by())
+  return goTo(address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+}
+
+/** Saves the form; one of ours asks first where a disk would be flashed. */
+async function save(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const { site } = context
+  const mac = readMac(context.event)
+  const values = readValues(form, EMPTY)
+  const query = { back: form.get('back') }
+  const fail = ({ error, text, field }: FormRefusal) => {
+    const typed = field === null ? values : { ...values, [WRONG_FIELD]: field }
+    return context.goBack(machinePath(mac), { error, text, typed, query })
+  }
+  const parsed = parseForm(values, { hasName: form.has('name') })
+  if (!parsed.ok) return fail(parsed.refusal)
+  const before = await site.machines.find(mac)
+  const armed = before === null ? null : armedBy(context, before, parsed.value)
+  const confirm = form.get('confirm')
+  if (armed !== null && confirm !== null) {
+    const refusal = refusalOf(confirm, armed)
+    if (refusal !== undefined) return ask(context, armed, form, refusal)
+  }
+  const expected = isExpected(form.get('was'))
+  const saved = await site.fleet.upsert(mac, parsed.value, context.by(), expected)
+  if (!saved.ok) {
+    return fail(saved.refusal.why === 'stale' ? STALE : describeRefusal(saved.refusal.fields, []))
+  }
+  await saveOptions(context, saved.value, values)
+  if (confirm === null) return context.goTo(localPath(form.get('back'), '/ui/machines'))
+  const note = armed === null ? SAVED : { armed: 1 }
+  return context.goTo(address(machinePath(mac), { ...note, ...query }))
+}
+
+const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: null }
+
+/** The machine as it would be, when that flashes a disk which would not be flashed now. */
+function armedBy(context: PageContext, before: Machine, upsert: MachineUpsert): MachineView | null {
+  const edited = applyUpsert(before, before.mac, upsert, context.site.now().toISOString())
+  const isSame =
+    before.boot_mode === upsert.boot_mode &&
+    before.bty_image_ref === upsert.bty_image_ref &&
+    before.target_disk_serial === upsert.target_disk_serial
+  return edited.ok && isArmed(edited.value) && !isSame ? context.foresee(edited.value) : null
+}
+
+/** Undefined: confirmed. Null: not asked yet. */
+function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
+  if (confirm === 'ask') return null
+  const typed = isTyped(confirm, machine.target_disk_serial ?? '')
+  return typed.ok ? undefined : typed.refusal
+}
+
+async function ask(
+  context: PageContext,
+  view: MachineView,
+  form: URLSearchParams,
+  error: string | null,
+): Promise<HTTPResponse> {
+  const { confirm: _, ...values } = Object.fromEntries(form)
+  return await context.show({
+    title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
+    section: '/ui/machines',
+    body: renderFlashQuestion({ view, action: context.event.url.pathname, values, error }),
+  })
+}
+
+async function flash(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const machine = await find(context)
+  const next = flashAgain(machine, context.site.now().toISOString())
+  if (!next.ok) return context.goBack(machinePath(machine.mac), { error: next.refusal })
+  const view = context.foresee(next.value)
+  const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
+  // The question is about the machine as it was shown: a change since then asks again.
+  const isSame = isExpected(form.get('was'))(machine)
+  if (refusal === undefined && isSame) return act(context, 'flash', { armed: 1 })
+  const error = refusal === undefined ? t.page.changed : refusal
+  return ask(context, view, new URLSearchParams({ was: fingerprint(machine) }), error)
+}
+
+async function find({ site, event }: PageContext): Promise<Machine> {
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) throw refuse(404, fill(t.page.missing, { mac }))
+  return machine
+}
+
+/** Asks until the answer is about the machine as it is now. */
+async function bootDisk(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const machine = await find(context)
+  const allowed = allowDisk(machine, context.site.now().toISOString())
+  if (!allowed.ok) return context.goBack(machinePath(machine.mac), { error: allowed.refusal })
+  const isSame = isExpected(form.get('was'))(machine)
+  if (form.get('confirm') === 'yes' && isSame) return act(context, 'boot-disk', { disk: 1 })
+  const question = {
+    view: context.view(machine),
+    action: context.event.url.pathname,
+    values: { was: fingerprint(machine) },
+    error: isSame ? null : t.page.changed,
+    isOpen: context.services.config.current().pxe.tokens === 'off',
+  }
+  return await context.show({
+    title: fill(t.diskQuestion.pageTitle, { name: nameOf(machine) }),
+    section: '/ui/machines',
+    body: renderDiskQuestion(question, context.clock()),
+  })
+}
+
+async function capture(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const typed = readCapture(form)
+  const fields = CaptureFieldsSchema.safeParse(typed)
+  if (fields.success) return act(context, 'capture', { captured: 1 }, fields.data)
+  return context.goBack(machinePath(readMac(context.event)), {
+    error: t.capture.nameWrong,
+    typed: typedCapture(typed),
+    anchor: 'capture',
+  })
+}
+
+async function act(
+  context: PageContext,
+  action: string,
+  note: Readonly<Record<string, number>>,
+  parameters: object = {},
+): Promise<HTTPResponse> {
+  const mac = readMac(context.event)
+  const acted = await context.site.fleet.act(mac, { action, parameters }, context.by())
+  if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
+  return acted.result === 'refused'
+    ? context.goBack(machinePath(mac), { error: acted.reason })
+    : context.goTo(address(machinePath(mac), note))
+}
+
+/** A post without these fields leaves them as they are. */
+async function saveOptions(context: PageContext, machine: Machine, values: FormValues) {
+  const change = (action: string, parameters: object) =>
+    context.site.fleet.act(machine.mac, { action, parameters }, context.by())
+  const serial_console = parseConsole(values.serial_console)
+  if (serial_console !== null && serial_console !== machine.serial_console) {
+    await change('console', { serial_console })
+  }
+  const grow = values.grow === 'true'
+  if (values.grow !== '' && grow !== machine.grow) await change('grow', { grow })
+}

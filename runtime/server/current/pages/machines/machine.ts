@@ -1,0 +1,122 @@
+/** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
+import type { HTTPResponse } from 'h3'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { card, icon } from '../../../../kit/web/ui/elements.ts'
+import { postButton } from '../../../../kit/web/ui/fields.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { readMac } from '../../../../kit/web/answers/checked.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
+import { localPath } from '../../../../kit/web/answers/local-path.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderCaptureCard } from './capture-card.ts'
+import { renderConfigurationForm } from './configuration-form.ts'
+import { renderFacts } from './machine-facts.ts'
+import { MACHINE_POSTS } from './machine-posts.ts'
+import { renderFirstBootCard } from '../first-boot/machine-card.ts'
+import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
+import { renderDone, renderNow } from './now-card.ts'
+import { nameOf } from '../view/machine-view.ts'
+import { machinePath } from '../view/machine-row.ts'
+
+const t = PAGES.machine.page
+
+/** Runs that the page lists. */
+const MAX_RUNS = 8
+
+export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS]
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { site } = context
+  const mac = readMac(context.event)
+  const notice = context.notice()
+  const machine = await site.machines.find(mac)
+  if (machine === null) {
+    const hint = notice?.error ?? t.missingHint
+    throw refuse(404, fill(t.missing, { mac }), { hint })
+  }
+  const view = context.view(machine)
+  const [posted, events] = await Promise.all([
+    site.machines.findHardware(mac),
+    site.journal.list({ subject_id: mac, limit: 20 }),
+  ])
+  const runs = site.runs.list({ mac, limit: MAX_RUNS }).map(({ run }) => run)
+  const { entries, error } = site.catalog.snapshot()
+  const back = backOf(context)
+  const form = renderConfigurationForm({
+    machine,
+    images: entries,
+    catalogError: error,
+    values: shownValues(context, machine, notice),
+    back,
+    isTyped: FIELDS.some((name) => notice?.typed[name] !== undefined),
+    refused: refusedIn(notice),
+  })
+  return await context.show({
+    title: nameOf(machine),
+    section: '/ui/machines',
+    trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
+    heading: renderHeading(machine),
+    live: address('/events/machines', { q: `mac:${mac}` }),
+    actions: renderLock(machine),
+    messages: html`${context.message()}${renderDone(context.query, view)}`,
+    body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
+    ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
+    ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
+    ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
+  })
+}
+
+const isFlash = ({ mode }: Run) => mode !== 'capture'
+
+/**
+ * A refused form comes back as it was typed. A page that refreshes itself while its form is edited
+ * (`configuration.js`) says which image and disk are selected; an address that somebody made up does not.
+ */
+function shownValues(
+  { event, query }: PageContext,
+  machine: Machine,
+  notice: Notice | null,
+): FormValues {
+  const typed = readValues(new URLSearchParams(notice?.typed), valuesOf(machine))
+  if (!event.req.headers.has('hx-request')) return typed
+  return {
+    ...typed,
+    bty_image_ref: query.get('bty_image_ref') ?? typed.bty_image_ref,
+    target_disk_serial: query.get('target_disk_serial') ?? typed.target_disk_serial,
+  }
+}
+
+function refusedIn(notice: Notice | null) {
+  const field = notice?.typed[WRONG_FIELD]
+  return notice === null || field === undefined ? null : { field, error: notice.error }
+}
+
+/** The table with its search, from where this page was opened; forms pass it on. */
+function backOf({ event, query }: PageContext): string {
+  const given = query.get('back')
+  if (given !== null) return localPath(given, '/ui/machines')
+  const from = URL.parse(event.req.headers.get('referer') ?? '')
+  return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'
+}
+
+/** The labels lead to the machines that share them. */
+const renderHeading = (machine: Machine): Html =>
+  html`<bdi>${nameOf(machine)}</bdi>
+    ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} ${t.locked}</span>` : null}
+    ${machine.labels.map(
+      (label) =>
+        html`<a class="tag" href="${address('/ui/machines', { q: `label:"${label}"` })}"
+          >${label}</a
+        > `,
+    )}`
+
+const renderLock = ({ mac, locked }: Machine): Html =>
+  locked
+    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: t.unlock })
+    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}${t.lock}` })

@@ -1,0 +1,185 @@
+/** The first card of a machine's page: its state, why it failed, what happens next, and what can be done. */
+import { renderBoot } from '../../../../fleet/boot/rules/boot-script.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { badge, banner, copyBlock } from '../../../../kit/web/ui/elements.ts'
+import { postButton } from '../../../../kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
+import { isFlashMode } from '../../rules/machine.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { questionButton } from '../frame/question.ts'
+import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
+import { renderSentence } from '../view/next-boot.ts'
+import { nameDisk, renderBar } from '../view/run-bar.ts'
+import { runPath } from '../view/run-table.ts'
+import { listActions, type MachineAction } from './machine-actions.ts'
+import { MODES } from './mode-cards.ts'
+
+const t = PAGES.machine.now
+
+/** What the machine reports elsewhere on the page; what is being edited stays (`configuration.js`). */
+const ALSO = '#facts:morph,#configuration:morph'
+
+export const renderNow = (
+  context: PageContext,
+  view: MachineView,
+  here: string,
+  lastRun: Run | null,
+): Html =>
+  html`<section
+    class="card stack"
+    ${attributes({
+      'data-state': view.view.state,
+      'hx-select-oob': ALSO,
+      'hx-disinherit': '*',
+    })}
+    ${refreshOnNews('now', here, 1000)}
+  >
+    ${badge(view.view.state)}
+    ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
+    ${renderButtons(view, here)}
+    <details id="reason">
+      <summary>${t.reason}</summary>
+      <div class="stack">
+        <p>
+          ${view.boot.reason}
+          <span class="dim"
+            >${fillHtml(t.rules, { rule: html`<code>${view.boot.rule}</code>`, plan: html`<code>${view.plan.plan.mode}</code>` })}</span
+          >
+        </p>
+        ${copyBlock(renderScript(context, view), t.script)}
+      </div>
+    </details>
+  </section>`
+
+function renderState(context: PageContext, view: MachineView, lastRun: Run | null): Html {
+  const flashed = view.view.state === 'done' ? renderFlashed(context, lastRun) : null
+  if (flashed !== null)
+    return html`${flashed}
+      <p class="dim">${view.view.next}</p>`
+  const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
+  return html`${renderSentence(view)}
+  ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
+  ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
+}
+
+/** What the last flash wrote; null where the record of the run does not say it. */
+function renderFlashed(context: PageContext, run: Run | null): Html | null {
+  if (run?.result !== 'done' || run.image === null || run.disk === null) return null
+  return html`<p class="sentence">
+    ${fillHtml(run.verified === true ? t.verified : t.unverified, {
+      image: html`<strong><bdi>${run.image.name}</bdi></strong>`,
+      disk: html`<strong>${nameDisk(run.disk)}</strong>`,
+      time: renderTime(run.ended_at, context.clock()),
+    })}
+  </p>`
+}
+
+const isBad = ({ result }: Run) => result !== null && result !== 'done'
+
+/** What failed and why, then what happens next. */
+function renderFailure(view: MachineView, lastRun: Run | null): Html {
+  const run = lastRun !== null && isBad(lastRun) ? lastRun : null
+  const { reason } = view.machine.cycle.failure ?? { reason: null }
+  return html`<p class="sentence">${renderFailed(view, run)}</p>
+    ${renderReason(reason, run)}
+    <p class="dim">${view.view.next}</p>`
+}
+
+function renderFailed({ image }: MachineView, run: Run | null): Content {
+  const name = run?.image?.name ?? image?.name
+  const disk = run?.disk ?? null
+  if (name === undefined) return t.failed
+  const shown = html`<strong><bdi>${name}</bdi></strong>`
+  return disk === null
+    ? fillHtml(t.failedImage, { image: shown })
+    : fillHtml(t.failedDisk, { image: shown, disk: html`<strong>${nameDisk(disk)}</strong>` })
+}
+
+const renderReason = (reason: string | null, run: Run | null): Html =>
+  banner(
+    'failed',
+    html`<strong>${reason === null ? t.noReason : printable(reason)}</strong>
+      ${run === null ? null : renderRunLink(run)}`,
+  )
+
+const renderRunLink = (run: Run): Html =>
+  run.has_log
+    ? html`<a href="${runPath(run)}#log">${t.showLog}</a>`
+    : html`<a href="${runPath(run)}">${t.showRun}</a>`
+
+function renderButtons(view: MachineView, here: string): Content {
+  const actions = listActions(view)
+  return actions.length === 0
+    ? null
+    : html`<div class="row">
+        ${actions.map(({ action, isPrimary }) => BUTTONS[action](view, here, isPrimary))}
+      </div>`
+}
+
+type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
+
+const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
+
+const BUTTONS: Readonly<Record<MachineAction, Button>> = {
+  'show-run': ({ run }) =>
+    run === null ? null : html`<a class="button" href="${runPath(run)}">${t.showThisRun}</a>`,
+  flash: (_, here, isPrimary) =>
+    questionButton({ action: `${here}/do/flash`, label: t.flashAgain, tone: toneOf(isPrimary) }),
+  disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: t.disarm }),
+  'boot-disk': (_, here) =>
+    questionButton({
+      action: `${here}/do/boot-disk`,
+      label: t.bootDisk,
+      tone: 'danger',
+    }),
+  refresh: (_, here) => postButton({ action: `${here}/do/refresh`, label: t.refresh }),
+  unlock: (_, here, isPrimary) =>
+    postButton({
+      action: `${here}/do/unlock`,
+      label: PAGES.machine.page.unlock,
+      tone: toneOf(isPrimary),
+    }),
+}
+
+/** As the machine would get it now, without its token, which is secret. */
+function renderScript(context: PageContext, { machine, boot }: MachineView): string {
+  const { decision, rule, reason } = boot
+  const hasToken = context.services.config.current().pxe.tokens !== 'off'
+  const shown =
+    decision.kind === 'to-live' && hasToken ? { ...decision, token: 'hidden' } : decision
+  return renderBoot(shown, { mac: machine.mac, mode: machine.boot_mode, rule, reason })
+}
+
+const DONE = [
+  ['disk', t.savedDisk],
+  ['captured', PAGES.machine.capture.ordered],
+  ['uncaptured', PAGES.machine.capture.stopped],
+] as const
+
+/** What the form or the button that led here did. Only what erases a disk is called armed. */
+export function renderDone(query: URLSearchParams, view: MachineView): Content {
+  const done = DONE.find(([name]) => query.has(name))
+  if (done !== undefined) return banner('done', done[1])
+  if (query.has('armed')) {
+    if (!willFlash(view) && !isWaiting(view)) {
+      return banner('needs-you', fill(t.notArmed, { reason: `${view.view.is} ${view.view.next}` }))
+    }
+    return html`<div class="while-armed">${banner('done', t.armed)}</div>`
+  }
+  if (!query.has('saved')) return null
+  const { boot_mode, bty_image_ref: ref, target_disk_serial: serial } = view.machine
+  return ref === null || serial === null || isFlashMode(boot_mode)
+    ? banner('done', t.saved)
+    : banner(
+        'done',
+        fillHtml(t.savedNotArmed, {
+          mode: html`<strong>${MODES[boot_mode].title}</strong>`,
+          flash: html`<strong>${MODES['flasher-flash-once'].title}</strong>`,
+        }),
+      )
+}

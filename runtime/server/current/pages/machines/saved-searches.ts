@@ -1,0 +1,61 @@
+/** The searches that somebody saved, as the text of a cookie: few, short, and checked when they come back. */
+import { parseJson } from '../../../../kit/foundation/json-reader.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+
+export interface SavedSearch {
+  readonly name: string
+  /** In the query language. */
+  readonly q: string
+  readonly sort: string
+}
+
+export const MAX_NAME = 40
+export const MAX_QUERY = 300
+const MAX_SORT = 20
+const MAX_SEARCHES = 12
+/** Browsers drop a cookie of more than 4096 bytes, with its name and attributes. */
+const MAX_COOKIE = 3600
+
+/** What is damaged or was not made by `renderSaved` counts as nothing saved. */
+export function parseSaved(cookie: string | null): readonly SavedSearch[] {
+  if (cookie === null || cookie.length > MAX_COOKIE) return []
+  const read = parseJson(Buffer.from(cookie, 'base64url').toString('utf8'))
+  return Array.isArray(read) ? read.slice(0, MAX_SEARCHES).flatMap(parseOne) : []
+}
+
+function parseOne(each: unknown): readonly SavedSearch[] {
+  if (!Array.isArray(each)) return []
+  const [name, q, sort] = each.map((text: unknown) => (typeof text === 'string' ? text : ''))
+  const isOurs = isWithin(name, MAX_NAME) && isWithin(q, MAX_QUERY)
+  return isOurs ? [{ name: printable(name), q, sort: (sort ?? '').slice(0, MAX_SORT) }] : []
+}
+
+const isWithin = (text: string | undefined, most: number): text is string =>
+  text !== undefined && text !== '' && text.length <= most
+
+/** Characters that no cookie has to escape. */
+export const renderSaved = (searches: readonly SavedSearch[]): string =>
+  Buffer.from(JSON.stringify(searches.map(({ name, q, sort }) => [name, q, sort]))).toString(
+    'base64url',
+  )
+
+type Refusal = 'no-name' | 'no-search' | 'too-long' | 'too-many'
+
+/** One of the same name is replaced; names are in alphabetical order. */
+export function addSaved(
+  searches: readonly SavedSearch[],
+  given: SavedSearch,
+): Result<readonly SavedSearch[], Refusal> {
+  const name = printable(given.name.trim())
+  const q = given.q.trim()
+  if (name === '') return refuse('no-name')
+  if (q === '') return refuse('no-search')
+  if (name.length > MAX_NAME || q.length > MAX_QUERY) return refuse('too-long')
+  const saved = [
+    ...searches.filter((each) => each.name !== name),
+    { name, q, sort: given.sort.slice(0, MAX_SORT) },
+  ].toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
+  const isFull = saved.length > MAX_SEARCHES || renderSaved(saved).length > MAX_COOKIE
+  return isFull ? refuse('too-many') : accept(saved)
+}

@@ -1,0 +1,124 @@
+/** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
+import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+import { card, copyBlock, renderWays } from '../../../../kit/web/ui/elements.ts'
+import { textField } from '../../../../kit/web/ui/fields.ts'
+import { renderUploadForm } from '../../../../kit/web/ui/upload-form.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../texts/texts.ts'
+
+const t = PAGES.netboot.install
+
+const PATH = '/ui/netboot'
+
+/** Folded once machines boot one; the address of the card opens it. */
+export function renderInstall(context: PageContext): Html {
+  const ways = renderWays([
+    [t.fetch.title, renderFetch(context)],
+    [t.upload.title, renderUpload()],
+    [t.build.title, renderBuild(context)],
+  ])
+  const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
+  const isRefused = context.notice() !== null
+  return isInstalled && !isRefused
+    ? html`<details class="card">
+        <summary>${t.another}</summary>
+        <div id="install">${ways}</div>
+      </details>`
+    : card({ title: t.title, id: 'install', body: ways })
+}
+
+/** One button saves where releases are and fetches one. */
+function renderFetch({ services, notice }: PageContext): Html {
+  const rows = services.config.list()
+  const typed = notice()?.typed ?? {}
+  return html`<form method="post" action="${PATH}/fetch-release">
+    ${sourceField(find(rows, 'releases', 'base_url'), {
+      name: 'site',
+      label: t.fetch.site,
+      placeholder: 'https://github.com',
+      hint: t.fetch.siteHint,
+      typed,
+    })}
+    ${sourceField(find(rows, 'boot', 'release_repo'), {
+      name: 'repository',
+      label: t.fetch.repository,
+      placeholder: 'owner/name',
+      hint: t.fetch.repositoryHint,
+      typed,
+    })}
+    ${textField({
+      name: 'tag',
+      label: t.fetch.tag,
+      value: typed['tag'] ?? services.config.current().boot.release_tag,
+      hint: fillHtml(t.fetch.tagHint, {
+        tag: html`<code>v1.4.0</code>`,
+        latest: html`<code>latest</code>`,
+      }),
+    })}
+    <button class="primary">${t.fetch.button}</button>
+    <p class="hint">${t.fetch.hint}</p>
+  </form>`
+}
+
+const find = (rows: readonly ShownSetting[], section: string, key: string) =>
+  rows.find((row) => row.section === section && row.key === key)
+
+interface SourceField {
+  readonly name: 'site' | 'repository'
+  readonly label: string
+  readonly placeholder: string
+  readonly hint: string
+  readonly typed: Readonly<Record<string, string>>
+}
+
+/** What the environment sets cannot be changed here. */
+function sourceField(
+  row: ShownSetting | undefined,
+  { name, label, placeholder, hint, typed }: SourceField,
+): Content {
+  if (row?.origin.by === 'environment') {
+    return html`<div class="field">
+      <strong>${label}</strong>
+      <p><code>${row.shown}</code></p>
+      <p class="hint">
+        ${fillHtml(t.fetch.setBy, { variable: html`<code>${row.origin.variable}</code>` })}
+      </p>
+    </div>`
+  }
+  return textField({
+    name,
+    label,
+    placeholder,
+    hint,
+    mono: true,
+    value: typed[name] ?? row?.text ?? '',
+  })
+}
+
+/** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */
+const renderUpload = (): Html =>
+  renderUploadForm({
+    kind: { name: 'files', to: '/boot/' },
+    done: `${PATH}?uploaded=`,
+    id: 'boot-files',
+    label: t.upload.label,
+    hint: fillHtml(t.upload.hint, {
+      name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+      sums: html`<code>.sha256</code>`,
+    }),
+    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi',
+    isMultiple: true,
+    button: t.upload.button,
+    unscripted: t.upload.unscripted,
+  })
+
+const renderBuild = ({ services }: PageContext): Html => {
+  const { dir } = services.netboot.bootFiles
+  return html`<p>${t.build.text}</p>
+    ${copyBlock(
+      `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
+      t.build.label,
+    )}
+    <p class="hint">${fillHtml(t.build.hint, { folder: html`<code>${dir}</code>` })}</p>`
+}

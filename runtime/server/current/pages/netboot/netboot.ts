@@ -1,0 +1,207 @@
+/** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
+import type { HTTPResponse } from 'h3'
+import {
+  badge,
+  banner,
+  card,
+  copyBlock,
+  progress,
+  renderBytes,
+  renderTabs,
+} from '../../../../kit/web/ui/elements.ts'
+import { postButton } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
+import { numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import {
+  listIncomplete,
+  type IncompleteSet,
+  type SetAside,
+} from '../../../../fleet/boot/rules/boot-set.ts'
+import { renderTftpSetup } from '../../../../fleet/boot/rules/tftp.ts'
+import type { BootFile, BootFolder, KnownSet } from '../../../../fleet/boot/boot-files.ts'
+import type { FetchJob } from '../../../../fleet/boot/release-job.ts'
+import { isOver } from '../../../../kit/host/jobs.ts'
+import { renderInstall } from './install.ts'
+import { pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { renderEventList } from '../view/event-list.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.netboot
+
+const PATH = '/ui/netboot'
+
+const TABS = [
+  [t.systems.title, '#artifacts'],
+  [t.tabs.install, '#install'],
+  [t.tftp.title, '#tftp'],
+  [t.activity.title, '#activity'],
+] as const
+
+/** `routes/releases.ts` has its posts. */
+export const NETBOOT_PAGES = [pageAt(PATH, show)]
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { releases, bootFiles } = context.services.netboot
+  const clock = context.clock()
+  const [files, events] = await Promise.all([
+    bootFiles.list(),
+    context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
+  ])
+  const isBusy = releases.jobs().some((job) => !isOver(job))
+  return await context.show({
+    title: PAGES.frame.titles.netboot,
+    section: PATH,
+    actions: html`<a class="button" href="#install">${t.install.title}</a>`,
+    messages: html`${context.message()}${renderUploaded(context)}`,
+    body: html`${renderTabs(TABS)}
+      <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
+        ${renderJobs(releases.jobs(), clock)}
+        ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${renderInstall(context)} ${renderTftp(context)}
+        ${card({
+          title: t.activity.title,
+          id: 'activity',
+          aside: html`<a class="small" href="/ui/events?subject_kind=netboot"
+            >${t.activity.all}</a
+          >`,
+          body: renderEventList(events, clock),
+        })}
+      </div>`,
+  })
+}
+
+function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
+  const shown = jobs.filter((job) => !isOver(job) || job.status === 'failed').slice(0, 4)
+  if (shown.length === 0) return null
+  return card({
+    title: t.downloads.title,
+    body: html`<ul class="rows">
+      ${shown.map((job) => renderJob(job, clock))}
+    </ul>`,
+  })
+}
+
+function renderJob(job: FetchJob, clock: Clock): Html {
+  const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
+  if (isOver(job)) {
+    return html`<li>
+      ${badge('failed', PAGES.frame.jobs[status])}<span class="grow"
+        >${fill(t.downloads.failed, { tag, error: error ?? '' })}</span
+      >
+      <span class="when">${renderTime(job.finished_at, clock)}</span>
+    </li>`
+  }
+  const state = PAGES.frame.jobs[status]
+  const label =
+    total === null || total === 0
+      ? state
+      : fill(t.downloads.share, { state, percent: Math.floor((100 * bytes) / total) })
+  const step = html`<span class="dim small">${artifact ?? state}</span>`
+  return html`<li>
+    <span class="grow">${fillHtml(t.downloads.running, { tag, step })}</span>
+    ${progress(status === 'queued' ? null : bytes, total, label)}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}
+  </li>`
+}
+
+function renderArtifacts(
+  bootFiles: Pick<BootFolder, 'sets' | 'setAside'>,
+  files: readonly BootFile[],
+  clock: Clock,
+): Content {
+  if (files.length === 0) {
+    return html`<p>${t.systems.none}</p>`
+  }
+  const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
+  return html`${sets.length === 0 ? html`<p>${t.systems.incomplete}</p>` : null}
+    <ul class="rows">
+      ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
+      ${bootFiles.setAside().map(renderAside)}
+    </ul>
+    ${renderTable({
+      caption: t.files.caption,
+      columns: [t.files.file, numberColumn(t.files.size), t.files.added],
+      rows: files.map(
+        ({ name, sizeBytes, modifiedAt }) =>
+          html`<tr>
+            <th scope="row">
+              <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+            </th>
+            <td class="number" data-label="${t.files.size}">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="${t.files.added}">${renderTime(modifiedAt, clock)}</td>
+          </tr>`,
+      ),
+    })}`
+}
+
+/** `why`: what keeps machines from booting it. */
+const renderUnused = (
+  { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
+  why: string,
+  word: string,
+): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">${why}</span></span
+    >${badge('needs-you', word)}
+  </li>`
+
+const renderIncomplete = (set: IncompleteSet): Html =>
+  renderUnused(
+    set,
+    fill(t.systems.missing, { names: set.missing.join(', ') }),
+    t.systems.isIncomplete,
+  )
+
+/** Files of another system under the same names, such as the deployed one. */
+const renderAside = (set: SetAside): Html => renderUnused(set, set.reason, t.systems.notUsed)
+
+const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
+  html`<li>
+    <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
+    ${
+      isActive
+        ? badge('done', t.systems.active)
+        : postButton({
+            action: `${PATH}/use-set`,
+            label: fill(isPrevious ? t.systems.goBack : t.systems.use, { version }),
+            values: { arch, version },
+          })
+    }
+  </li>`
+
+/** What the script that uploads says in the address. */
+function renderUploaded({ query }: PageContext): Content {
+  const count = Number(query.get('uploaded') ?? 0)
+  if (!Number.isInteger(count) || count < 1) return null
+  return banner('done', fillCount(t.uploaded, count))
+}
+
+function renderTftp({ services, contact }: PageContext): Html {
+  const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
+  const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
+  const word = isActive ? t.tftp.active : isChecked ? t.tftp.inactive : t.tftp.unchecked
+  return card({
+    title: t.tftp.title,
+    id: 'tftp',
+    aside: badge(tone, word),
+    body: html`<p>${text} ${hint}</p>
+      ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(contact().baseUrl))}
+      <p class="dim small">
+        ${fillHtml(t.tftp.note, {
+          setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
+            >${PAGES.settings.titles['netboot.tftp_probe_host']}</a
+          >`,
+        })}
+      </p>`,
+  })
+}
+
+const renderTftpHelp = (baseUrl: string): Html =>
+  html`<p>${t.tftp.help}</p>
+    ${copyBlock(renderTftpSetup(baseUrl), t.tftp.label)}`

@@ -1,0 +1,130 @@
+/** POST /ui/runs/remove: asks which runs are removed, then removes them. */
+import type { HTTPResponse } from 'h3'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
+import { localPath } from '../../../../kit/web/answers/local-path.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { removeRun } from '../../routes/runs.ts'
+import { removalAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
+import { renderRunState } from '../view/run-table.ts'
+
+const t = PAGES.runs.removal
+
+const LIST = '/ui/runs'
+export const RUN_REMOVAL_PATH = `${LIST}/remove`
+/** Runs of a page of the list. */
+const MAX_RUNS = 100
+const MAX_SHOWN = 12
+
+/** The value of a selected run. */
+export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => `${mac}/${id}`
+
+export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, ask, remove)
+
+/** On the page of a run. */
+export const renderRemovalButton = (run: Run): Html =>
+  html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
+    ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}
+    <button class="danger">${t.ask}</button>
+  </form>`
+
+/** What was done, on the list. */
+export function renderRemoved(query: URLSearchParams): Content {
+  const [removed, skipped] = ['removed', 'skipped'].map((name) => {
+    const given = query.get(name) ?? ''
+    return /^\d{1,3}$/.test(given) ? Number(given) : 0
+  })
+  return html`${removed ? banner('done', fillCount(t.removed, removed)) : null}
+  ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
+}
+
+/** Those that exist; a value that names none is left out. */
+function listSelected({ site }: PageContext, form: URLSearchParams): readonly Run[] {
+  const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
+  return values.flatMap((value) => {
+    const [text = '', id = ''] = value.split('/')
+    const mac = parseMac(text)
+    return mac.ok ? (site.runs.find(mac.value, id) ?? []) : []
+  })
+}
+
+const backOf = (form: URLSearchParams): string => localPath(form.get('back'), LIST)
+
+async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const selected = listSelected(context, form)
+  const ended = selected.filter(({ result }) => result !== null)
+  const cancel = backOf(form)
+  const show = (title: string, body: Html) =>
+    context.show({
+      title,
+      section: LIST,
+      trail: html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`,
+      body,
+    })
+  if (ended.length === 0) {
+    const { title, text } = selected.length === 0 ? t.empty : t.running
+    const back = html`<a class="button" href="${cancel}" data-close>${t.back}</a>`
+    return await show(
+      title,
+      renderAnswer(
+        title,
+        html`<p>${text}</p>
+          ${back}`,
+      ),
+    )
+  }
+  const title = fillCount(t.title, ended.length)
+  return await show(
+    title,
+    renderRemoval({
+      title,
+      body: html`${renderList(context, ended)}${
+          ended.length === selected.length
+            ? null
+            : banner('needs-you', fillCount(t.stay, selected.length - ended.length))
+        }
+        <p>${pluralOf(t.consequence, ended.length)}</p>`,
+      fields: html`${ended.map((run) => hidden({ runs: renderRunValue(run) }))}${hidden({ back: form.get('back') })}`,
+      action: RUN_REMOVAL_PATH,
+      cancel,
+      button: fillCount(t.button, ended.length),
+    }),
+  )
+}
+
+const renderList = ({ nameOf, clock }: PageContext, runs: readonly Run[]): Html =>
+  html`<ul class="rows">
+    ${runs.slice(0, MAX_SHOWN).map(
+      (run) =>
+        html`<li>
+          <span class="grow"
+            >${renderRunState(run)} <bdi>${nameOf(run.mac)}</bdi>
+            <span class="small dim"
+              ><bdi>${run.image?.name ?? PAGES.view.run.unknownImage}</bdi></span
+            ></span
+          ><span class="when">${renderTime(run.started_at ?? run.updated_at, clock())}</span>
+        </li>`,
+    )}
+    ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
+  </ul>`
+
+async function remove(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const runs = listSelected(context, form)
+  let removed = 0
+  for (const { mac, id } of runs) {
+    if ((await removeRun(context.site, context.event, mac, id)).ok) removed += 1
+  }
+  const back = new URL(backOf(form), 'http://localhost')
+  const query = Object.fromEntries(back.searchParams)
+  const skipped = runs.length - removed
+  return context.goTo(
+    address(back.pathname, { ...query, removed, skipped: skipped === 0 ? null : skipped }),
+  )
+}

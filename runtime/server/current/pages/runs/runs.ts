@@ -1,0 +1,152 @@
+/** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
+import type { HTTPResponse } from 'h3'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { parseRunColumn, RUN_KEYS } from '../../../../fleet/run/rules/run-order.ts'
+import { sortRows } from '../../../../fleet/machine/rules/selection.ts'
+import type { RunFilter, Runs } from '../../../../fleet/run/runs.ts'
+import { emptyState } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { cutPage, PAGE_ROWS } from '../../../../kit/web/ui/paging.ts'
+import { renderPager } from '../../../../kit/web/ui/tables.ts'
+import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
+import {
+  readListQuery,
+  renderOlder,
+  renderSearch,
+  type ListQuery,
+} from '../../../../kit/web/ui/search.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { parseRunFilter, readRunPage } from '../../../routes/runs.ts'
+import { pageAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { opensQuestion } from '../frame/question.ts'
+import { nameKeyOf } from '../machines/fleet-query.ts'
+import { RUN_PAGE } from './run.ts'
+import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'
+import { renderRunTable } from '../view/run-table.ts'
+
+const t = PAGES.runs.list
+
+const PATH = '/ui/runs'
+const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
+
+export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
+
+async function show(context: PageContext): Promise<HTTPResponse> {
+  const { site } = context
+  const query = readListQuery(context.query, KEPT, 300)
+  const found = readShown(context, query)
+  return await context.show({
+    title: PAGES.frame.titles.runs,
+    section: PATH,
+    count: String(found.total),
+    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    messages: renderRemoved(context.query),
+    actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
+      ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
+    body: html`${renderSearch({
+      path: PATH,
+      query,
+      name: 'q',
+      label: t.search,
+      placeholder: t.placeholder,
+      views: Object.entries(t.filters).map(([state, title]) => [
+        title,
+        { ...query, state },
+        countRuns(site.runs, { ...query, state }),
+      ]),
+    })}
+    ${found.runs.length === 0 ? renderNothing(query) : renderRuns(context, query, found)}`,
+  })
+}
+
+function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Shown): Html {
+  const { pathname, search, searchParams } = context.event.url
+  const [page, before] = [searchParams.get('page'), searchParams.get('before')]
+  const here = address(PATH, { ...query, page, before })
+  return html`<form id="bulk" hx-disinherit="*" ${opensQuestion(RUN_REMOVAL_PATH)}>
+    <div ${refreshOnNews('runs', here, 2000)}>
+      ${renderRunTable({
+        runs,
+        clock: context.clock(),
+        path: PATH,
+        query,
+        nameOf: context.nameOf,
+        valueOf: renderRunValue,
+      })}
+      ${pager}
+    </div>
+    <div class="bulk" role="group" aria-label="${t.selected}">
+      <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+      ${hidden({ confirm: 'ask', back: `${pathname}${search}` })}
+      <button class="danger">${PAGES.runs.removal.ask}</button>
+      <button type="reset">${t.clear}</button>
+    </div>
+  </form>`
+}
+
+interface Shown {
+  readonly runs: readonly Run[]
+  readonly total: number
+  readonly pager: Html
+}
+
+/** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
+function readShown(context: PageContext, query: ListQuery): Shown {
+  const { runs } = context.site
+  const filter = { ...parseRunFilter(context.query), limit: PAGE_ROWS }
+  const column = parseRunColumn(query['sort'])
+  if (column === null) return readNewest(runs, filter, query)
+  const surroundings = {
+    nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, context.nameOf(mac)),
+    isStalled: (mac: Run['mac']) => runs.findLive(mac)?.stalled === true,
+  }
+  const rows = runs
+    .listSortRows(conditionOf(filter), column)
+    .map((row) => ({ n: row.n, key: RUN_KEYS[column](row, surroundings) }))
+  const page = cutPage(
+    sortRows(rows, query['sort'] ?? '', ({ key }) => key),
+    context.query,
+  )
+  return {
+    runs: runs.read(page.rows.map(({ n }) => n)).map(({ run }) => run),
+    total: page.total,
+    pager: renderPager(PATH, query, page),
+  }
+}
+
+function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): Shown {
+  const { shown, next, total } = readRunPage(runs, filter)
+  return {
+    runs: shown.map(({ run }) => run),
+    total,
+    pager: renderOlder({
+      path: PATH,
+      query,
+      shown: shown.length,
+      isNewest: filter.before === undefined,
+      next: next === null ? null : { before: next },
+    }),
+  }
+}
+
+/** An index of the database counts them; of a search, it reads the history, which is limited. */
+const countRuns = (runs: Runs, query: ListQuery): number =>
+  runs.count(conditionOf(parseRunFilter(new URLSearchParams(query))))
+
+const conditionOf = ({ limit: _limit, before: _before, ...condition }: RunFilter) => condition
+
+const renderNothing = (query: ListQuery): Html =>
+  Object.keys(query).every((name) => name === 'sort')
+    ? emptyState(
+        t.none.title,
+        t.none.text,
+        html`<a class="button primary" href="/ui/machines">${t.none.link}</a>`,
+      )
+    : emptyState(
+        t.noneFound.title,
+        t.noneFound.text,
+        html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`,
+      )

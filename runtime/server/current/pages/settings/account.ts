@@ -1,0 +1,172 @@
+/** /ui/account: the session, how to change the password, and API tokens. */
+import { getRouterParam, type HTTPResponse } from 'h3'
+import { banner, card, copyable, factList, tag } from '../../../../kit/web/ui/elements.ts'
+import { checkField, postButton, selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { createToken, revokeToken, type TokenRefusal } from '../../../routes/tokens.ts'
+import { TOKEN_SCOPES, type TokenRecord } from '../../../../fleet/access/tokens.ts'
+import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { questionButton, renderRemoval } from '../frame/question.ts'
+import { changePassword, renderPassword } from './password-form.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.account
+
+const PATH = '/ui/account'
+const DAY_MS = 86_400_000
+
+/** By number of days. */
+const LIFETIMES = t.tokens.lifetimes
+
+export const ACCOUNT_PAGES = [
+  pageAt(PATH, (context) => show(context, null)),
+  formAt(`${PATH}/password`, changePassword),
+  formAt(`${PATH}/tokens`, create),
+  removalAt(`${PATH}/tokens/:id/revoke`, askRevocation, revoke),
+]
+
+async function show(context: PageContext, fresh: string | null): Promise<HTTPResponse> {
+  const { site } = context
+  const caller = site.caller(context.event)
+  const clock = context.clock()
+  const tokens = await site.tokens.list()
+  const until =
+    caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
+  return await context.show({
+    title: PAGES.frame.titles.account,
+    section: PATH,
+    actions: postButton({ action: '/ui/logout', label: t.logOut }),
+    messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(fresh)}`,
+    body: html`<div class="columns even">
+      <div>
+        ${card({
+          title: t.session.title,
+          body: factList([
+            [t.session.address, site.peer(context.event).ip],
+            [t.session.end, fillHtml(t.session.extended, { time: until })],
+          ]),
+        })}
+        ${renderPassword(context)}
+      </div>
+      <div>
+        ${card({
+          title: t.tokens.title,
+          id: 'tokens',
+          aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
+          body: html`${renderTokens(tokens, clock)}
+            <details ${attributes({ open: tokens.length === 0 })}>
+              <summary>${t.tokens.create}</summary>
+              ${renderForm(context.notice()?.typed['name'] ?? '')}
+            </details>`,
+        })}
+      </div>
+    </div>`,
+  })
+}
+
+const renderChanged = ({ query }: PageContext): Content =>
+  query.get('changed') === 'password' ? banner('done', t.password.changed) : null
+
+const renderFresh = (token: string): Html =>
+  banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))
+
+function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
+  if (tokens.length === 0) {
+    return html`<p class="dim">${t.tokens.empty}</p>`
+  }
+  return html`<ul class="rows">
+    ${tokens.map(
+      ({ id, name, scopes, created_at, last_used_at, expires_at }) =>
+        html`<li>
+          <span class="grow"
+            ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
+            <span class="small dim"
+              >${fillHtml(t.tokens.dates, {
+                created: renderTime(created_at, clock),
+                used: renderTime(last_used_at, clock, t.tokens.never),
+                expires: renderTime(expires_at, clock, t.tokens.never),
+              })}</span
+            ></span
+          >
+          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: t.tokens.revoke, tone: 'danger' })}
+        </li>`,
+    )}
+  </ul>`
+}
+
+const renderForm = (name: string): Html =>
+  html`<form method="post" action="${PATH}/tokens">
+    ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
+    <fieldset>
+      <legend>${t.tokens.scopes}</legend>
+      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
+    </fieldset>
+    ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+    <button class="primary">${t.tokens.button}</button>
+  </form>`
+
+async function create(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const { site } = context
+  const name = (form.get('name') ?? '').trim()
+  const fail = (error: string) => context.goBack(PATH, { error, typed: { name } })
+  const days = form.get('days') ?? 'none'
+  // An unknown value must not become a token that never expires.
+  if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
+  const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
+  const expires_at = end?.toISOString() ?? null
+  const scopes = [...new Set(form.getAll('scopes'))]
+  const created = await createToken(site, context.event, { name, scopes, expires_at })
+  return created.ok
+    ? await show(context, created.value.token)
+    : fail(describeRefusal(created.refusal))
+}
+
+function describeRefusal(refusal: TokenRefusal): string {
+  switch (refusal.why) {
+    case 'fields': {
+      const wrong = refusal.fields.map(({ loc }) => loc[1])
+      return wrong.includes('name') ? t.tokens.errors.name : t.tokens.errors.scopes
+    }
+    case 'name-taken':
+      return fill(t.tokens.errors.taken, { name: refusal.name })
+    case 'too-many':
+      return fill(t.tokens.errors.tooMany, { count: refusal.most })
+  }
+}
+
+async function askRevocation(context: PageContext): Promise<HTTPResponse> {
+  const id = getRouterParam(context.event, 'id') ?? ''
+  const token = (await context.site.tokens.list()).find((each) => each.id === id)
+  if (token === undefined) return tokenGone(context)
+  return await context.show({
+    title: fill(t.tokens.revocation.title, { name: token.name }),
+    section: PATH,
+    trail: html`<a href="${PATH}">${PAGES.frame.titles.account}</a>`,
+    body: renderRemoval({
+      title: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
+      body: html`<p>
+        ${fillHtml(t.tokens.revocation.consequence, {
+          time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
+        })}
+      </p>`,
+      action: context.event.url.pathname,
+      cancel: `${PATH}#tokens`,
+      button: t.tokens.revocation.button,
+    }),
+  })
+}
+
+const tokenGone = (context: PageContext): HTTPResponse =>
+  context.goBack(PATH, { error: t.tokens.errors.unknown })
+
+async function revoke(context: PageContext): Promise<HTTPResponse> {
+  const isGone = await revokeToken(
+    context.site,
+    context.event,
+    getRouterParam(context.event, 'id') ?? '',
+  )
+  return isGone ? context.goTo(`${PATH}#tokens`) : tokenGone(context)
+}

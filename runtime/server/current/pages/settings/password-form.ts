@@ -1,0 +1,109 @@
+/** The card of /ui/account that changes the administrator password, or says where it is set. */
+import type { HTTPResponse } from 'h3'
+import {
+  MAX_PASSWORD_LENGTH,
+  MIN_PASSWORD_LENGTH,
+} from '../../../../kit/web/access/rules/new-password.ts'
+import type { Origin } from '../../../../kit/config/rules/settings-parser.ts'
+import type { PasswordRefusal } from '../../../../kit/web/access/password-change.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { card } from '../../../../kit/web/ui/elements.ts'
+import { textField } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { findPasswordOrigin } from '../../assembly/configuration.ts'
+import type { PageContext } from '../frame/page-context.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.account.password
+
+const PATH = '/ui/account'
+
+/** Field names of the form. */
+const FIELDS = ['current', 'password', 'repeated'] as const
+type Field = (typeof FIELDS)[number]
+
+export function renderPassword(context: PageContext): Html {
+  const origin = findPasswordOrigin(context.services.config)
+  return card({
+    title: t.title,
+    id: 'change-password',
+    body: origin === null ? renderForm(context) : renderOrigin(origin),
+  })
+}
+
+const renderOrigin = (origin: Origin): Html =>
+  html`<p>${describeOrigin(origin)}</p>
+    <p class="small dim">
+      ${fillHtml(t.origin.note, { command: html`<code>flasher-web password</code>` })}
+    </p>`
+
+function describeOrigin(origin: Origin): Content {
+  if (origin.by === 'environment')
+    return fillHtml(t.origin.environment, { variable: html`<code>${origin.variable}</code>` })
+  if (origin.by === 'file')
+    return fillHtml(t.origin.file, { path: html`<code>${origin.path}</code>` })
+  return t.origin.other
+}
+
+function renderForm(context: PageContext): Html {
+  const notice = context.notice()
+  const field = (name: Field, label: string, more: Partial<Parameters<typeof textField>[0]> = {}) =>
+    textField({
+      name,
+      label,
+      type: 'password',
+      autocomplete: 'new-password',
+      required: true,
+      error: notice?.typed['at'] === name ? notice.error : null,
+      ...more,
+    })
+  return html`<form method="post" action="${PATH}/password" class="narrow">
+    <input name="username" value="administrator" autocomplete="username" hidden />
+    ${field('current', t.current, { autocomplete: 'current-password' })}
+    ${field('password', t.next, {
+      minLength: MIN_PASSWORD_LENGTH,
+      maxLength: MAX_PASSWORD_LENGTH,
+      hint: fill(t.hint, { count: MIN_PASSWORD_LENGTH }),
+    })}
+    ${field('repeated', t.repeated)}
+    <button class="primary">${t.button}</button>
+    <p class="hint">${t.note}</p>
+  </form>`
+}
+
+export async function changePassword(
+  context: PageContext,
+  form: URLSearchParams,
+): Promise<HTTPResponse> {
+  if (findPasswordOrigin(context.services.config) !== null) {
+    throw refuse(409, 'the configuration sets the password: change it there')
+  }
+  const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')
+  const changed = await context.site.changePassword(context.event, { current, password, repeated })
+  if (changed.ok) return context.goTo(`${PATH}?changed=password`)
+  const { at, error } = describeRefusal(changed.refusal)
+  // What was typed is not kept: browsers keep pages.
+  return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
+}
+
+/** The field that is wrong, and why. */
+function describeRefusal(refusal: PasswordRefusal): { readonly at: Field; readonly error: string } {
+  switch (refusal.why) {
+    case 'wait':
+      return { at: 'current', error: fill(t.errors.wait, { seconds: refusal.seconds }) }
+    case 'wrong':
+    case 'elsewhere':
+      return { at: 'current', error: t.errors[refusal.why] }
+    case 'too-short':
+      return { at: 'password', error: fill(t.errors.tooShort, { count: MIN_PASSWORD_LENGTH }) }
+    case 'too-long':
+      return { at: 'password', error: fill(t.errors.tooLong, { count: MAX_PASSWORD_LENGTH }) }
+    case 'unchanged':
+      return { at: 'password', error: t.errors.unchanged }
+    case 'control-characters':
+      return { at: 'password', error: t.errors.controlCharacters }
+    case 'differs':
+      return { at: 'repeated', error: t.errors.differs }
+  }
+}

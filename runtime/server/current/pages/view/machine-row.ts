@@ -1,0 +1,145 @@
+/** One machine as a row of the table or a tile of the wall. */
+import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { badge, icon, middle, progress, tag } from '../../../../kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { modelOf, renderDiskSize } from './disk-text.ts'
+import type { ColumnName } from './fleet-columns.ts'
+import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
+import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
+import { renderWill, stemOf } from './next-boot.ts'
+
+const t = PAGES.view.row
+const { columns: titles } = PAGES.view
+
+export const machinePath = (mac: string): string => `/ui/machines/${mac}`
+
+/**
+ * Kept lean, since a page holds 100 of them: a text that its column may shorten is there once, and
+ * again as a title only where the browser cannot show it whole on focus.
+ */
+export const renderMachineRow = (
+  view: MachineView,
+  clock: Clock,
+  columns: readonly ColumnName[],
+): Html =>
+  html`<tr id="m-${renderHyphens(view.machine.mac)}">
+    <td class="pick">
+      <input
+        type="checkbox"
+        name="macs"
+        form="bulk"
+        value="${view.machine.mac}"
+        aria-label="${fill(t.select, { name: nameOf(view.machine) })}"
+      />
+    </td>
+    ${columns.map((name) => CELLS[name](view, clock))}
+  </tr>`
+
+const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
+  state: ({ view }) => html`<td class="state">${badge(view.state)}</td>`,
+  name: renderName,
+  next: (view) => html`<td class="will" data-label="${t.nextBoot}">${renderDoing(view)}</td>`,
+  image: (view) => html`<td class="image" data-label="${titles.image}">${renderImage(view)}</td>`,
+  disk: (view) =>
+    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="${titles.disk}">
+      ${renderDisk(view)}
+    </td>`,
+  labels: ({ machine }) =>
+    html`<td class="labels" data-label="${titles.labels}">${machine.labels.map(tag)}</td>`,
+  ip: ({ machine }) =>
+    html`<td class="ip mono" data-label="${titles.ip}">${machine.last_seen_ip ?? DASH}</td>`,
+  arch: ({ machine }) =>
+    html`<td class="arch" data-label="${titles.arch}">${machine.arch ?? DASH}</td>`,
+  flashed: ({ machine }, clock) =>
+    timeCell('flashed', renderTime(machine.last_flashed_at, clock, t.never)),
+  discovered: ({ machine }, clock) =>
+    timeCell('discovered', renderTime(machine.discovered_at, clock)),
+  seen: ({ machine }, clock) => timeCell('seen', renderTime(machine.last_seen_at, clock, t.never)),
+}
+
+const timeCell = (name: ColumnName, time: Html): Html =>
+  html`<td class="time" data-label="${titles[name]}">${time}</td>`
+
+const DASH = html`<span class="dim">–</span>`
+
+/** What people call it; below, its MAC and its labels. */
+function renderName({ machine }: MachineView): Html {
+  const { mac, labels, locked } = machine
+  const name = nameOf(machine)
+  const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
+    labels.length === 0
+      ? null
+      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
+  }`
+  return name === mac
+    ? html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" class="mono">${mac}</a>
+        <div>${about}</div>
+      </th>`
+    : html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span>${about}</div>
+      </th>`
+}
+
+/** Image and disk of a flash have columns of their own. */
+function renderDoing(view: MachineView): Content {
+  if (view.run !== null) return renderBar(view.run)
+  const { state, is, next } = view.view
+  if (state === 'running') return progress(null, null, is)
+  const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
+  const will = isFlash
+    ? view.machine.boot_mode === 'flasher-flash-always'
+      ? t.flashAlways
+      : t.flashOnce
+    : renderWill(view)
+  return html`<span title="${is} ${next}">${will}</span>`
+}
+
+function renderImage({ machine, image, run }: MachineView): Content {
+  // An image chosen in the wizard differs from the assigned one.
+  if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
+  // The specification's word for a machine that nobody has configured.
+  if (machine.bty_image_ref === null) return tag(t.discovered)
+  if (image !== null) return middle(stemOf(image.name), image.name)
+  const short = machine.bty_image_ref.slice(0, 12)
+  return html`<span class="warning" title="${t.goneImageHint}"
+    >${fill(t.goneImage, { ref: short })}</span
+  >`
+}
+
+/** The model, then the end of the serial number and the size, which tell disks apart. */
+function renderDisk({ machine, disk, run }: MachineView): Content {
+  const written = run?.disk ?? null
+  if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`
+  const serial = machine.target_disk_serial
+  if (serial === null) return DASH
+  const code = html`<code>${middle(printable(serial))}</code>`
+  if (disk === null) return html`<span class="serial">${code}</span>`
+  return html`<span class="model" title="${modelOf(disk)}">${modelOf(disk)}</span
+    ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
+}
+
+/** For a screen above the bench, legible from a distance. */
+export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): Html =>
+  html`<a
+    class="tile ${view.state}"
+    id="t-${renderHyphens(machine.mac)}"
+    href="${machinePath(machine.mac)}"
+  >
+    ${badge(view.state)}
+    <b><bdi>${nameOf(machine)}</bdi></b>
+    ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
+    ${view.state === 'failed' || view.state === 'needs-you' ? html`<span>${view.is}</span>` : null}
+    ${
+      run === null
+        ? html`<span class="dim"
+            >${fillHtml(t.seen, { time: renderTime(machine.last_seen_at, clock, t.never) })}</span
+          >`
+        : renderBar(run)
+    }
+  </a>`

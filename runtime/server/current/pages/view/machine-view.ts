@@ -1,0 +1,86 @@
+/** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
+import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import { findPicked } from '../../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { decideBoot, type BootRule, type BootRuling } from '../../rules/boot.ts'
+import { isFlashMode, targetOf, type Machine } from '../../rules/machine.ts'
+import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
+import { decideState, type StateView } from '../../rules/state.ts'
+import type { Surroundings } from '../../rules/surroundings.ts'
+
+export interface MachineView {
+  readonly machine: Machine
+  readonly boot: BootRuling
+  readonly plan: PlanRuling
+  readonly view: StateView
+  /** Null: none assigned, or no longer in the catalog. */
+  readonly image: CatalogEntry | null
+  /** Null: none selected, or the machine does not have exactly one that is called so. */
+  readonly disk: InventoryDisk | null
+  /** The running flash, as reported by the machine. */
+  readonly run: Run | null
+}
+
+export function viewMachine(
+  machine: Machine,
+  surroundings: Surroundings,
+  run: Run | null,
+): MachineView {
+  const boot = decideBoot(machine, surroundings)
+  const plan = decidePlan(machine, surroundings, ALL_FEATURES)
+  const { bty_image_ref: ref } = machine
+  const target = targetOf(machine)
+  const disk = target === null ? null : findPicked(machine.known_disks ?? [], target)
+  return {
+    machine,
+    boot,
+    plan,
+    view: decideState(machine, { boot, plan }, run),
+    image: ref === null ? null : surroundings.findImage(ref),
+    disk: disk?.ok === true ? disk.value : null,
+    run,
+  }
+}
+
+const ALL_FEATURES = { firstBoot: true, capture: true, diskId: true }
+
+/** The name that a person gave it, else its host name, else its MAC. */
+export const nameOf = ({
+  name,
+  hostname,
+  mac,
+}: Pick<Machine, 'name' | 'hostname' | 'mac'>): string => name ?? hostname ?? mac
+
+/** Whether its next network boot flashes a disk. */
+export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
+  isFlashMode(machine.boot_mode) &&
+  (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
+  plan.plan.mode === 'flash'
+
+/** Whether it waits in the queue for its turn. */
+export const isWaiting = ({ machine, boot }: MachineView): boolean =>
+  boot.rule === 'queued' && machine.cycle.queued_at !== null
+
+/** Whether it does not boot its disk until an operator acts, because the disk may be half written. */
+export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
+  HELD_BACK.has(rule) && (run === null || run.stalled)
+
+const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
+
+/**
+ * Whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
+ * or an unavailable catalog. Operators confirm a change to this.
+ */
+export const isArmed = ({
+  boot_mode,
+  bty_image_ref,
+  target_disk_serial,
+  locked,
+  cycle,
+}: Machine): boolean =>
+  isFlashMode(boot_mode) &&
+  bty_image_ref !== null &&
+  target_disk_serial !== null &&
+  !locked &&
+  cycle.disarmed_at === null

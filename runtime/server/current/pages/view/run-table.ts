@@ -1,0 +1,209 @@
+/** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
+import { renderRate } from '../../../../kit/foundation/rate.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
+import type { RunColumn } from '../../../../fleet/run/rules/run-order.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import {
+  averageRateOf,
+  secondsOf,
+  stateOf,
+  type RunState,
+} from '../../../../fleet/run/rules/run-view.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { badge, middle, type Tone } from '../../../../kit/web/ui/elements.ts'
+import {
+  attributes,
+  DIM,
+  fillHtml,
+  html,
+  type Content,
+  type Html,
+} from '../../../../kit/web/ui/html.ts'
+import type { ListQuery } from '../../../../kit/web/ui/search.ts'
+import {
+  numberColumn,
+  pickColumn,
+  renderTable,
+  type Column,
+} from '../../../../kit/web/ui/tables.ts'
+import { renderExact, renderSpan, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { stemOf } from './next-boot.ts'
+import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
+
+const t = PAGES.view.run
+const titles = PAGES.view.runTable
+const list = PAGES.runs.list
+
+export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
+  `/ui/machines/${mac}/runs/${id}`
+
+const TONES: Readonly<Record<RunState, Tone>> = {
+  running: 'running',
+  stalled: 'needs-you',
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'ready',
+  lost: 'needs-you',
+}
+
+const DASH = html`<span class="dim">–</span>`
+
+export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], t.states[stateOf(run)])
+
+/** `token:ci` for a token, else the operator. */
+export const renderArmer = ({ armed_by }: Run): Content => {
+  if (armed_by === null) return DASH
+  const { actor, ip } = armed_by
+  return html`<span title="${ip === null ? actor : fill(t.armerFrom, { actor, ip })}"
+    >${actor}</span
+  >`
+}
+
+/** Whether what was written was read back and compared. */
+export function renderVerified({ verified, result }: Run): Content {
+  if (verified === true) return t.verifiedYes
+  if (verified === false) return html`<span class="warning">${t.verifiedNo}</span>`
+  return result === null ? null : DASH
+}
+
+const renderDuration = (run: Run): Content => {
+  const seconds = run.result === 'lost' ? null : secondsOf(run)
+  return seconds === null ? DASH : renderSpan(seconds)
+}
+
+export function renderRateOf(run: Run): Content {
+  const rate = run.reported ? averageRateOf(run) : null
+  return rate === null || rate === 0 ? DASH : renderRate(rate)
+}
+
+interface RunTable {
+  readonly runs: readonly Run[]
+  readonly clock: Clock
+  /** The page, whose address has the order. */
+  readonly path: string
+  readonly query: ListQuery
+  /** The value by which a row is selected. */
+  valueOf(run: Run): string
+  /** The name of a machine by its MAC, which a deleted one has instead. */
+  nameOf(mac: Run['mac']): string
+}
+
+/** The first click sorts from the longest, the fastest, the newest. */
+const COLUMNS: readonly (Column & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
+  { key: 'state', title: titles.state, className: 'state' },
+  { key: 'machine', title: titles.machine, className: 'name' },
+  { key: 'image', title: titles.image, className: 'image' },
+  { key: 'disk', title: titles.disk, className: 'disk' },
+  { ...numberColumn(titles.duration), key: '-duration' },
+  { ...numberColumn(titles.rate), key: '-rate' },
+  { key: 'verified', title: titles.verified, className: 'verified' },
+  { key: 'armer', title: titles.armer, className: 'armer' },
+  { key: '-started', title: titles.started, className: 'time' },
+]
+
+export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
+  renderTable({
+    caption: titles.caption,
+    className: 'runs',
+    path,
+    query,
+    columns: [pickColumn(list.selectPage), ...COLUMNS],
+    body: { id: 'rows' },
+    rows: runs.map((run) => renderRow(run, row, clock)),
+  })
+
+const renderPick = (run: Run, name: string, value: string, clock: Clock): Html => {
+  const time = renderExact(new Date(run.started_at ?? run.updated_at), clock.zone)
+  return html`<td class="pick">
+    <input
+      type="checkbox"
+      name="runs"
+      form="bulk"
+      value="${value}"
+      aria-label="${fill(list.select, { machine: name, time })}"
+      ${attributes(run.result === null ? { disabled: true, title: list.running } : {})}
+    />
+  </td>`
+}
+
+const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: Clock): Html => {
+  const name = row.nameOf(run.mac)
+  return html`<tr id="r-${renderHyphens(run.mac)}-${run.id}">
+    ${renderPick(run, name, row.valueOf(run), clock)}
+    <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
+    <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
+    ${
+      run.result === null
+        ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
+        : html`<td class="image" data-label="${titles.image}">${renderImage(run)}</td>
+            <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
+            <td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
+            <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
+            <td data-label="${titles.verified}">${renderVerified(run)}</td>`
+    }
+    <td data-label="${titles.armer}">${renderArmer(run)}</td>
+    <td class="time" data-label="${titles.started}">
+      ${renderTime(run.started_at ?? run.updated_at, clock)}
+    </td>
+  </tr>`
+}
+
+const renderMachine = (mac: string, name: string): Html =>
+  name === mac
+    ? html`<a href="/ui/machines/${mac}" class="mono">${mac}</a>`
+    : html`<a href="/ui/machines/${mac}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span></div>`
+
+/** A failed run shows its reason below the image. */
+const renderImage = ({ image, reason, result }: Run): Content =>
+  html`${image === null ? html`<span class="dim">${t.unknownImage}</span>` : middle(stemOf(image.name), image.name)}${
+    reason === null || result === 'done'
+      ? null
+      : html`<span class="small reason" title="${reason}">${reason}</span>`
+  }`
+
+/** The model, and the end of the serial number below. */
+function renderDisk({ disk }: Run): Content {
+  if (disk === null) return DASH
+  const model = html`<span class="model" title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
+  const serial = printable(disk.serial ?? '')
+  return serial === '' || serial === shortDisk(disk)
+    ? model
+    : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
+}
+
+/** A short list on the page of a machine. */
+export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
+  html`<ul class="rows">
+    ${runs.map(
+      (run) =>
+        html`<li>
+          <span class="grow"
+            ><a href="${runPath(run)}">${renderRunState(run)}</a>
+            ${renderWhat(run, true)}<br /><span class="small dim">${renderHow(run)}</span></span
+          >
+          <span class="when">${renderTime(run.started_at ?? run.updated_at, clock)}</span>
+        </li>`,
+    )}
+  </ul>`
+
+/** Image and disk; `isFull`: the disk with all that tells it apart. */
+export function renderWhat({ image, disk }: Run, isFull = false): Content {
+  const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
+  if (disk === null) return name
+  const to = isFull ? nameDisk(disk) : shortDisk(disk)
+  return fillHtml(PAGES.view.runList.imageToDisk, { image: name, disk: to, ...DIM })
+}
+
+/** Duration, rate, and how it ended. */
+function renderHow(run: Run): Content {
+  const { result, verified, reason } = run
+  const facts: readonly Content[] = [
+    ...(result === null ? [] : [renderDuration(run), renderRateOf(run)]),
+    ...(verified === true ? [PAGES.view.runList.verified] : []),
+    ...(reason === null || result === 'done' ? [] : [reason]),
+  ]
+  return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))
+}

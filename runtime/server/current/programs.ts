@@ -1,0 +1,24 @@
+/** Current line: the programs of this line, assembled from the folders below. */
+import { runProgram, type Run } from '../../kit/terminal/command/program.ts'
+import { completeArguments } from '../../kit/terminal/command/rules/server-command.ts'
+import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
+
+/** What each command starts; nothing of a command is loaded before it is called. */
+const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
+  serve: async () => (await import('./serve.ts')).serve,
+  export: async () => (await import('./commands/bundles.ts')).exportFleet,
+  import: async () => (await import('./commands/bundles.ts')).importFleet,
+  backup: async () => (await import('./commands/backups.ts')).backUp,
+  restore: async () => (await import('./commands/backups.ts')).restore,
+  password: async () => (await import('./commands/password.ts')).changePassword,
+  'config-show': async () => (await import('./commands/config.ts')).showConfig,
+  'config-check': async () => (await import('./commands/config.ts')).checkConfig,
+  'config-reference': async () => (await import('./commands/config.ts')).printReference,
+}
+/** `flasher-web`; returns the exit code. */
+export const web = (environment: ProcessEnvironment): Promise<number> =>
+  runProgram(
+    { line: COMMAND_LINE, commands: COMMANDS },
+    { ...environment, argv: completeArguments(COMMAND_LINE, environment.argv) },
+  )

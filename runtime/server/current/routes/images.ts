@@ -1,0 +1,65 @@
+/** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
+import { replaceLoopback } from '../../../engine/catalog/rules/blob-address.ts'
+import { type CatalogEntry, renderImageEntry } from '../../../engine/catalog/rules/catalog.ts'
+import { renderManifest } from '../../../engine/catalog/rules/manifest.ts'
+import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
+import { ImagesSchema, ManifestSchema } from '../rules/image-schema.ts'
+import { taggedJson, text, type TaggedText } from '../../../kit/web/answers/answers.ts'
+import { renderSchema } from '../../../kit/web/answers/checked.ts'
+import { peerOf } from '../../../kit/web/answers/caller.ts'
+import type { Site } from '../../routes/site.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+
+const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
+
+/** Open: a network-booted wizard has no session. */
+export function imageRoutes(site: Site): readonly Route[] {
+  const { catalog } = site
+  function reachableFrom(baseUrl: string): readonly CatalogEntry[] {
+    const { hostname } = new URL(baseUrl)
+    return catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
+  }
+  let last: { readonly of: object; readonly baseUrl: string; readonly json: TaggedText } | null =
+    null
+  /** Rendered once a change of the catalog: nearly all ask by the same address. */
+  function renderImages(baseUrl: string): TaggedText {
+    const snapshot = catalog.snapshot()
+    if (last?.of !== snapshot || last.baseUrl !== baseUrl) {
+      const body = JSON.stringify(reachableFrom(baseUrl).map(renderImageEntry))
+      last = { of: snapshot, baseUrl, json: { body, etag: etagOf(body) } }
+    }
+    return last.json
+  }
+  return [
+    {
+      method: 'GET',
+      path: '/images',
+      access: 'open',
+      isCompressed: true,
+      doc: {
+        summary: 'The images that the cache service holds',
+        answers: { 200: renderSchema(ImagesSchema, 'output') },
+      },
+      handle: (event) => taggedJson(event, renderImages(peerOf(event).baseUrl)),
+    },
+    {
+      method: 'GET',
+      path: '/catalog.toml',
+      access: 'open',
+      doc: {
+        summary: 'The same images as a catalog manifest (TOML, version 1)',
+        answers: {
+          200: { ...renderSchema(ManifestSchema, 'output'), contentMediaType: 'application/toml' },
+        },
+      },
+      handle: (event) => text(renderManifest(reachableFrom(peerOf(event).baseUrl)), TOML),
+    },
+  ]
+}
+
+/** A cache service beside this server may be set by a loopback address, which no machine can use. */
+const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
+  ...entry,
+  url: replaceLoopback(entry.url, host),
+  resolvedSrc: entry.resolvedSrc === null ? null : replaceLoopback(entry.resolvedSrc, host),
+})

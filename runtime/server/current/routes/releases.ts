@@ -1,0 +1,176 @@
+/** `/boot/releases` and the forms of the Netboot page: fetch releases, and activate an earlier one. */
+import { getRouterParam } from 'h3'
+import { BOOT_ARCHS } from '../../../fleet/boot/rules/boot-set.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import { splitReleaseSource } from '../../../fleet/boot/rules/release-source.ts'
+import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
+import { isOver } from '../../../kit/host/jobs.ts'
+import type { Releases } from '../../../fleet/boot/releases.ts'
+import { json } from '../../../kit/web/answers/answers.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Site } from '../../routes/site.ts'
+import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
+import { goBack, goTo } from '../pages/frame/form-answer.ts'
+import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
+import { ReleaseRequestSchema } from '../rules/job-request.ts'
+import type { saveSettings } from '../assembly/saved-settings.ts'
+
+interface ReleaseRouteDependencies {
+  readonly releases: Releases
+  /** What is fetched unless another tag is named. */
+  tag(): string
+  /** By dotted name: checks all settings, and saves all or none. */
+  save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
+}
+
+const PAGE = '/ui/netboot'
+/** Where the files can be fetched; their path on this host stays private. */
+const ROOT = '/boot/'
+
+export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): readonly Route[] => [
+  ...fetchRoutes(site, parts),
+  ...formRoutes(site, parts),
+]
+
+function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/boot/releases',
+      access: 'read',
+      doc: documentObject('Fetches of releases by this process'),
+      handle: () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
+    },
+    {
+      method: 'POST',
+      path: '/boot/releases',
+      access: 'admin',
+      takes: 'json',
+      doc: {
+        summary: 'Begins to fetch a release',
+        body: renderSchema(ReleaseRequestSchema, 'input'),
+        answers: { 202: { type: 'object' } },
+        refuses: [409],
+      },
+      async handle(event, body) {
+        const asked = checked(ReleaseRequestSchema, body ?? {})
+        return json(await releases.start(asked.tag ?? tag(), by(event)), 202)
+      },
+    },
+    {
+      method: 'PUT',
+      path: '/boot/releases',
+      access: 'admin',
+      handle() {
+        throw refuse(400, 'releases is a route of this server: a boot file needs another name')
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/boot/releases',
+      access: 'admin',
+      doc: documentObject('Cancels every fetch that is queued or running'),
+      async handle(event) {
+        const active = releases.jobs().filter((job) => !isOver(job))
+        return {
+          cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
+        }
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/boot/releases/:tag',
+      access: 'admin',
+      doc: documentObject('Cancels a fetch that is queued or running', 422),
+      async handle(event) {
+        const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
+        checked(ReleaseRequestSchema, { tag: given })
+        const job = await releases.cancel(given, by(event))
+        if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
+        return job
+      },
+    },
+  ]
+}
+
+function formRoutes(
+  { by, notices, noteAll }: Site,
+  { releases, tag, save }: ReleaseRouteDependencies,
+): readonly Route[] {
+  /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
+  async function saveSource(form: URLSearchParams, who: ReturnType<typeof by>): Promise<void> {
+    const [site, repository] = [form.get('site'), form.get('repository')]
+    if (site === null && repository === null) return
+    const source = splitReleaseSource(site ?? '', repository ?? '')
+    const saved = await save({
+      ...(site === null ? {} : { [SITE]: source.site }),
+      ...(repository === null ? {} : { [REPOSITORY]: source.repository }),
+    })
+    if (!saved.ok) throw new Fault('misuse', `${NAMES[saved.refusal.at]}: ${saved.refusal.error}`)
+    if (Object.keys(saved.value).length === 0) return
+    await noteAll(
+      [
+        {
+          kind: 'settings.upstream.updated',
+          subject_kind: 'settings',
+          summary: 'The release site was changed',
+          details: saved.value,
+        },
+      ],
+      { subject_id: null, ...who },
+    )
+  }
+
+  /** Back to the page, which says what came of it. */
+  const route = (
+    action: string,
+    act: (form: URLSearchParams, who: ReturnType<typeof by>) => Promise<unknown>,
+  ): Route => ({
+    method: 'POST',
+    path: `${PAGE}/${action}`,
+    access: 'page',
+    takes: 'form',
+    async handle(event, form) {
+      try {
+        await act(form, by(event))
+        return goTo(event, PAGE)
+      } catch (thrown) {
+        if (!(thrown instanceof Fault)) throw thrown
+        const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
+        return goBack({ notices }, event, PAGE, { error, typed: typedIn(form) })
+      }
+    },
+  })
+  return [
+    route('fetch-release', async (form, who) => {
+      const wanted = readTag(form) ?? tag()
+      await saveSource(form, who)
+      await releases.start(wanted, who)
+    }),
+    route('cancel-fetch', async (form, who) => releases.cancel(readTag(form) ?? '', who)),
+    route('use-set', async (form, who) => {
+      const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))
+      if (arch === undefined) throw new Fault('misuse', 'an architecture must be named')
+      await releases.use({ arch, version: form.get('version') ?? '' }, who)
+    }),
+  ]
+}
+
+const SITE = 'releases.base_url'
+const REPOSITORY = 'boot.release_repo'
+const NAMES: Readonly<Record<string, string>> = {
+  [SITE]: 'Release site',
+  [REPOSITORY]: 'Repository',
+}
+
+/** For the form, which shows it again. */
+const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
+  Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))
+
+/** Null: the field is absent or empty. */
+function readTag(form: URLSearchParams): string | null {
+  const given = (form.get('tag') ?? '').trim()
+  if (given === '') return null
+  if (ReleaseTagSchema.safeParse(given).success) return given
+  throw new Fault('misuse', 'that is no tag', { hint: 'A tag looks like v1.2.3, or is latest.' })
+}

@@ -1,0 +1,129 @@
+/** `/pxe/{mac}/first-boot`: offers a live system the first-boot configuration of its machine, and hands it out once. */
+import type { H3Event } from 'h3'
+import {
+  DocumentSchema,
+  OfferSchema,
+  renderDocument,
+  TicketSchema,
+} from '../../../engine/first-boot/rules/document.ts'
+import { findTemplateObstacle, subjectOf } from '../../../engine/first-boot/rules/obstacle.ts'
+import {
+  decideIssue,
+  parseSeedToken,
+  renderSeedToken,
+  SEED_TOKEN_REFUSALS,
+} from '../../../engine/first-boot/rules/seed-token.ts'
+import { renderFirstBoot } from '../../../engine/first-boot/rules/seed.ts'
+import { hasSecrets } from '../../../engine/first-boot/rules/template.ts'
+import type { Secret } from '../../../kit/web/access/secret.ts'
+import { makeInstance, type Templates } from '../../../fleet/first-boot/templates.ts'
+import type { Site } from '../../routes/site.ts'
+import { json } from '../../../kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import { noteFirstBootFetched } from '../rules/machine-events.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { TokenPolicy } from '../rules/token.ts'
+import { readSerial, templateRoutes } from './first-boot.ts'
+
+interface SeedDependencies {
+  readonly templates: Templates
+  /** Of the one-time tokens. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+  settings(): { readonly tokens: TokenPolicy }
+}
+
+const NO_STORE = { 'cache-control': 'no-store' }
+
+const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
+
+export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
+  ...templateRoutes(site, given.templates),
+  {
+    method: 'GET',
+    path: '/pxe/:mac/first-boot',
+    access: 'open',
+    doc: {
+      summary: 'The name of the first-boot template, and a token for it: for a flash by hand',
+      answers: { 200: renderSchema(OfferSchema, 'output') },
+      refuses: [401, 409],
+    },
+    handle: (event) => offer(site, given, event),
+  },
+  {
+    method: 'POST',
+    path: '/pxe/:mac/first-boot',
+    access: 'open',
+    takes: 'json',
+    doc: {
+      summary: 'The first-boot configuration that the plan names, once',
+      body: renderSchema(TicketSchema, 'input'),
+      answers: { 200: renderSchema(DocumentSchema, 'output') },
+      refuses: [401, 409],
+    },
+    handle: (event, body) => fetchOnce(site, given, event, body),
+  },
+]
+
+/** For a flash that no plan names: a person at the machine chose image and disk. Nothing is recorded. */
+async function offer(
+  site: Site<Machine>,
+  { templates, bootKey, settings }: SeedDependencies,
+  event: H3Event,
+): Promise<unknown> {
+  const mac = readMac(event)
+  const contact = site.contact(event)
+  await site.admitMachine(mac, 'plan', contact)
+  const machine = site.findMachine(mac)
+  const { first_boot: template, first_boot_taken_at: takenAt } = machine
+  if (template === null) throw refuse(404, `${mac} has no first-boot template`)
+  if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NOT_LIVE)
+  const obstacle = findTemplateObstacle(machine, {
+    findTemplate: (name) => templates.find(name)?.template ?? null,
+    tokens: settings().tokens,
+    features: { firstBoot: true },
+  })
+  if (obstacle !== null) throw refuse(409, obstacle)
+  const token = renderSeedToken(mac, decideIssue(takenAt, contact.now), bootKey.sign)
+  return json({ template, token }, 200, NO_STORE)
+}
+
+const NOT_LIVE = 'The machine is set to boot its own disk.'
+
+/** The token is used up in the transaction that stores when it was made. */
+async function fetchOnce(
+  site: Site<Machine>,
+  { templates, bootKey, settings }: SeedDependencies,
+  event: H3Event,
+  body: unknown,
+): Promise<unknown> {
+  const mac = readMac(event)
+  const contact = site.contact(event)
+  await site.admitMachine(mac, 'plan', contact)
+  const machine = site.findMachine(mac)
+  const { token } = checked(TicketSchema, body)
+  const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
+  if (kept === null) throw refuse(409, `${mac} has no first-boot template`)
+  if (hasSecrets(kept.template) && settings().tokens !== 'require') throw refuse(409, NEEDS_TOKENS)
+  const subject = subjectOf(machine, await readSerial(site, mac))
+  const rendered = renderFirstBoot(kept.template, subject, {
+    instance: makeInstance(),
+    secrets: 'filled',
+  })
+  const who = { actor: 'pxe-client', ip: contact.ip } as const
+  const { now } = contact
+  let refusal: string | null = null
+  await site.fleet.update(mac, who, (before) => {
+    if (before === null) return null
+    const shown = { mac, now, takenAt: before.first_boot_taken_at }
+    const issued = parseSeedToken(token, shown, bootKey.verify)
+    refusal = issued.ok ? null : SEED_TOKEN_REFUSALS[issued.refusal]
+    if (!issued.ok || !rendered.ok) return { machine: before, notes: [] }
+    const taken = { ...before, first_boot_taken_at: issued.value }
+    return { machine: taken, notes: [noteFirstBootFetched(taken)] }
+  })
+  if (refusal !== null) throw refuse(401, refusal)
+  if (!rendered.ok) throw refuse(409, `the template ${kept.name}: ${rendered.refusal}`)
+  return json(renderDocument(rendered.value), 200, NO_STORE)
+}

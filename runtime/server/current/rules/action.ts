@@ -1,0 +1,215 @@
+/** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
+import { z } from 'zod'
+import { SERIAL_CONSOLES } from '../../../fleet/boot/rules/boot-decision.ts'
+import {
+  isForEach,
+  NAME_FOR_EACH,
+  nameCapture,
+} from '../../../engine/capture/rules/capture-name.ts'
+import { CaptureNameSchema } from '../../../engine/capture/rules/capture-upload.ts'
+import {
+  fieldError,
+  listFieldErrors,
+  type FieldError,
+} from '../../../kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import {
+  adjust,
+  allowDisk,
+  applyUpsert,
+  cancelCapture,
+  flashAgain,
+  orderCapture,
+  refreshInventory,
+  type Adjustment,
+} from './operator-edits.ts'
+import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
+import { BOOT_MODES, type Machine } from './machine.ts'
+import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
+
+export interface MachineAction {
+  /** For the record: `… was locked`. */
+  readonly past: string
+  readonly scope: 'machines' | 'flash'
+  readonly schema: z.ZodType
+  /** Null: the parameters are as they must be, for so many machines; absent: for one. */
+  check(parameters: unknown, machines?: number): readonly FieldError[] | null
+  /** Refused in words. The parameters were checked. */
+  apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
+  /** Why a machine cannot go along with those of the same request before it; absent: any can. */
+  conflicts?(): (after: Machine) => string | null
+}
+
+const asked = MachineUpsertSchema.shape
+const nothing = z.strictObject({}).nullish()
+const labels = z.array(LabelSchema).max(MAX_LABELS).default([])
+
+/** Some of the fields that a PUT replaces; the others stay. */
+const FieldsSchema = z.strictObject({
+  bty_image_ref: asked.bty_image_ref.unwrap().optional(),
+  boot_mode: z.enum(BOOT_MODES).optional(),
+  target_disk_serial: asked.target_disk_serial.unwrap().optional(),
+})
+
+/** The body of `POST /machines/{mac}/capture`. */
+export const CaptureFieldsSchema = z.strictObject({
+  /** Of the image that is made. */
+  name: CaptureNameSchema,
+  /** Absent: the selected disk, or the only one. */
+  disk_serial: asked.target_disk_serial.unwrap().default(null),
+  generalize: z.boolean().default(false),
+})
+
+export const ACTIONS = {
+  flash: action({
+    past: 'was armed to be flashed',
+    scope: 'flash',
+    schema: FieldsSchema.nullish(),
+    apply(machine, fields, now) {
+      const edited = edit(machine, fields ?? {}, now)
+      return edited.ok ? flashAgain(edited.value, now) : edited
+    },
+  }),
+  'boot-disk': action({
+    past: 'is to boot its disk, although the end of a flash was never reported',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => allowDisk(machine, now),
+  }),
+  refresh: action({
+    past: 'is to list its disks anew',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => refreshInventory(machine, now),
+  }),
+  mode: action({
+    past: 'got another boot mode',
+    scope: 'machines',
+    schema: z.strictObject({ boot_mode: z.enum(BOOT_MODES) }),
+    apply: edit,
+  }),
+  image: action({
+    past: 'got another image',
+    scope: 'machines',
+    schema: z.strictObject({ bty_image_ref: asked.bty_image_ref.unwrap() }),
+    apply: edit,
+  }),
+  label: action({
+    past: 'was labelled',
+    scope: 'machines',
+    schema: z.strictObject({ add: labels, remove: labels }),
+    apply(machine, { add, remove }, now) {
+      const kept = machine.labels.filter((label) => !remove.includes(label))
+      const next = sortLabels([...kept, ...add])
+      if (next.length > MAX_LABELS) return refuse(`It would have more than ${MAX_LABELS} labels.`)
+      return accept(adjust(machine, { labels: next }, now))
+    },
+  }),
+  'first-boot': adjusting(
+    'got another first-boot template',
+    z.strictObject({ first_boot: asked.first_boot.unwrap() }),
+  ),
+  lock: adjusting('was locked', nothing, { locked: true }),
+  unlock: adjusting('was unlocked', nothing, { locked: false }),
+  console: adjusting(
+    'got another serial console',
+    z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
+  ),
+  grow: adjusting(
+    'is grown or left as it is when it is flashed',
+    z.strictObject({ grow: z.boolean() }),
+  ),
+  capture: action({
+    past: 'is to be captured',
+    scope: 'flash',
+    schema: CaptureFieldsSchema.extend({ name: CaptureNameSchema.default(NAME_FOR_EACH) }),
+    checkMany: ({ name }) => (isForEach(name) ? null : fieldError(['name'], SAME_NAME)),
+    apply(machine, fields, now) {
+      const name = nameCapture(machine, fields.name)
+      return name.ok ? orderCapture(machine, { ...fields, name: name.value }, now) : name
+    },
+    conflicts() {
+      const owners = new Map<string, Mac>()
+      return ({ mac, capture }) => {
+        if (capture === null) return null
+        const owner = owners.get(capture.name) ?? mac
+        owners.set(capture.name, owner)
+        return owner === mac ? null : SAME_NAME_AS_ANOTHER
+      }
+    },
+  }),
+  'cancel-capture': action({
+    past: 'is not captured any more',
+    scope: 'flash',
+    schema: nothing,
+    apply: (machine, _, now) => cancelCapture(machine, now),
+  }),
+} as const satisfies Readonly<Record<string, MachineAction>>
+
+const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
+
+const SAME_NAME_AS_ANOTHER = 'Another selected machine would give its image the same name.'
+
+interface ActionRow<Schema extends z.ZodType> extends Pick<
+  MachineAction,
+  'past' | 'scope' | 'conflicts'
+> {
+  readonly schema: Schema
+  /** Null: they do for several machines, too. */
+  checkMany?(parameters: z.output<Schema>): FieldError | null
+  apply(machine: Machine, parameters: z.output<Schema>, now: string): Result<Machine, string>
+}
+
+function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction {
+  return {
+    ...row,
+    check(parameters, machines = 1) {
+      const parsed = row.schema.safeParse(parameters)
+      if (!parsed.success) return listFieldErrors(parsed.error)
+      const error = machines > 1 ? row.checkMany?.(parsed.data) : null
+      return error ? [error] : null
+    },
+    apply(machine, parameters, now) {
+      const parsed = row.schema.safeParse(parameters)
+      return parsed.success
+        ? row.apply(machine, parsed.data, now)
+        : refuse('The parameters are not as they must be.')
+    },
+  }
+}
+
+/** Sets fields that start no cycle: those that are given, or always the same ones. */
+function adjusting(
+  past: string,
+  schema: z.ZodType<Adjustment | null | undefined>,
+  fixed: Adjustment = {},
+): MachineAction {
+  return action({
+    past,
+    scope: 'machines',
+    schema,
+    apply: (machine, fields, now) => accept(adjust(machine, { ...fields, ...fixed }, now)),
+  })
+}
+
+/** Through the rules of a PUT, so that locks and cycles are the same. */
+function edit(
+  machine: Machine,
+  fields: z.output<typeof FieldsSchema>,
+  now: string,
+): Result<Machine, string> {
+  const upsert: MachineUpsert = {
+    bty_image_ref:
+      fields.bty_image_ref === undefined ? machine.bty_image_ref : fields.bty_image_ref,
+    labels: [...machine.labels],
+    boot_mode: fields.boot_mode ?? machine.boot_mode,
+    sanboot_drive: machine.sanboot_drive,
+    target_disk_serial:
+      fields.target_disk_serial === undefined
+        ? machine.target_disk_serial
+        : fields.target_disk_serial?.trim() || null,
+  }
+  const edited = applyUpsert(machine, machine.mac, upsert, now)
+  return edited.ok ? edited : refuse(edited.refusal.map(({ msg }) => msg).join(' '))
+}

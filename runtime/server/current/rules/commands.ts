@@ -1,0 +1,184 @@
+/** Current line: the command table of `flasher-web`; parser, help and manual are generated from it. */
+import type { Command, CommandLine, Value } from '../../../kit/terminal/command/rules/command.ts'
+import {
+  SERVER_ENVIRONMENT,
+  SOURCE_ENVIRONMENT,
+} from '../../../kit/terminal/command/rules/environment.ts'
+import {
+  CONFIG,
+  CONFIG_FILES,
+  JSON_FLAG,
+} from '../../../kit/terminal/command/rules/server-command.ts'
+import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
+import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+
+const FOLDER: Value = { name: 'DIR', completes: 'folder' }
+
+export const COMMANDS = {
+  serve: {
+    words: ['serve'],
+    summary: 'run the server (the default command)',
+    about: [
+      'Serves boot scripts, boot files, the catalog, the web pages and the API until SIGTERM or SIGINT. SIGHUP reloads the configuration.',
+      'On the first start, if no password is configured, one is generated and printed once.',
+    ],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web', does: 'use the configuration in /etc/flasher' },
+      { line: 'flasher-web --config ./flasher.toml', does: 'use this file only' },
+    ],
+  },
+  export: {
+    words: ['export'],
+    summary: 'export the fleet as a bundle into a folder',
+    about: [
+      'Writes DIR/inventory.json: every machine with its name, disks and hardware, without assignments or images. Works while the server is running.',
+    ],
+    positionals: [{ value: FOLDER, help: 'the folder; created if missing' }],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web export /srv/fleet', does: 'create a bundle for another server' },
+    ],
+  },
+  import: {
+    words: ['import'],
+    summary: 'import machines: an export bundle, or the state of the earlier line',
+    about: [
+      'Every machine of the bundle starts over: mode flasher-inventory, no image, no disk, no labels; its name stays unless the bundle has another. Other machines are kept. Works while the server is running.',
+      'With --from earlier, DIR is the state folder of a server of the earlier line, which is only read. Its machines come in as flasher-inventory, with their host names as names, and with their images where the catalog has one image of that file name. Machines that are here already are kept. What does not come along is listed.',
+    ],
+    positionals: [
+      {
+        value: FOLDER,
+        help: 'the folder with inventory.json, or with state.db of the earlier line',
+      },
+    ],
+    flags: [
+      {
+        name: 'from',
+        value: {
+          name: 'KIND',
+          completes: 'choices',
+          choices: ['bundle', 'earlier'],
+          default: 'bundle',
+        },
+        help: 'what DIR is',
+      },
+      { name: 'dry-run', value: null, help: 'with --from earlier: change nothing, only list' },
+      { name: 'json', value: null, help: 'with --from earlier: print one JSON document on stdout' },
+      CONFIG,
+    ],
+    examples: [
+      { line: 'flasher-web import /srv/fleet', does: 'import what another server exported' },
+      {
+        line: 'flasher-web import --from earlier --dry-run /mnt/old/var/lib/flasher',
+        does: 'list what would come along from an earlier server',
+      },
+    ],
+  },
+  backup: {
+    words: ['backup'],
+    summary: 'make a backup now',
+    about: ['A backup holds the export bundle and a full copy of the database.'],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [{ line: 'flasher-web backup', does: 'make one besides the scheduled ones' }],
+  },
+  restore: {
+    words: ['restore'],
+    summary: 'restore a backup',
+    about: [
+      'Restores machines with their assignments, labels and settings. The current database is kept as .bak. The server must not be running.',
+      'Without an argument it lists the backups, newest first, to choose from with the arrow keys.',
+    ],
+    positionals: [
+      {
+        value: { name: 'ID|FILE', completes: 'file' },
+        optional: true,
+        help: 'name of a backup, or path of a database file; without it, choose from a list',
+      },
+    ],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web restore', does: 'choose a backup from the list' },
+      { line: 'flasher-web restore 2026-11-21T03-00-00Z', does: 'restore the state of that night' },
+    ],
+  },
+  password: {
+    words: ['password'],
+    summary: 'set a new administrator password and end all sessions',
+    about: [
+      'Asks for it twice on a terminal, otherwise reads one line from standard input. A running server uses it immediately.',
+    ],
+    positionals: [],
+    flags: [
+      { name: 'generate', value: null, help: 'generate one and print it' },
+      {
+        name: 'print',
+        value: null,
+        help: 'only print the hash for [admin] password_hash',
+      },
+      CONFIG,
+    ],
+    examples: [
+      { line: 'flasher-web password', does: 'ask for it and store its hash' },
+      { line: 'flasher-web password --generate', does: 'replace a lost password' },
+    ],
+  },
+  'config-show': {
+    words: ['config', 'show'],
+    summary: 'show every setting with its value and origin',
+    about: ['Secrets are shown as set or unset.'],
+    positionals: [],
+    flags: [JSON_FLAG, CONFIG],
+    examples: [{ line: 'flasher-web config show --json', does: 'print JSON for a program' }],
+  },
+  'config-check': {
+    words: ['config', 'check'],
+    summary: 'check the configuration for mistakes',
+    about: ['Prints each problem with its location. Exit code 2: the server would not start.'],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [
+      {
+        line: 'flasher-web config check && systemctl reload flasher-web',
+        does: 'reload only if it is valid',
+      },
+    ],
+  },
+  'config-reference': {
+    words: ['config', 'reference'],
+    summary: 'print the reference of all settings (docs/settings.md)',
+    about: ['Prints Markdown, generated from the table that reads the configuration.'],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web config reference | less', does: 'read all settings and defaults' },
+    ],
+  },
+} as const satisfies Readonly<Record<string, Command>>
+
+export type CommandName = keyof typeof COMMANDS
+
+const TEXTS = createTextCommands('flasher-web', [CONFIG])
+
+export const COMMAND_LINE: CommandLine = {
+  program: 'flasher-web',
+  summary: 'the machine server',
+  about: [
+    'Network-boots machines, shows them in a browser, and has them flash images to their disks.',
+  ],
+  commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
+  exitCodes: listExitCodes('server'),
+  environment: [
+    ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
+    ...SERVER_ENVIRONMENT,
+    ...SOURCE_ENVIRONMENT,
+  ],
+  files: [
+    ...CONFIG_FILES,
+    ['<state_dir>/state.db', 'machines, events, and settings saved in the browser'],
+  ],
+  revised: '2026-11-22',
+}

@@ -1,0 +1,285 @@
+/** Current line: how a machine's own contacts change its record ("Transitions"). */
+import {
+  endOrder,
+  isPending,
+  planOrder,
+  type CaptureResult,
+} from '../../../engine/capture/rules/order.ts'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+import { keepPick } from '../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { BootRuling } from './boot.ts'
+import { startCycle } from './operator-edits.ts'
+import { decideQueuedAt } from './queue.ts'
+import {
+  createMachine,
+  isFlashMode,
+  targetOf,
+  type BootMode,
+  type Cycle,
+  type Machine,
+  type PlannedFlash,
+} from './machine.ts'
+import { parseHostname } from './label.ts'
+import type { Plan } from './plan.ts'
+import { decideOwner, describePlanned, type EndOwner } from './run.ts'
+
+/** Where nothing changes, each function answers the very object it was given: nothing to store. */
+
+/** A MAC that asks for its script for the first time. */
+export const discover = (mac: Mac, now: string): Machine => ({
+  ...createMachine(mac, 'flasher-inventory', now),
+  discovered_at: now,
+})
+
+/** What the boot loader says of its machine in the query; hostile. */
+interface Introduction {
+  readonly buildarch?: string | undefined
+  readonly hostname?: string | undefined
+  readonly offered?: string | undefined
+}
+
+/** `GET /pxe/{mac}`, before the decision. */
+export function sight(
+  machine: Machine,
+  now: string,
+  { buildarch = '', hostname = '' }: Introduction,
+): Machine {
+  const isArch = /^[a-z0-9_]{1,16}$/.test(buildarch)
+  return change(machine, now, {
+    discovered_at: machine.discovered_at ?? now,
+    arch: isArch ? buildarch : machine.arch,
+    hostname: parseHostname(hostname) ?? machine.hostname,
+  })
+}
+
+/**
+ * GRUB asks again within one boot where it could start nothing, and says what it was offered
+ * (`offered`). A live boot that never began is not counted; what this contact is offered may be.
+ */
+export function takeBackOffer(machine: Machine, { offered }: Introduction): Machine {
+  const { capture, cycle } = machine
+  if (offered !== 'to-live') return machine
+  if (isPending(capture) && capture.offers > 0) {
+    return { ...machine, capture: { ...capture, offers: capture.offers - 1 } }
+  }
+  return cycle.offers > 0 ? { ...machine, cycle: { ...cycle, offers: cycle.offers - 1 } } : machine
+}
+
+/** The script was answered. */
+export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.rule === 'capture') return noteCaptureOffer(machine, ruling, now)
+  return noteModeOffer(ruling.givesUpCapture ? giveUpCapture(machine, now) : machine, ruling, now)
+}
+
+function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
+  const machine = touch(ruling.restarts ? startCycle(before, now) : before, now)
+  if (ruling.rule === 'queued') {
+    return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, now) })
+  }
+  if (ruling.decision.kind === 'to-wait') return machine
+  const { cycle } = machine
+  const isLive = ruling.decision.kind === 'to-live'
+  return changeCycle(machine, now, {
+    offers: cycle.offers + (ruling.counts ? 1 : 0),
+    offered_at: isFlashOffer(ruling) ? now : cycle.offered_at,
+    owes_disk_boot: false,
+    loop_suspected_at: cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
+    failure: isLive ? null : cycle.failure,
+    queued_at: null,
+  })
+}
+
+/** Only where it is booted: where there is no live system, nothing was offered. */
+function noteCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
+  const { capture } = machine
+  if (!isPending(capture) || decision.kind !== 'to-live') return machine
+  return change(machine, now, { capture: { ...capture, offers: capture.offers + 1 } })
+}
+
+function giveUpCapture(machine: Machine, now: string): Machine {
+  const { capture } = machine
+  if (!isPending(capture)) return machine
+  return change(machine, now, { capture: endOrder(capture, 'failed', CAPTURE_LOOP, now) })
+}
+
+const CAPTURE_LOOP =
+  'It started the live system too often without reporting the end of the capture.'
+
+/** The last report of a capture; one that began before the order is another's. */
+export function noteCaptureEnded(
+  machine: Machine,
+  { result, reason, startedAt }: CaptureEnded,
+  now: string,
+): Machine {
+  const { capture } = machine
+  const isOwn = startedAt === null || (capture !== null && startedAt >= capture.ordered_at)
+  return isPending(capture) && isOwn
+    ? change(machine, now, { capture: endOrder(capture, result, reason, now) })
+    : machine
+}
+
+interface CaptureEnded {
+  readonly result: CaptureResult
+  readonly reason: string | null
+  /** When its run was first heard of; null: not known. */
+  readonly startedAt: string | null
+}
+
+const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
+
+/** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
+export const noteBootFile = (machine: Machine, now: string): Machine =>
+  isFlashMode(machine.boot_mode) || machine.boot_mode === 'flasher-inventory'
+    ? touch(change(machine, now, { saw_flasher_boot: true }), now)
+    : machine
+
+/** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
+export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
+  if (plan.mode === 'interactive') {
+    return change(touch(machine, now), now, { planned_at: now, planned_as: null })
+  }
+  if (plan.mode === 'capture') return noteCapturePlan(machine, now)
+  if (plan.mode !== 'flash') return machine
+  const begun = changeCycle(touch(machine, now), now, BEGUN)
+  const planned_as = describePlanned(begun, plan.image)
+  const isKnown = begun.planned_as !== null && isSamePlan(planned_as, begun.planned_as)
+  const planned = isKnown ? begun : { ...begun, planned_as, updated_at: now }
+  // It asks again at once: a client that repeats itself, or somebody else, costs no write.
+  return planned === machine && isJustPlanned(machine, now)
+    ? machine
+    : change(planned, now, { planned_at: now })
+}
+
+function noteCapturePlan(machine: Machine, now: string): Machine {
+  const { capture } = machine
+  const planned = capture === null ? null : planOrder(capture, now)
+  return planned === capture ? machine : change(machine, now, { capture: planned })
+}
+
+const AGAIN_MS = 1000
+
+/** Its newest plan is of a moment ago, and no boot was offered since. */
+function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: string): boolean {
+  if (planned_at === null || (offered_at !== null && offered_at > planned_at)) return false
+  const age = epochOf(now) - epochOf(planned_at)
+  return age >= 0 && age < AGAIN_MS
+}
+
+/**
+ * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it
+ * had one. A post that comes after the end of its flash says nothing of what is to come.
+ */
+export function noteRunBegan(machine: Machine, now: string): Machine {
+  const { finished_at, queued_at, offered_at } = machine.cycle
+  const isAwaited = finished_at === null && (queued_at !== null || offered_at !== null)
+  if (!isFlashMode(machine.boot_mode) || !isAwaited) return machine
+  return changeCycle(touch(machine, now), now, BEGUN)
+}
+
+const isSamePlan = (a: PlannedFlash, b: PlannedFlash): boolean =>
+  a.order === b.order &&
+  a.image?.ref === b.image?.ref &&
+  a.image?.sha256 === b.image?.sha256 &&
+  a.disk?.serial === b.disk?.serial
+
+const BEGUN = { planned: true, failure: null, queued_at: null } as const
+
+/** The machine came since its cycle began: the end of a flash that it reports next is of this cycle. */
+const touch = (machine: Machine, now: string): Machine =>
+  machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
+
+/** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
+export function noteDisks(
+  machine: Machine,
+  disks: readonly InventoryDisk[],
+  now: string,
+  secureBoot: boolean | null = null,
+): Machine {
+  const secure_boot = secureBoot ?? machine.secure_boot
+  const target = targetOf(machine)
+  const target_disk_seen = target === null ? null : keepPick(target, disks).seen
+  const listed = { known_disks: disks, known_disks_at: now, secure_boot, target_disk_seen }
+  const known = { ...machine, ...listed, updated_at: now }
+  const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
+  return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
+}
+
+/** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
+export function noteDone(
+  machine: Machine,
+  now: string,
+  owner: EndOwner = decideOwner(machine),
+): Machine {
+  const flashed = { ...machine, last_flashed_at: now, updated_at: now }
+  switch (owner) {
+    case 'other':
+      return flashed
+    case 'before':
+      return endBefore(flashed, now)
+    case 'carried':
+      return endBefore(changeCycle(flashed, now, { carried: false }), now)
+    case 'current': {
+      const heard = { ...flashed, planned_as: null }
+      return machine.cycle.disarmed_at === null
+        ? AFTER_FLASH[machine.boot_mode](heard, now)
+        : endDisarmed(heard, now)
+    }
+  }
+}
+
+/** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
+export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine =>
+  machine.cycle.finished_at === null
+    ? changeCycle(machine, now, { failure: { at: now, reason } })
+    : machine
+
+/** The same end, reported again, changes nothing: a flash that was planned since may have written by now. */
+function endBefore(machine: Machine, now: string): Machine {
+  const { cycle, planned_as } = machine
+  if (cycle.before === null || cycle.before.finished_at !== null) return machine
+  const isHeard = planned_as?.order !== cycle.started_at
+  const heard = isHeard ? { ...machine, planned_as: null } : machine
+  return changeCycle(heard, now, { carried: false, before: { ...cycle.before, finished_at: now } })
+}
+
+const endCarried = (machine: Machine, now: string): Machine =>
+  changeCycle(machine, now, { carried: false, failure: null })
+
+/** Its disk is whole, and it stays disarmed: `flasher-flash-always` too. */
+const endDisarmed = (machine: Machine, now: string): Machine =>
+  changeCycle(machine, now, { carried: false, planned: false, failure: null })
+
+const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
+  'ipxe-exit': endCarried,
+  'flasher-tui': endCarried,
+  'flasher-inventory': endCarried,
+  'flasher-flash-once': (machine, now) =>
+    changeCycle({ ...machine, saw_flasher_boot: true }, now, {
+      finished_at: machine.cycle.finished_at ?? now,
+      owes_disk_boot: machine.cycle.finished_at === null,
+      carried: false,
+      failure: null,
+    }),
+  'flasher-flash-always': (machine, now) => {
+    const armed = startCycle(machine, now)
+    const before = { started_at: machine.cycle.started_at, finished_at: now }
+    return { ...armed, cycle: { ...armed.cycle, carried: false, before, owes_disk_boot: true } }
+  },
+}
+
+function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {
+  return holds(machine, fields) ? machine : { ...machine, ...fields, updated_at: now }
+}
+
+function changeCycle(machine: Machine, now: string, fields: Partial<Cycle>): Machine {
+  if (holds(machine.cycle, fields)) return machine
+  return { ...machine, cycle: { ...machine.cycle, ...fields }, updated_at: now }
+}
+
+/** Whether nothing would change. */
+function holds<T extends object>(before: T, fields: Partial<T>): boolean {
+  for (const name in fields) if (before[name] !== fields[name]) return false
+  return true
+}

@@ -1,0 +1,82 @@
+/** Current line: validates what people call machines: their name, and their labels ("Limits"). */
+import { z } from 'zod'
+import { printable } from '../../../kit/foundation/printable.ts'
+
+export const MAX_LABELS = 16
+const MAX_LABEL_CHARACTERS = 64
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/
+const LABEL_RULE =
+  'use the letters A to Z, digits, spaces and . _ - and begin with a letter or a digit'
+
+export const LabelSchema = z
+  .string()
+  .superRefine((label, context) => {
+    const wrong = findLabelMistake(label)
+    if (wrong !== null) context.addIssue(wrong)
+  })
+  .meta({ minLength: 1, maxLength: MAX_LABEL_CHARACTERS, pattern: LABEL.source })
+
+function findLabelMistake(label: string): string | null {
+  if (label === '') return 'a label is not empty'
+  if (label.length > MAX_LABEL_CHARACTERS) {
+    return `a label has at most ${MAX_LABEL_CHARACTERS} characters, not ${label.length}`
+  }
+  if (LABEL.test(label)) return null
+  const wrong = [...label].find((character) => !/[A-Za-z0-9 ._-]/.test(character))
+  return wrong === undefined
+    ? `a label cannot begin with ${nameCharacter(label.charAt(0))}: ${LABEL_RULE}`
+    : `a label cannot hold ${nameCharacter(wrong)}: ${LABEL_RULE}`
+}
+
+/** A character as people know it, or as `U+202E` where it cannot be shown. */
+function nameCharacter(character: string): string {
+  if (character === ' ') return 'a space'
+  if (printable(character) === character) return `"${character}"`
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+/** Sixteen are counted before equal ones are dropped. */
+export const LabelsSchema = z
+  .array(LabelSchema)
+  .max(MAX_LABELS, `a machine has at most ${MAX_LABELS} labels`)
+
+/** A set, in the order of code points. */
+export const sortLabels = (labels: readonly string[]): readonly string[] =>
+  [...new Set(labels)].toSorted()
+
+/** As a form has them: between commas; blanks around them, empty and repeated ones go. */
+export function splitLabels(text: string): readonly string[] {
+  const found = new Map<string, string>()
+  for (const part of text.split(',')) {
+    const label = part.trim()
+    const key = label.toLowerCase()
+    if (label !== '' && !found.has(key)) found.set(key, label)
+  }
+  return [...found.values()]
+}
+
+export const MAX_NAME_CHARACTERS = 64
+
+/** Composed and without blanks around it, so that equal names are equal texts. */
+const compose = (text: string): string => text.normalize('NFC').trim()
+
+/** Null and the empty name clear it. Counted in characters, not in units of UTF-16. */
+export const NameSchema = z
+  .string()
+  .overwrite(compose)
+  .superRefine((name, context) => {
+    const hidden = [...name].find((character) => printable(character) !== character)
+    if (hidden !== undefined) {
+      context.addIssue(`a name cannot hold ${nameCharacter(hidden)}, which cannot be shown`)
+    }
+    const length = [...name].length
+    if (length > MAX_NAME_CHARACTERS) {
+      context.addIssue(`a name has at most ${MAX_NAME_CHARACTERS} characters, not ${length}`)
+    }
+  })
+  .nullable()
+  .meta({ maxLength: MAX_NAME_CHARACTERS })
+
+/** What DHCP calls a machine is its own word, so only what can be a host name is believed. */
+export const parseHostname = (text: string): string | null =>
+  /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/.test(text) ? text : null

@@ -1,0 +1,123 @@
+/** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
+import { noteDisks, type MachineNote } from '../../../fleet/machine/rules/flash-notes.ts'
+import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
+import type { BootRuling } from './boot.ts'
+import type { Machine } from './machine.ts'
+import type { PlanRuling } from './plan.ts'
+import { renderDiskMismatch } from './target.ts'
+
+/** The fields that lifecycle events carry. */
+export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
+  bty_image_ref: machine.bty_image_ref,
+  boot_mode: machine.boot_mode,
+  sanboot_drive: machine.sanboot_drive,
+  name: machine.name,
+  labels: machine.labels,
+  target_disk_serial: machine.target_disk_serial,
+  locked: machine.locked,
+  first_boot: machine.first_boot,
+  serial_console: machine.serial_console,
+  grow: machine.grow,
+  capture: machine.capture?.name ?? null,
+})
+
+const OFFER_TEXTS = {
+  'to-disk': 'boots its own disk',
+  'to-live': 'boots the live system',
+  'to-wait': 'waits',
+} as const
+
+/** `isRepeat`: the same was offered in this boot already. */
+export function noteScript(
+  machine: Machine,
+  ruling: BootRuling,
+  isRepeat: boolean,
+): readonly MachineNote[] {
+  const { rule, reason, decision, alarms } = ruling
+  const { mac, boot_mode, cycle } = machine
+  // In line it asks three times a minute; that it began to wait is worth a note.
+  if (rule === 'queued' && cycle.queued_at !== null) return []
+  const offered = {
+    kind: 'netboot.pxe.offered',
+    summary: `${mac} ${OFFER_TEXTS[decision.kind]}: ${reason}`,
+    details: { boot_mode, offer: decision.kind, rule },
+  }
+  if (!alarms) return isRepeat ? [] : [offered]
+  const loop = {
+    kind: 'netboot.loop.suspected',
+    summary: `${mac} booted the live system ${cycle.offers} times and never finished`,
+    details: { boot_mode, offers: cycle.offers, half_written: rule === 'loop-to-person' },
+  }
+  return [offered, loop]
+}
+
+export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuling) {
+  const { mac, boot_mode, target_disk_serial } = machine
+  const planned: MachineNote = {
+    kind: 'netboot.pxe.plan',
+    summary: `${mac} requested its plan: ${plan.mode}`,
+    details: { plan: plan.mode, boot_mode, rule },
+  }
+  if (mismatch === null) return [planned]
+  const doubted: MachineNote = {
+    kind: 'netboot.plan.doubted',
+    summary: `${mac} is not flashed: ${renderDiskMismatch(mismatch, target_disk_serial ?? '')}`,
+    details: { ...mismatch, target_disk_serial },
+  }
+  return [planned, doubted]
+}
+
+/** Where boot tokens are preferred, and this machine's live system passes none on. */
+export const noteUnproven = (mac: string): MachineNote => ({
+  kind: 'machine.token.missing',
+  summary: `${mac} requested its plan without a boot token`,
+  details: null,
+})
+
+/** With the name of the template, never with what it says. */
+export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote => ({
+  kind: 'machine.first_boot.fetched',
+  summary: `${mac} fetched its first-boot configuration`,
+  details: { first_boot },
+})
+
+/** Only when the bit changes. */
+export function noteArmed(before: Machine, after: Machine, name: string): readonly MachineNote[] {
+  if (before.saw_flasher_boot === after.saw_flasher_boot) return []
+  const summary = `${after.mac} is fetching the live system`
+  return [{ kind: 'netboot.flasher.armed', summary, details: { name } }]
+}
+
+export const noteInventory = (machine: Machine, inventory: Inventory): MachineNote =>
+  noteDisks(machine, inventory, {
+    serials: inventory.disks
+      .map(({ serial }) => serial)
+      .filter((serial) => serial !== null)
+      .slice(0, MAX_SERIALS),
+    lshw: inventory.hardware !== null,
+  })
+
+/** An event is a line, not the list itself. */
+const MAX_SERIALS = 64
+
+/** How the newest capture ended; none while it goes on. */
+export function listCaptureEnds({ mac, capture }: Machine): readonly MachineNote[] {
+  if (capture === null || capture.result === null) return []
+  const { name, result, reason } = capture
+  const why = reason === null ? '' : `: ${reason}`
+  const { kind, words } = CAPTURE_ENDS[result]
+  return [{ kind, summary: `${mac} ${words} ${name}${why}`, details: { name, reason } }]
+}
+
+const CAPTURE_ENDS = {
+  done: { kind: 'machine.captured', words: 'was captured as' },
+  failed: { kind: 'machine.capture_failed', words: 'could not be captured as' },
+  cancelled: { kind: 'machine.capture_cancelled', words: 'was no longer captured as' },
+} as const
+
+/** Read beside a flash that was the faster one. */
+export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
+  kind: 'machine.inventory',
+  summary: `${mac} reported its hardware after its flash`,
+  details: { lshw: true },
+})

@@ -1,0 +1,226 @@
+/** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
+import type { CaptureOrder } from '../../../engine/capture/rules/order.ts'
+import type { SerialConsole } from '../../../fleet/boot/rules/boot-decision.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { DiskPick, PickedDisk } from '../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk, MachineBase } from '../../../engine/inventory/rules/machine.ts'
+import type { Armer, RunDisk, RunImage } from '../../../engine/inventory/rules/run.ts'
+
+export const BOOT_MODES = [
+  'ipxe-exit',
+  'flasher-flash-always',
+  'flasher-flash-once',
+  'flasher-tui',
+  'flasher-inventory',
+] as const
+export type BootMode = (typeof BOOT_MODES)[number]
+
+/** The modes that write a disk. */
+export const isFlashMode = (mode: BootMode): boolean =>
+  mode === 'flasher-flash-always' || mode === 'flasher-flash-once'
+
+/** A flash that did not work, as the machine reported it. */
+interface Failure {
+  readonly at: string
+  readonly reason: string | null
+}
+
+/** The cycle whose flash may still be under way: news of it are not news of this cycle. */
+interface FormerCycle {
+  readonly started_at: string
+  /** When its end was reported. */
+  readonly finished_at: string | null
+}
+
+/** The machine's way through one flash or inventory; never on the wire. A new intent starts a new one. */
+export interface Cycle {
+  readonly started_at: string
+  /** Live boots that were offered in this cycle and did not finish. */
+  readonly offers: number
+  /** When the newest live boot was offered that flashes; null: none was. */
+  readonly offered_at: string | null
+  /** Whether a flash plan was handed out: from then on the disk may be half written. */
+  readonly planned: boolean
+  /** Whether a flash of the cycle before was under way when this one started. */
+  readonly carried: boolean
+  /** Null: there was none. */
+  readonly before: FormerCycle | null
+  /** When done arrived or, in inventory mode, the disks. */
+  readonly finished_at: string | null
+  /** Something ended, and the machine has not been sent to its disk since. */
+  readonly owes_disk_boot: boolean
+  /** When the guard stepped in. */
+  readonly loop_suspected_at: string | null
+  readonly failure: Failure | null
+  /** Since when it waits for its turn to be flashed; null: it does not. */
+  readonly queued_at: string | null
+  /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
+  readonly disk_allowed_at: string | null
+  /**
+   * When the state of the server was replaced by an older one, which took its orders away and holds a
+   * disk back that may be half written; null: it was not.
+   */
+  readonly disarmed_at: string | null
+  /** When its machine first asked for something, or reported a run, since this cycle began; null: never. */
+  readonly begun_at: string | null
+}
+
+/** What the newest plan to flash said, until its end was heard: what a report of it is about. */
+export interface PlannedFlash {
+  /** The start of the cycle that it was given in. */
+  readonly order: string
+  readonly image: RunImage | null
+  readonly disk: RunDisk | null
+  readonly armed_by: Armer | null
+}
+
+export interface Machine extends MachineBase {
+  readonly bty_image_ref: string | null
+  /** Given by a person (not in the specification); null: nobody gave one. */
+  readonly name: string | null
+  readonly labels: readonly string[]
+  readonly boot_mode: BootMode
+  readonly sanboot_drive: string | null
+  readonly known_disks: readonly InventoryDisk[] | null
+  readonly known_disks_at: string | null
+  readonly target_disk_serial: string | null
+  /** Internal from here on. */
+  /** What the disk was when it was picked by another name than its serial number; null: unknown. */
+  readonly target_disk_seen: PickedDisk | null
+  readonly saw_flasher_boot: boolean
+  readonly cycle: Cycle
+  /** Who began the newest cycle that a person began. */
+  readonly armed_by: Armer | null
+  /** When it last got a plan to flash something, or to let a person do so. */
+  readonly planned_at: string | null
+  /** Null: none was given, or its end was heard. */
+  readonly planned_as: PlannedFlash | null
+  /** A locked machine refuses every flash mode. */
+  readonly locked: boolean
+  /** The name of its first-boot template (not in the specification); null: it has none. */
+  readonly first_boot: string | null
+  /** When the newest token was made with which it fetched its first-boot configuration. */
+  readonly first_boot_taken_at: string | null
+  /** Which UART the live system speaks on. */
+  readonly serial_console: SerialConsole
+  /** Whether a flash has the image's last partition and its file system fill the disk. */
+  readonly grow: boolean
+  /** The newest order to capture a disk of it (not in the specification); null: there was none. */
+  readonly capture: CaptureOrder | null
+  /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
+  readonly arch: string | null
+  /** Its host name as DHCP told the last iPXE contact; null until then. */
+  readonly hostname: string | null
+  /** Whether it booted with Secure Boot on, as its live system reported last; null: it did not say. */
+  readonly secure_boot: boolean | null
+}
+
+/** The fields of "Machine" in the order in which they are answered, then those of ours. */
+const WIRE_FIELDS = [
+  'mac',
+  'bty_image_ref',
+  'labels',
+  'discovered_at',
+  'last_seen_at',
+  'last_seen_ip',
+  'boot_mode',
+  'sanboot_drive',
+  'last_flashed_at',
+  'known_disks',
+  'known_disks_at',
+  'target_disk_serial',
+  'created_at',
+  'updated_at',
+  'name',
+  'first_boot',
+  'secure_boot',
+  'capture',
+] as const satisfies readonly (keyof Machine)[]
+
+/** "Machine (server responses)": the specified fields, in their order, then ours. */
+export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
+
+/** Its target disk; null: none is selected. */
+export function targetOf({
+  target_disk_serial: serial,
+  target_disk_seen: seen,
+}: Pick<Machine, 'target_disk_serial' | 'target_disk_seen'>): DiskPick | null {
+  const name = serial?.trim() ?? ''
+  return name === '' ? null : { name, seen }
+}
+
+/** A machine that is new to the server. */
+export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machine {
+  return {
+    mac,
+    bty_image_ref: null,
+    name: null,
+    labels: [],
+    discovered_at: null,
+    last_seen_at: null,
+    last_seen_ip: null,
+    boot_mode: bootMode,
+    sanboot_drive: null,
+    last_flashed_at: null,
+    known_disks: null,
+    known_disks_at: null,
+    target_disk_serial: null,
+    target_disk_seen: null,
+    created_at: now,
+    updated_at: now,
+    saw_flasher_boot: false,
+    cycle: createCycle(now),
+    armed_by: null,
+    planned_at: null,
+    planned_as: null,
+    locked: false,
+    first_boot: null,
+    first_boot_taken_at: null,
+    serial_console: 'ttyS0',
+    grow: false,
+    capture: null,
+    arch: null,
+    hostname: null,
+    secure_boot: null,
+  }
+}
+
+export const createCycle = (now: string): Cycle => ({
+  started_at: now,
+  offers: 0,
+  offered_at: null,
+  planned: false,
+  carried: false,
+  before: null,
+  finished_at: null,
+  owes_disk_boot: false,
+  loop_suspected_at: null,
+  failure: null,
+  queued_at: null,
+  disk_allowed_at: null,
+  disarmed_at: null,
+  begun_at: null,
+})
+
+/**
+ * A flash began and nobody has said that it ended, whatever the mode has become since. What an
+ * inventory finishes is not the flash that was carried over.
+ */
+export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
+  cycle.carried || (cycle.planned && cycle.finished_at === null)
+
+/**
+ * What is on the disk must not be booted; another mode than one that flashes says that it may be,
+ * unless the mode is that of a restored state, which knows nothing of the flash.
+ */
+export const isHalfWritten = (machine: Machine): boolean =>
+  (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
+  hasUnfinishedFlash(machine)
+
+/** An older state was restored: nobody is flashed by it, and this disk may be half written. */
+export const isHeldBack = (machine: Machine): boolean =>
+  machine.cycle.disarmed_at !== null && isHalfWritten(machine)
+
+/** Discovered, and nobody has given it anything to do. */
+export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

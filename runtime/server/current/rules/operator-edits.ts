@@ -1,0 +1,221 @@
+/** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
+import {
+  createOrder,
+  endOrder,
+  isPending,
+  type CaptureOrder,
+} from '../../../engine/capture/rules/order.ts'
+import type { SerialConsole } from '../../../fleet/boot/rules/boot-decision.ts'
+import { fieldError, type FieldError } from '../../../kit/foundation/field-error.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import {
+  createCycle,
+  createMachine,
+  hasUnfinishedFlash,
+  isFlashMode,
+  isHeldBack,
+  targetOf,
+  type Cycle,
+  type Machine,
+} from './machine.ts'
+import { sortLabels } from './label.ts'
+import { nameAmong, pickDisk, type DiskPick } from '../../../engine/inventory/rules/disk-pick.ts'
+import { findDiskMismatch, renderDiskMismatch } from './target.ts'
+import type { MachineUpsert } from './upsert.ts'
+
+/**
+ * A new cycle clears nothing but the cycle; that a flash may be under way is carried over, and its
+ * place in line stays the machine's.
+ */
+export function startCycle(
+  machine: Machine,
+  now: string,
+  carried = hasUnfinishedFlash(machine),
+): Machine {
+  const { cycle } = machine
+  // A flash that nobody heard the end of stays the one of which news may come, and none can come of a
+  // cycle that its machine never asked for.
+  const isUnheard = (carried && !cycle.planned) || cycle.begun_at === null
+  const before =
+    isUnheard && cycle.before !== null
+      ? cycle.before
+      : { started_at: cycle.started_at, finished_at: cycle.finished_at }
+  return {
+    ...machine,
+    saw_flasher_boot: false,
+    updated_at: now,
+    cycle: { ...createCycle(now), carried, before, queued_at: cycle.queued_at },
+  }
+}
+
+/**
+ * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name or a
+ * first-boot template that is left out stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
+ */
+export function applyUpsert(
+  before: Machine | null,
+  mac: Mac,
+  upsert: MachineUpsert,
+  now: string,
+): Result<Machine, readonly FieldError[]> {
+  const machine = before ?? createMachine(mac, upsert.boot_mode, now)
+  const picked = toFields(
+    pickDisk(upsert.target_disk_serial, targetOf(machine), machine.known_disks),
+  )
+  const isSame = isSameIntent(machine, { ...upsert, ...picked })
+  const refusal = isSame || !isFlashMode(upsert.boot_mode) ? null : findArmRefusal(machine)
+  if (refusal !== null) return refuse([refusal])
+  // A mode that flashes nothing had it boot its disk: it is armed as one that nobody has begun.
+  const isAnew = !isFlashMode(machine.boot_mode) && isFlashMode(upsert.boot_mode)
+  const carried = !isAnew && hasUnfinishedFlash(machine)
+  const begun = isSame ? machine : startCycle(machine, now, carried)
+  return accept({
+    ...begun,
+    ...upsert,
+    ...picked,
+    name: upsert.name === undefined ? begun.name : upsert.name,
+    first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
+    labels: sortLabels(upsert.labels),
+    updated_at: now,
+  })
+}
+
+const toFields = (target: DiskPick | null) => ({
+  target_disk_serial: target?.name ?? null,
+  target_disk_seen: target?.seen ?? null,
+})
+
+/** Null: it may be given something to flash. */
+const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
+  locked
+    ? fieldError(['boot_mode'], LOCKED, 'locked')
+    : isPending(capture)
+      ? fieldError(['boot_mode'], CAPTURING, 'capture')
+      : null
+
+/** Arms a finished (or any) flash again, now. */
+export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
+  if (machine.locked) return refuse(LOCKED)
+  if (isPending(machine.capture)) return refuse(CAPTURING)
+  if (!isFlashMode(machine.boot_mode)) return refuse('Not in a flash mode.')
+  if (machine.bty_image_ref === null) return refuse('No image assigned.')
+  if (machine.target_disk_serial === null) return refuse('No target disk selected.')
+  return accept(startCycle(machine, now))
+}
+
+/**
+ * Has a machine boot its disk although a flash of it may have been cut off: an operator knows better.
+ * It holds for this cycle; nobody is handed a plan to flash until the machine is armed again.
+ */
+export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
+  if (!hasUnfinishedFlash(machine)) {
+    return refuse('It has no unfinished flash, so there is nothing to override.')
+  }
+  const cycle: Cycle = {
+    ...machine.cycle,
+    offers: 0,
+    offered_at: null,
+    planned: false,
+    carried: false,
+    loop_suspected_at: null,
+    failure: null,
+    queued_at: null,
+    disk_allowed_at: now,
+  }
+  return accept({ ...machine, cycle, updated_at: now })
+}
+
+/** Has the disks listed anew at the next network boot. */
+export function refreshInventory(machine: Machine, now: string): Result<Machine, string> {
+  if (isHeldBack(machine)) return refuse(UNFINISHED)
+  return machine.boot_mode === 'flasher-inventory'
+    ? accept(startCycle(machine, now))
+    : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
+}
+
+interface CaptureFields extends Pick<CaptureOrder, 'name' | 'generalize'> {
+  /** Null: the disk that is selected, or the only one. */
+  readonly disk_serial: string | null
+}
+
+/** Orders a capture. What would be flashed is not captured: a failure must not cost its content. */
+export function orderCapture(
+  machine: Machine,
+  { disk_serial, ...fields }: CaptureFields,
+  now: string,
+): Result<Machine, string> {
+  const { known_disks: disks } = machine
+  const refusal = findCaptureRefusal(machine)
+  if (refusal !== null) return refuse(refusal)
+  const target = findCaptured(machine, disk_serial?.trim() || null)
+  if (target === null) return refuse('Select the disk to capture.')
+  const { name: serial, seen } = target
+  const mismatch = findDiskMismatch(disks, target, null)
+  if (mismatch !== null) return refuse(renderDiskMismatch(mismatch, serial))
+  const picked = { disk_serial: serial, ...(seen === null ? {} : { disk_seen: seen }) }
+  const capture = createOrder({ ...fields, ...picked }, now)
+  return accept({ ...machine, capture, updated_at: now })
+}
+
+/** Null: it may be captured. */
+function findCaptureRefusal(machine: Machine): string | null {
+  const { boot_mode, cycle, capture } = machine
+  if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
+  if (hasUnfinishedFlash(machine)) return UNFINISHED
+  // In flash-always a late end of the flash before would arm the next one.
+  const isDisarmed =
+    boot_mode === 'flasher-flash-once' &&
+    [cycle.finished_at, cycle.disk_allowed_at, cycle.disarmed_at].some((at) => at !== null)
+  return isFlashMode(boot_mode) && !isDisarmed
+    ? 'It is set to be flashed: choose another boot mode first.'
+    : null
+}
+
+/** The one that is named, that is selected, or the only one. */
+function findCaptured(machine: Machine, named: string | null): DiskPick | null {
+  const disks = machine.known_disks ?? []
+  const [disk, ...others] = disks
+  const only = disk === undefined || others.length > 0 ? null : nameAmong(disk, disks)
+  const target = targetOf(machine)
+  return named === null && target !== null ? target : pickDisk(named ?? only, target, disks)
+}
+
+/** An upload that is under way goes on until its machine asks the server again. */
+export const cancelCapture = (machine: Machine, now: string): Result<Machine, string> =>
+  isPending(machine.capture)
+    ? accept({
+        ...machine,
+        capture: endOrder(machine.capture, 'cancelled', 'An operator cancelled it.', now),
+        updated_at: now,
+      })
+    : refuse('No capture is ordered.')
+
+/** What operators set beside the specified fields; an absent one stays. */
+export interface Adjustment {
+  readonly locked?: boolean
+  readonly serial_console?: SerialConsole
+  readonly grow?: boolean
+  readonly labels?: readonly string[]
+  readonly first_boot?: string | null
+}
+
+export function adjust(machine: Machine, adjustment: Adjustment, now: string): Machine {
+  const labels = sortLabels(adjustment.labels ?? machine.labels)
+  return { ...machine, ...adjustment, labels, updated_at: now }
+}
+
+const CAPTURING =
+  'A capture is ordered: cancel it, or wait for its end, before the machine is flashed.'
+const UNFINISHED =
+  'A flash of it never finished: its disk may be half written. Flash it again, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
+const LOCKED = 'Locked: unlock the machine to flash it.'
+
+const isSameIntent = (
+  machine: Machine,
+  upsert: MachineUpsert & Pick<Machine, 'target_disk_seen'>,
+): boolean =>
+  machine.boot_mode === upsert.boot_mode &&
+  machine.bty_image_ref === upsert.bty_image_ref &&
+  machine.target_disk_serial === upsert.target_disk_serial &&
+  machine.target_disk_seen === upsert.target_disk_seen

@@ -1,0 +1,298 @@
+/** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
+import { renderCacheBase, replaceLoopback } from '../../../engine/catalog/rules/blob-address.ts'
+import { isPending } from '../../../engine/capture/rules/order.ts'
+import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
+import {
+  findTemplateObstacle,
+  type LiveFeatures,
+} from '../../../engine/first-boot/rules/obstacle.ts'
+import {
+  isListBlind,
+  wantsDiskId,
+  type DiskPick,
+  type PickedDisk,
+} from '../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+import { isHalfWritten, isHeldBack, type BootMode, type Machine } from './machine.ts'
+import { DISARMED, HELD_BACK } from './disarming.ts'
+import type { Surroundings } from './surroundings.ts'
+import {
+  checkReadiness,
+  findDiskMismatch,
+  renderDiskMismatch,
+  UNREADY,
+  type DiskMismatch,
+  type Unready,
+} from './target.ts'
+
+export const PLAN_MODES = ['flash', 'interactive', 'inventory', 'exit', 'capture'] as const
+
+export type Plan =
+  | {
+      readonly mode: 'flash'
+      readonly image: CatalogEntry
+      readonly serial: string
+      /** What the disk was when it was picked by another name than its serial number. */
+      readonly seen?: PickedDisk
+      /** Whether the client shall have the firmware boot the disk once, next time. */
+      readonly registerUefiBoot: boolean
+      /** Whether the image's last partition and its file system shall fill the disk. */
+      readonly grow: boolean
+      /** Only what differs from the disk shall be written; absent: all of the image. */
+      readonly delta?: true
+      /** Whether the client shall fetch a first-boot configuration and write it with the image. */
+      readonly firstBoot?: boolean
+    }
+  /** `reason` is for the person in front of the machine; null: nothing is wrong. */
+  | { readonly mode: 'interactive'; readonly reason: string | null }
+  | { readonly mode: 'inventory' }
+  | { readonly mode: 'exit'; readonly reason: string }
+  | {
+      readonly mode: 'capture'
+      /** Of the one disk that is read. */
+      readonly serial: string
+      /** As of a flash. */
+      readonly seen?: PickedDisk
+      /** Of the image. */
+      readonly name: string
+      readonly generalize: boolean
+      /** Of the cache service. */
+      readonly cacheUrl: string
+    }
+
+type PlanRule =
+  | 'flash'
+  | 'wizard'
+  | 'list-disks'
+  | 'ipxe-exit'
+  | 'flashed'
+  | 'disk-allowed'
+  | 'disarmed'
+  | 'held-back'
+  | 'loop'
+  | 'first-boot'
+  | 'capture'
+  | 'disk-id'
+  | Unready
+  | DiskMismatch['why']
+
+export interface PlanRuling {
+  readonly rule: PlanRule
+  readonly plan: Plan
+  /** What is wrong with the picked disk, for an event. */
+  readonly mismatch: DiskMismatch | null
+}
+
+/** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
+export const decidePlan = (
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures = NO_FEATURES,
+): PlanRuling =>
+  planCapture(machine, surroundings, features) ??
+  (isHeldBack(machine)
+    ? interactive('held-back', HELD_BACK)
+    : DECIDE[machine.boot_mode](machine, surroundings, features))
+
+/** Of a client that announces nothing. */
+const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
+
+type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
+
+const DECIDE: Readonly<Record<BootMode, Decide>> = {
+  'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
+  'flasher-tui': () => interactive('wizard', null),
+  'flasher-inventory': () => rule('list-disks', { mode: 'inventory' }),
+  'flasher-flash-always': planFlash,
+  'flasher-flash-once': planFlash,
+}
+
+/** Null: no capture is to be done, or the disk may be half written, which comes first. */
+function planCapture(
+  machine: Machine,
+  { cacheUrl }: Surroundings,
+  features: LiveFeatures,
+): PlanRuling | null {
+  const { capture, known_disks } = machine
+  if (!isPending(capture) || isHalfWritten(machine)) return null
+  if (!features.capture) return interactive('capture', OLD_CAPTURE_CLIENT)
+  if (cacheUrl === null) return interactive('capture', NO_CACHE)
+  const { disk_serial: serial, disk_seen: seen, name, generalize } = capture
+  return (
+    planDisk({ name: serial, seen: seen ?? null }, null, known_disks, features) ??
+    rule('capture', { mode: 'capture', serial, ...keepSeen(seen), name, generalize, cacheUrl })
+  )
+}
+
+const OLD_CAPTURE_CLIENT =
+  'A capture of this machine was ordered, and its live system cannot capture disks: install a newer live system on the server.'
+const NO_CACHE =
+  'A capture of this machine was ordered, and the server has no cache service to upload the image to.'
+
+/** A flash is planned only for exactly one disk, and never twice for a finished flash-once. */
+function planFlash(
+  machine: Machine,
+  surroundings: Surroundings,
+  features: LiveFeatures,
+): PlanRuling {
+  const disarmed = planDisarmed(machine)
+  if (disarmed !== null) return disarmed
+  const { boot_mode, cycle, known_disks } = machine
+  const readiness = checkReadiness(machine, surroundings)
+  const isLoop = cycle.loop_suspected_at !== null
+  const isHalf = isHalfWritten(machine)
+  if (isUnwanted(readiness.why) && !isHalf) return exit(readiness.why, UNREADY[readiness.why])
+  if (isLoop) return interactive('loop', LOOP)
+  if (readiness.why !== null) {
+    const reason = UNREADY[readiness.why]
+    return interactive(readiness.why, isHalf ? `${reason} ${HALF_WRITTEN}` : reason)
+  }
+  const { image, target } = readiness
+  const doubts = planDisk(target, image, known_disks, features)
+  if (doubts !== null) return doubts
+  const obstacle = findTemplateObstacle(machine, {
+    findTemplate: surroundings.findTemplate,
+    tokens: surroundings.settings.tokens,
+    features,
+  })
+  if (obstacle !== null) return interactive('first-boot', obstacle)
+  const registerUefiBoot =
+    boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
+  const firstBoot = machine.first_boot !== null
+  const delta = askDelta(surroundings)
+  const { grow } = machine
+  const { name: serial, seen } = target
+  const options = { registerUefiBoot, grow, firstBoot, ...delta, ...keepSeen(seen) }
+  return rule('flash', { mode: 'flash', image, serial, ...options })
+}
+
+const keepSeen = (seen: PickedDisk | null | undefined): { readonly seen?: PickedDisk } =>
+  seen ? { seen } : {}
+
+/** Null: it is exactly one disk, and the client finds it by this name. */
+function planDisk(
+  target: DiskPick,
+  image: CatalogEntry | null,
+  disks: readonly InventoryDisk[] | null,
+  { diskId }: LiveFeatures,
+): PlanRuling | null {
+  const mismatch = findDiskMismatch(disks, target, image)
+  const isOld = diskId !== true && mismatch?.why === 'disk-missing' && isListBlind(target, disks)
+  if (mismatch !== null && !isOld) return doubt(mismatch, target.name)
+  // Who announces nothing is known by its list: no deployed client says WWNs or places in it.
+  const isKnowing = diskId ?? disks !== null
+  return isOld || (!isKnowing && wantsDiskId(target.name, disks))
+    ? interactive('disk-id', OLD_DISK_CLIENT)
+    : null
+}
+
+const OLD_DISK_CLIENT =
+  'The disk of this machine is selected by its WWN, EUI or place, and its live system knows disks by their serial numbers alone: install a newer live system on the server.'
+
+const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
+  settings.delta === true ? { delta: true } : {}
+
+/** Null: the cycle goes on. */
+function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
+  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
+    return exit('flashed', 'This machine was flashed once, as it should.')
+  }
+  if (cycle.disk_allowed_at !== null) {
+    return exit('disk-allowed', 'An operator had this machine boot its own disk.')
+  }
+  return cycle.disarmed_at === null ? null : exit('disarmed', DISARMED)
+}
+
+/** There is nothing that a person in front of the machine could go on with. */
+const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
+  why === 'locked' || why === 'no-image'
+
+/** Addresses, of the first-boot configuration or of a capture's upload, each with a token for one use. */
+type PlanTickets = {
+  readonly [Use in 'first_boot' | 'upload']?: { readonly url: string; readonly token: string }
+}
+
+/** The flat object of the deployed clients, which also holds itself under `plan`. */
+export function renderPlan(
+  plan: Plan,
+  base: string,
+  tickets: PlanTickets = {},
+): Readonly<Record<string, unknown>> {
+  const flat = { ...renderFlat(plan, base), ...tickets }
+  return { ...flat, plan: flat }
+}
+
+/** Where the image of a capture is uploaded, as the machine reaches it. */
+export const renderUploadUrl = (cacheUrl: string, base: string): string =>
+  replaceLoopback(`${renderCacheBase(cacheUrl)}/captures`, new URL(base).hostname)
+
+const renderFlash = (plan: Extract<Plan, { mode: 'flash' }>, base: string) => ({
+  mode: plan.mode,
+  image: reachableUrl(plan.image, base),
+  target_disk_serial: plan.serial,
+  ...(plan.seen !== undefined ? { target_disk: plan.seen } : {}),
+  name: plan.image.name,
+  ...(plan.image.sha256 === null ? {} : { disk_image_sha: plan.image.sha256 }),
+  ...(plan.image.indexSha256 ? { index_sha256: plan.image.indexSha256 } : {}),
+  ...(plan.image.anyContent === true ? { any_content: true } : {}),
+  ...(plan.image.format === '' ? {} : { format: plan.image.format }),
+  ...(plan.image.sizeBytes ? { size_bytes: plan.image.sizeBytes } : {}),
+  ...(plan.registerUefiBoot ? { register_uefi_boot: true } : {}),
+  ...(plan.grow ? { grow: true } : {}),
+  ...(plan.delta === true ? { delta: true } : {}),
+})
+
+function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>> {
+  switch (plan.mode) {
+    case 'flash':
+      return renderFlash(plan, base)
+    case 'interactive': {
+      const catalog = `${base}/catalog.toml`
+      return { mode: plan.mode, catalog, ...(plan.reason === null ? {} : { reason: plan.reason }) }
+    }
+    case 'inventory':
+      return { mode: plan.mode }
+    case 'exit':
+      return { mode: plan.mode, reason: plan.reason }
+    case 'capture': {
+      const { mode, serial: source_disk_serial, seen, name, generalize } = plan
+      const source = { source_disk_serial, ...(seen !== undefined ? { source_disk: seen } : {}) }
+      return { mode, ...source, name, ...(generalize ? { generalize } : {}) }
+    }
+  }
+}
+
+/** The newest address of each entry: the same until a machine calls the server by another name. */
+const reachable = new WeakMap<CatalogEntry, { readonly base: string; readonly url: string }>()
+
+function reachableUrl(image: CatalogEntry, base: string): string {
+  const known = reachable.get(image)
+  if (known?.base === base) return known.url
+  const url = replaceLoopback(image.url, new URL(base).hostname)
+  reachable.set(image, { base, url })
+  return url
+}
+
+const LOOP =
+  'The server booted this machine into the live system repeatedly and it never reported that it was done. ' +
+  'Its disk may be half written: find out what is wrong, then flash it manually.'
+
+const HALF_WRITTEN = 'A flash of it never finished: its disk may be half written.'
+
+const rule = (name: PlanRule, plan: Plan, mismatch: DiskMismatch | null = null): PlanRuling => ({
+  rule: name,
+  plan,
+  mismatch,
+})
+
+const exit = (name: PlanRule, reason: string) => rule(name, { mode: 'exit', reason })
+
+const interactive = (name: PlanRule, reason: string | null) =>
+  rule(name, { mode: 'interactive', reason })
+
+const doubt = (mismatch: DiskMismatch, serial: string) =>
+  rule(
+    mismatch.why,
+    { mode: 'interactive', reason: renderDiskMismatch(mismatch, serial) },
+    mismatch,
+  )

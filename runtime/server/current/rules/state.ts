@@ -1,0 +1,138 @@
+/** Current line: derives the state of a machine in one word, its conditions, and what happens next. */
+import type { RunMode } from '../../../engine/inventory/rules/run.ts'
+import type { BootRule, BootRuling } from './boot.ts'
+import type { QueuePosition } from './queue.ts'
+import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
+import type { PlanRuling } from './plan.ts'
+import { renderDiskMismatch } from './target.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+
+const t = PAGES.view.machineState
+
+const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
+export type MachineState = (typeof MACHINE_STATES)[number]
+
+export interface StateView {
+  readonly state: MachineState
+  /** What is true, in a sentence. Can hold what the machine sent. */
+  readonly is: string
+  /** What happens next, or what to do. */
+  readonly next: string
+}
+
+/** A flash that reports its progress. */
+export interface RunView {
+  /** Nothing was heard of it for a while. */
+  readonly stalled: boolean
+  readonly mode: RunMode
+}
+
+/**
+ * From the very rulings that script and plan are made of (`decideBoot`, `decidePlan`), so that the
+ * page never says what the server would not do.
+ */
+export function decideState(
+  machine: Machine,
+  rulings: Rulings,
+  run: RunView | null = null,
+): StateView {
+  // Since a stalled one, the machine asked for its script; its screen says the same.
+  if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
+  if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
+  return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
+}
+
+function viewRun({ mode, stalled }: RunView): StateView {
+  const isCapture = mode === 'capture'
+  return stalled
+    ? { state: 'needs-you', ...(isCapture ? t.stalledCapture : t.stalled) }
+    : { state: 'running', ...(isCapture ? t.capturing : t.flashing) }
+}
+
+interface Rulings {
+  readonly boot: BootRuling
+  readonly plan: PlanRuling
+}
+
+/** What stands in its way comes from the plan: its disk, or the cache service. */
+function decideCapture({ capture }: Machine, { plan, mismatch }: PlanRuling): StateView {
+  if (plan.mode === 'interactive' && plan.reason !== null) {
+    const next = mismatch === null ? t.usual.capture.next : t.otherDisk
+    return { state: 'needs-you', is: plan.reason, next }
+  }
+  const isStarted = capture !== null && capture.offers > 0 && capture.planned_at !== null
+  return isStarted ? { state: 'running', ...t.running.capture } : usual('capture')
+}
+
+/** What a person must look at first. */
+function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | null {
+  const { failure, loop_suspected_at } = machine.cycle
+  if (failure !== null) {
+    const { reason } = failure
+    const is = reason === null ? t.failed.is : fill(t.failed.isWithReason, { reason })
+    const next =
+      boot.rule === 'disk-allowed'
+        ? t.failed.startsDisk
+        : isFlashMode(machine.boot_mode)
+          ? t.failed.triesAgain
+          : t.failed.inWizard
+    return { state: 'failed', is, next }
+  }
+  if (loop_suspected_at !== null || boot.alarms) {
+    return { state: 'needs-you', is: t.usual[boot.rule].is, next: t.loopSuspected }
+  }
+  if (plan.mismatch !== null && plan.plan.mode !== 'exit') {
+    const serial = machine.target_disk_serial ?? ''
+    const is = renderDiskMismatch(plan.mismatch, serial)
+    return { state: 'needs-you', is, next: t.otherDisk }
+  }
+  return null
+}
+
+function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
+  if (place !== null)
+    return machine.cycle.queued_at === null ? usual('queued') : renderQueued(place)
+  if (rule === 'disks-known' && isUnassigned(machine)) {
+    return { state: 'needs-you', ...t.unassigned }
+  }
+  const isLive = machine.saw_flasher_boot && machine.cycle.offers > 0
+  return isLive && isRunning(rule) ? { state: 'running', ...t.running[rule] } : usual(rule)
+}
+
+const usual = (rule: BootRule): StateView => ({ state: USUAL[rule], ...t.usual[rule] })
+
+const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
+  state: 'armed',
+  is: fill(t.waiting.is, { place, waiting }),
+  next: t.waiting.next,
+})
+
+/** What goes on once the machine has fetched the live system. */
+const isRunning = (rule: BootRule): rule is keyof typeof t.running => Object.hasOwn(t.running, rule)
+
+const USUAL: Readonly<Record<BootRule, MachineState>> = {
+  'ipxe-exit': 'ready',
+  wizard: 'ready',
+  'disks-wanted': 'ready',
+  'disks-stale': 'ready',
+  'disks-known': 'ready',
+  flash: 'armed',
+  'flash-retry': 'armed',
+  flashed: 'done',
+  'disk-allowed': 'ready',
+  disarmed: 'needs-you',
+  'held-back': 'needs-you',
+  'disk-after-flash': 'done',
+  'loop-to-disk': 'needs-you',
+  'loop-to-person': 'needs-you',
+  'no-live-system': 'needs-you',
+  'half-written': 'needs-you',
+  queued: 'armed',
+  capture: 'ready',
+  locked: 'needs-you',
+  'no-image': 'needs-you',
+  'unknown-image': 'needs-you',
+  'not-an-image': 'needs-you',
+  'no-target': 'needs-you',
+}

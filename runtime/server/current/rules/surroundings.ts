@@ -1,0 +1,36 @@
+/** Current line: the facts besides the machine's record that decisions about it may use. */
+import type { LiveSets } from '../../../fleet/boot/rules/boot-decision.ts'
+import type { Machine } from './machine.ts'
+import type { QueuePosition } from './queue.ts'
+import type { Template } from '../../../engine/first-boot/rules/template.ts'
+import type { TokenPolicy } from './token.ts'
+import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
+
+/** The settings of section `[pxe]` that decide what is booted, and `[flash]`; the names are theirs. */
+export interface PxeRules {
+  /** Live boots of one cycle that may go by without an end before the guard steps in. */
+  readonly loop_limit: number
+  /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
+  readonly inventory_refresh: number
+  readonly boot_disk_once_after_flash: boolean
+  /** `flash.delta`; absent: no. */
+  readonly delta?: boolean
+  /** Which machines must prove that this server booted them. */
+  readonly tokens: TokenPolicy
+}
+
+export interface Surroundings {
+  /** Checked address of this server (`kit/net/rules/host-header.ts`), no trailing slash. */
+  readonly base: string
+  /** ISO time. */
+  readonly now: string
+  findImage(ref: string): CatalogEntry | null
+  /** A first-boot template by its name, with its secrets. */
+  findTemplate(name: string): Template | null
+  /** Where captured images are uploaded: the address of the cache service; null: there is none. */
+  readonly cacheUrl: string | null
+  readonly sets: LiveSets
+  readonly settings: PxeRules
+  /** Where a machine stands that would be flashed now; null: it is its turn. */
+  placeOf(machine: Machine): QueuePosition | null
+}

@@ -1,0 +1,105 @@
+/** Current line: which boot token a machine must present, and what it permits (`[pxe] tokens`). */
+import type { BootToken, TokenDefect } from '../../../fleet/boot/rules/boot-token.ts'
+import { isPending } from '../../../engine/capture/rules/order.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { isFlashMode, type Machine } from './machine.ts'
+
+/** `prefer`: what is shown must be right, but nothing need be shown. */
+export const TOKEN_POLICIES = ['off', 'prefer', 'require'] as const
+export type TokenPolicy = (typeof TOKEN_POLICIES)[number]
+
+/** The settings of section `[pxe]` that are about tokens; the names are theirs. */
+export interface TokenRules {
+  readonly tokens: TokenPolicy
+  readonly tokens_hours: number
+}
+
+/** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
+export type TokenMatch = 'unproven' | 'current' | 'before'
+
+type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
+
+/** Null: nothing was shown. */
+export type ShownToken = Result<BootToken, TokenDefect> | null
+
+/** What the token of a boot that is offered now says; null: boots carry none. */
+export function planToken(
+  { cycle }: Machine,
+  { tokens, tokens_hours }: TokenRules,
+  now: string,
+): BootToken | null {
+  if (tokens === 'off') return null
+  const expiresAt = Temporal.Instant.from(now).add({ hours: tokens_hours }).toString()
+  return { cycle: cycle.started_at, expiresAt }
+}
+
+/** Whose token it is; `machine` null: nobody knows the machine. */
+export function decideTokenMatch(
+  machine: Machine | null,
+  shown: ShownToken,
+  policy: TokenPolicy,
+): Result<TokenMatch, TokenRefusal> {
+  if (policy === 'off') return accept('unproven')
+  if (shown === null) return policy === 'require' ? refuse('missing') : accept('unproven')
+  if (!shown.ok) return shown
+  if (machine === null) return refuse('no-machine')
+  const { cycle } = shown.value
+  if (isSameTime(cycle, machine.cycle.started_at)) return accept('current')
+  const { before } = machine.cycle
+  return before !== null && isSameTime(cycle, before.started_at)
+    ? accept('before')
+    : refuse('other-boot')
+}
+
+/**
+ * A machine may always report its own run to the end. A new run, or a new list of disks, requires the
+ * boot of now, whose flash has not ended; a plan requires the boot of now.
+ */
+export function decideRequest(
+  machine: Machine,
+  match: TokenMatch,
+  request: 'plan' | 'inventory' | 'begin' | 'report',
+  now: string,
+): Result<'granted', TokenRefusal> {
+  if (match === 'unproven' || request === 'report') return accept('granted')
+  if (request === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
+  if (match === 'before') return refuse('other-boot')
+  return isOver(machine) && request !== 'plan' ? refuse('over') : accept('granted')
+}
+
+/**
+ * Reading the hardware can take longer than the flash: what comes a moment after its end is good
+ * for the hardware, and for that alone, unless the machine has booted anew.
+ */
+export function isLateHardware(machine: Machine, match: TokenMatch, now: string): boolean {
+  const { finished_at, before, offers } = machine.cycle
+  if (match === 'current') return isOver(machine) && isMomentAgo(finished_at, now)
+  return match === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
+}
+
+const isOver = ({ boot_mode, cycle, capture }: Machine): boolean =>
+  isFlashMode(boot_mode) && cycle.finished_at !== null && !isPending(capture)
+
+/** `lshw` is given 30 seconds, and a server that is busy is asked again. */
+const MOMENT_SECONDS = 120
+
+const isMomentAgo = (at: string | null, now: string): boolean =>
+  at !== null &&
+  Temporal.Instant.from(at).until(Temporal.Instant.from(now)).total('seconds') <= MOMENT_SECONDS
+
+/** For the person in front of the machine, and the record. */
+export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
+  missing:
+    'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
+  malformed: 'what was shown is no boot token',
+  foreign: 'the boot token is not of this server and this machine',
+  expired: 'the boot token has expired: boot the machine from the network again',
+  'no-machine': 'the machine was deleted since it booted: boot it from the network again',
+  'other-boot':
+    'the boot token is of an earlier boot, and the machine was given something else to do since: boot it from the network again',
+  over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
+}
+
+/** However it is spelled. */
+export const isSameTime = (a: string, b: string): boolean =>
+  a === b || Temporal.Instant.compare(a, b) === 0

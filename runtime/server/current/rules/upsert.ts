@@ -1,0 +1,49 @@
+/** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
+import { z } from 'zod'
+import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
+import { accept, type Result } from '../../../kit/foundation/result.ts'
+import { MAX_SERIAL_CHARACTERS } from '../../../engine/inventory/rules/inventory.ts'
+import { TemplateNameSchema } from '../../../engine/first-boot/rules/template.ts'
+import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
+import { BOOT_MODES, isFlashMode } from './machine.ts'
+
+/**
+ * Unknown keys are refused; what is left out has its default, whatever was there before. Only name
+ * and first-boot template stay: clients of the specification do not know them.
+ */
+export const MachineUpsertSchema = z.strictObject({
+  bty_image_ref: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
+    .nullable()
+    .default(null),
+  name: NameSchema.optional(),
+  first_boot: TemplateNameSchema.nullable().optional(),
+  labels: LabelsSchema.default([]),
+  boot_mode: z.enum(BOOT_MODES).default('ipxe-exit'),
+  sanboot_drive: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')
+    .nullable()
+    .default(null),
+  target_disk_serial: z.string().max(MAX_SERIAL_CHARACTERS).nullable().default(null),
+})
+
+export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
+
+export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
+  const parsed = parseFields(MachineUpsertSchema, body)
+  if (!parsed.ok) return parsed
+  const { name, labels, target_disk_serial, ...fields } = parsed.value
+  return accept({
+    ...fields,
+    ...(name === undefined ? {} : { name: name || null }),
+    labels: [...sortLabels(labels)],
+    // As serials are compared: no blanks around them; an empty one is none.
+    target_disk_serial: target_disk_serial?.trim() || null,
+  })
+}
+
+/** What the form refuses and the API, whose scripts fall back, does not ("UI form post…"). */
+export const lacksTarget = (upsert: MachineUpsert): boolean =>
+  isFlashMode(upsert.boot_mode) && upsert.target_disk_serial === null

@@ -1,0 +1,120 @@
+/** `flasher-web`: runs the server until it is asked to end. */
+import { renderError } from '../../kit/foundation/fault.ts'
+import type { CompleteSet } from '../../fleet/boot/rules/boot-set.ts'
+import type { ActiveSets } from '../../fleet/boot/boot-files.ts'
+import { copyBuiltSets } from '../../fleet/boot/built-sets.ts'
+import { readVersion } from '../../kit/host/package-manifest.ts'
+import { createPasswords } from '../../fleet/access/passwords.ts'
+import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
+import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
+import { createMachineServer } from './server.ts'
+import { openState } from './assembly/state.ts'
+import { openLog, runServer } from '../../kit/program/listening.ts'
+import type { Listening, ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
+
+export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+  const config = await readConfiguration(environment, given)
+  const log = openLog(environment, config, () => config.current().log.level)
+  const release = await readVersion()
+  await using state = await openState({ config, release, visit: false, log })
+  const passwords = createPasswords({
+    path: decideFolders(config).password,
+    configured: () => config.current().admin,
+  })
+  const generated = await passwords.ensure()
+  const cacheBeside = await startCache(environment, given, config)
+  const built = await takeBuilt(environment, config, log)
+  const parts = { environment, config, state, log, release, passwords, cacheBeside }
+  await using server = await createMachineServer(parts)
+  const live = built.map((set) => renderBuilt(set, server.active()))
+  return await runServer(environment, {
+    app: server.app,
+    endChannels: server.endChannels,
+    config,
+    log,
+    settings: {
+      ...config.current().server,
+      settingHint:
+        'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+    },
+    announce(listening) {
+      log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
+      announce(environment, config, listening, { generated, cacheBeside, live })
+    },
+  })
+}
+
+/** Only where a cache service can be started, and no other is set. */
+async function startCache(
+  { startCache: start }: ProcessEnvironment,
+  given: Arguments,
+  config: LineConfig,
+): Promise<string | null> {
+  const { withcache, cache, server } = config.current()
+  if (start === undefined || withcache.url !== '') return null
+  const isChosen = config.originOf('cache', 'host')?.by !== 'default'
+  return start({
+    host: isChosen ? cache.host : server.host,
+    port: cache.port,
+    stateDir: config.stateDir,
+    named: given.lists['config'] ?? [],
+  })
+}
+
+/** A live system that was built here is there at once; without it the server runs as well. */
+async function takeBuilt(
+  { builtDir }: ProcessEnvironment,
+  config: LineConfig,
+  log: ServerLog,
+): Promise<readonly CompleteSet[]> {
+  if (builtDir === undefined) return []
+  try {
+    return await copyBuiltSets({ from: builtDir, to: decideFolders(config).boot })
+  } catch (thrown) {
+    log.warn(`the live system in ${builtDir} was not copied: ${renderError(thrown)}`)
+    return []
+  }
+}
+
+/** What was fetched or chosen on the Netboot page stays active. */
+function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string {
+  const other = active[arch]?.version
+  if (other === version) return `${version} (${arch}) from dist/`
+  const why = other === undefined ? 'not in use' : `not active; machines boot ${other}`
+  return `${version} (${arch}) from dist/, ${why} (see the Netboot page)`
+}
+
+interface Announced {
+  /** The password that was made at this start. */
+  readonly generated: string | null
+  readonly cacheBeside: string | null
+  /** The live systems that were built in this checkout, in words. */
+  readonly live: readonly string[]
+}
+
+/** For the person who started it; logs are kept and read by others, so the password is only here. */
+function announce(
+  { stdout }: ProcessEnvironment,
+  config: LineConfig,
+  { urls }: Listening,
+  { generated, cacheBeside, live }: Announced,
+): void {
+  const folders = decideFolders(config)
+  const lines = urls.map((url) => `Pages:    ${url}ui`)
+  if (generated !== null) {
+    lines.push(
+      `Password: ${generated}`,
+      `          made now and not shown again; its hash is in ${folders.password}`,
+      '          (flasher-web password sets another)',
+    )
+  }
+  for (const text of live) lines.push(`Live:     ${text}`)
+  if (cacheBeside !== null) {
+    lines.push(
+      `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,
+      'Next:     log in; the checklist there says what is missing, down to the DHCP lines',
+    )
+  }
+  stdout.write(`${lines.join('\n')}\n`)
+}

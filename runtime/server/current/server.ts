@@ -1,0 +1,180 @@
+/** Current line: its machine server, assembled from the services, its rules, routes and pages. */
+import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
+import type { CatalogEntry, CatalogSnapshot } from '../../engine/catalog/rules/catalog.ts'
+import { createAssets } from '../../kit/web/answers/assets.ts'
+import { startBackupSchedule } from '../../fleet/backup/backup-schedule.ts'
+import { endCacheSession } from '../../fleet/access/cache-logout.ts'
+import { createCatalog, type Catalog } from '../../engine/catalog/catalogs.ts'
+import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
+import type { Passwords } from '../../fleet/access/passwords.ts'
+import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
+import { openMachineServer } from '../app/machine-server.ts'
+import type { Metrics } from '../../kit/web/http/metrics.ts'
+import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
+import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import { openBackups } from './assembly/archives.ts'
+import { decideFolders, type LineConfig } from './assembly/configuration.ts'
+import { openNetboot } from './assembly/netboot.ts'
+import { startPinner } from './assembly/pins.ts'
+import { saveSettings } from './assembly/saved-settings.ts'
+import { createFlashGate, type FlashGate } from './flash-gate.ts'
+import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
+import { createPages } from './pages/site-pages.ts'
+import { backupRoutes } from './routes/backups.ts'
+import { cacheRoutes } from './routes/cache.ts'
+import { captureRoutes } from './routes/captures.ts'
+import { firstBootRoutes } from './routes/seed.ts'
+import { imageRoutes } from './routes/images.ts'
+import { releaseRoutes } from './routes/releases.ts'
+import { runRemovalRoutes } from './routes/runs.ts'
+import type { Machine } from './rules/machine.ts'
+import { SCHEMAS } from './rules/api-schema.ts'
+import type { State } from './assembly/state.ts'
+
+interface MachineServerDependencies {
+  readonly environment: ProcessEnvironment
+  readonly config: LineConfig
+  readonly state: State
+  readonly log: ServerLog
+  readonly release: string
+  readonly passwords: Passwords
+  /** The cache service that was started beside the server, for when no other is set. */
+  readonly cacheBeside: string | null
+}
+
+/** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
+export async function createMachineServer(given: MachineServerDependencies) {
+  const { environment, config, state, log, release, passwords } = given
+  const settings = () => config.current()
+  const parts = { config, state, log, release, folders: decideFolders(config), now }
+  return await openMachineServer<Machine>(parts, async (secret, opened) => {
+    const { catalog, netboot, backups } = await openServices(given, secret, opened)
+    const { bootFiles, releases } = netboot
+    const gate = createFlashGate({
+      find: state.machines.peek,
+      settings: () => settings().pxe,
+      fleet: await state.machines.list(),
+    })
+    const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
+    const { views, plugin: pages } = createPages({
+      runs: state.runs,
+      version: release,
+      assets: await createAssets(),
+      services: { config, store: state.store, backups, netboot, templates: state.templates },
+      images: () => catalog.snapshot().entries,
+      gather: (on) => gatherSurroundings(rules, on),
+      cacheUrl: rules.cacheUrl,
+      zone: () => settings().display.timezone,
+      queue: () => countQueue(gate, settings().pxe.max_flashes),
+      now,
+    })
+    return {
+      line: createMachineLine(rules),
+      views,
+      plugins: [
+        (site) => {
+          measureQueue(site.metrics, gate)
+          return {
+            schemas: SCHEMAS,
+            routes: [
+              ...imageRoutes(site),
+              ...firstBootRoutes(site, { ...state, ...rules }),
+              ...cacheRoutes(site),
+              ...captureRoutes(site),
+              ...runRemovalRoutes(site),
+              ...releaseRoutes(site, {
+                releases,
+                tag: () => settings().boot.release_tag,
+                save: (changes) => saveSettings({ config, store: state.store }, changes),
+              }),
+              ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+            ],
+          }
+        },
+        pages,
+      ],
+      catalog,
+      bootFiles,
+      checkPassword: passwords.check,
+      setPassword: passwords.set,
+      onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
+      onLogout: (cookie) =>
+        endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
+    }
+  })
+}
+
+function createRules(
+  { config, state, cacheBeside }: MachineServerDependencies,
+  secret: Secret,
+  catalog: Catalog,
+  { sets, placeOf }: Pick<LineDependencies, 'sets' | 'placeOf'>,
+): LineDependencies {
+  const settings = () => config.current()
+  return {
+    findImage: createFinder(catalog),
+    findTemplate: (name) => state.templates.find(name)?.template ?? null,
+    sets,
+    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
+    placeOf,
+    hasRun: (mac) => state.runs.findLive(mac) !== null,
+    bootKey: deriveSecret(secret, 'boot tokens'),
+    uploadKey: deriveSecret(secret, UPLOAD_KEY),
+    cacheUrl: () => settings().withcache.url || cacheBeside,
+  }
+}
+
+/** Services that only a running server needs; `opened` ends them, the last one first. */
+async function openServices(
+  { environment, config, state, log, release, cacheBeside }: MachineServerDependencies,
+  secret: Secret,
+  opened: AsyncDisposableStack,
+) {
+  const { env } = environment
+  const settings = () => config.current()
+  const catalog = opened.use(
+    await createCatalog({
+      url: () => settings().withcache.url || cacheBeside,
+      kept: createKeptCatalogs(decideFolders(config).catalog),
+      now,
+      log,
+      feed: state.feed,
+      env,
+    }),
+  )
+  const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
+  const netboot = opened.use(await openNetboot({ config, state, catalog, hasCache, env, log, now }))
+  opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
+  const backups = opened.use(await openBackups(config, state, release))
+  const { store } = state
+  opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
+  return { catalog, netboot, backups }
+}
+
+const now = () => new Date()
+
+/** How many machines flash and wait, for `GET /metrics`. */
+const measureQueue = (metrics: Metrics, gate: FlashGate) =>
+  metrics.gauge('flasher_flash_line', async () =>
+    Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
+      labels: { state },
+      value,
+    })),
+  )
+
+const countQueue = (gate: FlashGate, most: number) =>
+  most === 0 ? null : { most, ...gate.count(now().toISOString()) }
+
+/** By `ref`, without a walk through the catalog at each contact. */
+function createFinder(catalog: Catalog): (ref: string) => CatalogEntry | null {
+  let of: CatalogSnapshot | null = null
+  let byRef = new Map<string, CatalogEntry>()
+  return (ref) => {
+    const present = catalog.snapshot()
+    if (present !== of) {
+      byRef = new Map(present.entries.map((entry) => [entry.ref, entry]))
+      of = present
+    }
+    return byRef.get(ref) ?? null
+  }
+}

@@ -1,0 +1,59 @@
+/** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
+import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
+import { renderDisarmed, type OrderRules } from '../../../fleet/backup/disarming.ts'
+import { readDeployedMachines } from '../../../fleet/backup/deployed-machines.ts'
+import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
+import { parseDeployedRow, parseRecord } from '../rules/record.ts'
+import { disarm, keepHeldBack, nameMachine, type Machine } from '../rules/machine.ts'
+import type { LineConfig } from './configuration.ts'
+
+const ORDERS: OrderRules<Machine> = { parseRecord, disarm, keepHeldBack, nameOf: nameMachine }
+
+export type State = FleetState<Machine>
+
+interface StateOptions {
+  readonly config: LineConfig
+  readonly release: string
+  readonly log: { warn(message: string): void }
+}
+
+/**
+ * A file of the current line is refused: switching the line never hides a fleet. One of the deployed
+ * server is set aside as `.bak`, and its machines go on here.
+ */
+export async function openState({ config, release, log }: StateOptions): Promise<State> {
+  const former = await readDeployedMachines(`${config.stateDir}/state.db`)
+  const options = { line: 'earlier', orders: ORDERS, visit: false } as const
+  const state = await openFleetState({ ...options, config, release, log })
+  if (former !== null) await takeOver(state, former.map(parseDeployedRow), log)
+  return state
+}
+
+async function takeOver(
+  { machines, journal }: State,
+  former: readonly (Machine | null)[],
+  log: StateOptions['log'],
+): Promise<void> {
+  const now = new Date().toISOString()
+  const found = former.filter((machine) => machine !== null)
+  // Nothing tells how old that file is.
+  const taken = found.map((machine) => disarm(machine, now))
+  const armed = found.filter((machine, at) => machine !== taken[at])
+  const disarmed = armed.map((machine) => ({ mac: machine.mac, name: nameMachine(machine) }))
+  await machines.updateMany(
+    taken.map((machine) => ({
+      mac: machine.mac,
+      change: (before) => before ?? machine,
+      hardware: null,
+    })),
+  )
+  const left = former.length - found.length
+  const summary = `${found.length} machines of the deployed server were taken over, ${left} could not be read`
+  log.warn(summary)
+  await journal.record({ ...SYSTEM_EVENT, kind: 'system.state.taken_over', summary })
+  if (disarmed.length === 0) return
+  const words = renderDisarmed(disarmed)
+  log.warn(words)
+  const kind = 'system.state.disarmed'
+  await journal.record({ ...SYSTEM_EVENT, kind, summary: words, details: { disarmed } })
+}

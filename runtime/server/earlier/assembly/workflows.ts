@@ -1,0 +1,138 @@
+/** Earlier line: the runs of `cijoe-online`: begun where a record says so, and entered there when they end. */
+import { renderError } from '../../../kit/foundation/fault.ts'
+import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
+import { openJobRecords } from '../../../kit/host/job-records.ts'
+import { createRecords } from '../../../kit/host/records.ts'
+import { createShell, type Environment } from '../../../kit/host/shell.ts'
+import {
+  createOnlineWorkflows,
+  WorkflowStateSchema,
+  type OnlineWorkflows,
+  type WorkflowState,
+} from '../../../fleet/machine/online-workflows.ts'
+import { createSshKeys, type SshKeys } from '../../../fleet/machine/ssh-key.ts'
+import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
+import {
+  createWorkflowFolders,
+  type WorkflowFolders,
+} from '../../../fleet/machine/workflow-folders.ts'
+import { noteWorkflowEnded, noteWorkflowStarted } from '../rules/machine-events.ts'
+import { endWorkflow, findRun, findTarget } from '../rules/workflow.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { State } from './state.ts'
+
+export interface Workflows extends AsyncDisposable {
+  readonly runs: Pick<OnlineWorkflows, 'list' | 'find'>
+  readonly folders: Pick<WorkflowFolders, 'readTail'>
+  readonly keys: SshKeys
+}
+
+interface WorkflowsDependencies {
+  readonly config: LineConfig
+  readonly state: Pick<State, 'machines' | 'journal' | 'feed'>
+  readonly env: Environment
+  readonly log: { error(message: string): void }
+  now(): Date
+}
+
+type Note = ReturnType<typeof noteWorkflowStarted>
+
+export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
+  const { config, state, env, log, now } = parts
+  const folders = decideFolders(config)
+  const records = createRecords(folders.workflowRecords)
+  const shell = createShell({ env })
+  const keys = createSshKeys({ folder: folders.keys, shell })
+  const outputs = createWorkflowFolders(folders.workflows)
+  await failInterrupted(parts)
+  const runs = createOnlineWorkflows({
+    folders: outputs,
+    keys,
+    shell,
+    env,
+    uploads: [folders.provision, folders.images, folders.boot],
+    records: await openJobRecords(records, WorkflowStateSchema, now()),
+    settings() {
+      const { program, time_limit, parallel, ssh_port } = config.current().workflow
+      return { program, timeLimit: time_limit, parallel, sshPort: ssh_port }
+    },
+    now,
+    onStart: (run) => record(state, run.mac, noteWorkflowStarted(run.mac, run)),
+    onEnd: (run) => enter(parts, run),
+  })
+
+  /** Whatever changed the record, and however often it is looked at. */
+  async function follow(mac: Mac): Promise<void> {
+    const machine = state.machines.peek(mac)
+    if (machine === null) return runs.clear(mac)
+    const run = findRun(machine)
+    if (run === null || runs.find(mac, run.id) !== null) return
+    const findHost = () => {
+      const found = state.machines.peek(mac)
+      return found === null ? null : findTarget(found)
+    }
+    runs.start({ mac, run: run.id, workflow: run.workflow, findHost })
+    await runs.cancelOthers(mac, run.id, 'the machine was flashed again')
+  }
+
+  const stop = state.feed.listen((change) => {
+    const mac = change.topic === 'machine' ? parseMac(change.mac) : null
+    if (mac === null || !mac.ok) return
+    follow(mac.value).catch((thrown: unknown) => {
+      log.error(`workflow of ${mac.value}: ${renderError(thrown)}`)
+    })
+  })
+  return {
+    runs,
+    folders: outputs,
+    keys,
+    async [Symbol.asyncDispose]() {
+      stop()
+      await runs[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A run that has ended by itself. */
+async function enter(
+  parts: WorkflowsDependencies,
+  { mac: text, status, ...ended }: WorkflowState,
+): Promise<void> {
+  const mac = parseMac(text)
+  if (!mac.ok) return
+  try {
+    await end(parts, mac.value, status === 'completed' ? 'succeed' : 'fail', ended)
+  } catch (thrown) {
+    parts.log.error(`the end of the workflow on ${mac.value}: ${renderError(thrown)}`)
+  }
+}
+
+const INTERRUPTED = 'interrupted by a restart of the server'
+
+/** Nothing runs yet: a record that says so is that of a process that was killed. */
+async function failInterrupted(parts: WorkflowsDependencies): Promise<void> {
+  for (const machine of parts.state.machines.peekAll()) {
+    const found = findRun(machine)
+    if (found === null) continue
+    const { id: run, workflow } = found
+    await end(parts, machine.mac, 'fail', { run, workflow, host: null, error: INTERRUPTED })
+  }
+}
+
+/** What a run's end makes of the record, and its event. */
+async function end(
+  { state, now }: WorkflowsDependencies,
+  mac: Mac,
+  signal: 'succeed' | 'fail',
+  { run, workflow, host, error }: Pick<WorkflowState, 'run' | 'workflow' | 'host' | 'error'>,
+): Promise<void> {
+  await state.machines.update(
+    mac,
+    (before) => before && endWorkflow(before, run, signal, now().toISOString()),
+  )
+  state.feed.announce({ topic: 'machine', mac })
+  await record(state, mac, noteWorkflowEnded(mac, { run, workflow, host, error }))
+}
+
+const record = ({ journal }: Pick<State, 'journal'>, mac: string, note: Note): Promise<void> =>
+  journal.record({ ...SYSTEM_EVENT, ...note, subject_kind: 'machine', subject_id: mac })

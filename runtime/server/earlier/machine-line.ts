@@ -1,0 +1,183 @@
+/** Earlier line: its rules about machines, behind the interface of the shared server. */
+import { parseBootToken, renderBootToken } from '../../fleet/boot/rules/boot-token.ts'
+import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
+import { detectFormat } from '../../engine/image/rules/image.ts'
+import { fieldError, parseFields } from '../../kit/foundation/field-error.ts'
+import { plainWords } from '../../kit/foundation/printable.ts'
+import { accept, refuse } from '../../kit/foundation/result.ts'
+import { noteDisks, noteFlashed, noteFlashFailed } from '../../fleet/machine/rules/flash-notes.ts'
+import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
+import { findWorkflowFault } from '../../fleet/machine/workflow-place.ts'
+import type { Action, ServerLine } from '../routes/line.ts'
+import type { Contact, ScriptTransition, Signal, Transition } from '../routes/transition.ts'
+import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
+import { decideBoot } from './rules/boot.ts'
+import { discover, noteDone, noteFailure, noteOffer } from './rules/contact.ts'
+import {
+  BOOT_POLICIES,
+  decideOutcome,
+  isArmed,
+  isUnassigned,
+  toWire,
+  type BootPolicy,
+  type Machine,
+} from './rules/machine.ts'
+import * as notes from './rules/machine-events.ts'
+import { decidePlan } from './rules/plan.ts'
+import { needsFiles } from './rules/provisioning.ts'
+import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
+import { beginWorkflow, noteBoot } from './rules/workflow.ts'
+
+interface LineDependencies {
+  /** Signs what machines show that fetch provisioning files. */
+  readonly bootKey: Pick<Secret, 'sign' | 'verify'>
+  /** The folder of the output of workflow runs. */
+  readonly workflows: string
+}
+
+const LET_IN = accept([])
+/** Longer than a flash takes; `done` ends it earlier. */
+const TOKEN_HOURS = 24
+
+export const createMachineLine = (site: LineDependencies): ServerLine<Machine> => ({
+  discover,
+  describe: (machine) => ({
+    mode: machine.boot_policy,
+    details: notes.describe(machine),
+    disks: null,
+    isUnassigned: isUnassigned(machine),
+  }),
+  toWire,
+  parseUpsert(body, before, { mac, by }) {
+    const parsed = parseFields(MachineUpsertSchema, body)
+    if (!parsed.ok) return parsed
+    const { cijoe_workflow_ref: workflow } = parsed.value
+    const fault = workflow === null ? null : findWorkflowFault(workflow)
+    if (fault !== null) return refuse([fieldError(['cijoe_workflow_ref'], fault)])
+    return accept(applyUpsert(before, mac, parsed.value, by))
+  },
+  parseInventory,
+  admit: () => LET_IN,
+  decideBoot: (machine, contact) => offerBoot(site, machine, contact),
+  decidePlan(machine) {
+    const plan = decidePlan(machine)
+    return { machine, notes: [], plan, mode: plan.mode }
+  },
+  transition: (machine, signal, contact) => applySignal(site, machine, signal, contact.now),
+  describeRun: (machine) => describeRun(machine),
+  nameOrder: ({ armed_at }) => armed_at,
+  decideOutcome,
+  actions: Object.fromEntries(BOOT_POLICIES.map((policy) => [policy, toAction(policy)])),
+})
+
+/** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
+function offerBoot(
+  site: LineDependencies,
+  before: Machine,
+  contact: Contact,
+): ScriptTransition<Machine> {
+  const { baseUrl: base, now } = contact
+  const token = renderToken(site, before, now)
+  const ruling = decideBoot(before, { base, token, arch: contact.query['buildarch'] })
+  const { rule, reason, decision } = ruling
+  const mode = before.boot_policy
+  return {
+    machine: noteBoot(noteOffer(before, ruling, now), decision.kind === 'to-disk', contact),
+    // GRUB asks again within one boot where it could start nothing.
+    notes: contact.query['offered'] === decision.kind ? [] : [notes.noteScript(before, ruling)],
+    script: renderBoot(decision, { mac: before.mac, mode, rule, reason }, contact.loader),
+    mode,
+    offer: rule,
+  }
+}
+
+/** Null: nothing is fetched that others must not read. */
+function renderToken(
+  { bootKey }: Pick<LineDependencies, 'bootKey'>,
+  { mac, provisioning_mode, armed_at: cycle }: Machine,
+  now: string,
+): string | null {
+  if (!needsFiles(provisioning_mode)) return null
+  const expiresAt = Temporal.Instant.from(now).add({ hours: TOKEN_HOURS }).toString()
+  return renderBootToken(mac, { cycle, expiresAt }, bootKey.sign)
+}
+
+/** Whether what a machine shows was handed out in its present cycle: neither before it nor elsewhere. */
+export function provesBoot(
+  { bootKey }: Pick<LineDependencies, 'bootKey'>,
+  { mac, armed_at }: Machine,
+  { bearer, now }: Contact,
+  isOpen: boolean,
+): boolean {
+  const shown =
+    bearer === null ? null : parseBootToken(bearer, { mac, now, isOpen }, bootKey.verify)
+  if (shown === null || !shown.ok) return false
+  return Date.parse(shown.value.cycle) === Date.parse(armed_at)
+}
+
+function applySignal(
+  { workflows }: LineDependencies,
+  machine: Machine,
+  signal: Signal,
+  now: string,
+): Transition<Machine> {
+  switch (signal.kind) {
+    case 'done':
+      return {
+        machine: beginWorkflow(noteDone(machine, now), workflows, now),
+        notes: [noteFlashed(machine, notes.describe(machine))],
+      }
+    case 'failed':
+      return {
+        machine: noteFailure(machine, signal.reason, now),
+        notes: [noteFlashFailed(machine, signal.reason)],
+      }
+    case 'run-stopped':
+      return {
+        machine,
+        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
+      }
+    case 'inventory':
+      return { machine, notes: [noteDisks(machine, signal.inventory)] }
+    case 'boot-file':
+    case 'run-began':
+    // Its machines are never captured.
+    case 'capture-ended':
+      return { machine, notes: [] }
+  }
+}
+
+const GONE = { src: null, ref: null, sha256: null, size_bytes: null } as const
+
+/** What it was sent to write is what it writes, whatever it was given since. */
+function describeRun(machine: Machine): ReturnType<ServerLine<Machine>['describeRun']> {
+  const { mac, sent } = machine
+  const { image, armed_by } = sent ?? machine
+  const isFlash = sent !== null || isArmed(machine)
+  const mode = isFlash ? 'flash' : 'interactive'
+  return {
+    origin: { mac, mode, image: isFlash ? describeImage(image) : null, disk: null, armed_by },
+    plannedAt: machine.offered_at ?? sent?.at ?? null,
+    startedBefore: null,
+  }
+}
+
+const describeImage = (image: string | null) =>
+  image === null ? null : { ...GONE, name: plainWords(image), format: detectFormat(image) }
+
+const toAction = (policy: BootPolicy): Action<Machine> => ({
+  scope: policy === 'flash' ? 'flash' : 'machines',
+  check(parameters) {
+    const checked = parseFields(NoParameters, parameters)
+    return checked.ok ? null : checked.refusal
+  },
+  apply(machine, _, by) {
+    const applied = applyPolicy(machine, policy, by)
+    if (!applied.ok) return applied
+    const summary = `${machine.mac} ${POLICY_PASTS[policy]}`
+    const details = { action: policy, ...notes.describe(applied.value) }
+    const note = { kind: `machine.${policy}`, summary, details }
+    return accept({ machine: applied.value, notes: [note] })
+  },
+})

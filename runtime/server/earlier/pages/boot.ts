@@ -1,0 +1,145 @@
+/** /ui/boot: the files of the live system, and how a release's are fetched. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
+import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
+import { isOver } from '../../../kit/host/jobs.ts'
+import type { FetchJob } from '../../../fleet/boot/release-job.ts'
+import { settle } from '../../../kit/host/watch.ts'
+import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { badge, banner, card, progress, renderBytes } from '../../../kit/web/ui/elements.ts'
+import { postButton } from '../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { refreshEvery } from '../../../kit/web/ui/refresh.ts'
+import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { formRoute, pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+
+const t = PAGES.earlier.boot
+
+const PATH = '/ui/boot'
+const FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
+/** A fetch that ends so soon is shown as ended. */
+const PATIENCE_MS = 10_000
+
+export const bootPages = (context: PageContext): readonly Route[] => [
+  pageRoute(PATH, (event) => show(context, event)),
+  formRoute(`${PATH}/fetch-release`, (event, form) => fetchRelease(context, event, form)),
+  formRoute(`${PATH}/cancel-fetch`, async (event, form) => {
+    await context.services.releases.cancel(form.get('tag') ?? '', context.site.by(event))
+    return seeOther(PATH)
+  }),
+]
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { bootFiles, releases } = context.services
+  const there = new Map((await bootFiles.list()).map((file) => [file.name, file]))
+  const clock = context.clock()
+  const [job] = releases.jobs()
+  const isRunning = job !== undefined && !isOver(job)
+  return await context.show(event, {
+    title: t.title,
+    section: PATH,
+    body: html`${
+      job === undefined
+        ? null
+        : html`<div ${refreshEvery('fetch', PATH, isRunning ? 2 : null)}>
+            ${renderJob(job, clock)}
+          </div>`
+    }
+    ${card({
+      title: t.files.title,
+      body: renderTable({
+        caption: t.files.caption,
+        columns: [t.files.file, t.files.state, numberColumn(t.files.size), t.files.changed],
+        rows: FILES.map((name) => {
+          const file = there.get(name)
+          return html`<tr>
+            <th scope="row"><code>${name}</code></th>
+            <td>
+              ${file === undefined ? badge('needs-you', t.files.missing) : badge('done', t.files.present)}
+            </td>
+            <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
+            <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
+          </tr>`
+        }),
+      }),
+    })}
+    ${card({ title: t.fetch.title, body: renderFetch(context) })}
+    ${card({
+      title: t.upload.title,
+      body: renderUploadForm({
+        kind: { name: 'files', to: '/boot/' },
+        done: `${PATH}?uploaded=`,
+        id: 'upload-file',
+        label: t.upload.label,
+        button: PAGES.earlier.upload.button,
+        unscripted: PAGES.earlier.upload.unscripted,
+      }),
+    })}`,
+  })
+}
+
+function renderFetch({ services: { config, releases } }: PageContext): Content {
+  const obstacle = releases.obstacle()
+  const { boot, releases: site } = config.current()
+  if (obstacle !== null)
+    return html`<p class="dim">${fill(t.fetch.obstacle, { reason: obstacle })}</p>`
+  return html`<form method="post" action="${PATH}/fetch-release" class="row">
+      <input
+        name="tag"
+        value="${boot.release_tag}"
+        aria-label="${t.fetch.tag}"
+        maxlength="100"
+        autocomplete="off"
+      />
+      <button class="primary">${t.fetch.button}</button>
+    </form>
+    <p class="dim">
+      ${fillHtml(t.fetch.hint, {
+        repository: html`<code>${boot.release_repo}</code>`,
+        site: html`<code>${site.base_url}</code>`,
+        sums: LIVE_SUMS,
+      })}
+    </p>`
+}
+
+function renderJob(job: FetchJob, clock: Clock): Html {
+  const { tag, status, bytes_done: done, bytes_total: total, error } = job
+  if (status === 'completed') {
+    return banner(
+      'done',
+      fillHtml(t.job.completed, { tag, time: renderTime(job.finished_at, clock) }),
+    )
+  }
+  if (isOver(job)) {
+    return banner('failed', fillHtml(t.job.failed, { tag, error }))
+  }
+  return card({
+    title: fill(t.job.running, { tag }),
+    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? PAGES.frame.jobs[status])}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}`,
+  })
+}
+
+/** Waits for a moment, so that a short fetch needs no second look at the page. */
+async function fetchRelease(
+  context: PageContext,
+  event: H3Event,
+  form: URLSearchParams,
+): Promise<unknown> {
+  const { releases, config } = context.services
+  const given = form.get('tag')?.trim() || config.current().boot.release_tag
+  const tag = ReleaseTagSchema.safeParse(given)
+  if (!tag.success) return goBack(context, event, PATH, t.fetch.invalid)
+  const obstacle = releases.obstacle()
+  if (obstacle !== null)
+    return goBack(context, event, PATH, fill(t.fetch.obstacle, { reason: obstacle }))
+  await releases.start(tag.data, context.site.by(event))
+  await settle(releases.awaitEnd(tag.data), PATIENCE_MS)
+  return seeOther(PATH)
+}

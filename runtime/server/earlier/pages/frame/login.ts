@@ -1,0 +1,22 @@
+/** The login page. */
+import { printable } from '../../../../kit/foundation/printable.ts'
+import type { Frame } from '../../../../kit/web/ui/frame.ts'
+import { renderLoginPage } from '../../../../kit/web/ui/login-page.ts'
+import { fillHtml, html } from '../../../../kit/web/ui/html.ts'
+import type { LoginView } from '../../../../kit/web/ui/site-views.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.earlier.login
+
+/** `user`: who runs the server. */
+export const renderLogin = (frame: Frame, user: string, view: LoginView): string =>
+  renderLoginPage(frame, {
+    ...view,
+    heading: 'flasher',
+    label: fill(t.label, { user: printable(user) }),
+    help: fillHtml(t.help, {
+      user: html`<code>${printable(user)}</code>`,
+      command: html`<code>passwd ${printable(user)}</code>`,
+    }),
+  })

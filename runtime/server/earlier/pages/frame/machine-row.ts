@@ -1,0 +1,66 @@
+/** One machine as a row of the table: the same on the page and on the live channel. */
+import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { renderPercent } from '../../../../kit/foundation/rate.ts'
+import { shareOf } from '../../../../fleet/run/rules/run-view.ts'
+import { badge, middle, progress, tag, type Tone } from '../../../../kit/web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { isArmed, type Machine } from '../../rules/machine.ts'
+import { PAGES } from '../../../texts/texts.ts'
+
+const t = PAGES.earlier.machines
+
+export const machinePath = (mac: string): string => `/ui/machines/${mac}`
+
+export const COLUMNS = [
+  { title: t.columns.boot, className: 'state' },
+  { title: t.columns.machine, className: 'name', key: 'name' },
+  { title: t.columns.provisioning, className: 'will' },
+  { title: t.columns.image, className: 'image', key: 'image' },
+  { title: t.columns.flashed, className: 'disk', key: 'flashed' },
+  { title: t.columns.seen, className: 'seen', key: 'seen' },
+] as const
+
+export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock): Html =>
+  html`<tr id="row-${renderHyphens(machine.mac)}">
+    <td class="state">${renderPolicy(machine, run)}</td>
+    <th scope="row" class="name">
+      <div>
+        <a href="${machinePath(machine.mac)}"
+          >${machine.hostname === null ? html`<span class="mono">${machine.mac}</span>` : printable(machine.hostname)}</a
+        >
+        ${machine.hostname === null ? null : html`<span class="mono dim">${machine.mac}</span>`}
+      </div>
+    </th>
+    <td class="will">${run === null ? renderProvisioning(machine) : renderBar(run)}</td>
+    <td class="image">
+      ${machine.image === null ? tag(t.discovered) : middle(printable(machine.image))}
+    </td>
+    <td class="disk">${renderTime(machine.last_flashed_at, clock, t.never)}</td>
+    <td class="seen">${renderTime(machine.last_seen_at, clock, t.never)}</td>
+  </tr>`
+
+const renderPolicy = (machine: Machine, run: Run | null): Html => {
+  const tone: Tone =
+    run !== null
+      ? 'running'
+      : machine.failure !== null
+        ? 'failed'
+        : isArmed(machine)
+          ? 'armed'
+          : 'ready'
+  return badge(tone, run === null ? t.policies[machine.boot_policy] : t.flashing)
+}
+
+const renderProvisioning = ({ provisioning_mode, last_workflow_status }: Machine): Content =>
+  html`${provisioning_mode}${last_workflow_status === null ? null : html` ${tag(last_workflow_status)}`}`
+
+export function renderBar(run: Run): Html {
+  const share = shareOf(run)
+  const label = share === null ? run.phase : `${run.phase} ${renderPercent(share)}`
+  return html`<span id="bar-${renderHyphens(run.mac)}" class="bar run"
+    >${progress(share === null ? null : Math.round(share * 1000), 1000, label)}</span
+  >`
+}

@@ -1,0 +1,81 @@
+/** /ui/images: what is in the image folder, and how more comes in. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { printable } from '../../../kit/foundation/printable.ts'
+import {
+  card,
+  copyBlock,
+  emptyState,
+  middle,
+  renderBytes,
+  tag,
+} from '../../../kit/web/ui/elements.ts'
+import { fillHtml, html } from '../../../kit/web/ui/html.ts'
+import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import type { PageContext } from './frame/page-context.ts'
+import { pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
+import { PAGES } from '../../texts/texts.ts'
+
+const t = PAGES.earlier.images
+
+const PATH = '/ui/images'
+
+export const imagePages = (context: PageContext): readonly Route[] => [
+  pageRoute(PATH, (event) => show(context, event)),
+]
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { shelf } = context.services
+  const images = await shelf.list()
+  const { baseUrl } = context.site.contact(event)
+  const folder = html`<code>${shelf.root}</code>`
+  return await context.show(event, {
+    title: t.title,
+    section: PATH,
+    count: images.length,
+    body: html`${
+      images.length === 0
+        ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))
+        : renderTable({
+            caption: t.caption,
+            columns: [t.name, t.format, numberColumn(t.size)],
+            rows: images.map(
+              ({ name, format, size_bytes }) =>
+                html`<tr>
+                  <th scope="row">
+                    <a class="mono" href="/images/${encodeURIComponent(name)}" download
+                      >${middle(printable(name))}</a
+                    >
+                  </th>
+                  <td>${tag(format)}</td>
+                  <td class="number">${renderBytes(size_bytes)}</td>
+                </tr>`,
+            ),
+          })
+    }
+    ${card({
+      title: t.upload.title,
+      body: html`${renderUploadForm({
+          kind: { name: 'files', to: '/images/' },
+          done: '/ui/images?uploaded=',
+          id: 'upload-file',
+          label: t.upload.label,
+          button: PAGES.earlier.upload.button,
+          unscripted: PAGES.earlier.upload.unscripted,
+        })}
+        <details>
+          <summary>${t.upload.commands}</summary>
+          ${copyBlock(renderCommands(baseUrl), t.upload.command)}
+        </details>
+        <p class="dim">${fillHtml(t.upload.hint, { folder })}</p>`,
+    })}`,
+  })
+}
+
+/** The first asks for the password, and keeps the session for the second. */
+const renderCommands = (baseUrl: string): string =>
+  [
+    `read -rsp 'Password: ' p; curl -sS -c session --data-urlencode "password=$p" ${baseUrl}/ui/login`,
+    `curl -b session -T debian.img.zst ${baseUrl}/images/`,
+  ].join('\n')

@@ -1,0 +1,245 @@
+/** /ui/machines/{mac}: one machine, its form, its provisioning files, and the script that it would get. */
+import type { H3Event, HTTPResponse } from 'h3'
+import { hideBootTokens } from '../../../fleet/boot/rules/boot-token.ts'
+import { renderFieldErrors } from '../../../kit/foundation/field-error.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { readMac } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import { banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
+import {
+  hidden,
+  postButton,
+  radioCards,
+  selectField,
+  textField,
+} from '../../../kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { renderTime } from '../../../kit/web/ui/times.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import {
+  BOOT_POLICIES,
+  decideArming,
+  MACHINE_PROVISIONING,
+  type Machine,
+} from '../rules/machine.ts'
+import { findMissing, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
+import { machinePath } from './frame/machine-row.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { buttonRoute, formRoute, pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import { provisioningCard } from './provision.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+
+import { workflowCard } from './workflow.ts'
+
+const t = PAGES.earlier.machine
+
+const PATH = '/ui/machines/:mac'
+
+export const machinePages = (context: PageContext): readonly Route[] => [
+  pageRoute(PATH, (event) => show(context, event)),
+  formRoute(PATH, (event, form) => save(context, event, form)),
+  buttonRoute(`${PATH}/delete`, (event) => remove(context, event)),
+]
+
+async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+  const { site, services } = context
+  const mac = readMac(event)
+  const machine = site.machines.peek(mac)
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  const images = (await services.shelf.list()).map(({ name }) => name)
+  const kept = await listKept(context, mac)
+  return await context.show(event, {
+    title: printable(machine.hostname ?? mac),
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    live: address('/events/machines', { q: `mac:${mac}` }),
+    messages: html`${
+      event.url.searchParams.has('saved') ? banner('done', t.saved) : null
+    }${renderWarnings(machine, images, kept)}`,
+    body: html`<div class="columns">
+      <div>
+        ${card({ title: t.configuration, id: 'intent', body: renderForm(machine, images) })}
+        ${await provisioningCard(context, machine, kept)}
+      </div>
+      <div>
+        ${renderFacts(context, machine)}${workflowCard(context, machine)}
+        ${renderScript(context, machine, event)}${renderDelete(mac)}
+      </div>
+    </div>`,
+  })
+}
+
+async function listKept({ services }: PageContext, mac: Mac): Promise<ReadonlySet<ProvisionFile>> {
+  const names = await services.files.list(mac)
+  return new Set(names.map(parseProvisionFile).filter((name) => name !== null))
+}
+
+/** What keeps the next flash from being completed. */
+function renderWarnings(
+  { boot_policy, image, provisioning_mode, failure, disarmed_at }: Machine,
+  images: readonly string[],
+  kept: ReadonlySet<ProvisionFile>,
+): Content {
+  if (boot_policy !== 'flash') return null
+  const missing = findMissing(provisioning_mode, kept)
+  const warnings = [
+    image === null ? t.warnings.image : null,
+    image !== null && !images.includes(image)
+      ? fill(t.warnings.absent, { image: printable(image) })
+      : null,
+    missing === null ? null : fill(t.warnings.files, { mode: provisioning_mode, files: missing }),
+    disarmed_at === null ? null : t.warnings.disarmed,
+    failure === null
+      ? null
+      : fill(t.warnings.failed, { reason: failure.reason ?? t.warnings.noReason }),
+  ]
+  return warnings.map((text) => (text === null ? null : banner('needs-you', text)))
+}
+
+const renderForm = (machine: Machine, images: readonly string[]): Html =>
+  html`<form method="post" action="${machinePath(machine.mac)}">
+    ${hidden({ confirm: 'ask' })}
+    ${radioCards({
+      name: 'boot_policy',
+      legend: t.form.policy,
+      value: machine.boot_policy,
+      cards: BOOT_POLICIES.map((value) => ({ value, ...t.policies[value] })),
+    })}
+    ${selectField({
+      name: 'image',
+      label: t.form.image,
+      value: machine.image ?? '',
+      options: [
+        { value: '', text: t.form.none },
+        ...[...new Set([...images, ...(machine.image === null ? [] : [machine.image])])].map(
+          (name) => ({ value: name, text: printable(name) }),
+        ),
+      ],
+    })}
+    ${selectField({
+      name: 'provisioning_mode',
+      label: t.form.provisioning,
+      value: machine.provisioning_mode,
+      options: MACHINE_PROVISIONING.map((value) => ({ value, text: value })),
+      hint: t.form.provisioningHint,
+    })}
+    ${textField({
+      name: 'hostname',
+      label: t.form.hostname,
+      value: machine.hostname ?? '',
+      maxLength: 253,
+      hint: t.form.hostnameHint,
+    })}
+    ${textField({
+      name: 'cijoe_workflow_ref',
+      label: t.form.workflow,
+      value: machine.cijoe_workflow_ref ?? '',
+      maxLength: 1024,
+      mono: true,
+      hint: t.form.workflowHint,
+    })}
+    <button class="primary">${t.form.button}</button>
+  </form>`
+
+function renderFacts(context: PageContext, machine: Machine): Html {
+  const clock = context.clock()
+  const { mac, last_seen_ip: ip } = machine
+  return card({
+    title: t.facts.title,
+    body: factList([
+      [t.facts.mac, copyable(mac)],
+      [t.facts.address, ip === null ? null : copyable(ip)],
+      [t.facts.seen, renderTime(machine.last_seen_at, clock, t.facts.never)],
+      [t.facts.discovered, renderTime(machine.discovered_at, clock, t.facts.manual)],
+      [t.facts.flashed, renderTime(machine.last_flashed_at, clock, t.facts.never)],
+    ]),
+  })
+}
+
+const renderDelete = (mac: Mac): Html =>
+  html`<details class="card">
+    <summary>${t.removal.title}</summary>
+    <p class="dim">${t.removal.text}</p>
+    ${postButton({ action: `${machinePath(mac)}/delete`, label: fill(t.removal.button, { mac }), tone: 'danger' })}
+  </details>`
+
+/** As the machine would get it now, without its token, which is secret. */
+function renderScript({ site }: PageContext, machine: Machine, event: H3Event): Html {
+  const { script } = site.line.decideBoot(machine, site.contact(event))
+  return card({
+    title: t.script,
+    id: 'script',
+    body: copyBlock(hideBootTokens(script), t.script),
+  })
+}
+
+async function save(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+  const { fleet, by, machines } = context.site
+  const mac = readMac(event)
+  const { confirm, ...fields } = Object.fromEntries(form)
+  const isAsked = confirm !== undefined && confirm !== 'yes'
+  const armed = isAsked ? foreseeArmed(context, event, fields) : null
+  if (armed !== null) return await askToArm(context, event, armed, fields)
+  const saved = await fleet.upsert(mac, fields, by(event))
+  const here = machinePath(mac)
+  if (saved.ok) {
+    // Saving equal values is no order, but the question was.
+    const isOrder = confirm === 'yes' && machines.peek(mac)?.disarmed_at !== null
+    if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, by(event))
+    return seeOther(address(here, { saved: 1 }))
+  }
+  const { refusal } = saved
+  const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
+  const back = context.site.machines.peek(mac) === null ? '/ui/machines' : here
+  return goBack(context, event, back, fill(t.refused, { reason: why }))
+}
+
+/** The machine as the form would have it, where that erases a disk which it does not erase now; else null. */
+function foreseeArmed({ site }: PageContext, event: H3Event, fields: object): Machine | null {
+  const mac = readMac(event)
+  const before = site.machines.peek(mac)
+  const by = { ...site.by(event), at: site.now().toISOString() }
+  const parsed = site.line.parseUpsert(fields, before, { mac, by })
+  return parsed.ok && decideArming(before, parsed.value) ? parsed.value : null
+}
+
+/** A page of its own: no script is needed to see what is erased. */
+const askToArm = (
+  context: PageContext,
+  event: H3Event,
+  { mac, hostname, image }: Machine,
+  fields: Readonly<Record<string, FormDataEntryValue>>,
+): Promise<HTTPResponse> => {
+  const machine = hostname === null ? mac : `${printable(hostname)} (${mac})`
+  const sent = Object.entries(fields).map(([name, value]) => [name, String(value)])
+  return context.show(event, {
+    title: fill(t.arming.title, { machine }),
+    section: '/ui/machines',
+    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    body: html`<section class="card stack" id="question">
+      <h2>
+        ${fillHtml(t.arming.question, {
+          image: html`<strong><bdi>${printable(image ?? '')}</bdi></strong>`,
+          machine: html`<strong><bdi>${machine}</bdi></strong>`,
+        })}
+      </h2>
+      <p>${t.arming.consequence}</p>
+      <form method="post" action="${machinePath(mac)}">
+        ${hidden({ ...Object.fromEntries(sent), confirm: 'yes' })}
+        <div class="row">
+          <a class="button" href="${machinePath(mac)}">${PAGES.frame.cancel}</a
+          ><button class="danger">${t.arming.button}</button>
+        </div>
+      </form>
+    </section>`,
+  })
+}
+
+async function remove({ site }: PageContext, event: H3Event): Promise<unknown> {
+  const mac = readMac(event)
+  await site.fleet.remove(mac, site.by(event))
+  return seeOther(address('/ui/machines', { deleted: mac }))
+}

@@ -1,0 +1,75 @@
+/** The provisioning files of a machine's page: shown, saved and removed. */
+import type { H3Event } from 'h3'
+import { readMac } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { badge, card } from '../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../kit/web/ui/fields.ts'
+import { address, html, type Html } from '../../../kit/web/ui/html.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import { MAX_PROVISION_BYTES, noteProvision } from '../routes/provision.ts'
+import type { Machine } from '../rules/machine.ts'
+import { parseProvisionFile, PROVISION_FILES, type ProvisionFile } from '../rules/provisioning.ts'
+import { machinePath } from './frame/machine-row.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { formRoute } from '../../../kit/web/ui/page-routes.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+
+const t = PAGES.earlier.provisioning
+
+/** Each byte of a text may become three in a form. */
+const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
+
+export const provisionPages = (context: PageContext): readonly Route[] => [
+  formRoute('/ui/machines/:mac/provision', (event, form) => save(context, event, form), MAX_FORM),
+]
+
+export async function provisioningCard(
+  { services }: PageContext,
+  { mac }: Machine,
+  kept: ReadonlySet<ProvisionFile>,
+): Promise<Html> {
+  const texts = await Promise.all(
+    PROVISION_FILES.map(async (name) => (await services.files.read(mac, name))?.toString() ?? ''),
+  )
+  return card({
+    title: t.title,
+    id: 'provision',
+    body: html`<p class="dim">${t.text}</p>
+      ${PROVISION_FILES.map((name, at) => renderFile(mac, name, kept.has(name), texts[at] ?? ''))}`,
+  })
+}
+
+const renderFile = (mac: string, name: ProvisionFile, isKept: boolean, text: string): Html =>
+  html`<details>
+    <summary><code>${name}</code> ${isKept ? badge('done', t.present) : null}</summary>
+    <form method="post" action="${machinePath(mac)}/provision">
+      ${hidden({ name })}
+      <div class="field">
+        <label for="file-${name}">${t.content}</label>
+        <textarea id="file-${name}" name="text" rows="8" class="mono" spellcheck="false">
+${text}</textarea>
+        <p class="hint">${t.hint}</p>
+      </div>
+      <button>${fill(t.button, { name })}</button>
+    </form>
+  </details>`
+
+async function save(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+  const { site, services } = context
+  const mac = readMac(event)
+  const name = parseProvisionFile(form.get('name') ?? '')
+  if (site.machines.peek(mac) === null) throw refuse(404, `no machine record for ${mac}`)
+  if (name === null) throw refuse(400, 'no such provisioning file')
+  // Forms send CR LF, which shells and YAML readers of the image may not take.
+  const text = (form.get('text') ?? '').replaceAll('\r\n', '\n')
+  const bytes = Buffer.from(text)
+  if (bytes.byteLength > MAX_PROVISION_BYTES) {
+    return goBack(context, event, machinePath(mac), fill(t.tooLong, { name }))
+  }
+  if (text.trim() === '') await services.files.remove(mac, name)
+  else await services.files.save(mac, name, bytes)
+  await noteProvision(site, event, mac, name, text.trim() === '' ? 'removed' : 'saved')
+  return seeOther(`${address(machinePath(mac), { saved: 1 })}#provision`)
+}

@@ -1,0 +1,165 @@
+/** The card of /ui/settings that makes this host a DHCP proxy for network boots, and its two posts. */
+import type { H3Event } from 'h3'
+import {
+  describeRefusal,
+  planActivation,
+  renderNetwork,
+  type ActiveProxy,
+} from '../../../fleet/boot/rules/pxe-activation.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import type { Result } from '../../../kit/foundation/result.ts'
+import { seeOther } from '../../../kit/web/answers/answers.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import { badge, banner, card, factList } from '../../../kit/web/ui/elements.ts'
+import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
+import { html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { goBack, type PageContext } from './frame/page-context.ts'
+import { buttonRoute, formRoute } from '../../../kit/web/ui/page-routes.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
+
+const t = PAGES.earlier.pxe
+
+const PATH = '/ui/settings'
+const HERE = `${PATH}#pxe`
+
+export const pxePages = (context: PageContext): readonly Route[] => [
+  formRoute(`${PATH}/pxe-activate`, (event, form) => activate(context, event, form)),
+  buttonRoute(`${PATH}/pxe-deactivate`, async (event) => {
+    const outcome = await context.services.pxe.deactivate()
+    return answer(context, event, outcome, {
+      kind: 'netboot.pxe.deactivated',
+      summary: 'PXE proxy-DHCP was deactivated',
+      details: null,
+      failed: t.notDeactivated,
+    })
+  }),
+]
+
+export async function renderPxeCard(context: PageContext): Promise<Html> {
+  const { pxe } = context.services
+  const active = await pxe.readActive()
+  const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
+  return card({
+    title: t.title,
+    id: 'pxe',
+    body: html`<p>${t.text}</p>
+      ${active === null ? null : renderActive(active, pxe.port())}
+      ${obstacle === null ? renderForm(context, active) : html`<p class="dim">${obstacle}</p>`}`,
+  })
+}
+
+function renderActive({ device, network, port }: ActiveProxy, own: number): Content {
+  return html`${factList([
+    [t.state, badge('done', t.active)],
+    [t.interface, html`<code>${printable(device)}</code>`],
+    [t.subnet, html`<code>${network}</code>`],
+    [t.port, port === null ? null : html`<code>${port}</code>`],
+  ])}
+  ${port === null || port === own ? null : banner('needs-you', fill(t.otherPort, { port: own }))}
+  ${postButton({ action: `${PATH}/pxe-deactivate`, label: t.deactivate })}`
+}
+
+function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | null): Html {
+  const usable = pxe.listAddresses().filter((each) => renderNetwork(each) !== null)
+  if (usable.length === 0) return html`<p class="dim">${t.noAddress}</p>`
+  const devices = [...new Set(usable.map(({ device }) => device))]
+  const networksOf = (name: string) =>
+    usable
+      .filter(({ device }) => device === name)
+      .map(renderNetwork)
+      .join(', ')
+  return html`<form method="post" action="${PATH}/pxe-activate">
+    ${selectField({
+      name: 'interface',
+      label: t.interface,
+      value: active?.device ?? devices[0] ?? '',
+      options: devices.map((name) => ({
+        value: name,
+        text: fill(t.option, { name, networks: networksOf(name) }),
+      })),
+    })}
+    ${textField({
+      name: 'subnet',
+      label: t.subnet,
+      placeholder: t.subnetExample,
+      maxLength: 18,
+      mono: true,
+      hint: t.subnetHint,
+    })}
+    ${checkField({
+      name: 'secure_boot',
+      label: t.secureBoot,
+      checked: active?.loader === 'grub',
+      hint: t.secureBootHint,
+    })}
+    <button class="primary">${t.activate}</button>
+  </form>`
+}
+
+async function activate(context: PageContext, event: H3Event, form: URLSearchParams) {
+  const { pxe } = context.services
+  const device = form.get('interface') ?? ''
+  const port = pxe.port()
+  const subnet = form.get('subnet')?.trim() || findSubnet(context, device)
+  // The helper checks all of it again.
+  const loader = form.has('secure_boot') ? 'grub' : 'ipxe'
+  const asked = { device, subnet, port: String(port), loader } as const
+  const planned = planActivation(asked, pxe.listAddresses())
+  const obstacle = findObstacle(context)
+  if (obstacle !== null) return goBack(context, event, PATH, obstacle)
+  if (!planned.ok)
+    return goBack(
+      context,
+      event,
+      PATH,
+      fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
+    )
+  const { network, prefix } = planned.value.target
+  const given = { device, subnet: `${network}/${prefix}`, port, loader } as const
+  return answer(context, event, await pxe.activate(given), {
+    kind: 'netboot.pxe.activated',
+    summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,
+    details: given,
+    failed: t.notActivated,
+  })
+}
+
+const findSubnet = ({ services: { pxe } }: PageContext, device: string): string =>
+  pxe
+    .listAddresses()
+    .filter((each) => each.device === device)
+    .map(renderNetwork)
+    .find((network) => network !== null) ?? ''
+
+/** Why machines could not follow what dnsmasq says. */
+function findObstacle({ services: { config } }: PageContext): string | null {
+  const { host, tls_cert: certificate } = config.current().server
+  if (/^(localhost|127\.|::1)/.test(host)) {
+    return fill(t.loopback, { host })
+  }
+  return certificate === '' ? null : t.https
+}
+
+interface Said {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>> | null
+  readonly failed: typeof t.notActivated | typeof t.notDeactivated
+}
+
+async function answer(
+  context: PageContext,
+  event: H3Event,
+  outcome: Result<null, string>,
+  { failed, ...note }: Said,
+) {
+  const { site } = context
+  if (!outcome.ok)
+    return goBack(context, event, PATH, fill(failed, { reason: printable(outcome.refusal) }))
+  await site.noteAll([{ ...note, subject_kind: 'netboot' }], {
+    subject_id: null,
+    ...site.by(event),
+  })
+  return seeOther(HERE)
+}

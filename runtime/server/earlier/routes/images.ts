@@ -1,0 +1,109 @@
+/** Earlier line: `GET /images`, and the images themselves, read and uploaded. */
+import type { H3Event } from 'h3'
+import type { ImageShelf } from '../../../engine/image/image-shelf.ts'
+import { receiveUpload } from '../../../fleet/boot/boot-folder.ts'
+import { UPLOAD } from '../../../kit/host/temporary-uploads.ts'
+import { openServed } from '../../../kit/host/served-files.ts'
+import { requireSpace } from '../../../fleet/state/disk-space.ts'
+import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
+import { json, taggedJson } from '../../../kit/web/answers/answers.ts'
+import { readFileName } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import { answerFile } from '../../../kit/web/answers/file-answer.ts'
+import type { Site } from '../../routes/site.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Machine } from '../rules/machine.ts'
+
+const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
+
+/** What stays free beside an upload that says how long it is. */
+const SPARE_BYTES = 16 * 2 ** 20
+
+export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Route[] {
+  async function send(event: H3Event): Promise<unknown> {
+    const name = readFileName(event)
+    const file = await openServed(shelf.root, name)
+    if (file === null) throw refuse(404, 'no such image')
+    return (await answerFile(event, name, file)).answer
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/images',
+      access: 'open',
+      doc: {
+        summary: 'The images in the image folder',
+        answers: { 200: { type: 'array', items: { $ref: '#/components/schemas/ImageEntry' } } },
+      },
+      async handle(event) {
+        const body = JSON.stringify(await shelf.list())
+        return taggedJson(event, { body, etag: etagOf(body) })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/images/:name',
+      access: 'open',
+      doc: {
+        summary: 'An image; ranges and ETags as in RFC 9110',
+        answers: { 200: BYTES },
+        refuses: [416],
+      },
+      handle: send,
+    },
+    {
+      method: 'PUT',
+      path: '/images/:name',
+      access: 'admin',
+      takes: 'bytes',
+      most: () => site.settings().uploadMostBytes,
+      doc: {
+        summary: 'Uploads an image; one of that name is replaced once all of it is there',
+        body: BYTES,
+        refuses: [409],
+        isNeverMissing: true,
+        answers: {
+          200: {
+            type: 'object',
+            properties: {
+              name: { type: 'string' },
+              size_bytes: { type: 'integer' },
+              path: { type: 'string' },
+            },
+          },
+        },
+      },
+      handle: (event, bytes) => takeUpload(site, shelf, event, bytes),
+    },
+  ]
+}
+
+async function takeUpload(
+  site: Site<Machine>,
+  shelf: ImageShelf,
+  event: H3Event,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<unknown> {
+  const name = readFileName(event)
+  if (/\p{Bidi_Control}/u.test(name)) {
+    throw refuse(400, 'the name must not contain characters that reverse text')
+  }
+  const expected = Number(event.req.headers.get('content-length') ?? 0)
+  if (expected > 0) await requireSpace(shelf.root, expected + SPARE_BYTES, name)
+  const size_bytes = await receiveUpload({
+    dir: shelf.root,
+    name,
+    bytes,
+    maxBytes: site.settings().uploadMostBytes,
+    prefix: UPLOAD,
+    sha256: null,
+  })
+  shelf.forget()
+  site.feed.announce({ topic: 'catalog' })
+  const details = { name, size_bytes }
+  const note = { kind: 'images.uploaded', summary: `${name} was uploaded`, details }
+  const subject = { subject_id: name, ...site.by(event) }
+  await site.noteAll([{ ...note, subject_kind: 'catalog' }], subject)
+  return json({ ...details, path: `${shelf.root}/${name}` })
+}

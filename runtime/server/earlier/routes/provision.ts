@@ -1,0 +1,147 @@
+/** Earlier line: provisioning files, kept by operators and fetched by the machine that is being flashed. */
+import { getRouterParam, type H3Event } from 'h3'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { ProvisionFiles } from '../../../fleet/machine/provision-files.ts'
+import { answer, nothing } from '../../../kit/web/answers/answers.ts'
+import { readMac } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Site } from '../../routes/site.ts'
+import type { Contact } from '../../routes/transition.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Machine } from '../rules/machine.ts'
+import { isFetched, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
+
+/** Far more than any seed or workflow has. */
+export const MAX_PROVISION_BYTES = 1024 * 1024
+
+interface ProvisionDependencies {
+  readonly files: ProvisionFiles
+  /** Whether a machine shows that this server booted it for the flash that is under way. */
+  proves(machine: Machine, contact: Contact): boolean
+}
+
+const TEXT = { type: 'string', contentMediaType: 'text/plain' }
+
+export function provisionRoutes(
+  site: Site<Machine>,
+  dependencies: ProvisionDependencies,
+): readonly Route[] {
+  const { fetchFile, show, save, remove } = createHandlers(site, dependencies)
+  const path = '/machines/:mac/provision/:name'
+  return [
+    {
+      method: 'GET',
+      path: '/pxe/:mac/provision/:name',
+      access: 'open',
+      doc: {
+        summary: 'A provisioning file, for the machine whose boot token is shown as a bearer',
+        answers: { 200: TEXT },
+        refuses: [401],
+      },
+      handle: fetchFile,
+    },
+    {
+      method: 'GET',
+      path,
+      // It may hold passwords and keys: reading it takes more than `read`.
+      access: 'machines',
+      doc: { summary: 'A provisioning file of a machine', answers: { 200: TEXT } },
+      handle: show,
+    },
+    {
+      method: 'PUT',
+      path,
+      access: 'machines',
+      takes: 'bytes',
+      most: MAX_PROVISION_BYTES,
+      doc: {
+        summary: 'Keeps user-data, meta-data, cijoe-workflow or cijoe-config for a machine',
+        body: TEXT,
+        answers: { 204: null },
+      },
+      handle: save,
+    },
+    {
+      method: 'DELETE',
+      path,
+      access: 'machines',
+      doc: { summary: 'Removes a provisioning file', answers: { 204: null } },
+      handle: remove,
+    },
+  ]
+}
+
+function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDependencies) {
+  const { machines } = site
+
+  function find(mac: Mac): Machine {
+    const machine = machines.peek(mac)
+    if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+    return machine
+  }
+
+  async function send(mac: Mac, name: ProvisionFile): Promise<unknown> {
+    const bytes = await files.read(mac, name)
+    if (bytes === null) throw refuse(404, `no ${name} is kept for ${mac}`)
+    const headers = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
+    return answer(200, headers, new Uint8Array(bytes))
+  }
+
+  /** One refusal, whatever is wrong: nobody learns which machines there are. */
+  function fetchFile(event: H3Event): Promise<unknown> {
+    const [mac, name] = [readMac(event), readName(event)]
+    const machine = machines.peek(mac)
+    if (machine === null || !proves(machine, site.contact(event))) {
+      throw refuse(401, 'this needs the token of the boot that flashes the machine', {
+        headers: { 'www-authenticate': 'Bearer' },
+      })
+    }
+    if (!isFetched(machine.provisioning_mode, name)) {
+      throw refuse(404, `${machine.provisioning_mode} needs no ${name}`)
+    }
+    return send(mac, name)
+  }
+
+  async function save(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
+    const { mac } = find(readMac(event))
+    const name = readName(event)
+    await files.save(mac, name, Buffer.concat(await Array.fromAsync(bytes)))
+    await noteProvision(site, event, mac, name, 'saved')
+    return nothing()
+  }
+
+  async function remove(event: H3Event): Promise<unknown> {
+    const { mac } = find(readMac(event))
+    const name = readName(event)
+    await files.remove(mac, name)
+    await noteProvision(site, event, mac, name, 'removed')
+    return nothing()
+  }
+
+  return {
+    fetchFile,
+    show: (event: H3Event) => send(find(readMac(event)).mac, readName(event)),
+    save,
+    remove,
+  }
+}
+
+/** What is in a file is in no event. */
+export async function noteProvision(
+  site: Site<Machine>,
+  event: H3Event,
+  mac: Mac,
+  name: ProvisionFile,
+  done: 'saved' | 'removed',
+): Promise<void> {
+  const kind = `machine.provision_file.${done}`
+  const note = { kind, summary: `${name} of ${mac} was ${done}`, details: { name } }
+  await site.noteAll([note], { subject_id: mac, ...site.by(event) })
+  site.feed.announce({ topic: 'machine', mac })
+}
+
+function readName(event: H3Event): ProvisionFile {
+  const name = parseProvisionFile(getRouterParam(event, 'name', { decode: true }) ?? '')
+  if (name === null) throw refuse(404, 'no such provisioning file')
+  return name
+}

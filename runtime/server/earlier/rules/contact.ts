@@ -1,0 +1,41 @@
+/** Earlier line: what becomes of a record when its machine contacts the server ("Transitions"). */
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { createMachine, type Machine } from './machine.ts'
+import type { BootRuling } from './boot.ts'
+
+/** A MAC that asks for its script for the first time; what it shall do, a person says in front of it. */
+export const discover = (mac: Mac, now: string): Machine => ({
+  ...createMachine(mac, 'tui', now),
+  discovered_at: now,
+})
+
+/** The script was answered. The very same record where nothing changes. */
+export function noteOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
+  const seen =
+    machine.discovered_at === null ? { ...machine, discovered_at: now, updated_at: now } : machine
+  const { image, armed_by } = seen
+  if (rule !== 'flash' || image === null) return seen
+  return { ...seen, offered_at: now, sent: { image, at: now, armed_by }, updated_at: now }
+}
+
+/**
+ * `POST /pxe/{mac}/done`. The policy stays, so that constant reflashing survives reboots; what was
+ * handed out for this flash is void. An order that its machine has not asked for yet goes on: what
+ * ended is the flash of before, told late or again.
+ */
+export function noteDone(machine: Machine, now: string): Machine {
+  const flashed = { ...machine, last_flashed_at: now, updated_at: now, sent: null }
+  if (isUntouched(machine)) return flashed
+  return { ...flashed, armed_at: now, offered_at: null, failure: null }
+}
+
+/** It has another order than that whose end was heard, or that it was sent off with. */
+const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
+  offered_at === null && (sent !== null || (last_flashed_at !== null && last_flashed_at < armed_at))
+
+/** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
+export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
+  ...machine,
+  updated_at: now,
+  failure: { at: now, reason },
+})

@@ -1,0 +1,50 @@
+/** Earlier line: the events that changes of a machine record in the journal. */
+import type { MachineNote } from '../../../fleet/machine/rules/flash-notes.ts'
+import type { BootRuling } from './boot.ts'
+import type { Machine } from './machine.ts'
+
+/** The fields that lifecycle events carry. */
+export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
+  image: machine.image,
+  boot_policy: machine.boot_policy,
+  provisioning_mode: machine.provisioning_mode,
+  hostname: machine.hostname,
+})
+
+export const noteScript = (
+  { mac, boot_policy }: Machine,
+  { rule, reason, decision: { kind } }: BootRuling,
+): MachineNote => ({
+  kind: 'netboot.pxe.offered',
+  summary: `${mac} is sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
+  details: { boot_policy, offer: kind, rule },
+})
+
+interface EndedWorkflow {
+  readonly run: string
+  readonly workflow: string
+  readonly host: string | null
+  /** Null: it succeeded. */
+  readonly error: string | null
+}
+
+export const noteWorkflowStarted = (
+  mac: string,
+  { run, workflow }: Pick<EndedWorkflow, 'run' | 'workflow'>,
+): MachineNote => ({
+  kind: 'machine.workflow.started',
+  summary: `The workflow ${workflow} on ${mac} started`,
+  details: { run, workflow },
+})
+
+export const noteWorkflowEnded = (
+  mac: string,
+  { run, workflow, host, error }: EndedWorkflow,
+): MachineNote => ({
+  kind: error === null ? 'machine.workflow.succeeded' : 'machine.workflow.failed',
+  summary:
+    error === null
+      ? `The workflow ${workflow} on ${mac} succeeded`
+      : `The workflow ${workflow} on ${mac} failed: ${error}`,
+  details: { run, workflow, host, error },
+})

@@ -1,0 +1,158 @@
+/** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
+import type { FlashOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
+import type { Armer } from '../../../engine/inventory/rules/run.ts'
+
+export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
+export type BootPolicy = (typeof BOOT_POLICIES)[number]
+
+/** What follows a flash; `cijoe-online` runs from the server, after `done`. */
+export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-online'] as const
+export type MachineProvisioning = (typeof MACHINE_PROVISIONING)[number]
+
+export const WORKFLOW_STATUSES = ['running', 'success', 'failed'] as const
+export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]
+
+/** A flash that did not work, as the machine reported it. */
+interface Failure {
+  readonly at: string
+  readonly reason: string | null
+}
+
+export interface Machine extends MachineBase {
+  /** The name of a file in the image folder; null: discovered, and nothing is assigned. */
+  readonly image: string | null
+  readonly provisioning_mode: MachineProvisioning
+  readonly hostname: string | null
+  readonly cijoe_workflow_ref: string | null
+  /** Image, provisioning and time of the last workflow run that succeeded. */
+  readonly last_known_good: Readonly<Record<string, unknown>> | null
+  readonly boot_policy: BootPolicy
+  readonly last_workflow_run_at: string | null
+  readonly last_workflow_status: WorkflowStatus | null
+  readonly last_workflow_output_path: string | null
+  /** Internal from here on. The armed cycle: it begins with a new intent, and anew with each `done`. */
+  readonly armed_at: string
+  readonly armed_by: Armer | null
+  /** When the newest flash of this cycle was offered; null: none was. */
+  readonly offered_at: string | null
+  readonly failure: Failure | null
+  /** What it was last sent to flash, until the end was heard; null: nothing. */
+  readonly sent: SentFlash | null
+  /** Since a workflow run began: when the machine was sent to its own disk, and its address then. */
+  readonly disk_boot: DiskBoot | null
+  /** When an older state of the server took its place, which arms nothing; null: it did not. */
+  readonly disarmed_at: string | null
+}
+
+interface SentFlash {
+  readonly image: string
+  readonly at: string
+  readonly armed_by: Armer | null
+}
+
+interface DiskBoot {
+  readonly at: string
+  readonly ip: string
+}
+
+/** The fields of "Machine" in the order in which they are answered. */
+const WIRE_FIELDS = [
+  'mac',
+  'image',
+  'provisioning_mode',
+  'hostname',
+  'cijoe_workflow_ref',
+  'last_known_good',
+  'discovered_at',
+  'last_seen_at',
+  'last_seen_ip',
+  'boot_policy',
+  'last_flashed_at',
+  'last_workflow_run_at',
+  'last_workflow_status',
+  'last_workflow_output_path',
+  'created_at',
+  'updated_at',
+] as const satisfies readonly (keyof Machine)[]
+
+/** "Machine (server responses)": the specified fields, in their order. */
+export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
+
+/** A machine that is new to the server. */
+export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machine => ({
+  mac,
+  image: null,
+  provisioning_mode: 'none',
+  hostname: null,
+  cijoe_workflow_ref: null,
+  last_known_good: null,
+  discovered_at: null,
+  last_seen_at: null,
+  last_seen_ip: null,
+  boot_policy: policy,
+  last_flashed_at: null,
+  last_workflow_run_at: null,
+  last_workflow_status: null,
+  last_workflow_output_path: null,
+  created_at: now,
+  updated_at: now,
+  armed_at: now,
+  armed_by: null,
+  offered_at: null,
+  failure: null,
+  sent: null,
+  disk_boot: null,
+  disarmed_at: null,
+})
+
+/** Discovered, and nobody has given it an image. */
+export const isUnassigned = ({ image }: Machine): boolean => image === null
+
+/** The next network boot writes its disk. */
+export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =>
+  boot_policy === 'flash' && image !== null && disarmed_at === null
+
+/** A flash was offered, nobody heard its end, and an older state was restored: its disk may be half written. */
+export const isHeldBack = ({ disarmed_at, offered_at }: Machine): boolean =>
+  disarmed_at !== null && offered_at !== null
+
+/** Policy and image stay; it is flashed once an operator sets its policy again. */
+export const disarm = (machine: Machine, now: string): Machine =>
+  isArmed(machine) ? { ...machine, disarmed_at: now, updated_at: now } : machine
+
+/** A machine whose disk may be half written by what is known now; null: nothing is to be stored. */
+export function keepHeldBack(
+  restored: Machine | null,
+  present: Machine,
+  now: string,
+): Machine | null {
+  const { offered_at } = present
+  if (offered_at === null || !(isArmed(present) || isHeldBack(present))) return null
+  if (restored !== null && isHeldBack(restored)) return null
+  const held = restored ?? present
+  return { ...held, offered_at, disarmed_at: held.disarmed_at ?? now, updated_at: now }
+}
+
+/** What a list calls it; null: its address is all there is. */
+export const nameMachine = ({ hostname }: Machine): string | null => hostname
+
+/** What became of the order that began at `order`; null: it is open. */
+export function decideOutcome(machine: Machine, order: string): FlashOutcome | null {
+  const { armed_at, last_flashed_at, failure } = machine
+  if (armed_at === order) {
+    if (!isArmed(machine)) return 'disarmed'
+    return failure !== null && machine.offered_at !== null ? 'failed' : null
+  }
+  // The end of a flash begins the next cycle.
+  if (armed_at === last_flashed_at) return 'flashed'
+  return isArmed(machine) ? 'replaced' : 'disarmed'
+}
+
+/** Whether it is flashed at each boot once this is stored and ordered, and was not, or with another image. */
+export const decideArming = (before: Machine | null, after: Machine): boolean =>
+  after.boot_policy === 'flash' &&
+  after.image !== null &&
+  !(before !== null && isArmed(before) && before.image === after.image)

@@ -1,0 +1,67 @@
+/** Earlier line: the body of `PUT /machines/{mac}` ("MachineUpsert"), and what it makes of a record. */
+import { z } from 'zod'
+import { isBareFileName } from '../../../kit/foundation/file-name.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Armer } from '../../../engine/inventory/rules/run.ts'
+import { BOOT_POLICIES, createMachine, MACHINE_PROVISIONING, type Machine } from './machine.ts'
+
+/** Forms send empty fields, and clients have sent them: an empty text is none. */
+const maybe = (text: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((given) => given.trim() || null)
+    .pipe(text.nullable())
+    .nullable()
+    .default(null)
+
+/**
+ * Unknown keys are left out, as this line's servers always did; what is left out of the body has its
+ * default, whatever was there before.
+ */
+export const MachineUpsertSchema = z.object({
+  image: maybe(z.string().refine(isBareFileName, 'the name of a file in the image folder')),
+  provisioning_mode: z.enum(MACHINE_PROVISIONING).default('none'),
+  hostname: maybe(
+    z
+      .string()
+      .max(253)
+      .regex(/^[a-z0-9][\w.:-]*$/i, 'a host name or an address'),
+  ),
+  // It becomes an argument of a program: never an option.
+  cijoe_workflow_ref: maybe(
+    z
+      .string()
+      .max(1024)
+      .regex(/^[^-\p{Cc}][^\p{Cc}]*$/u, 'the path of a workflow on the server'),
+  ),
+  boot_policy: z.enum(BOOT_POLICIES).default('local'),
+})
+
+type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
+
+/** All fields of the body replace those of the record. `before` null: the machine is new. */
+export function applyUpsert(
+  before: Machine | null,
+  mac: Mac,
+  upsert: MachineUpsert,
+  by: Armer,
+): Machine {
+  const machine = before ?? createMachine(mac, upsert.boot_policy, by.at)
+  const next = { ...machine, ...upsert, updated_at: by.at }
+  return before !== null && isSameIntent(machine, next) ? next : arm(next, by)
+}
+
+/** A new cycle: what was handed out for the one before is void. */
+export const arm = (machine: Machine, by: Armer): Machine => ({
+  ...machine,
+  armed_at: by.at,
+  armed_by: by,
+  offered_at: null,
+  failure: null,
+  disarmed_at: null,
+})
+
+const isSameIntent = (before: Machine, after: Machine): boolean =>
+  before.boot_policy === after.boot_policy &&
+  before.image === after.image &&
+  before.provisioning_mode === after.provisioning_mode

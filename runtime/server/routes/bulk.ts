@@ -1,0 +1,198 @@
+/** Arms one machine now, or applies one action to many, row by row. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { H3Event } from 'h3'
+import * as z from 'zod'
+import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { By } from '../../kit/web/answers/caller.ts'
+import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
+import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
+import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { Site } from './site.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+
+/** The other fields of the body are the action's own parameters. */
+const FLASH_BODY = z.looseObject({
+  wait: z
+    .number()
+    .min(0)
+    .max(LIMITS.waitSeconds)
+    .optional()
+    .describe('Seconds to wait for the end of the flash before answering'),
+})
+
+const BULK_BODY = z.strictObject({
+  action: z.string().max(40).describe('delete, or an action of this server: flash…'),
+  macs: z.array(z.string().max(40)).max(LIMITS.bulkMachines).optional(),
+  q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
+  parameters: z.record(z.string(), z.unknown()).optional(),
+  dry_run: z.boolean().optional().describe('Only report what would be done'),
+})
+
+const BULK_ANSWER = z.object({
+  dry_run: z.boolean(),
+  done: z.number(),
+  refused: z.number(),
+  results: z.array(
+    z.object({
+      mac: z.string(),
+      result: z.enum(['done', 'refused', 'missing']),
+      reason: z.string().nullable(),
+    }),
+  ),
+})
+
+type BulkAnswer = z.infer<typeof BULK_ANSWER>
+
+/** Rows between two pauses, so that machines are answered meanwhile. */
+const BATCH = 50
+
+export function bulkRoutes(site: Site): readonly Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/machines/:mac/flash',
+      access: 'flash',
+      takes: 'json',
+      doc: {
+        summary: 'Flashes the machine at its next network boot',
+        body: renderSchema(FLASH_BODY, 'input'),
+        answers: { 200: { type: 'object' } },
+        refuses: [409],
+      },
+      handle: (event, body) => flash(site, event, body),
+    },
+    {
+      method: 'POST',
+      path: '/machines/bulk',
+      access: 'machines',
+      takes: 'json',
+      doc: {
+        summary: 'Applies one action to many machines',
+        body: renderSchema(BULK_BODY, 'input'),
+        answers: { 200: renderSchema(BULK_ANSWER, 'output') },
+      },
+      handle: (event, body) => bulk(site, event, body),
+    },
+  ]
+}
+
+async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown> {
+  const { line, machines, fleet } = site
+  const mac = readMac(event)
+  const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
+  checkAction(site, event, 'flash', parameters)
+  const armed = await actOn(site, event, 'flash', parameters)
+  const outcome = wait === 0 ? 'armed' : await waitFor(line.nameOrder(armed))
+  // It may have gone while we waited.
+  return { outcome, machine: line.toWire(machines.peek(mac) ?? armed) }
+
+  async function waitFor(order: string) {
+    const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
+    return (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
+  }
+}
+
+/** One action on the machine of the path; answers the machine as it is then. */
+export async function act(site: Site, event: H3Event, action: string, parameters: object) {
+  const acted = await actOn(site, event, action, parameters)
+  return site.line.toWire(site.machines.peek(acted.mac) ?? acted)
+}
+
+/** The same; resolves to the machine as the action left it. */
+async function actOn(
+  { fleet, by }: Site,
+  event: H3Event,
+  action: string,
+  parameters: object,
+): Promise<MachineBase> {
+  const mac = readMac(event)
+  const acted = await fleet.act(mac, { action, parameters }, by(event))
+  if (acted.result === 'refused') throw refuse(409, acted.reason)
+  if (acted.result === 'missing' || acted.machine === null) {
+    throw refuse(404, `no machine record for ${mac}`)
+  }
+  return acted.machine
+}
+
+async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {
+  const asked = checked(BULK_BODY, body)
+  const { action, macs, q, parameters = {}, dry_run = false } = asked
+  if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
+  if (action === 'delete' && q?.trim() === '') {
+    throw refuse(
+      422,
+      'an empty search is the whole fleet: name them in macs, or search for something',
+    )
+  }
+  // What a search finds may be many.
+  const machines = macs?.length ?? Infinity
+  checkAction(site, event, action, parameters, { within: ['parameters'], machines })
+  const request = { action, parameters, isDryRun: dry_run }
+  const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
+  const done = results.filter(({ result }) => result === 'done').length
+  return { dry_run, done, refused: results.length - done, results }
+}
+
+async function actOnEach(
+  { line, fleet }: Site,
+  macs: readonly Mac[],
+  request: Parameters<Site['fleet']['act']>[1],
+  by: By,
+): Promise<BulkAnswer['results']> {
+  const findConflict = line.actions[request.action]?.conflicts?.()
+  const results: BulkAnswer['results'] = []
+  for (const [at, mac] of macs.entries()) {
+    const acted = await fleet.act(mac, { ...request, findConflict }, by)
+    const reason = acted.result === 'refused' ? acted.reason : null
+    results.push({ mac, result: acted.result, reason })
+    if (at % BATCH === BATCH - 1) await nextTurn()
+  }
+  return results
+}
+
+async function pick(
+  { machines, views }: Site,
+  { macs, q }: z.infer<typeof BULK_BODY>,
+): Promise<readonly Mac[]> {
+  if (macs === undefined) {
+    const found = views.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))
+    return found.slice(0, LIMITS.bulkMachines).map(({ mac }) => mac)
+  }
+  const parsed = macs.map(parseMac)
+  const bad = parsed.flatMap((each, at) =>
+    each.ok ? [] : [{ loc: ['body', 'macs', at], msg: 'not a MAC address', type: 'not-a-mac' }],
+  )
+  if (bad.length > 0) throw refuseFields(bad.slice(0, 32))
+  return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
+}
+
+interface Asked {
+  /** Where in the body the parameters stand. */
+  readonly within: readonly string[]
+  readonly machines: number
+}
+
+function checkAction(
+  { line, checkScope }: Site,
+  event: H3Event,
+  action: string,
+  parameters: unknown,
+  { within, machines }: Asked = { within: [], machines: 1 },
+): void {
+  const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
+  if (rule === undefined && action !== 'delete') {
+    throw refuseFields([
+      { loc: ['body', 'action'], msg: 'there is no such action', type: 'unknown-action' },
+    ])
+  }
+  checkScope(event, rule?.scope ?? 'machines')
+  const errors = rule?.check(parameters, machines) ?? null
+  if (errors === null) return
+  throw refuseFields(
+    errors.map(({ loc: [body = 'body', ...rest], ...error }) => ({
+      ...error,
+      loc: [body, ...within, ...rest],
+    })),
+  )
+}

@@ -1,0 +1,136 @@
+/** The events API: filters, pages, acknowledgement. */
+import { getRouterParam, type H3Event } from 'h3'
+import * as z from 'zod'
+import { EVENT_HEAD, renderEventRow } from '../../fleet/state/rules/event-table.ts'
+import type { EventFilter, JournalEvent } from '../../fleet/state/journal.ts'
+import { checked, QueryTimeSchema, renderSchema } from '../../kit/web/answers/checked.ts'
+import { exportRoutes, STEP } from '../../kit/web/answers/exports.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import type { Site } from './site.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+
+const word = z.string().max(200).optional()
+const yes = z
+  .string()
+  .optional()
+  .transform((text) => text !== undefined && !['', '0', 'false', 'no', 'off'].includes(text))
+
+const QUERY = z.object({
+  kind: word,
+  subject_kind: word,
+  subject_id: word,
+  actor: word,
+  source_ip: word,
+  text: word,
+  failed: yes,
+  unacknowledged: yes,
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
+  before_id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+})
+
+const id = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
+const ACK_BODY = z.strictObject({ acknowledged: z.boolean().default(true) })
+const ACKS_BODY = z.strictObject({
+  ids: z.array(id).min(1).max(1000),
+  acknowledged: z.boolean().default(true),
+})
+
+/** Of a query string, as pages and programs write it. */
+export const parseEventFilter = (query: URLSearchParams): EventFilter =>
+  checked(QUERY, Object.fromEntries(query), 'query')
+
+const FILTERS = {
+  kind: 'Exactly this kind',
+  subject_kind: 'machine, netboot, backup…',
+  subject_id: 'For a machine: its MAC',
+  actor: 'operator, system, pxe-client, token:<name>',
+  source_ip: 'Address of who did it',
+  text: 'Looked for in all of these',
+  failed: 'Kinds that end in failed',
+  unacknowledged: 'Those not acknowledged yet',
+  since: 'Recorded at this time or later',
+  until: 'Recorded before this time',
+}
+
+const filterOf = (event: H3Event): EventFilter => parseEventFilter(event.url.searchParams)
+
+export function eventRoutes(site: Site): readonly Route[] {
+  const { journal, feed } = site
+
+  async function acknowledge(ids: readonly number[], value: boolean): Promise<number> {
+    const updated = await journal.acknowledge(ids, value)
+    if (updated > 0) feed.announce({ topic: 'event' })
+    return updated
+  }
+
+  async function acknowledgeOne(event: H3Event, body: unknown): Promise<unknown> {
+    const number = Number(getRouterParam(event, 'id'))
+    const { acknowledged } = checked(ACK_BODY, body ?? {})
+    if (!id.safeParse(number).success) throw refuse(404, 'no such event')
+    if ((await acknowledge([number], acknowledged)) === 0) throw refuse(404, 'no such event')
+    return { id: number, acknowledged }
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/events',
+      access: 'read',
+      doc: {
+        summary: 'Recorded events, newest first',
+        query: {
+          ...FILTERS,
+          before_id: 'The next page: the last id of this one',
+          limit: '1 to 500; default 50',
+        },
+        answers: { 200: { type: 'object', properties: { events: { type: 'array' } } } },
+        refuses: [422],
+      },
+      handle: async (event) => ({
+        events: await journal.list(filterOf(event)),
+      }),
+    },
+    ...exportRoutes<JournalEvent>({
+      path: '/events',
+      query: FILTERS,
+      schema: { type: 'array' },
+      open(event) {
+        const filter = { ...filterOf(event), limit: STEP }
+        return (last) =>
+          journal.list(last === undefined ? filter : { ...filter, before_id: last.id })
+      },
+      csvHead: EVENT_HEAD,
+      renderCsvRow: renderEventRow,
+      toWire: (row) => row,
+    }),
+    {
+      method: 'POST',
+      path: '/events/ack',
+      access: 'machines',
+      takes: 'json',
+      doc: {
+        summary: 'Acknowledges many events, or takes that back',
+        body: renderSchema(ACKS_BODY, 'input'),
+        answers: { 200: { type: 'object' } },
+      },
+      async handle(_event, body) {
+        const { ids, acknowledged } = checked(ACKS_BODY, body)
+        return { updated: await acknowledge(ids, acknowledged), acknowledged }
+      },
+    },
+    {
+      method: 'POST',
+      path: '/events/:id/ack',
+      access: 'machines',
+      takes: 'json',
+      doc: {
+        summary: 'Acknowledges one event, or takes that back',
+        body: renderSchema(ACK_BODY, 'input'),
+        answers: { 200: { type: 'object' } },
+      },
+      handle: acknowledgeOne,
+    },
+  ]
+}

@@ -1,0 +1,42 @@
+/** GET /metrics, and the values that are looked up for each request of it. */
+import process from 'node:process'
+import { text } from '../../kit/web/answers/answers.ts'
+import type { Site } from './site.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import { gaugeRuns } from './run-events.ts'
+
+export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {
+  const { line, machines, catalog, journal, metrics, now } = site
+
+  metrics.gauge('flasher_machines', async () => {
+    const modes = Map.groupBy(await machines.list(), (machine) => line.describe(machine).mode)
+    return [...modes].map(([mode, { length }]) => ({ labels: { mode }, value: length }))
+  })
+  gaugeRuns(metrics, site.runs)
+  const gauge = (name: string, read: () => number | Promise<number>) =>
+    metrics.gauge(name, async () => [{ labels: {}, value: await read() }])
+  gauge('flasher_sse_clients', countListeners)
+  gauge('flasher_unacknowledged_events', journal.countAlarms)
+  metrics.gauge('flasher_catalog_age_seconds', async () => {
+    const { fetchedAt } = catalog.snapshot()
+    if (fetchedAt === null) return []
+    return [{ labels: {}, value: (now().getTime() - Date.parse(fetchedAt)) / 1000 }]
+  })
+  gauge('process_resident_memory_bytes', () => process.memoryUsage.rss())
+
+  return [
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: () => (site.settings().openMetrics ? 'open' : 'read'),
+      doc: {
+        summary: 'Counters and gauges as Prometheus reads them',
+        answers: { 200: { type: 'string', contentMediaType: 'text/plain' } },
+      },
+      handle: async () =>
+        text(await metrics.render(), {
+          'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+        }),
+    },
+  ]
+}

@@ -1,0 +1,152 @@
+/** The runs API: the history as a list, as exports, and one by one. */
+import { getRouterParam, type H3Event } from 'h3'
+import * as z from 'zod'
+import { MacSchema } from '../../kit/net/rules/mac-schema.ts'
+import { printableText } from '../../kit/foundation/printable.ts'
+import { CSV_HEAD, renderRunRow } from '../../fleet/run/rules/run-table.ts'
+import { toWireRun, WireRunSchema } from '../../fleet/run/rules/run-record.ts'
+import { RUN_RESULTS, type Run } from '../../engine/inventory/rules/run.ts'
+import type { RunFilter, Runs } from '../../fleet/run/runs.ts'
+import type { NumberedRun } from '../../fleet/run/run-rows.ts'
+import { json, text } from '../../kit/web/answers/answers.ts'
+import { checked, QueryTimeSchema, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
+import { exportRoutes, STEP } from '../../kit/web/answers/exports.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import type { Site } from './site.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+
+const word = z.string().max(300).optional()
+const QUERY = z.object({
+  mac: z.string().max(40).pipe(MacSchema).optional(),
+  state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
+  image: word,
+  serial: word,
+  since: QueryTimeSchema.optional(),
+  until: QueryTimeSchema.optional(),
+  q: word,
+  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(50),
+})
+
+const PAGE = z.object({
+  runs: z.array(WireRunSchema.extend({ n: z.int() })),
+  /** `before` of the next page; null: this was the last. */
+  next: z.int().nullable(),
+  /** Of all pages. */
+  total: z.int(),
+})
+
+const FILTERS = {
+  state: 'running, stalled, done, failed, cancelled or lost',
+  image: 'Exactly this name or ref',
+  serial: 'Exactly this disk',
+  since: 'Started at this time or later',
+  until: 'Started before this time',
+  q: 'Words, each of which must occur in machine, image, disk or who armed it',
+}
+const PAGING = {
+  before: 'The next of a page, to get the following one',
+  limit: '1 to 500; default 50',
+}
+const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
+
+/** Of a query string, as pages and programs write it; empty values ask for nothing. */
+export function parseRunFilter(query: URLSearchParams): RunFilter {
+  const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
+  const { state, q, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
+  return state === 'running' || state === 'stalled'
+    ? { ...asked, text: q, open: true, stalled: state === 'stalled' }
+    : { ...asked, text: q, result: state }
+}
+
+/** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
+export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilter) {
+  const { before: _, limit, ...condition } = filter
+  const found = runs.list({ ...filter, limit: limit + 1 })
+  const shown = found.slice(0, limit)
+  return {
+    shown,
+    next: found.length > limit ? (shown.at(-1)?.n ?? null) : null,
+    total: runs.count(condition),
+  }
+}
+
+export function runRoutes({ machines, runs }: Site): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/runs',
+      access: 'read',
+      doc: {
+        summary: 'Runs of all machines, newest first',
+        query: { mac: 'Of this machine', ...FILTERS, ...PAGING },
+        answers: { 200: renderSchema(PAGE, 'output') },
+        refuses: [422],
+      },
+      handle: (event) => showPage(runs, filterOf(event)),
+    },
+    ...exportRoutes<NumberedRun>({
+      path: '/runs',
+      query: { mac: 'Of this machine', ...FILTERS },
+      schema: renderSchema(z.array(WireRunSchema), 'output'),
+      open(event) {
+        const filter = { ...filterOf(event), limit: STEP }
+        return (last) => runs.list({ ...filter, before: last?.n ?? filter.before })
+      },
+      csvHead: CSV_HEAD,
+      renderCsvRow: ({ run }) => renderRunRow(run),
+      toWire: ({ run }) => toWireRun(run),
+    }),
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs',
+      access: 'read',
+      doc: {
+        summary: 'Runs of one machine, newest first',
+        query: { ...FILTERS, ...PAGING },
+        answers: { 200: renderSchema(PAGE, 'output') },
+        refuses: [422],
+      },
+      handle(event) {
+        const filter = { ...filterOf(event), mac: readMac(event) }
+        // What a machine did outlives its record.
+        const isKnown = machines.peek(filter.mac) !== null || runs.count({ mac: filter.mac }) > 0
+        if (!isKnown) throw refuse(404, `no machine record for ${filter.mac}`)
+        return showPage(runs, filter)
+      },
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs/:id',
+      access: 'read',
+      doc: { summary: 'One run', answers: { 200: renderSchema(WireRunSchema, 'output') } },
+      handle: (event) => json(toWireRun(findRun(runs, event))),
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/runs/:id/log',
+      access: 'read',
+      doc: { summary: 'What the machine sent as the log of a run', answers: { 200: PLAIN } },
+      async handle(event) {
+        const { mac, id } = findRun(runs, event)
+        const log = await runs.findLog(mac, id)
+        if (log === null) throw refuse(404, 'this run has no log')
+        return text(printableText(log))
+      },
+    },
+  ]
+}
+
+const filterOf = (event: H3Event): RunFilter => parseRunFilter(event.url.searchParams)
+
+function showPage(runs: Runs, filter: RunFilter) {
+  const { shown, next, total } = readRunPage(runs, filter)
+  return json({ runs: shown.map(({ n, run }) => ({ n, ...toWireRun(run) })), next, total })
+}
+
+function findRun(runs: Runs, event: H3Event): Run {
+  const mac = readMac(event)
+  const run = runs.find(mac, getRouterParam(event, 'id') ?? '')
+  if (run === null) throw refuse(404, `${mac} has no such run`)
+  return run
+}

@@ -1,0 +1,128 @@
+/** The machine server: every URL in one table, with the rules of a release line. */
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { createAdmission } from './admission.ts'
+import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
+import { createAttempts } from '../../kit/web/access/attempts.ts'
+import { bootFileRoutes } from './boot-files.ts'
+import { bulkRoutes } from './bulk.ts'
+import { createChannel } from '../updates/channel.ts'
+import { createClock, readContact } from './contacts.ts'
+import { createApp } from '../../kit/web/http/dispatch.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import { eventRoutes } from './events.ts'
+import { createFleet } from './fleet.ts'
+import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
+import { healthRoutes } from '../../kit/web/http/health.ts'
+import type { ServerServices } from './server-services.ts'
+import type { ServerPlugin, Site } from './site.ts'
+import { liveRoutes } from '../updates/live.ts'
+import { loginRoutes } from '../../kit/web/access/login.ts'
+import { machineRoutes } from './machines.ts'
+import { metricsRoutes } from './metrics-route.ts'
+import { createMetrics, timeRoute } from '../../kit/web/http/metrics.ts'
+import { createNotes } from './event-recorder.ts'
+import { createNotices } from '../../kit/web/ui/form-notices.ts'
+import { documentRoutes } from './openapi.ts'
+import { createPasswordChange } from '../../kit/web/access/password-change.ts'
+import { createPeers } from '../../kit/web/http/peer.ts'
+import { pxeRoutes } from './pxe.ts'
+import { callerOf, peerOf } from '../../kit/web/answers/caller.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import { countRun, renderLost } from './run-events.ts'
+import { runPostRoutes } from './run-posts.ts'
+import { runRoutes } from './runs.ts'
+import { createSessions } from '../../kit/web/access/session.ts'
+import { signalRoutes } from './signals.ts'
+import { createTokenCheck } from '../../kit/web/access/token-check.ts'
+import { tokenRoutes } from './tokens.ts'
+
+/** What a program hands to `createServer`. */
+export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
+  /** What this line alone serves: its pages and further routes. */
+  readonly plugins: readonly ServerPlugin<M>[]
+}
+
+export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
+  const { views, runs, log } = options
+  const sessions = createSessions(options)
+  // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
+  const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
+  const noteAll = createNotes(options)
+  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
+  const guard = createGuard({ sessions, tokens })
+  const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
+  const changePassword = createPasswordChange({ ...options, sessions, check, noteAll })
+  const site = createSite(options, guard, { noteAll, changePassword })
+  const channel = createChannel({ ...site, views })
+  const added = options.plugins.map((plugin) => plugin(site))
+  runs.onLost(async (run) => {
+    countRun(site.metrics, run)
+    await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
+  })
+
+  const schemas = Object.assign({}, ...added.map((part) => part.schemas))
+  const routes: readonly Route[] = [
+    // Open: machines hold no cookie, and monitoring should need none.
+    ...healthRoutes(options.version), //  /healthz /version
+    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan
+    ...signalRoutes(site), //             /pxe/:mac/inventory /done /status
+    ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
+    ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
+    ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
+    // For operators and their programs.
+    ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
+    ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
+    ...runRoutes(site), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
+    ...eventRoutes(site), //              /events /events/:id/ack /events/ack
+    ...liveRoutes(site, channel), //      /events/machines
+    ...tokenRoutes(site), //              /tokens /tokens/:id
+    ...metricsRoutes(site, channel.count), // /metrics
+    ...loginRoutes({ ...site, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
+    // What this release line alone serves: images, releases, backups, and the pages.
+    ...added.flatMap((part) => part.routes ?? []),
+  ]
+
+  const app = createApp({
+    routes,
+    guard,
+    findPeer: createPeers(options.settings),
+    failures: { log, renderError: views.renderError },
+    timeRoute: (method, path) => timeRoute(site.metrics, method, path),
+  })
+  return {
+    /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
+    app,
+    site,
+    routes,
+    /** Open live channels. */
+    listeners: channel.count,
+    /** Ends the live channels, so that connections can be closed. */
+    close: channel.close,
+  }
+}
+
+function createSite<M extends MachineBase>(
+  options: ServerOptions<M>,
+  guard: Guard,
+  added: Pick<Site<M>, 'noteAll' | 'changePassword'>,
+): Site<M> {
+  const clock = createClock(options.now)
+  const base = { ...options, ...added, metrics: createMetrics() }
+  return {
+    ...base,
+    notices: createNotices(options.now),
+    fleet: createFleet(base),
+    findMachine(mac) {
+      const machine = options.machines.peek(mac)
+      if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+      return machine
+    },
+    caller: callerOf,
+    peer: peerOf,
+    isLive: guard.isLive,
+    checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
+    by: (event) => renderBy(callerOf(event), peerOf(event).ip),
+    admitMachine: createAdmission(base),
+    contact: (event) => readContact(event, peerOf(event), clock()),
+  }
+}

@@ -1,0 +1,143 @@
+/** Receives what live systems and clients report of a machine: its disks, and the end of a flash. */
+import type { H3Event } from 'h3'
+import * as z from 'zod'
+import { after } from '../../kit/foundation/eventual.ts'
+import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
+import { createInventorySift } from '../../engine/inventory/rules/inventory.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { RunIdSchema, type Run } from '../../engine/inventory/rules/run.ts'
+import { plainWords } from '../../kit/foundation/printable.ts'
+import { nothing } from '../../kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
+import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
+import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { Site } from './site.ts'
+import type { Contact, MachineRequest, Transition } from './transition.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import { createDiskLists } from './discovery.ts'
+import { endRun } from './run-ends.ts'
+import { isOnRecord, nameRun } from './run-events.ts'
+
+const STATUS_BODY = z.strictObject({
+  status: z.enum(['done', 'failed']),
+  reason: z.string().max(500).overwrite(plainWords).nullish(),
+})
+
+function createHandlers(site: Site) {
+  const { line, machines } = site
+  const keepDisks = createDiskLists(site)
+
+  async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const { status, reason = null } = end
+    const run = findRun(site, mac, event)
+    const ended = await endRun(site, mac, { result: status, reason, run }, contact)
+    const signal = { kind: status, order: run?.order ?? null, reason } as const
+    await report(site, mac, contact, status, (machine) => {
+      const decided = line.transition(machine, signal, contact)
+      if (ended === null) return decided
+      const notes = isOnRecord(ended, status) ? [] : decided.notes
+      return { ...decided, notes: nameRun(ended.run.id, notes) }
+    })
+    site.feed.announce({ topic: 'machine', mac })
+    return nothing()
+  }
+
+  async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<unknown> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    const parsed = line.parseInventory(sifted)
+    if (!parsed.ok) throw refuseFields(parsed.refusal)
+    const inventory = keepDisks(mac, parsed.value)
+    const { hardware } = inventory
+    const signal = { kind: 'inventory', inventory } as const
+    const isKept = hardware !== null && machines.peek(mac) !== null
+    // Side by side: they share one wait for the disk.
+    await Promise.all([
+      report(site, mac, contact, 'inventory', (machine) =>
+        line.transition(machine, signal, contact),
+      ),
+      isKept ? machines.saveHardware(mac, hardware, contact.now) : null,
+    ])
+    if (isKept) site.feed.announce({ topic: 'machine', mac })
+    return nothing()
+  }
+
+  return { finish, takeInventory }
+}
+
+export function signalRoutes(site: Site): readonly Route[] {
+  const { finish, takeInventory } = createHandlers(site)
+  const admit = (event: H3Event, request: MachineRequest) =>
+    site.admitMachine(readMac(event), request, site.contact(event))
+  return [
+    {
+      method: 'POST',
+      path: '/pxe/:mac/inventory',
+      access: 'open',
+      takes: 'sifted',
+      admit: (event) => admit(event, 'inventory'),
+      sift: createInventorySift,
+      most: LIMITS.inventory,
+      seconds: LIMITS.inventorySeconds,
+      doc: {
+        summary: 'Posts disks and hardware',
+        body: 'Inventory',
+        answers: { 204: null },
+        refuses: [401],
+      },
+      handle: takeInventory,
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/done',
+      access: 'open',
+      doc: { summary: 'The flash is done', query: RUN, answers: { 204: null }, refuses: [401] },
+      handle: (event) => after(admit(event, 'report'), () => finish(event, { status: 'done' })),
+    },
+    {
+      method: 'POST',
+      path: '/pxe/:mac/status',
+      access: 'open',
+      takes: 'json',
+      admit: (event) => admit(event, 'report'),
+      doc: {
+        summary: 'The flash is done, or has failed',
+        query: RUN,
+        body: renderSchema(STATUS_BODY, 'input'),
+        answers: { 204: null },
+        refuses: [401],
+      },
+      handle: (event, body) => finish(event, checked(STATUS_BODY, body)),
+    },
+  ]
+}
+
+const RUN = { run: 'The run that ended; its order alone ends with it' }
+
+/** Null: it names none, or one that is not known. */
+function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
+  const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
+  return id.success ? runs.find(mac, id.data) : null
+}
+
+/** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
+async function report(
+  { machines, fleet, noteAll }: Site,
+  mac: Mac,
+  contact: Contact,
+  signal: string,
+  decide: (machine: MachineBase) => Transition<MachineBase>,
+): Promise<void> {
+  const by = { actor: 'pxe-client', ip: contact.ip } as const
+  const decided = await fleet.update(mac, by, (before) => before && decide(before))
+  if (decided === null) {
+    const summary = `${mac} reported ${signal}, and there is no such machine`
+    const on = { subject_id: mac, ...by }
+    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
+    throw refuse(404, `no machine record for ${mac}`)
+  }
+  machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })
+}

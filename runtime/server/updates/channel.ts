@@ -1,0 +1,243 @@
+/** The machines channel: sends each listener snapshots of what it views, as often as load allows. */
+import { renderData, renderEvent } from '../../kit/net/rules/event-stream.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import type { Run } from '../../engine/inventory/rules/run.ts'
+import type { Change, Feed } from '../../kit/host/feed.ts'
+import type { Machines } from '../../fleet/state/machines.ts'
+import type { Runs } from '../../fleet/run/runs.ts'
+import type { Caller, Log } from '../../kit/web/answers/caller.ts'
+import { createListener, type Listener } from './listener.ts'
+import { cutPage } from '../../kit/web/ui/paging.ts'
+import { createRowCaches } from './row-cache.ts'
+import { createTicker } from './ticker.ts'
+
+const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
+const STALL_MS = 15_000
+const KEEP_ALIVE_MS = 20_000
+const SWEEP_MS = 1000
+/** A bar moves on the page within a second of the post. */
+const BARS_MS = 400
+
+export type Channel = ReturnType<typeof createChannel>
+
+interface Subscriber {
+  readonly listener: Listener
+  readonly caller: Caller
+  /** Ends the names of its events: which of the views of one stream they are about; empty: it has one. */
+  readonly tag: string
+  /** Number of the newest snapshot that it got: one that was begun before never follows it. */
+  sent: number
+}
+
+/** All who look at the same thing; the frame is made once for them. */
+interface View {
+  readonly query: URLSearchParams | null
+  readonly subscribers: Set<Subscriber>
+  /** Whose bars it gets: the machines of its newest frame; null: all. */
+  shown: ReadonlySet<string> | null
+  /** As all of its subscribers have them; empty: one has just come. */
+  bars: string
+}
+
+/** One view of a stream. */
+interface Query {
+  readonly query: URLSearchParams | null
+  readonly tag: string
+}
+
+interface SenderDependencies {
+  readonly views: ChannelViews<MachineBase>
+  readonly machines: Pick<Machines<MachineBase>, 'list'>
+  readonly runs: Pick<Runs, 'findLive' | 'listLive'>
+  readonly log: Pick<Log, 'error'>
+  now(): Date
+}
+
+interface ChannelDependencies extends SenderDependencies {
+  readonly feed: Feed
+  /** False once the caller's session was ended or is over. */
+  isLive(caller: Caller): boolean
+}
+
+/** How the machines table looks; synchronous and without I/O. */
+export interface ChannelViews<M> {
+  /** All machines that a page's query (`q`, `sort`…) means, in its order; `cutPage` does the rest. */
+  match(machines: readonly M[], query: URLSearchParams): readonly M[]
+  /** The columns of a page with this query, in one spelling; null: no page. */
+  columnsOf(query: URLSearchParams | null): string
+  /** One `<tr>` of the machines table with these columns. */
+  renderRow(machine: M, columns: string): string
+  /** How far a run is, on one line: the element that pages replace by its id. */
+  renderBar(run: Run): string
+}
+
+export function createChannel(parts: ChannelDependencies) {
+  const views = new Map<string, View>()
+  const sender = createSender(parts, views)
+  let keptAt = parts.now().getTime()
+  let sweeper: NodeJS.Timeout | null = null
+  let isClosed = false
+  const stopListening = parts.feed.listen(sender.note)
+
+  function leave(key: string, view: View, subscriber: Subscriber): void {
+    view.subscribers.delete(subscriber)
+    if (view.subscribers.size === 0 && views.get(key) === view) views.delete(key)
+    if (views.size > 0) return
+    if (sweeper !== null) clearInterval(sweeper)
+    sweeper = null
+    sender.forgetRows()
+  }
+
+  /** One of each stream, however many views it has. */
+  const list = () => {
+    const all = [...views.values()].flatMap(({ subscribers }) => [...subscribers])
+    return [...new Map(all.map((subscriber) => [subscriber.listener, subscriber])).values()]
+  }
+
+  function sweep(): void {
+    const now = parts.now().getTime()
+    const isKeepAlive = now - keptAt >= KEEP_ALIVE_MS
+    if (isKeepAlive) keptAt = now
+    for (const { listener, caller } of list()) {
+      const since = listener.stalledSince()
+      if (!parts.isLive(caller) || (since !== null && now - since >= STALL_MS)) listener.close()
+      else if (isKeepAlive) listener.keepAlive()
+    }
+  }
+
+  return {
+    count: () => list().length,
+    /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
+    sweep,
+    /**
+     * A query of null: the whole table; else what the page with that query shows. Of several each has
+     * the end of its events' names.
+     */
+    async join(queries: readonly Query[], caller: Caller) {
+      // A browser asks again at once, on a connection that is still open.
+      if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
+      const listener = createListener(() => {
+        for (const end of ends) end()
+      })
+      sweeper ??= setInterval(sweep, SWEEP_MS).unref()
+      const seats = queries.map(({ query, tag }) => {
+        const key = query === null ? '' : `?${query.toString()}`
+        const view = views.get(key) ?? { query, subscribers: new Set(), shown: null, bars: '' }
+        views.set(key, view)
+        const subscriber: Subscriber = { caller, listener, tag, sent: 0 }
+        // Seated before the snapshot is made: a change from now on reaches it as a later one.
+        view.subscribers.add(subscriber)
+        view.bars = ''
+        return { view, subscriber, end: () => leave(key, view, subscriber) }
+      })
+      const ends = seats.map(({ end }) => end)
+      try {
+        await Promise.all(seats.map(({ view, subscriber }) => sender.refresh(view, [subscriber])))
+      } catch (error) {
+        listener.close()
+        throw error
+      }
+      return listener.body
+    },
+    /** Ends every stream. */
+    close() {
+      isClosed = true
+      stopListening()
+      sender.stop()
+      if (sweeper !== null) clearInterval(sweeper)
+      for (const { listener } of list()) listener.close()
+    },
+  }
+}
+
+/** Makes the frames of all views, each once a round, and hands them to who looks at them. */
+function createSender(
+  { views: looks, machines, runs, log, now }: SenderDependencies,
+  views: ReadonlyMap<string, View>,
+) {
+  const rows = createRowCaches(looks.renderRow, runs.findLive)
+  const renderBar = createBarRenderer(looks.renderBar)
+  const clock = () => now().getTime()
+  const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
+  let begun = 0
+
+  async function makeRows(view: View): Promise<string> {
+    const { query } = view
+    const all = await machines.list()
+    rows.trim(all.length)
+    const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
+    const wantsAll = query === null || query.get('bars') === 'all'
+    view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
+    return rows.of(looks.columnsOf(query)).render(shown)
+  }
+
+  /** Resolves to the bytes that went out. */
+  async function refresh(view: View, to: Iterable<Subscriber> = view.subscribers): Promise<number> {
+    const number = ++begun
+    const frames = createFrames('machines-update', await makeRows(view))
+    for (const subscriber of to) {
+      if (number <= subscriber.sent) continue
+      subscriber.sent = number
+      subscriber.listener.offer('rows', subscriber.tag, frames.of(subscriber.tag), clock())
+    }
+    return frames.byteLength() * view.subscribers.size
+  }
+
+  async function refreshAll(): Promise<number> {
+    const sizes = await Promise.all([...views.values()].map((view) => refresh(view)))
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  /** Returns the bytes that went out. */
+  function sendBars(): number {
+    let sent = 0
+    for (const view of views.values()) {
+      const { shown, subscribers } = view
+      const live = runs.listLive().filter(({ mac }) => shown === null || shown.has(mac))
+      const lines = live.map(renderBar).join('\n')
+      if (lines === view.bars) continue
+      view.bars = lines
+      if (lines === '') continue
+      const frames = createFrames('runs-update', lines)
+      for (const { listener, tag } of subscribers) {
+        listener.offer('bars', tag, frames.of(tag), clock())
+      }
+      sent += frames.byteLength() * subscribers.size
+    }
+    return sent
+  }
+
+  const rowTicker = createTicker({ minMs: 0, clock, work: refreshAll, failed })
+  const barTicker = createTicker({ minMs: BARS_MS, clock, work: sendBars, failed })
+  return {
+    refresh,
+    forgetRows: rows.clear,
+    note({ topic }: Change) {
+      if (views.size === 0) return
+      if (topic === 'run') barTicker.schedule()
+      // What a row says depends on these, too: names of images, whether there is a live system.
+      if (SHARED.has(topic)) rows.clear()
+      if (SHARED.has(topic) || topic === 'machine') rowTicker.schedule()
+    },
+    stop() {
+      rowTicker.stop()
+      barTicker.stop()
+    },
+  }
+}
+
+/** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
+function createBarRenderer(render: (run: Run) => string) {
+  const bars = new WeakMap<Run, string>()
+  return (run: Run): string => bars.getOrInsertComputed(run, () => renderData(render(run)))
+}
+
+/** The same event under each name that a stream has for it, encoded once. */
+function createFrames(name: string, lines: string) {
+  const frames = new Map<string, Uint8Array>()
+  const of = (tag: string): Uint8Array =>
+    frames.getOrInsertComputed(tag, () => Buffer.from(renderEvent(`${name}${tag}`, lines)))
+  return { of, byteLength: () => frames.values().next().value?.byteLength ?? 0 }
+}

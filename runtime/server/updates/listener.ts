@@ -1,0 +1,94 @@
+/** One client of a live channel: at most one write at a time, and only the newest message of each view and kind. */
+import { KEEP_ALIVE } from '../../kit/net/rules/event-stream.ts'
+
+/** Rows are sent before bars. */
+type Kind = 'rows' | 'bars'
+
+interface Pending {
+  readonly kind: Kind
+  readonly frame: Uint8Array
+  readonly since: number
+}
+
+export type Listener = ReturnType<typeof createListener>
+
+const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
+
+/**
+ * `ended` is called once, whoever ended it. Not h3's `createEventStream`: that keeps every frame for a
+ * client that does not read.
+ */
+export function createListener(ended: () => void) {
+  const pending = new Map<string, Pending>()
+  let wanted: (() => void) | null = null
+  let isClosed = false
+  let controller: ReadableStreamDefaultController<Uint8Array> | null = null
+
+  function finish() {
+    if (isClosed) return
+    isClosed = true
+    pending.clear()
+    wanted?.()
+    ended()
+  }
+
+  /** Hands over a frame, if the client asks; it asks again when that has gone out. */
+  function send(frame: Uint8Array, resolve: () => void): void {
+    wanted = null
+    controller?.enqueue(frame)
+    resolve()
+  }
+
+  function sendNext(): void {
+    if (wanted === null || pending.size === 0) return
+    const all = [...pending]
+    const [key, next] = all.find(([, { kind }]) => kind === 'rows') ?? all[0] ?? []
+    if (key === undefined || next === undefined) return
+    pending.delete(key)
+    send(next.frame, wanted)
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(made) {
+        controller = made
+      },
+      pull() {
+        if (isClosed) return undefined
+        return new Promise<void>((resolve) => {
+          wanted = resolve
+          sendNext()
+        })
+      },
+      cancel: finish,
+    },
+    { highWaterMark: 0 },
+  )
+
+  return {
+    body,
+    /** Replaces what was not sent yet of this view and kind. */
+    offer(kind: Kind, view: string, frame: Uint8Array, now: number): void {
+      if (isClosed) return
+      const key = `${kind}${view}`
+      pending.set(key, { kind, frame, since: pending.get(key)?.since ?? now })
+      sendNext()
+    },
+    /** Sent only where nothing else is waiting. */
+    keepAlive(): void {
+      if (!isClosed && pending.size === 0 && wanted !== null) send(COMMENT, wanted)
+    },
+    /** Since when something waits that the client does not take; null: it keeps up. */
+    stalledSince: () =>
+      pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
+    /** Ends the stream at once: a client that still has to take a frame is cut off. */
+    close(): void {
+      if (isClosed) return
+      const isStalled = pending.size > 0 || wanted === null
+      finish()
+      // An error makes the server cut the connection: an end would wait for the client for ever.
+      if (isStalled) controller?.error(new Error('the client does not read'))
+      else controller?.close()
+    },
+  }
+}

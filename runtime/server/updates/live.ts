@@ -1,0 +1,59 @@
+/** GET /events/machines: the machines table as server-sent events. */
+import type { Channel } from './channel.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { H3Event } from 'h3'
+import type { Caller } from '../../kit/web/answers/caller.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  // nginx holds back what it takes for a page.
+  'x-accel-buffering': 'no',
+}
+
+export function liveRoutes(
+  site: { caller(event: H3Event): Caller },
+  channel: Channel,
+): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/events/machines',
+      access: 'read',
+      doc: {
+        summary: 'Server-sent events: the machines table, now and after every change',
+        query: {
+          q: 'Only what the page with this search shows',
+          page: 'From 1; with it or q, at most 100 rows',
+          columns: 'Those of the table, separated by dots, as in `state.image.disk`',
+          bars: '`all`: how far all flashes are, not only those of the rows',
+          view: 'Instead of all these, up to 16 times: a query of them. Names of events end with its number, as in `machines-update.0`',
+        },
+        answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
+      },
+      async handle(event) {
+        if (event.req.method === 'HEAD') return new Response(null, { headers: HEADERS })
+        if (channel.count() >= LIMITS.listeners) {
+          throw refuse(503, 'too many pages are open', { headers: { 'retry-after': '30' } })
+        }
+        const body = await channel.join(readViews(event.url.searchParams), site.caller(event))
+        return new Response(body, { headers: HEADERS })
+      },
+    },
+  ]
+}
+
+/** A browser has one stream for all of its pages. */
+function readViews(query: URLSearchParams) {
+  const views = query.getAll('view')
+  if (views.length > LIMITS.views || views.some((view) => view.length > LIMITS.viewCharacters)) {
+    throw refuse(400, `at most ${LIMITS.views} views of ${LIMITS.viewCharacters} characters`)
+  }
+  if (views.length === 0) return [{ query: query.size === 0 ? null : query, tag: '' }]
+  return views.map((view, number) => ({
+    query: view === '' ? null : new URLSearchParams(view),
+    tag: `.${number}`,
+  }))
+}

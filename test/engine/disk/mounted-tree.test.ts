@@ -1,0 +1,172 @@
+/** A tree full of traps, and a host around it that must stay as it was. */
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { $ } from 'zx'
+import {
+  existsInside,
+  isFolderInside,
+  readInside,
+  writeInside,
+} from '../../../runtime/engine/disk/mounted-tree.ts'
+
+/** `root` is the tree, `outside` a folder of the host next to it. */
+async function createTree() {
+  const top = await mkdtemp(join(tmpdir(), 'flasher-inside-'))
+  const [root, outside] = [join(top, 'root'), join(top, 'outside')]
+  await mkdir(join(root, 'etc'), { recursive: true })
+  await mkdir(outside)
+  await writeFile(join(outside, 'file'), 'of the host')
+  return {
+    root,
+    outside,
+    [Symbol.asyncDispose]: () => rm(top, { recursive: true, force: true }),
+  }
+}
+
+const write = (root: string, folder: string, name = 'user-data') =>
+  writeInside(root, { folder, name, content: Buffer.from('ours'), mode: 0o600 })
+
+async function assertUntouched(outside: string) {
+  assert.equal(await readdir(outside), ['file'])
+  assert.is(await readFile(join(outside, 'file'), 'utf8'), 'of the host')
+}
+
+const test = suite('inside')
+
+test('makes folders and a file with the permissions asked for', async () => {
+  await using tree = await createTree()
+  await write(tree.root, 'var/lib/seed')
+  const stats = await lstat(join(tree.root, 'var/lib/seed/user-data'))
+  assert.is(stats.mode & 0o7777, 0o600)
+  assert.is((await lstat(join(tree.root, 'var/lib'))).mode & 0o7777, 0o755)
+  assert.equal(await readdir(join(tree.root, 'var/lib/seed')), ['user-data'])
+})
+
+test('follows links as the tree itself would, never out of it', async () => {
+  const links = {
+    absolute: (outside: string) => outside,
+    climbing: () => '../../../../../../../../../../../tmp/flasher-nowhere',
+    inward: () => '/srv/../srv/./deep',
+    relative: () => 'etc/../elsewhere',
+  }
+  for (const [name, target] of Object.entries(links)) {
+    await using tree = await createTree()
+    await symlink(target(tree.outside), join(tree.root, 'var'))
+    await write(tree.root, 'var/lib/seed')
+    assert.is(await readInside(tree.root, 'var/lib/seed/user-data', 100), 'ours', name)
+    await assertUntouched(tree.outside)
+    const below = await readdir(tree.root, { recursive: true })
+    assert.is(below.filter((path) => /^(?!var).*lib\/seed\/user-data$/.test(path)).length, 1, name)
+  }
+})
+
+test('climbs from where a link leads, as the kernel does', async () => {
+  await using tree = await createTree()
+  await mkdir(join(tree.root, 'a/b/c'), { recursive: true })
+  await symlink('/a/b/c', join(tree.root, 'link'))
+  await write(tree.root, 'link/../d')
+  assert.is(await readFile(join(tree.root, 'a/b/d/user-data'), 'utf8'), 'ours')
+})
+
+test('replaces a link in the place of the file, and does not write through it', async () => {
+  await using tree = await createTree()
+  await mkdir(join(tree.root, 'seed'))
+  await symlink(join(tree.outside, 'file'), join(tree.root, 'seed/user-data'))
+  await write(tree.root, 'seed')
+  assert.ok((await lstat(join(tree.root, 'seed/user-data'))).isFile())
+  await assertUntouched(tree.outside)
+})
+
+test('refuses FIFOs, devices, folders and files where a folder must be', async () => {
+  await using tree = await createTree()
+  const seed = join(tree.root, 'seed')
+  await mkdir(join(seed, 'folder'), { recursive: true })
+  await $`mkfifo ${seed}/fifo`
+  await writeFile(join(seed, 'file'), 'x')
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) await $`mknod ${seed}/device c 1 3`
+  const cases = {
+    fifo: /a FIFO/,
+    folder: /a folder/,
+    ...(isRoot ? { device: /a device node/ } : {}),
+  }
+  for (const [name, words] of Object.entries(cases)) await assertRefused(tree.root, name, words)
+  await assertRefused(tree.root, 'user-data', /no folder/, 'seed/file')
+  assert.equal((await readdir(seed)).toSorted(), [...Object.keys(cases), 'file'].toSorted())
+})
+
+async function assertRefused(root: string, name: string, words: RegExp, folder = 'seed') {
+  try {
+    await write(root, folder, name)
+  } catch (error) {
+    assert.match(String(error), words)
+    return
+  }
+  assert.unreachable(name)
+}
+
+test('gives up on loops and mazes of links', async () => {
+  await using tree = await createTree()
+  await symlink('loop', join(tree.root, 'loop'))
+  await symlink('a/'.repeat(300), join(tree.root, 'deep'))
+  await mkdir(join(tree.root, 'a'))
+  await symlink('..', join(tree.root, 'a/a'))
+  for (const folder of ['loop', 'deep']) {
+    await assertRefused(tree.root, 'x', /too many links/, folder)
+  }
+  await symlink('self', join(tree.root, 'etc/self'))
+  assert.is(await readInside(tree.root, 'etc/self', 10), null)
+})
+
+test('reads regular files of a bounded size through links that stay inside', async () => {
+  await using tree = await createTree()
+  const etc = join(tree.root, 'etc')
+  await writeFile(join(etc, 'fstab.real'), 'text')
+  await symlink('fstab.real', join(etc, 'near'))
+  await symlink('/etc/fstab.real', join(etc, 'far'))
+  await symlink(join(tree.outside, 'file'), join(etc, 'out'))
+  await symlink('../../outside/file', join(etc, 'up'))
+  await $`mkfifo ${etc}/fifo`
+  assert.is(await readInside(tree.root, 'etc/near', 4), 'text')
+  assert.is(await readInside(tree.root, 'etc/far', 4), 'text')
+  for (const name of ['out', 'up', 'fifo', 'missing', '.', '..']) {
+    assert.is(await readInside(tree.root, `etc/${name}`, 4), null, name)
+  }
+  assert.is(await readInside(tree.root, 'etc/near', 3), null)
+})
+
+test('tells folders and existing names', async () => {
+  await using tree = await createTree()
+  await symlink(tree.outside, join(tree.root, 'etc/cloud'))
+  assert.is(await isFolderInside(tree.root, 'etc/cloud'), false)
+  assert.is(await existsInside(tree.root, 'etc/cloud'), true)
+  assert.is(await existsInside(tree.root, 'etc/other'), false)
+  await mkdir(join(tree.root, tree.outside), { recursive: true })
+  assert.is(await isFolderInside(tree.root, 'etc/cloud'), true)
+  assert.is(await readlink(join(tree.root, 'etc/cloud')), tree.outside)
+})
+
+test('leaves no temporary file when the write fails', async () => {
+  await using tree = await createTree()
+  const seed = join(tree.root, 'seed')
+  await mkdir(join(seed, 'x'), { recursive: true })
+  await chmod(seed, 0o700)
+  await assertRefused(tree.root, 'n'.repeat(300), /ENAMETOOLONG/)
+  assert.equal(await readdir(seed), ['x'])
+})
+
+test.run()

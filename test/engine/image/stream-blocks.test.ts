@@ -1,0 +1,105 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import type { ImageFormat } from '../../../runtime/engine/image/rules/image.ts'
+import { createDecoders } from '../../../runtime/engine/image/decoders.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { createRandom, faultOf, makeBytes } from '../../support/collect.ts'
+import { makeContent } from '../../support/disk/disk-images.ts'
+import { ENCODINGS } from '../../support/disk/encodings.ts'
+import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
+import type { MemorySourceOptions } from '../../support/disk/memory-source.ts'
+
+const test = suite('decoded streams')
+const shell = createShell({ env: process.env })
+const decoders = createDecoders({ shell })
+/** Where only bzip2 is installed. */
+const plainDecoders = createDecoders({
+  shell: { ...shell, has: async (tool) => tool !== 'lbzip2' && (await shell.has(tool)) },
+})
+const IMAGE = makeContent(1_200_001, 5)
+const STREAMS = ENCODINGS.filter(({ format }) => format !== 'qcow2')
+
+async function decode(
+  stored: Buffer,
+  format: ImageFormat,
+  options: MemorySourceOptions = {},
+  by = decoders,
+) {
+  const source = createMemorySource(stored, { name: `image.${format}`, ...options })
+  return collectBlocks(await by.open(source, format))
+}
+
+for (const { name, format, encode } of STREAMS) {
+  const stored = encode(IMAGE)
+  const ways = format === 'img.bz2' ? [decoders, plainDecoders] : [decoders]
+
+  test(`${name}: is decoded from chunks of any size, whose memory is used again`, async () => {
+    for (const by of ways) {
+      for (const chunkBytes of [4999, 65_536, stored.length]) {
+        const decoded = await decode(stored, format, { chunkBytes }, by)
+        assert.ok(decoded.equals(IMAGE), `chunks of ${chunkBytes}`)
+      }
+    }
+  })
+
+  test(`${name}: the fault of a broken source is the one thrown`, async () => {
+    const thrown = new Fault('source-broken', 'the server hung up')
+    for (const at of [1, Math.floor(stored.length / 2), stored.length - 10]) {
+      const options = { breaksAt: { at, thrown } }
+      assert.is(await faultOf(() => decode(stored, format, options)), thrown)
+    }
+  })
+
+  if (format === 'img') continue
+
+  test(`${name}: a cut is found wherever it falls`, async () => {
+    const random = createRandom(7)
+    const places = Array.from({ length: 3 }, () => Math.ceil(random() * (stored.length - 1)))
+    for (const by of ways) {
+      for (const at of [...places, 5, stored.length - 1]) {
+        if (isWhole(name, stored, at)) continue
+        const fault = await faultOf(() => decode(stored.subarray(0, at), format, {}, by))
+        assert.is(fault.code, 'image-broken', `cut at ${at}`)
+        assert.match(fault.message, `image.${format} is damaged or cut off: `)
+      }
+    }
+  })
+
+  test(`${name}: garbage behind the end is found`, async () => {
+    const rows = [makeBytes(9), makeBytes(300_000, 3), Buffer.from('\0garbage'.repeat(100_000))]
+    for (const by of ways) {
+      for (const [n, garbage] of rows.entries()) {
+        const bytes = Buffer.concat([stored, garbage])
+        for (const chunkBytes of n === 0 ? [60_001, stored.length] : [60_001]) {
+          const fault = await faultOf(() => decode(bytes, format, { chunkBytes }, by))
+          assert.is(fault.code, 'image-broken', `garbage ${n}, chunks of ${chunkBytes}`)
+        }
+      }
+    }
+  })
+
+  test(`${name}: a flipped bit never passes for the image`, async () => {
+    const random = createRandom(8)
+    for (const by of ways) {
+      for (let n = 0; n < 5; n += 1) {
+        const flipped = Buffer.from(stored)
+        const at = Math.floor(random() * stored.length)
+        flipped[at] = (flipped[at] ?? 0) ^ (1 << Math.floor(random() * 8))
+        const decoded = await decode(flipped, format, {}, by).catch((thrown: unknown) => {
+          assert.is(thrown instanceof Fault && thrown.code, 'image-broken', `flip at ${at}`)
+          return null
+        })
+        // Without a checksum in the format, only --sha256 can tell.
+        if (name === 'zstd without checksum') continue
+        assert.ok(decoded === null || decoded.equals(IMAGE), `flip at ${at}`)
+      }
+    }
+  })
+}
+
+/** A file that is cut within its padding still holds everything. */
+const isWhole = (name: string, stored: Buffer, at: number) =>
+  name === 'gzip with padding' && at >= stored.length - (3 << 20)
+
+test.run()

@@ -1,0 +1,89 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openZstd } from '../../../runtime/engine/image/zstd-decoder.ts'
+import { createRandom, faultOf } from '../../support/collect.ts'
+import { fromFile, pipeThrough, pzstd, seekable, skippable } from '../../support/disk/compressed.ts'
+import { makeContent, makeNoise } from '../../support/disk/disk-images.ts'
+import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
+
+const test = suite('zstd')
+const MIB = 1 << 20
+const decode = (stored: Buffer, chunkBytes = 50_000) =>
+  collectBlocks(openZstd(createMemorySource(stored, { name: 'a.img.zst', chunkBytes })), 1 << 20)
+const piped = (content: Buffer) => pipeThrough(['zstd', '-qc1'], content)
+const sized = (content: Buffer) => fromFile(['zstd', '-q', '-1', '-c', '{}'], content)
+
+test('frames small and large, with and without their size, come in order', async () => {
+  const random = createRandom(5)
+  const contents = Array.from({ length: 14 }, (_, n) => {
+    const bytes = Math.floor(random() * (n % 5 === 0 ? 6 * MIB : 300_000))
+    return n % 3 === 0 ? makeNoise(bytes, n) : makeContent(bytes, n)
+  })
+  const frames = contents.map((content, n) => (n % 2 === 0 ? piped(content) : sized(content)))
+  assert.ok((await decode(Buffer.concat(frames))).equals(Buffer.concat(contents)))
+})
+test('a small frame that holds very much is not held in memory', async () => {
+  const content = Buffer.concat([makeNoise(1000), Buffer.alloc(40 * MIB), makeNoise(1000, 2)])
+  for (const encode of [piped, sized]) {
+    const stored = Buffer.concat([piped(Buffer.from('before')), encode(content), piped(content)])
+    const expected = Buffer.concat([Buffer.from('before'), content, content])
+    assert.ok((await decode(stored)).equals(expected))
+  }
+})
+test('pzstd, seekable, empty and skippable frames', async () => {
+  const content = makeContent(2_500_000, 9)
+  const empty = piped(Buffer.alloc(0))
+  const rows: readonly (readonly [Buffer, Buffer])[] = [
+    [pzstd(content), content],
+    [seekable([content, makeNoise(70_000)], true), Buffer.concat([content, makeNoise(70_000)])],
+    [empty, Buffer.alloc(0)],
+    [Buffer.concat([empty, skippable(makeNoise(100_000)), piped(content), empty]), content],
+  ]
+  for (const [stored, expected] of rows) {
+    for (const chunkBytes of [1, 4093, 1 << 20]) {
+      if (chunkBytes === 1 && stored.length > 200_000) continue
+      assert.ok((await decode(stored, chunkBytes)).equals(expected))
+    }
+  }
+})
+test('a window that nobody has the memory for is refused', async () => {
+  const stored = pipeThrough(['zstd', '-qc', '--long=28'], makeNoise(5000))
+  const fault = await faultOf(() => decode(stored))
+  assert.is(fault.code, 'image-broken')
+  assert.is(
+    fault.message,
+    'a.img.zst needs a window of 268435456 bytes to decode; at most 134217728 are supported',
+  )
+  assert.match(fault.hint ?? '', '--long=27')
+})
+test('a damaged frame that is decoded ahead fails when its turn comes', async () => {
+  const good = sized(makeNoise(200_000))
+  const bad = Buffer.from(good)
+  bad.writeUInt8(bad.readUInt8(100_000) ^ 1, 100_000)
+  for (let at = 0; at < 5; at += 1) {
+    const frames = Array.from({ length: 5 }, (_, n) => (n === at ? bad : good))
+    const parts: number[] = []
+    const blocks = openZstd(createMemorySource(Buffer.concat(frames), { name: 'a.img.zst' }))
+    const into = Buffer.alloc(1 << 20)
+    const fault = await faultOf(async () => {
+      for (let piece = await blocks.next(into); piece !== null; piece = await blocks.next(into)) {
+        parts.push(piece.bytes)
+      }
+    })
+    assert.is(fault.code, 'image-broken')
+    assert.is(
+      parts.reduce((sum, bytes) => sum + bytes, 0),
+      at * 200_000,
+    )
+  }
+})
+test('closed early, nothing goes on', async () => {
+  const blocks = openZstd(createMemorySource(pzstd(makeNoise(3 * MIB))))
+  assert.ok((await blocks.next(Buffer.alloc(1000))) !== null)
+  await blocks[Symbol.asyncDispose]()
+  // Of what was decoded already there may be a rest.
+  const into = Buffer.alloc(4 * MIB)
+  assert.is((await blocks.next(into))?.kind ?? null, 'data')
+  assert.is(await blocks.next(into), null)
+})
+test.run()

@@ -1,0 +1,66 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { parseHardware } from '../../../../runtime/engine/inventory/rules/hardware.ts'
+
+const test = suite('parseHardware')
+const tree = (children: readonly unknown[], more: object = {}) =>
+  JSON.stringify({ id: 'box', class: 'system', vendor: 'ACME', product: 'X1', ...more, children })
+
+test('finds what a person asks for first', () => {
+  const hardware = parseHardware(
+    tree([
+      {
+        id: 'core',
+        class: 'bus',
+        children: [
+          {
+            id: 'firmware',
+            class: 'memory',
+            vendor: 'BIOS Inc.',
+            version: '2.1',
+            date: '01/02/2025',
+          },
+          { id: 'memory', class: 'memory', size: 8_589_934_592 },
+          { id: 'cpu:0', class: 'processor', product: 'CPU 9', configuration: { cores: '4' } },
+          { id: 'cpu:1', class: 'processor', product: 'CPU 9', configuration: { cores: '4' } },
+          { id: 'cpu:2', class: 'processor', product: 'CPU 9', disabled: true },
+          {
+            id: 'network',
+            class: 'network',
+            product: 'NIC',
+            logicalname: ['eth0', 'lan'],
+            serial: 'aa:bb',
+          },
+        ],
+      },
+    ]),
+  )
+  assert.equal(hardware, {
+    vendor: 'ACME',
+    model: 'X1',
+    serial: null,
+    processors: ['CPU 9', 'CPU 9'],
+    cores: 8,
+    memoryBytes: 8_589_934_592,
+    networks: ['NIC (eth0 aa:bb)'],
+    firmware: 'BIOS Inc. 2.1 01/02/2025',
+  })
+})
+
+test('an array, as some versions print it', () => {
+  assert.is(parseHardware(`[${tree([])}]`)?.model, 'X1')
+})
+
+test('what is no tree is none, and hostile trees do no harm', () => {
+  for (const text of ['', 'null', '7', '"x"', '[]', '{', '[[[]]]']) {
+    assert.is(parseHardware(text)?.vendor ?? null, null, text)
+  }
+  const wide = tree(Array.from({ length: 20_000 }, () => ({ class: 'network', product: 'N' })))
+  assert.is(parseHardware(wide)?.networks.length, 8)
+  const odd = tree([{ id: 7, class: ['processor'], children: 'no' }], { vendor: { a: 1 } })
+  assert.is(parseHardware(odd)?.vendor, null)
+  assert.is(parseHardware(tree([], { vendor: 'a\u202eb\u0000' }))?.vendor, 'a\\u202eb\\x00')
+  assert.is(parseHardware(tree([], { vendor: 'v'.repeat(500) }))?.vendor?.length, 120)
+})
+
+test.run()

@@ -1,0 +1,71 @@
+/** Small services of a live machine: its restart, its hardware, the lines of another console. */
+import { appendFile, writeFile } from 'node:fs/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createHardware } from '../../../runtime/engine/inventory/hardware-reader.ts'
+import { followLines } from '../../../runtime/flasher/live-system/line-follower.ts'
+import { createPower } from '../../../runtime/flasher/live-system/power.ts'
+import { makeTools } from '../../support/terminal/tool-folder.ts'
+
+const test = suite('live machine')
+
+test('a restart goes by the service manager, else by force', async () => {
+  const said = 'echo "$(basename $0) $*" >>$HERE/said'
+  {
+    await using tools = await makeTools({ systemctl: said, reboot: said })
+    assert.equal(await createPower(tools).reboot(), { ok: true, value: null })
+    assert.is(await tools.text('said'), 'systemctl reboot\n')
+  }
+  {
+    const systemctl = `${said}\necho 'no bus' >&2\nexit 1`
+    await using tools = await makeTools({ systemctl, reboot: said })
+    assert.is((await createPower(tools).reboot()).ok, true)
+    assert.is(await tools.text('said'), 'systemctl reboot\nreboot -f\n')
+  }
+  const no = 'echo "not $*" >&2\nexit 1'
+  await using tools = await makeTools({ systemctl: no, reboot: no })
+  const answer = await createPower(tools).reboot()
+  assert.is(answer.ok ? '' : answer.refusal, 'systemctl: not reboot; reboot: not -f')
+})
+
+test('the hardware is what lshw says, or unknown', async () => {
+  const trees: readonly (readonly [script: string, tree: unknown])[] = [
+    [`echo '{"id": "box"}'`, { id: 'box' }],
+    [`echo '[{"id": "box"}]'`, [{ id: 'box' }]],
+    ['echo nonsense', null],
+    ['echo "1"', null],
+    ['exit 3', null],
+  ]
+  for (const [script, tree] of trees) {
+    await using tools = await makeTools({ lshw: script })
+    assert.equal(await createHardware(tools).readTree(), tree)
+  }
+})
+
+test('of the kernel log the last lines', async () => {
+  await using tools = await makeTools({ dmesg: 'seq 1 1000' })
+  const lines = await createHardware(tools).readKernelLog()
+  assert.equal([lines.length, lines[0], lines.at(-1)], [200, '801', '1000'])
+  await using none = await makeTools({ dmesg: 'exit 1' })
+  assert.equal(await createHardware(none).readKernelLog(), [])
+})
+
+test('lines are followed from the first on, also into a file that comes later', async () => {
+  await using tools = await makeTools({})
+  const path = tools.at('status')
+  const ending = new AbortController()
+  const seen: string[] = []
+  const following = (async () => {
+    for await (const line of followLines(path, { signal: ending.signal, everyMs: 5 })) {
+      seen.push(line)
+      if (line === 'last') ending.abort()
+    }
+  })()
+  await writeFile(path, 'one\ntw')
+  await appendFile(path, 'o\nühr')
+  await appendFile(path, 'en\nlast\n')
+  await following
+  assert.equal(seen, ['one', 'two', 'ühren', 'last'])
+})
+
+test.run()

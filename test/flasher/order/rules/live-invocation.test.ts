@@ -1,0 +1,143 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
+import type { DiskOffer } from '../../../../runtime/engine/flash/rules/disk-offer.ts'
+import {
+  decideInvocation,
+  findTarget,
+  parseLiveOrder,
+  renderGuestArgs,
+  type LiveOrder,
+} from '../../../../runtime/flasher/order/rules/live-invocation.ts'
+
+const test = suite('live invocation')
+const MAC = '52:54:00:12:34:56'
+const SERVER = 'http://10.0.0.1:8080'
+const URL = `${SERVER}/images/debian%20%231.img.zst`
+const BOOT = `boot=live components flasher.server=${SERVER} flasher.mac=${MAC}`
+const FLASH = `${BOOT} flasher.image_url=${URL}`
+
+function offer(path: string, refusal: string | null = null, removable = false): DiskOffer {
+  const identity = { serial: 'S5GX', wwn: null, sizeBytes: 500e9, diskseq: null }
+  const zeros = { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 }
+  const device: SurveyedDisk['device'] = {
+    node: path,
+    type: 'disk',
+    sectorBytes: 512,
+    readonly: false,
+    vendor: 'ATA',
+    model: 'SSD',
+    tran: 'sata',
+    identity,
+    zeros,
+    uses: [],
+  }
+  return { disk: { path, removable, device, parts: [] }, refusal }
+}
+
+function orderOf(line: string): LiveOrder {
+  const order = parseLiveOrder(line)
+  if (order === null) throw new Error(`${line} is none of this line`)
+  return order
+}
+
+const decide = (line: string, disks: readonly DiskOffer[] = [offer('/dev/sda')]) =>
+  decideInvocation(orderOf(line), { disks, hasCijoe: true })
+
+test('a boot of the current line, or of a stick, is none of ours', () => {
+  for (const line of ['', 'quiet', BOOT, `${BOOT} flasher.mode=automatic`]) {
+    assert.is(parseLiveOrder(line), null, line)
+  }
+})
+
+test('interactive: the panes, with server and MAC address, whatever else there is', () => {
+  const asked = { reason: null, refusal: null }
+  const tui = { kind: 'tui', argv: ['--server', SERVER, '--mac', MAC], ...asked }
+  assert.equal(decide(`${BOOT} flasher.mode=interactive`), tui)
+  assert.equal(decide(`${FLASH} flasher.mode=interactive`, []), tui)
+  assert.equal(decide('flasher.mode=interactive flasher.mac=nonsense'), { ...tui, argv: [] })
+})
+
+test('flash: the image is streamed to the only suitable disk', () => {
+  const argv = ['flash', `--image=${URL}`, '--target=/dev/sda', '--provision', 'none', '--yes']
+  const flash = { kind: 'flash', argv, fetched: [], image: URL, target: '/dev/sda' }
+  assert.equal(decide(FLASH), flash)
+  for (const mode of ['none', 'cijoe-online']) {
+    assert.equal(decide(`${FLASH} flasher.provisioning=${mode}`), flash)
+  }
+})
+
+const filesOf = (mode: string) => {
+  const invocation = decide(`${FLASH} flasher.provisioning=${mode} flasher.token=abc`)
+  if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
+  return invocation.fetched
+}
+
+test('files of the provisioning are fetched from the server, only one of them must be there', () => {
+  const base = `${SERVER}/pxe/${MAC}/provision`
+  assert.equal(filesOf('cloud-init'), [
+    { file: 'user-data', url: `${base}/user-data`, isRequired: true },
+    { file: 'meta-data', url: `${base}/meta-data`, isRequired: false },
+  ])
+  assert.equal(filesOf('cijoe'), [
+    { file: 'cijoe-workflow', url: `${base}/cijoe-workflow`, isRequired: true },
+    { file: 'cijoe-config', url: `${base}/cijoe-config`, isRequired: false },
+  ])
+})
+
+test('the disk rule: exactly one that can be written and is not removable', () => {
+  const system = offer('/dev/sdb', 'holds this system')
+  const stick = offer('/dev/sdc', null, true)
+  assert.equal(findTarget([system, offer('/dev/sda'), stick]), { ok: true, value: '/dev/sda' })
+  assert.equal(findTarget([]), { ok: false, refusal: 'This machine has no disk.' })
+  assert.equal(findTarget([system, stick]), {
+    ok: false,
+    refusal:
+      'No disk can be flashed without being asked for: /dev/sdb (holds this system); /dev/sdc (removable).',
+  })
+  const words = 'ATA SSD, serial S5GX, 500 GB, sata'
+  assert.equal(findTarget([offer('/dev/sda'), offer('/dev/sdd')]), {
+    ok: false,
+    refusal: `2 disks can be flashed, choose one: /dev/sda (${words}); /dev/sdd (${words}).`,
+  })
+})
+
+test('what is not known leads to the panes, with the reason', () => {
+  const rows = [
+    [`flasher.mac=${MAC} flasher.image_url=${URL}`, /^flasher\.server names no server/],
+    [`flasher.server=${SERVER} flasher.image_url=${URL}`, /^flasher\.mac names no MAC/],
+    [`${FLASH} flasher.provisioning=magic`, /^flasher\.provisioning=magic is unknown/],
+    [`${BOOT} flasher.image_url=/etc/shadow`, /^flasher\.image_url names no image of a server/],
+    [`${BOOT} flasher.image_url=--yes`, /^flasher\.image_url names no image of a server/],
+  ] as const
+  for (const [line, reason] of rows) {
+    const invocation = decide(line)
+    assert.is(invocation.kind, 'tui')
+    if (invocation.kind === 'tui') assert.match(invocation.reason ?? '', reason)
+  }
+})
+
+test('a machine that a person flashes without its provisioning never reports that it is done', () => {
+  const disks = [offer('/dev/sda'), offer('/dev/sdb')]
+  const plain = decide(FLASH, disks)
+  assert.equal(plain.argv, ['--server', SERVER, '--mac', MAC])
+  const seeded = decide(`${FLASH} flasher.provisioning=cloud-init`, disks)
+  assert.equal(seeded.argv, ['--server', SERVER])
+  if (seeded.kind === 'tui') assert.match(seeded.reason ?? '', /the server is not notified/)
+})
+
+test('cijoe needs a live system that has it', () => {
+  const order = orderOf(`${FLASH} flasher.provisioning=cijoe`)
+  const invocation = decideInvocation(order, { disks: [offer('/dev/sda')], hasCijoe: false })
+  assert.equal(invocation.argv, ['--server', SERVER])
+  if (invocation.kind === 'tui')
+    assert.match(invocation.reason ?? '', /^This live system has no cijoe/)
+})
+
+test('a person at another console never reports that the order is done', () => {
+  assert.equal(renderGuestArgs(orderOf(FLASH)), ['--server', SERVER])
+  const asked = orderOf(`${BOOT} flasher.mode=interactive`)
+  assert.equal(renderGuestArgs(asked), ['--server', SERVER, '--mac', MAC])
+})
+
+test.run()

@@ -1,0 +1,157 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { FlashEvent } from '../../../runtime/engine/flash/rules/flash.ts'
+import type { TerminalStyle } from '../../../runtime/kit/terminal/text/terminal-style.ts'
+import {
+  createProgress,
+  renderEventLine,
+  renderEventText,
+  renderEventWords,
+  type ProgressMode,
+} from '../../../runtime/flasher/text/progress.ts'
+
+const LOG: TerminalStyle = { live: false, colour: false, unicode: false }
+const TERMINAL: TerminalStyle = { live: true, colour: true, unicode: true }
+
+const writing = (
+  bytes: number,
+  note?: string,
+  phase: 'write' | 'verify' = 'write',
+): FlashEvent => ({
+  event: 'writing',
+  phase,
+  ...(note === undefined ? {} : { note }),
+  bytes_read: bytes,
+  bytes_written: bytes,
+  total_bytes: 1000,
+  rate: 10,
+  eta_seconds: 5,
+})
+
+/** Shows events at given seconds and returns what was written. */
+function play(
+  mode: ProgressMode,
+  look: TerminalStyle,
+  events: readonly (readonly [number, FlashEvent])[],
+) {
+  const said = { stdout: '', stderr: '' }
+  let clock = 0
+  const progress = createProgress(mode, {
+    stdout: { write: (text: string) => (said.stdout += text) },
+    stderr: { write: (text: string) => (said.stderr += text), columns: 60 },
+    look,
+    storedBytes: () => null,
+    now: () => clock,
+  })
+  for (const [at, event] of events) {
+    clock = at
+    progress.show(event)
+  }
+  return said
+}
+
+const COURSE: readonly (readonly [number, FlashEvent])[] = [
+  [0, { event: 'started', total_bytes: 1000 }],
+  [0, writing(0, 'img.zst')],
+  [0.05, writing(20)],
+  [0.08, writing(30)],
+  [0.3, writing(100)],
+  [1.5, writing(200)],
+  [3, writing(250)],
+  [11, writing(290)],
+  [21.5, writing(300)],
+  [30, { event: 'synced' }],
+  [30, { event: 'partprobed' }],
+  [30, { event: 'provisioning', note: 'cijoe' }],
+  [31, { event: 'done' }],
+]
+
+const test = suite('progress')
+
+test('events as the deployed clients spell them', () => {
+  const rows: readonly (readonly [FlashEvent, string, string])[] = [
+    [
+      { event: 'started', total_bytes: 300000 },
+      '{"event": "started", "total_bytes": 300000}\n',
+      '[started] total_bytes=300000\n',
+    ],
+    [{ event: 'started', total_bytes: null }, '{"event": "started"}\n', '[started]\n'],
+    [{ event: 'synced' }, '{"event": "synced"}\n', '[synced]\n'],
+    [
+      { event: 'provisioning', note: 'cloud-init' },
+      '{"event": "provisioning", "note": "cloud-init"}\n',
+      '[provisioning] cloud-init\n',
+    ],
+    [
+      { event: 'failed', note: 'Ü\u001b[31m\n' },
+      '{"event": "failed", "note": "\\u00dc\\u001b[31m\\n"}\n',
+      `[failed] Ü${String.raw`\x1b[31m\x0a`}\n`,
+    ],
+    [
+      writing(5, 'img'),
+      '{"event": "writing", "note": "img", "total_bytes": 1000, "phase": "write", "bytes_read": 5, "bytes_written": 5, "rate": 10, "eta_seconds": 5}\n',
+      '[writing] img\n',
+    ],
+  ]
+  for (const [event, line, text] of rows) {
+    assert.is(renderEventLine(event), line)
+    assert.is(renderEventText(event), text)
+  }
+})
+test('on a terminal the same events have notes for people', () => {
+  const rows: readonly (readonly [FlashEvent, string])[] = [
+    [{ event: 'started', total_bytes: null }, '[started] preparing the disk\n'],
+    [writing(0, 'img', 'verify'), '[writing] reading back what was written\n'],
+    [{ event: 'provisioning', note: 'cloud-init' }, '[provisioning] adding the cloud-init data\n'],
+    [{ event: 'failed', note: 'no\u001b[31m' }, `[failed] ${String.raw`no\x1b[31m`}\n`],
+  ]
+  for (const [event, text] of rows) assert.is(renderEventWords(event), text)
+})
+test('ndjson: every event on stdout, nothing on stderr', () => {
+  const { stdout, stderr } = play('ndjson', TERMINAL, COURSE)
+  assert.is(stderr, '')
+  const names = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line).event)
+  assert.equal(
+    names,
+    COURSE.map(([, { event }]) => event),
+  )
+})
+test('none: nothing anywhere', () => {
+  assert.equal(play('none', TERMINAL, COURSE), { stdout: '', stderr: '' })
+})
+test('text in a log: event lines, and now and then how far it is', () => {
+  const { stdout, stderr } = play('text', LOG, COURSE)
+  assert.is(stdout, '')
+  assert.equal(stderr.split('\n'), [
+    '[started] total_bytes=1000',
+    '[writing] img.zst',
+    '[writing] 20%  0.20 of 1.00 kB  10 B/s  0:05 left',
+    '[writing] 30%  0.30 of 1.00 kB  10 B/s  0:05 left',
+    '[synced]',
+    '[partprobed]',
+    '[provisioning] cijoe',
+    '[done]',
+    '',
+  ])
+})
+test('text on a terminal: a bar between the event lines, gone before each', () => {
+  const { stderr } = play('text', TERMINAL, COURSE)
+  const drawings = stderr.split('\r').filter((part) => part.includes('write '))
+  // Of the seven counts, one comes too soon after another.
+  assert.is(drawings.length, 6)
+  assert.match(
+    stderr,
+    /^\[started\] preparing the disk, 1\.00 kB to write\n\[writing\] the image \(img\.zst\)\n\r write {4}2%/,
+  )
+  assert.ok(
+    stderr.endsWith(
+      '\r\u001b[K[synced] everything is on the disk\n' +
+        '[partprobed] the kernel has read the new partition table\n' +
+        '[provisioning] running the cijoe workflow\n[done] the disk is ready\n',
+    ),
+  )
+})
+test.run()

@@ -1,0 +1,185 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createQuestion, frameOf } from '../../../../runtime/flasher/wizard/screens/screen-frame.ts'
+import { createSubject } from '../../../../runtime/flasher/wizard/screens/pending-question.ts'
+import { openState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
+import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
+import { UNTOUCHED, type Menu } from '../../../../runtime/kit/terminal/prompt/menu.ts'
+import { runFlasher } from '../../../support/terminal/flasher.ts'
+
+const test = suite('wizard program')
+const run = promisify(execFile)
+
+/** Everything that is loaded for a module, packages by their names. */
+async function listLoaded(...modules: readonly string[]): Promise<readonly string[]> {
+  const script = `
+    import { registerHooks } from 'node:module'
+    const seen = []
+    registerHooks({ load: (url, context, next) => (seen.push(url), next(url, context)) })
+    for (const name of ${JSON.stringify(modules)}) {
+      await import('${new URL('../../../../runtime/flasher/wizard/', import.meta.url)}' + name)
+    }
+    console.log(seen.filter((url) => !url.startsWith('node:')).join('\\n'))`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script])
+  return stdout.trim().split('\n')
+}
+
+test('the first screens load no package and nothing of disks, flashes or the server', async () => {
+  const loaded = await listLoaded(
+    'program.ts',
+    'screens/choose-source.ts',
+    'screens/choose-image.ts',
+  )
+  assert.equal(
+    loaded.filter((url) =>
+      /node_modules|\/(shell|disks|flasher|writer|sources|server-client)\.ts|remote|\/web\//.test(
+        url,
+      ),
+    ),
+    [],
+  )
+  // The table of texts counts once.
+  const count = loaded.filter((url) => !url.includes('/flasher/texts/english/')).length
+  assert.ok(count > 20 && count < 50, `${count}`)
+})
+test('without a terminal: what to use instead, exit code 2', async () => {
+  for (const argv of [[], ['--catalog', 'x.toml'], ['--server', 'lab']]) {
+    assert.equal(await runFlasher(argv), {
+      code: 2,
+      stdout: '',
+      stderr:
+        'flasher: the wizard needs a terminal\n  Without one: "flasher flash --image IMAGE --target DISK --yes".\n',
+    })
+  }
+})
+test('without a terminal a MAC address must be one', async () => {
+  assert.equal(await runFlasher(['--server', 'lab', '--mac', 'zz\u001b[2J']), {
+    code: 2,
+    stdout: '',
+    stderr:
+      'flasher: --mac "zz\\u001b[2J" is not a MAC address\n  Write it like 52:54:00:12:34:56.\n',
+  })
+})
+test('without a terminal a server must be one', async () => {
+  assert.equal(await runFlasher(['--server', '://x', '--mac', '52:54:00:12:34:56']), {
+    code: 2,
+    stdout: '',
+    stderr: 'flasher: --server "://x" is not an address\n  Write it like http://10.0.0.1:8080.\n',
+  })
+})
+test('misuse of its options: 2, with what was wrong', async () => {
+  const { code, stderr } = await runFlasher(['--server', 'lab', 'list'])
+  assert.is(code, 2)
+  assert.match(stderr, /^flasher: unexpected argument: list\n/)
+})
+test('--help documents every flag of the wizard and of the commands; --version goes with any', async () => {
+  const { code, stdout } = await runFlasher(['--catalog', 'x', '--help'])
+  assert.is(code, 0)
+  for (const flag of [
+    'server URL',
+    'mac MAC',
+    'catalog LOCATION',
+    'version',
+    'help',
+    'image IMAGE',
+    'dry-run',
+    'image-root',
+  ]) {
+    assert.ok(stdout.includes(`--${flag}`), flag)
+  }
+  const version = await runFlasher(['--server', 'lab', '--version'])
+  assert.match(version.stdout, /^flasher \d+\.\d+\.\d+/)
+})
+
+const MENU: Menu = {
+  prompt: 'Image',
+  columns: [{ title: 'Name', least: 5 }],
+  rows: Array.from({ length: 30 }, (_, n) => ({ cells: [`image-${n + 1}.img`], refusal: null })),
+  keys: [{ key: 'q', words: ['quit'], does: 'quit' }],
+  enter: null,
+}
+const identity = { mac: '52:54:00:12:34:56', server: 'http://lab:8080', address: '192.0.2.17' }
+const NOTICE = `The server sent no plan: ${'it does not answer, '.repeat(20)}so choose yourself.`
+const state = openState({
+  screen: 'image',
+  catalog: `http://lab/${'x'.repeat(90)}`,
+  notice: NOTICE,
+  identity,
+})
+const drawing = {
+  setting: { version: '1.2.3', identity, imageRoot: '/var/lib/flasher/images', reboots: true },
+  ink: createInk({ colour: false }),
+  unicode: false,
+  live: true,
+}
+
+test('whatever the size, the frame fits, and the image root, the reason and the prompt are there', () => {
+  const question = createQuestion(state, { menu: MENU, intro: () => [] }, drawing)
+  for (const columns of [40, 60, 80, 132, 200]) {
+    for (const rows of [16, 24, 25, 43, 50]) {
+      const { lines, cursor } = question.frame(UNTOUCHED, { columns, rows })
+      assert.ok(lines.length <= rows, `${lines.length} lines in ${rows}`)
+      for (const line of lines) assert.ok(line.length < columns, line)
+      assert.ok(lines.includes('image_root: /var/lib/flasher/images'))
+      assert.ok(lines.some((line) => line.startsWith('The server sent no plan')))
+      assert.is(lines[cursor?.row ?? 0], '> Image: ')
+    }
+  }
+})
+test('on 40x12 a list keeps its rows, and what asks nothing keeps its newest lines', () => {
+  const size = { columns: 40, rows: 12 }
+  const calm = { ...state, notice: null }
+  const { lines } = createQuestion(calm, { menu: MENU, intro: () => [] }, drawing).frame(
+    UNTOUCHED,
+    size,
+  )
+  assert.is(lines.length, 12)
+  assert.is(lines.filter((line) => line.includes('image-')).length, 4)
+  const body = [
+    'one',
+    '',
+    ...Array.from({ length: 12 }, (_, at) => `said ${at}`),
+    '',
+    'Ctrl-C cancels',
+  ]
+  const shown = frameOf(calm, body, drawing, size).lines
+  assert.is(shown.length, 12)
+  assert.equal(shown.slice(-2), ['said 11', 'Ctrl-C cancels'])
+})
+test('news redraws a question, however many listen and however they come and go', async () => {
+  let built = 0
+  const tellers: (() => void)[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const subject = createSubject(
+    () => {
+      built += 1
+      return createQuestion(state, { menu: MENU, intro: () => [] }, drawing)
+    },
+    (changed) => {
+      tellers.push(changed)
+      return promise
+    },
+  )
+  assert.is(subject.now(), subject.now())
+  assert.equal(tellers, [], 'nothing is looked up before the question is shown')
+  const settled = subject.settle()
+  assert.is(subject.settle(), settled)
+  let heard = 0
+  const listen = () => {
+    const stop = subject.onChange(() => {
+      heard += 1
+      stop()
+      listen()
+    })
+  }
+  listen()
+  tellers.forEach((tell) => tell())
+  assert.is(heard, 1)
+  subject.now()
+  assert.is(built, 2)
+  resolve()
+  await settled
+})
+test.run()

@@ -1,0 +1,265 @@
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openBackupStore } from '../../../runtime/fleet/backup/backup-store.ts'
+import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
+import { createStateFolder, faultOf, macOf } from '../../support/server/state.ts'
+
+const test = suite('backups')
+const AT = '2026-11-21T06:55:53.000Z'
+const ID = '2026-11-21T06-55-53Z'
+const now = () => new Date(AT)
+
+test('a backup holds the inventory and the whole database, private, and says so', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  const job = await fixture.backUp()
+  const { bytes_done, ...rest } = job ?? { bytes_done: 0 }
+  assert.equal(rest, {
+    backup_id: ID,
+    status: 'completed',
+    started_at: AT,
+    finished_at: AT,
+    machines: 3,
+    bytes_total: bytes_done,
+    dest_path: ID,
+    trigger: 'manual',
+    error: null,
+  })
+  const files = await readdir(join(fixture.backupDir, ID))
+  assert.equal(files.toSorted(), ['inventory.json', 'manifest.json', 'state.db'])
+  assert.is((await stat(fixture.backupDir)).mode & 0o077, 0)
+  const inventory = JSON.parse(
+    await readFile(join(fixture.backupDir, ID, 'inventory.json'), 'utf8'),
+  )
+  assert.is(inventory.bty_export_version, 3)
+  assert.is(inventory.machines[0].hw_lshw.id, 'box-1')
+  const [stored] = await fixture.backups.list()
+  assert.is(stored?.backup_id, ID)
+  assert.is(stored?.bytes, bytes_done)
+  assert.is(stored?.manifest?.machines, 3)
+  assert.equal(await fixture.kinds(), [
+    'backup.create.requested',
+    'backup.create.started',
+    'backup.created',
+  ])
+  const [created] = await fixture.journal.list({ limit: 1 })
+  assert.equal(created?.details, {
+    backup_id: ID,
+    trigger: 'manual',
+    dest_path: ID,
+    machines: 3,
+    bytes_done,
+    error: null,
+  })
+  assert.equal([created?.actor, created?.source_ip], ['operator', '192.0.2.7'])
+  assert.not((await readdir(folder.dir)).includes('.backup'))
+})
+
+test('they are made one after the other, with ids that differ', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const started = await Promise.all([
+    fixture.backups.start('manual', BY),
+    fixture.backups.start('manual', BY),
+    fixture.backups.start('manual', BY),
+  ])
+  const ids = started.map(({ backup_id }) => backup_id)
+  assert.equal(ids.toSorted(), [ID, `${ID}-1`, `${ID}-2`])
+  for (const id of ids) assert.is((await fixture.backups.awaitEnd(id))?.status, 'completed')
+  assert.is((await fixture.backups.list()).length, 3)
+  assert.equal(
+    fixture.backups.jobs().map(({ backup_id }) => backup_id),
+    ids.toReversed(),
+  )
+})
+
+test('only the newest stay; what is no backup stays too', async () => {
+  await using folder = await createStateFolder()
+  const clock = { at: Date.parse(AT) }
+  await using fixture = await openBackupFixture(folder, { now: () => new Date(clock.at) })
+  const foreign = ['notes', '2026-01-01T00-00-00Z-mine']
+  for (const name of foreign) {
+    await mkdir(join(fixture.backupDir, name))
+    await writeFile(join(fixture.backupDir, name, 'inventory.json'), 'mine')
+  }
+  fixture.settings.current = { ...fixture.settings.current, retention: 2 }
+  for (let n = 0; n < 4; n += 1) {
+    await fixture.backUp()
+    clock.at += 60_000
+  }
+  const left = (await readdir(fixture.backupDir)).toSorted()
+  assert.equal(left, [...foreign, '2026-11-21T06-57-53Z', '2026-11-21T06-58-53Z'].toSorted())
+  const pruned = await fixture.journal.list({ limit: 10, kind: 'backup.pruned' })
+  assert.equal(
+    pruned.map(({ details }) => details),
+    [
+      { backup_id: '2026-11-21T06-56-53Z', retention: 2 },
+      { backup_id: ID, retention: 2 },
+    ],
+  )
+})
+
+test('a queued one can be cancelled, a running one too, and nothing is left of them', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture, 30)
+  const running = await fixture.backups.start('manual', BY)
+  const queued = await fixture.backups.start('manual', BY)
+  const [first, second] = await Promise.all([
+    fixture.backups.cancel(running.backup_id, BY),
+    fixture.backups.cancel(queued.backup_id, BY),
+  ])
+  assert.equal([first?.status, second?.status], ['cancelled', 'cancelled'])
+  assert.equal(await fixture.backups.list(), [])
+  assert.equal(await fixture.backupStore.listTraces(), [])
+  assert.is(await fixture.backups.cancel('2020-01-01T00-00-00Z', BY), null)
+  const kinds = await fixture.kinds()
+  assert.is(kinds.filter((kind) => kind === 'backup.create.cancelled').length, 2)
+  assert.not(kinds.includes('backup.failed'))
+  const done = await fixture.backUp()
+  assert.is((await fixture.backups.cancel(done?.backup_id ?? '', BY))?.status, 'completed')
+})
+
+test('a failure is on record with its reason, leaves nothing, and the next one works', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  await rm(fixture.backupDir, { recursive: true })
+  await writeFile(fixture.backupDir, 'a file where the folder was')
+  const job = await fixture.backUp()
+  assert.is(job?.status, 'failed')
+  assert.ok(job?.error)
+  const [failed] = await fixture.journal.list({ limit: 1, failed: true })
+  assert.is(failed?.kind, 'backup.failed')
+  assert.is(failed?.details?.['error'], job?.error)
+  assert.is(await fixture.journal.countAlarms(), 1)
+  await rm(fixture.backupDir)
+  assert.is((await fixture.backUp())?.status, 'completed')
+})
+
+test('what a crash cut short is removed at the next start; a bare inventory is a backup', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using fixture = await openBackupFixture(folder, { now })
+    await populate(fixture)
+    await fixture.backUp()
+  }
+  const cut = join(folder.dir, 'backups', '2026-11-20T00-00-00Z')
+  const bare = join(folder.dir, 'backups', '2026-11-19T00-00-00Z')
+  const strange = join(folder.dir, 'backups', '2026-11-18T00-00-00Z')
+  for (const dir of [cut, bare, strange, join(folder.dir, '.backup')]) await mkdir(dir)
+  await writeFile(join(cut, 'state.db.000000'), 'half')
+  await writeFile(
+    join(bare, 'inventory.json'),
+    await readFile(join(folder.dir, 'backups', ID, 'inventory.json')),
+  )
+  await writeFile(join(strange, 'state.db'), 'with')
+  await writeFile(join(strange, 'letter.txt'), 'a letter')
+  await using fixture = await openBackupFixture(folder, { now })
+  await fixture.backUp()
+  assert.equal(
+    (await fixture.backups.list()).map(({ backup_id }) => backup_id),
+    [`${ID}-1`, ID, '2026-11-19T00-00-00Z'],
+  )
+  assert.equal((await readdir(join(folder.dir, 'backups'))).includes('2026-11-20T00-00-00Z'), false)
+  assert.equal((await readdir(strange)).length, 2)
+  assert.not((await readdir(folder.dir)).includes('.backup'))
+})
+
+test('a command beside the server touches nothing of the server', async () => {
+  await using folder = await createStateFolder()
+  await using server = await openBackupFixture(folder, { now })
+  await populate(server)
+  const half = join(server.backupDir, '2026-11-20T00-00-00Z')
+  await mkdir(half)
+  await writeFile(join(half, 'state.db.000000'), 'being written')
+  {
+    await using visitor = await openBackupFixture(folder, { now, database: { visit: true } })
+    assert.is((await visitor.backUp())?.machines, 3)
+  }
+  assert.equal(await readdir(half), ['state.db.000000'])
+  assert.is((await server.backups.list()).length, 1)
+})
+
+test('a backup larger than a piece is stored in pieces and downloaded whole', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const values = Array.from({ length: 60 }, (_, n) => [`big.${n}`, 'x'.repeat(200_000)] as const)
+  await fixture.store.save(Object.fromEntries(values))
+  await fixture.backUp()
+  const names = await readdir(join(fixture.backupDir, ID))
+  assert.ok(names.includes('state.db.000000') && names.includes('state.db.000001'))
+  const download = await fixture.backups.download(ID, 'state.db')
+  const bytes = Buffer.concat(await Array.fromAsync(download?.pieces ?? []))
+  assert.is(bytes.length, download?.bytes)
+  assert.is(bytes.subarray(0, 15).toString(), 'SQLite format 3')
+  assert.is(await fixture.backups.download(ID, '../state.db'), null)
+  assert.is(await fixture.backups.download('../..', 'state.db'), null)
+})
+
+test('a removed backup is gone; one that is not there is said', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await fixture.backUp()
+  assert.is((await fixture.backups.remove(ID, BY))?.backup_id, ID)
+  assert.is(await fixture.backups.remove(ID, BY), null)
+  assert.equal(await fixture.backups.list(), [])
+  assert.equal(await readdir(fixture.backupDir), [])
+  assert.is((await faultOf(fixture.backups.restore(ID, BY))).code, 'not-found')
+})
+
+test('a storage that gives back something else is noticed at once', async () => {
+  await using folder = await createStateFolder()
+  const place = { driver: 'null', options: {} }
+  await using fixture = await openBackupFixture(folder, { now, place })
+  const job = await fixture.backUp()
+  assert.is(job?.status, 'failed')
+  assert.match(job?.error ?? '', 'does not read back')
+})
+
+test('other drivers work the same, and unknown ones are named', async () => {
+  await using folder = await createStateFolder()
+  {
+    const options = { base: join(folder.dir, 'lite') }
+    await using fixture = await openBackupFixture(folder, {
+      now,
+      place: { driver: 'fs-lite', options },
+    })
+    await populate(fixture)
+    await fixture.backUp()
+    await fixture.machines.remove(macOf(1))
+    assert.is((await fixture.backups.restore(ID, BY)).machines, 3)
+  }
+  for (const driver of ['nowhere', '../fs', 'utils/index', '']) {
+    const fault = await faultOf(openBackupStore({ driver, folder: folder.dir, options: {} }))
+    assert.match(fault.message, `backup.driver: ${driver}`)
+  }
+})
+
+test('stopping the server ends what is running', async () => {
+  await using folder = await createStateFolder()
+  const fixture = await openBackupFixture(folder, { now })
+  await populate(fixture, 20)
+  const { backup_id } = await fixture.backups.start('manual', BY)
+  await fixture[Symbol.asyncDispose]()
+  assert.is.not((await fixture.backups.awaitEnd(backup_id))?.status, 'running')
+  await chmod(folder.dir, 0o700)
+  assert.not((await readdir(folder.dir)).includes('.backup'))
+})
+
+test('a backup folder that is a file, or lies below one, is refused at the start', async () => {
+  await using folder = await createStateFolder()
+  const file = join(folder.dir, 'file')
+  await writeFile(file, 'no folder')
+  for (const place of [file, join(file, 'below')]) {
+    const fault = await faultOf(openBackupStore({ driver: 'fs', folder: place, options: {} }))
+    assert.is(fault.code, 'conflict')
+    assert.match(fault.message, place)
+    assert.match(fault.hint ?? '', 'paths.backup_dir')
+  }
+})
+
+test.run()

@@ -1,0 +1,163 @@
+import { join } from 'node:path'
+import { copyFileSync, readdirSync } from 'node:fs'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createOrder } from '../../../runtime/engine/capture/rules/order.ts'
+import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
+import { ORDERS } from '../../../runtime/server/current/assembly/state.ts'
+import { openFileBackup } from '../../../runtime/fleet/backup/file-backup.ts'
+import { createRestorer } from '../../../runtime/fleet/backup/restore.ts'
+import {
+  BY,
+  bundlesOf,
+  openBackupFixture,
+  type BackupFixture,
+} from '../../support/server/backups.ts'
+import { AT, createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
+
+const test = suite('a restore arms nothing')
+const ID = '2026-11-21T06-55-53Z'
+const now = () => new Date('2026-11-21T06:55:53.000Z')
+
+const READY = { bty_image_ref: 'b'.repeat(64), target_disk_serial: 'S1' } as const
+const once = { ...READY, boot_mode: 'flasher-flash-once' } as const
+const always = { ...READY, boot_mode: 'flasher-flash-always' } as const
+const cycleOf = (change: Partial<Machine['cycle']>) => ({
+  cycle: { ...machineOf(1).cycle, ...change },
+})
+const capture = createOrder({ name: 'a.img.zst', disk_serial: 'S1', generalize: false }, AT)
+
+/** By number: what each machine was at the time of the backup. */
+const FLEET: readonly Partial<Machine>[] = [
+  { ...once, name: 'rack-1' },
+  { ...always, hostname: 'host-2' },
+  { ...READY, boot_mode: 'ipxe-exit', capture },
+  { ...once, ...cycleOf({ finished_at: AT }) },
+  { ...once, ...cycleOf({ planned: true }) },
+  { boot_mode: 'flasher-tui' },
+  { boot_mode: 'ipxe-exit', ...READY },
+]
+const ARMED = [1, 2, 3, 5]
+
+async function fill({ machines }: BackupFixture, fleet = FLEET) {
+  for (const [at, change] of fleet.entries()) {
+    await machines.update(macOf(at + 1), () => machineOf(at + 1, change))
+  }
+}
+
+async function check({ machines }: BackupFixture, disarmed: readonly { mac: string }[]) {
+  assert.equal(
+    disarmed.map(({ mac }) => mac),
+    ARMED.map(macOf),
+  )
+  for (const [at, wanted] of FLEET.entries()) {
+    const found = await machines.find(macOf(at + 1))
+    const { boot_mode, bty_image_ref, target_disk_serial } = { ...machineOf(at + 1), ...wanted }
+    assert.equal(
+      [found?.boot_mode, found?.bty_image_ref, found?.target_disk_serial],
+      [boot_mode, bty_image_ref, target_disk_serial],
+      'mode, image and disk stay',
+    )
+  }
+  assert.is((await machines.find(macOf(3)))?.capture?.result, 'cancelled')
+  assert.is((await machines.find(macOf(5)))?.cycle.planned, true, 'it stays held back')
+  assert.is((await machines.find(macOf(4)))?.cycle.disarmed_at, null)
+}
+
+test('by its id: what was armed is listed by name, in the result and in the event', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await fill(fixture)
+  await fixture.backUp()
+  const foreseen = await fixture.backups.foresee(ID)
+  const { disarmed } = await fixture.backups.restore(ID, BY)
+  assert.equal(foreseen, disarmed)
+  assert.equal(disarmed.slice(0, 3), [
+    { mac: macOf(1), name: 'rack-1' },
+    { mac: macOf(2), name: 'host-2' },
+    { mac: macOf(3), name: null },
+  ])
+  await check(fixture, disarmed)
+  const [event] = await fixture.journal.list({ kind: 'backup.restored', limit: 1 })
+  assert.equal(event?.details?.['disarmed'], disarmed)
+  assert.match(event?.summary ?? '', `rack-1 (${macOf(1)})`)
+})
+
+test('to foresee it changes nothing, and leaves nothing behind', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await fill(fixture)
+  await fixture.backUp()
+  const [before, files] = [await fixture.machines.list(), readdirSync(folder.dir)]
+  await fixture.backups.foresee(ID)
+  assert.equal(await fixture.machines.list(), before)
+  assert.equal(readdirSync(folder.dir), files)
+  assert.is(await fixture.backups.foresee('2020-01-01T00-00-00Z'), null)
+})
+
+test('by a file, such as the .bak that an upgrade kept', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using fixture = await openBackupFixture(folder, { now })
+    await fill(fixture)
+  }
+  const copy = join(folder.dir, 'state.db.0.9.0.bak')
+  copyFileSync(folder.path, copy)
+  await using fixture = await openBackupFixture(folder, { now, database: { release: '2.0.0' } })
+  const { backup, store } = await openFileBackup(copy, 'current')
+  const { database } = fixture
+  const restorer = createRestorer({ database, bundles: bundlesOf(fixture), store, orders: ORDERS })
+  await check(fixture, (await restorer.restore(backup, () => undefined)).disarmed)
+})
+
+test('a disk that is being written now stays held back, whatever the backup says of it', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const { machines } = fixture
+  await fill(fixture, [{ boot_mode: 'ipxe-exit' }, { ...once, ...cycleOf({ finished_at: AT }) }])
+  await fixture.backUp()
+  const writing = { ...once, ...cycleOf({ planned: true, started_at: '2026-11-21T06:50:00.000Z' }) }
+  for (const n of [1, 2, 3]) await machines.update(macOf(n), () => machineOf(n, writing))
+  const { disarmed } = await fixture.backups.restore(ID, BY)
+  assert.equal(
+    disarmed.map(({ mac }) => mac),
+    [1, 2, 3].map(macOf),
+  )
+  for (const n of [1, 2, 3]) {
+    const cycle = (await machines.find(macOf(n)))?.cycle
+    assert.is(cycle?.carried, true)
+    assert.type(cycle?.disarmed_at, 'string')
+  }
+  assert.is((await machines.find(macOf(1)))?.boot_mode, 'ipxe-exit')
+  // By its token it may still say that it is done.
+  assert.is((await machines.find(macOf(1)))?.cycle.before?.started_at, writing.cycle.started_at)
+})
+
+test('hardware alone: the orders that it clears are listed, and a half-written disk is held back', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await fill(fixture)
+  const text = await Array.fromAsync(fixture.bundles.render())
+  const { database, machines } = fixture
+  await machines.remove(macOf(7))
+  const backup = { backup_id: ID, manifest: null, bytes: null }
+  const store = {
+    read: () => {
+      throw new Error('it has no pieces')
+    },
+    readBare: async () => Buffer.from(text.join('')),
+  }
+  const restorer = createRestorer({ database, bundles: fixture.bundles, store, orders: ORDERS })
+  const foreseen = await restorer.foresee(backup)
+  const { disarmed } = await restorer.restore(backup, () => undefined)
+  assert.equal(
+    disarmed.map(({ mac }) => mac),
+    ARMED.map(macOf),
+  )
+  assert.equal(foreseen, disarmed)
+  const held = await machines.find(macOf(5))
+  assert.is(held?.boot_mode, 'flasher-inventory')
+  assert.equal([held?.cycle.carried, held?.cycle.disarmed_at !== null], [true, true])
+})
+
+test.run()

@@ -1,0 +1,252 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
+import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
+import { BY, openReleaseFixture as openFixture } from '../../support/server/release-fixture.ts'
+import { REPOSITORY, startReleaseSite, type SiteOptions } from '../../support/http/release-site.ts'
+import { faultOf } from '../../support/server/state.ts'
+
+const test = suite('releases')
+async function* endless() {
+  for (;;) yield Buffer.alloc(1_000_000)
+}
+
+/** A folder with version 1.0.0 by hand, a site, and a fixture that fetches from it. */
+async function fetchOnce(options: SiteOptions, tag?: string) {
+  await using folder = await makeBootFolder()
+  await folder.putTrio('1.0.0')
+  await using site = await startReleaseSite(options)
+  await using fixture = await openFixture(folder.dir, { site: site.origin })
+  const job = await fixture.fetch(tag ?? site.tag)
+  return {
+    job,
+    site,
+    active: fixture.bootFiles.active().x86_64,
+    alias: await fixture.bootFiles.alias?.('ipxe.efi'),
+    names: await folder.names(),
+    list: await readFile(join(folder.dir, partName('1.2.3', 'sha256')), 'utf8').catch(() => ''),
+    kinds: await fixture.kinds(),
+    seen: site.seen.map(({ url }) => url),
+  }
+}
+
+test('a release is found, fetched, checked and put in force', async () => {
+  const { job, site, active, alias, kinds } = await fetchOnce({})
+  assert.is(job.error, null)
+  assert.is(job.status, 'completed')
+  assert.is(job.base_url, `${site.origin}/${REPOSITORY}/releases/download/v1.2.3/`)
+  assert.is(job.bytes_done, job.bytes_total)
+  assert.equal(
+    job.artifacts.map(({ name, status }) => [name, status]),
+    [...TRIO.map((part) => partName('1.2.3', part)), site.ipxe].map((name) => [name, 'completed']),
+  )
+  assert.is(active?.version, '1.2.3')
+  assert.is(active?.squashfsSha256?.length, 64)
+  assert.is(alias, site.ipxe)
+  assert.equal(kinds, [
+    'netboot.artifacts.fetch.requested',
+    'netboot.artifacts.fetch.started',
+    'netboot.artifacts.fetched',
+  ])
+})
+
+test('every place where sites keep releases', async () => {
+  const rows = [
+    [`/${REPOSITORY}/releases/latest/download/`, 'latest'],
+    [`/${REPOSITORY}/releases/v1.2.3/download/`, 'v1.2.3'],
+    ['/releases/v1.2.3/download/', 'v1.2.3'],
+    ['/releases/latest/download/', 'latest'],
+  ] as const
+  for (const [folder, tag] of rows) {
+    const { job, active } = await fetchOnce({ folder }, tag)
+    assert.is(job.status, 'completed', `${folder}: ${job.error}`)
+    assert.is(active?.version, '1.2.3')
+  }
+})
+
+test('whatever is wrong with a release, the old set stays in force and nothing is left', async () => {
+  const squashfs = partName('1.2.3', 'squashfs')
+  const list = partName('1.2.3', 'sha256')
+  const rows: readonly (readonly [SiteOptions, RegExp])[] = [
+    [{ changed: { [squashfs]: Buffer.alloc(200_002) } }, /squashfs holds [0-9a-f]{64}, but/],
+    [{ changed: { [squashfs]: Buffer.alloc(300_000) } }, /longer than/],
+    [{ changed: { [squashfs]: 'short' } }, /squashfs holds/],
+    [{ changed: { [squashfs]: null } }, /squashfs \(HTTP 404\)/],
+    [{ changed: { [list]: `${'0'.repeat(64)}  ${squashfs}\n` } }, /does not list/],
+    [{ changed: { [list]: '' } }, /does not list/],
+    [{ changed: { 'release.toml': null, [list]: null } }, /was not found: .*HTTP 404/],
+    [{ manifest: () => '<html>' }, /line 1, column/],
+    [{ manifest: (text) => text.replace(squashfs, 'other') }, /does not list .*squashfs/],
+    [{ manifest: (text) => text.replace(squashfs, '../../x') }, /artifacts.* is not what/],
+    [{ manifest: (text) => text.replace('tag = "v1.2.3"', 'tag = "v9"') }, /manifest of v9/],
+  ]
+  for (const [options, message] of rows) {
+    const { job, active, names, kinds } = await fetchOnce(options)
+    assert.is(job.status, 'failed')
+    assert.match(job.error ?? '', message)
+    assert.is(active?.version, '1.0.0')
+    assert.is(names.length, 4, names.join(' '))
+    assert.is(kinds.at(-1), 'netboot.artifacts.fetch.failed')
+  }
+})
+
+test('a release with its manifest alone is installed, with the list that it would have had', async () => {
+  const name = partName('1.2.3', 'sha256')
+  const { job, active, list } = await fetchOnce({ changed: { [name]: null } })
+  assert.is(job.status, 'completed', job.error ?? '')
+  assert.is(active?.version, '1.2.3')
+  assert.match(list, /^[0-9a-f]{64}  flasher-netboot-pc-x86_64-v1\.2\.3\.vmlinuz\n/)
+})
+
+test('a connection that is cut is taken up where it ended', async () => {
+  const name = partName('1.2.3', 'squashfs')
+  const { job, site } = await fetchOnce({ cut: { name, after: 70_000 } })
+  assert.is(job.status, 'completed', job.error ?? '')
+  assert.is(site.cuts(), 1)
+  assert.ok(site.seen.some(({ headers }) => /^bytes=[1-9]\d*-/.test(headers.range ?? '')))
+})
+
+test('one fetch of a tag at a time; cancelled in the middle, and fetched again', async () => {
+  await using folder = await makeBootFolder()
+  await folder.putTrio('1.0.0')
+  await using site = await startReleaseSite({ stall: partName('1.2.3', 'initrd') })
+  await using fixture = await openFixture(folder.dir, { site: site.origin })
+  const { releases } = fixture
+  await releases.start('v1.2.3', BY)
+  await releases.start('v1.2.3', BY)
+  await releases.start('v9.9.9', BY)
+  assert.equal(
+    releases.jobs().map(({ tag }) => tag),
+    ['v9.9.9', 'v1.2.3'],
+  )
+  assert.is((await releases.cancel('v9.9.9', BY))?.status, 'cancelled')
+  while (site.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const cancelled = await releases.cancel('v1.2.3', BY)
+  assert.is(cancelled?.status, 'cancelled')
+  assert.match(cancelled?.error ?? '', /was cancelled/)
+  assert.is(await releases.cancel('v0.0.1', BY), null)
+  assert.is((await releases.cancel('v1.2.3', BY))?.status, 'cancelled')
+  const names = (await folder.names()).filter((name) => name !== '.fetching')
+  assert.is(names.length, 4, names.join(' '))
+  assert.is(fixture.bootFiles.active().x86_64?.version, '1.0.0')
+  assert.is((await fixture.kinds()).filter((kind) => kind.endsWith('.cancelled')).length, 2)
+})
+
+test('a fetch that was cancelled is taken up where it ended, also after a restart', async () => {
+  await using folder = await makeBootFolder()
+  const initrd = partName('1.2.3', 'initrd')
+  let site = await startReleaseSite({ stall: initrd })
+  {
+    await using stalled = site
+    await using fixture = await openFixture(folder.dir, { site: stalled.origin })
+    await fixture.releases.start('v1.2.3', BY)
+    while (stalled.held() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    const received = () => fixture.releases.jobs()[0]?.artifacts.find(({ name }) => name === initrd)
+    while (received()?.bytes_done !== 1000) await new Promise((resolve) => setTimeout(resolve, 5))
+    await fixture.releases.cancel('v1.2.3', BY)
+  }
+  site = await startReleaseSite()
+  await using whole = site
+  await using fixture = await openFixture(folder.dir, { site: whole.origin })
+  const job = await fixture.fetch('v1.2.3')
+  assert.is(job.status, 'completed', job.error ?? '')
+  assert.is(job.bytes_done, job.bytes_total)
+  const asked = whole.seen.filter(({ method }) => method === 'GET').map(({ url }) => url ?? '')
+  assert.not.ok(
+    asked.some((url) => url.endsWith('.vmlinuz')),
+    'it was there, whole',
+  )
+  const ranges = whole.seen
+    .filter(({ url }) => url?.endsWith(initrd))
+    .map(({ headers }) => headers.range)
+  assert.ok(
+    ranges.some((range) => range?.startsWith('bytes=1000-')),
+    ranges.join(' '),
+  )
+  assert.not.ok((await folder.names()).includes('.fetching'))
+})
+
+test('what was fetched before and is wrong is fetched anew', async () => {
+  await using folder = await makeBootFolder()
+  await using site = await startReleaseSite()
+  const name = partName('1.2.3', 'squashfs')
+  const right = site.files.get(name) ?? Buffer.alloc(0)
+  const part = join(folder.dir, '.fetching', createHash('sha256').update(right).digest('hex'))
+  for (const wrong of [
+    Buffer.alloc(500),
+    Buffer.alloc(right.length),
+    Buffer.alloc(right.length + 1),
+  ]) {
+    await mkdir(dirname(part), { recursive: true })
+    await writeFile(part, wrong)
+    await writeFile(join(dirname(part), 'of another release'), 'x')
+    await using fixture = await openFixture(folder.dir, { site: site.origin })
+    assert.is((await fixture.fetch('v1.2.3')).status, 'completed')
+    assert.ok((await readFile(join(folder.dir, name))).equals(right))
+    assert.not.ok((await folder.names()).includes('.fetching'))
+  }
+})
+
+test('a tag can be fetched again, another one after it, and the one before put back', async () => {
+  await using folder = await makeBootFolder()
+  await using one = await startReleaseSite({ version: '1.2.3' })
+  await using two = await startReleaseSite({ version: '2.0.0' })
+  const settings = { site: one.origin }
+  await using fixture = await openFixture(folder.dir, {
+    get site() {
+      return settings.site
+    },
+  })
+  for (let times = 0; times < 2; times += 1) {
+    assert.is((await fixture.fetch('v1.2.3')).status, 'completed')
+  }
+  settings.site = two.origin
+  assert.is((await fixture.fetch('v2.0.0')).status, 'completed')
+  assert.is(fixture.bootFiles.active().x86_64?.version, '2.0.0')
+  await fixture.releases.use({ arch: 'x86_64', version: '1.2.3' }, BY)
+  const { squashfs = '', version } = fixture.bootFiles.active().x86_64 ?? {}
+  assert.is(version, '1.2.3')
+  const there = await readFile(join(folder.dir, squashfs))
+  assert.ok(there.equals(one.files.get(squashfs) ?? Buffer.alloc(0)))
+})
+
+test('without a site or a repository it says what is missing', async () => {
+  await using folder = await makeBootFolder()
+  for (const [settings, words] of [
+    [{ site: '' }, /FLASHER_RELEASES_BASE_URL/],
+    [{ site: 'http://127.0.0.1:1', repository: '' }, /FLASHER_BOOT_RELEASE_REPO/],
+  ] as const) {
+    await using fixture = await openFixture(folder.dir, settings)
+    const fault = await faultOf(fixture.releases.start('latest', BY))
+    assert.is(fault.code, 'conflict')
+    assert.match(fault.message, words)
+  }
+})
+
+test('a disk that is too small is said before, or when it is full, and nothing stays', async () => {
+  if (process.getuid?.() !== 0) return
+  const dir = await mkdtemp(join(tmpdir(), 'flasher-small-'))
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', dir])
+  try {
+    if (mounted.status !== 0) return
+    await using site = await startReleaseSite({ bytes: 2_000_000 })
+    await using fixture = await openFixture(dir, { site: site.origin })
+    const job = await fixture.fetch(site.tag)
+    assert.is(job.status, 'failed')
+    assert.match(job.error ?? '', /free space|no space/)
+    assert.equal(await fixture.bootFiles.list(), [])
+    const fault = await faultOf(fixture.bootFiles.save('x', endless(), 2 ** 40))
+    assert.is(fault.code, 'storage-full')
+    assert.equal(await fixture.bootFiles.list(), [])
+  } finally {
+    spawnSync('umount', [dir])
+    await rm(dir, { recursive: true })
+  }
+})
+
+test.run()

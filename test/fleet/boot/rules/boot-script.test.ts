@@ -1,0 +1,200 @@
+/** Boot scripts: the commands of the specification, and nothing that anybody else could put in. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  isBootable,
+  type BootDecision,
+  type BootHeader,
+  type LiveSets,
+  type ToDisk,
+} from '../../../../runtime/fleet/boot/rules/boot-decision.ts'
+import { renderBoot } from '../../../../runtime/fleet/boot/rules/boot-script.ts'
+import { renderAutoexec, renderBootstrap } from '../../../../runtime/fleet/boot/rules/bootstrap.ts'
+import { IPXE_EXIT } from '../../../../runtime/fleet/boot/rules/ipxe-script.ts'
+import { parseHost } from '../../../../runtime/kit/net/rules/host-header.ts'
+import { anyDecision, anyText } from '../../../support/boot/decisions.ts'
+import { MAC, setOf } from '../../../support/server/machine-fixture.ts'
+
+const test = suite('boot scripts')
+
+const BASE = 'http://10.0.0.1:8080'
+const HEADER: BootHeader = { mac: MAC, mode: 'flasher-flash-once', rule: 'flash', reason: 'Why.' }
+const TO_DISK: ToDisk = { kind: 'to-disk', drive: '0x81' }
+const LIVE: BootDecision = {
+  kind: 'to-live',
+  base: BASE,
+  sets: { x86_64: setOf('x86_64'), arm64: null },
+  console: 'ttyS1',
+  token: null,
+  otherwise: TO_DISK,
+}
+const linesOf = (script: string) => script.trimEnd().split('\n')
+const endOf = (script: string) => linesOf(script).slice(linesOf(script).indexOf(':end') + 1)
+const shape = (script: string) => linesOf(script).map((line) => line.split(' ')[0])
+/** As iPXE splits them; comments and what is echoed are for people. */
+const wordsOf = (script: string) =>
+  linesOf(script)
+    .filter((line) => !line.startsWith('# ') && !line.startsWith('echo '))
+    .flatMap((line) => line.split(' '))
+
+test('the disk: exit on UEFI, sanboot and then exit on a BIOS', () => {
+  const lines = linesOf(renderBoot(TO_DISK, { ...HEADER, mode: 'ipxe-exit', rule: 'ipxe-exit' }))
+  assert.equal(lines, [
+    '#!ipxe',
+    '# flasher: 52:54:00:12:34:56, mode ipxe-exit',
+    '# ipxe-exit: Why.',
+    'echo flasher: 52:54:00:12:34:56 boots its own disk (ipxe-exit)',
+    'iseq ${platform} efi && exit ||',
+    'sanboot --no-describe --drive 0x81 || exit',
+  ])
+  assert.equal(linesOf(IPXE_EXIT).slice(-2), [
+    'iseq ${platform} efi && exit ||',
+    'sanboot --no-describe --drive 0x80 || exit',
+  ])
+})
+
+test('a comment keeps its semicolon, an echo has none: there it would begin a command', () => {
+  const said = 'half written; reboot'
+  const waits = { kind: 'to-wait', base: BASE, seconds: 20, saying: said } as const
+  const lines = linesOf(renderBoot(waits, { ...HEADER, rule: 'a;b', reason: said }))
+  assert.ok(lines.includes('# a;b: half written; reboot'), lines.join('\n'))
+  assert.ok(lines.some((line) => /^echo .* waits: half written\? reboot$/.test(line)))
+})
+
+test('the live system: kernel, arguments and initrd of the active set', () => {
+  const lines = linesOf(renderBoot(LIVE, HEADER))
+  const boot = `${BASE}/boot/flasher-netboot-pc-x86_64-v1.2.3`
+  const args = [
+    'initrd=initrd console=tty0 console=ttyS1,115200 earlyprintk=ttyS1,115200 plymouth.enable=0',
+    'modprobe.blacklist=nouveau,rndis_host nouveau.modeset=0 systemd.gpt_auto=0',
+    `flasher.server=${BASE} flasher.mac=${MAC}`,
+    `flasher.squashfs=${boot}.squashfs flasher.sha256=${'d'.repeat(64)}`,
+  ].join(' ')
+  assert.is(
+    lines.find((line) => !/^#|^echo /.test(line)),
+    'imgfree',
+  )
+  assert.ok(lines.includes(`kernel ${boot}.vmlinuz?mac=${MAC} ${args} || goto again`))
+  assert.ok(lines.includes(`initrd --name initrd ${boot}.initrd?mac=${MAC} || goto again`))
+  assert.is(lines.at(-1), 'sanboot --no-describe --drive 0x81 || exit')
+  assert.not.ok(lines.some((line) => line.includes('arm64')))
+})
+
+test('both architectures: a branch, and each its console', () => {
+  const both: LiveSets = { x86_64: setOf('x86_64'), arm64: setOf('arm64') }
+  const script = renderBoot({ ...LIVE, sets: both }, HEADER)
+  assert.match(script, /^iseq \$\{buildarch\} arm64 && goto arm64 \|\|$/m)
+  assert.match(script, /kernel \S+arm64\S+ .* console=tty0 console=ttyAMA0 .*/)
+  const alone = renderBoot({ ...LIVE, sets: { x86_64: null, arm64: both.arm64 } }, HEADER)
+  assert.not.match(alone, /goto arm64|x86_64/)
+})
+
+test('Secure Boot: UEFI of a PC is shown the shim after the kernel, and boots on without one', () => {
+  const both: LiveSets = { x86_64: setOf('x86_64'), arm64: setOf('arm64') }
+  const lines = linesOf(renderBoot({ ...LIVE, sets: both }, HEADER))
+  const shim = `iseq \${platform} efi && shim ${BASE}/boot/shimx64.efi ||`
+  assert.equal(
+    lines.flatMap((line, at) =>
+      line.includes('shim ') ? [[lines[at - 1]?.split(' ')[0], line]] : [],
+    ),
+    [['kernel', shim]],
+  )
+  const arm64 = renderBoot({ ...LIVE, sets: { ...both, x86_64: null } }, HEADER)
+  assert.not.match(arm64, 'shim')
+})
+
+test('a squashfs without a digest is named without one', () => {
+  const sets = { x86_64: setOf('x86_64', { squashfsSha256: null }), arm64: null }
+  assert.not.match(renderBoot({ ...LIVE, sets }, HEADER), /sha256/)
+})
+
+test('a machine that waits asks again, and has no way to its disk', () => {
+  const wait = { kind: 'to-wait', base: BASE, seconds: 20, saying: 'place 3 of 9' } as const
+  const script = renderBoot({ ...LIVE, otherwise: wait }, HEADER)
+  assert.match(script, `chain --replace --autofree ${BASE}/pxe/52-54-00-12-34-56 || goto wait`)
+  assert.match(script, 'waits: place 3 of 9')
+  for (const text of [script, renderBoot(wait, HEADER)]) assert.not.match(text, /sanboot|exit/)
+})
+
+test('the bootstrap is one chain command in the words of the specification', () => {
+  const chains = linesOf(renderBootstrap('http://flasher:8080', null)).filter((line) =>
+    line.startsWith('chain '),
+  )
+  assert.equal(chains, ['chain http://flasher:8080/pxe/${net0/mac:hexhyp} && goto end ||'])
+  assert.match(
+    renderBootstrap(BASE, MAC),
+    `chain ${BASE}/pxe/52-54-00-12-34-56?buildarch=\${buildarch}&platform=\${platform}&hostname=\${hostname:uristring} && goto end ||`,
+  )
+  assert.match(
+    renderAutoexec(BASE),
+    `chain ${BASE}/pxe-bootstrap.ipxe?mac=\${mac:hexhyp} && goto end`,
+  )
+})
+
+test('scripts that firmware started leave with an error on UEFI; one that ours started without', () => {
+  const leave = ['iseq ${platform} efi && exit 1 ||', 'exit']
+  assert.equal(endOf(renderBootstrap(BASE, null)), leave)
+  assert.equal(endOf(renderAutoexec(BASE)), leave)
+  assert.equal(endOf(renderBootstrap(BASE, MAC)), ['exit'])
+})
+
+/** Commands and operators that our scripts consist of; every other word must be a value. */
+const COMMANDS =
+  /^(#!ipxe|imgfree|set|pause:int32|\d+|:\w+|iseq|goto|shim|\w+|inc|sleep|kernel|initrd|--name|boot|chain|--replace|--autofree|sanboot|--no-describe|--drive|exit|&&|\|\||\$\{(platform|buildarch|pause)\}|https?:\/\/[\w.~:/?=%@+[\]-]+|[\w.]+=[\w.~:/?=%@,+[\]-]+)$/
+
+test('whatever is in it, a script holds our commands only, in ASCII, LF and under 4 KB', () => {
+  fc.assert(
+    fc.property(anyDecision, anyText, anyText, anyText, (decision, mode, rule, reason) => {
+      const script = renderBoot(decision, { mac: MAC, mode, rule, reason })
+      assert.match(script, /^#!ipxe\n[\n -~]*\n$/)
+      assert.ok(script.length < 4096, `${script.length} bytes`)
+      for (const word of wordsOf(script)) assert.match(word, COMMANDS)
+      for (const line of linesOf(script)) {
+        if (/^(# |echo )/.test(line)) {
+          const said = line.slice(2).replace('${pause}', '')
+          assert.not.match(
+            said,
+            line.startsWith('# ') ? /[\\$`|&"#{}]| -/ : /[\\$`;|&"#{}]| -/,
+            line,
+          )
+        }
+      }
+      const frame = renderBoot(decision, HEADER)
+      assert.equal(shape(script), shape(frame), 'the texts change no command')
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test('the longest names and hosts still make a script under 4 KB', () => {
+  const longest = setOf('x86_64', {
+    vmlinuz: 'v'.repeat(72),
+    initrd: 'i'.repeat(72),
+    squashfs: 's'.repeat(72),
+  })
+  const host = parseHost(`${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(12)}:65535`)
+  const base = `http://${host.ok ? host.value : ''}`
+  assert.is(base.length, 'http://'.length + 140)
+  const decision: BootDecision = {
+    ...LIVE,
+    token: 't'.repeat(70),
+    base,
+    sets: { x86_64: longest, arm64: longest },
+    otherwise: { kind: 'to-wait', base, seconds: 20, saying: 's'.repeat(500) },
+  }
+  assert.ok(isBootable(longest))
+  const long = 'x'.repeat(500)
+  const script = renderBoot(decision, { mac: MAC, mode: long, rule: long, reason: long })
+  assert.ok(script.length < 4096, `${script.length} bytes`)
+})
+
+test('a base that was not checked is a fault, not a script', () => {
+  for (const base of ['http://a b', 'http://a/${x}', 'http://a\nreboot', 'http://a#b', '']) {
+    const decision: BootDecision = { ...LIVE, base: `${base}\u0000` }
+    assert.throws(() => renderBoot(decision, HEADER), /cannot (stand|be)/)
+    assert.throws(() => renderBootstrap(`${base} `, null), /cannot stand/)
+  }
+})
+
+test.run()

@@ -1,0 +1,212 @@
+/** Boot scripts for GRUB: the decision that iPXE gets, in other words. */
+import { readFileSync } from 'node:fs'
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type {
+  BootDecision,
+  BootHeader,
+  LiveSets,
+} from '../../../../runtime/fleet/boot/rules/boot-decision.ts'
+import { renderBoot, renderExit } from '../../../../runtime/fleet/boot/rules/boot-script.ts'
+import {
+  decideGrubServer,
+  renderGrubConfig,
+} from '../../../../runtime/fleet/boot/rules/grub-config.ts'
+import { anyDecision, anyText } from '../../../support/boot/decisions.ts'
+import { linesOf, readGrub, readIpxe } from '../../../support/boot/script-reader.ts'
+import { MAC, setOf } from '../../../support/server/machine-fixture.ts'
+
+const test = suite('GRUB scripts')
+
+const SERVER = '10.0.0.1:8080'
+const BASE = `http://${SERVER}`
+const HEADER: BootHeader = { mac: MAC, mode: 'flasher-flash-once', rule: 'flash', reason: 'Why.' }
+const BOTH: LiveSets = { x86_64: setOf('x86_64'), arm64: setOf('arm64') }
+const LIVE: BootDecision = {
+  kind: 'to-live',
+  base: BASE,
+  sets: { x86_64: BOTH.x86_64, arm64: null },
+  console: 'ttyS1',
+  token: null,
+  otherwise: { kind: 'to-disk', drive: '0x80' },
+}
+test('the live system: kernel, arguments and initrd, and six attempts', () => {
+  const lines = linesOf(renderBoot(LIVE, HEADER, SERVER))
+  const boot = `(http,${SERVER})/boot/flasher-netboot-pc-x86_64-v1.2.3`
+  assert.is(lines[2], 'set offered=to-live')
+  assert.ok(lines.includes('for pause in 1 2 4 8 16 0; do'))
+  const kernel = lines.find((line) => line.startsWith('if linux '))
+  assert.match(
+    kernel ?? '',
+    `if linux "${boot}.vmlinuz?mac=${MAC}" console=tty0 console=ttyS1,115200`,
+  )
+  assert.match(kernel ?? '', ` flasher.server=${BASE} flasher.mac=${MAC} `)
+  // That is the name of an initrd for iPXE alone.
+  assert.not.match(kernel ?? '', 'initrd=')
+  assert.ok(lines.includes(`if initrd "${boot}.initrd?mac=${MAC}"; then boot; fi`))
+})
+
+test('the server of the files is the one that GRUB asked, whatever address machines get', () => {
+  const script = renderBoot({ ...LIVE, base: 'https://flasher.lab' }, HEADER, SERVER)
+  assert.match(
+    script,
+    /if linux "\(http,10\.0\.0\.1:8080\)\/boot\/\S+" .* flasher\.server=https:\/\/flasher\.lab /,
+  )
+})
+
+test('the disk: each known boot loader, and the request is repeated where there is none', () => {
+  const script = renderBoot({ kind: 'to-disk', drive: '0x81' }, HEADER, SERVER)
+  for (const path of [
+    '/EFI/debian/shimx64.efi',
+    '/EFI/BOOT/BOOTX64.EFI',
+    '/EFI/BOOT/BOOTAA64.EFI',
+  ]) {
+    assert.match(script, path)
+  }
+  // What `exit` leads to is a menu of the firmware, with nobody there.
+  for (const text of [script, renderExit(SERVER)]) assert.not.match(text, /\bexit\b/)
+  const loaders = script.match(/"(\/EFI\S+ .*)"/)?.[1]?.split(' ') ?? []
+  // Of those that start others, the one at the path of removable media may restart the machine.
+  assert.match(loaders.at(-1) ?? '', /^\/EFI\/BOOT\//)
+})
+
+test('a machine that waits is no boot', () => {
+  const script = renderBoot(
+    { kind: 'to-wait', base: BASE, seconds: 20, saying: 'place 3; of "9"' },
+    HEADER,
+    SERVER,
+  )
+  assert.equal(linesOf(script).slice(2), [
+    'set offered=to-wait',
+    `echo "flasher: ${MAC} waits: place 3? of ?9?"`,
+    'sleep 20',
+  ])
+})
+
+test('the same decision, the same boot: both loaders fetch, wait and refuse alike', () => {
+  const seen = new Set<string>()
+  fc.assert(
+    fc.property(
+      anyDecision,
+      anyText,
+      fc.constantFrom('x86_64', 'arm64'),
+      (decision, text, arch) => {
+        const header = { mac: MAC, mode: text, rule: text, reason: text }
+        const server = decision.kind === 'to-disk' ? SERVER : decision.base.slice('http://'.length)
+        const [ipxe, grub] = [renderBoot(decision, header), renderBoot(decision, header, server)]
+        assert.equal(readGrub(grub, arch), readIpxe(ipxe, arch))
+        seen.add(`${decision.kind} ${readGrub(grub, arch).end === 'disk'}`)
+      },
+    ),
+    { numRuns: 3000 },
+  )
+  assert.equal([...seen].toSorted(), [
+    'to-disk true',
+    'to-live false',
+    'to-live true',
+    'to-wait false',
+  ])
+})
+
+const shape = (lines: readonly string[]) => lines.map((line) => line.split(' ')[0])
+
+const TEXT = String.raw`[\w .,:/()@%+=~'?-]*`
+const VALUE = String.raw`[\w.:/=,@+~%&?[\]-]+`
+/** Every line that a script consists of; what else it holds are values in their places. */
+const LINES = [
+  String.raw`# flasher: ${TEXT}`,
+  String.raw`#( ${TEXT}:)? ?[\w .,:;/()@%+=~'?-]*`,
+  'set offered=to-(disk|wait|live)',
+  String.raw`echo "flasher: ${TEXT}(\$(pause s|disk\$loader))?"`,
+  'sleep (\\d+|\\$pause)',
+  'for pause in 1 2 4 8 16 0; do',
+  'for disk in \\(hd\\*,\\*\\); do',
+  'for loader in \\$loaders; do',
+  'if \\[ "\\$grub_cpu" = arm64 \\]; then',
+  'if \\[ -f "\\$disk\\$loader" \\]; then',
+  'if \\[ \\$pause != 0 \\]; then',
+  String.raw`if linux "\(http,${VALUE}\)/boot/${VALUE}"( ("${VALUE}"|[\w.:/=,@+-]+))*; then`,
+  String.raw`if initrd "\(http,${VALUE}\)/boot/${VALUE}"; then boot; fi`,
+  'if chainloader "\\$disk\\$loader"; then boot; fi',
+  'set root="\\$disk"',
+  'set loaders="[\\w/. -]+"',
+  'else|fi|done',
+].map((line) => new RegExp(`^(?:${line})$`))
+
+test('whatever is in it, a script holds our commands only, in ASCII, LF and under 8 KB', () => {
+  fc.assert(
+    fc.property(anyDecision, anyText, anyText, anyText, (decision, mode, rule, reason) => {
+      const script = renderBoot(decision, { mac: MAC, mode, rule, reason }, SERVER)
+      assert.match(script, /^#[\n -~]*\n$/)
+      assert.ok(script.length < 8192, `${script.length} bytes`)
+      const lines = linesOf(script)
+      for (const line of lines) {
+        assert.ok(
+          LINES.some((known) => known.test(line)),
+          line,
+        )
+      }
+      const frame = linesOf(renderBoot(decision, HEADER, SERVER))
+      assert.equal(shape(lines), shape(frame), 'the texts change no command')
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('with what GRUB adds, the longest names leave a command line that the kernel takes', () => {
+  const longest = setOf('x86_64', {
+    vmlinuz: 'v'.repeat(72),
+    initrd: 'i'.repeat(72),
+    squashfs: 's'.repeat(72),
+  })
+  const server = `${'h'.repeat(60)}.${'h'.repeat(60)}.${'h'.repeat(12)}:65535`
+  const decision: BootDecision = {
+    ...LIVE,
+    base: `http://${server}`,
+    token: 't'.repeat(70),
+    sets: { x86_64: longest, arm64: longest },
+  }
+  const script = renderBoot(decision, HEADER, server)
+  for (const [, file = '', args = ''] of script.matchAll(/if linux "(\S+)" (.*); then/g)) {
+    assert.ok(`BOOT_IMAGE=${file} ${args}`.length < 2048)
+  }
+})
+
+test('a server that was not checked is a fault, not a script', () => {
+  for (const server of ['a b', 'a)/x', 'a"', 'a\nreboot', '']) {
+    assert.throws(() => renderBoot(LIVE, HEADER, server), /cannot stand/)
+    assert.throws(() => renderGrubConfig(server), /cannot stand/)
+  }
+})
+
+test('grub.cfg asks for as long as it takes, at the server that GRUB came from', () => {
+  const config = renderGrubConfig(SERVER)
+  assert.match(config, /^while true; do$/m)
+  assert.match(config, `for server in "${SERVER}"; do`)
+  assert.match(
+    config,
+    /source "\(http,\$server\)\/pxe\/\$net_default_mac\.grub\?buildarch=\$grub_cpu&/,
+  )
+  assert.match(config, /&server=\$server&offered=\$offered"$/m)
+  // Of a release, which knows no server: the one that sent GRUB, on our port and on the usual one.
+  assert.match(
+    renderGrubConfig(null),
+    'for server in "$net_default_server:8080" "$net_default_server:80"; do',
+  )
+})
+
+test('the one of a release is the one that the server makes', () => {
+  assert.is(readFileSync('overlays/grub/grub.cfg', 'utf8'), renderGrubConfig(null))
+})
+
+test('the port of the server comes from the query, its host does not', () => {
+  assert.is(decideGrubServer('10.0.0.1:8080', '10.0.0.1'), '10.0.0.1:8080')
+  assert.is(decideGrubServer('10.0.0.1:8080', '10.0.0.1:80'), '10.0.0.1:8080')
+  assert.is(decideGrubServer('[fd00::1]:8080', '[fd00::1]'), '[fd00::1]:8080')
+  for (const said of [null, '', 'elsewhere:8080', '10.0.0.1:0', '10.0.0.1:8080/x', 'a b']) {
+    assert.is(decideGrubServer(said, '10.0.0.1'), '10.0.0.1', said ?? 'null')
+  }
+})
+
+test.run()

@@ -1,0 +1,95 @@
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  foldRow,
+  matchesQuery,
+  parseQuery,
+  type Searchable,
+} from '../../../../runtime/fleet/machine/rules/query.ts'
+
+const VOCABULARY = { fields: ['mode', 'label', 'state', 'mac'], times: ['seen'] }
+const parse = (text: string) => parseQuery(text, VOCABULARY)
+const NOW = 1_800_000_000_000
+
+const ROW: Searchable = {
+  text: 'aa:bb:cc:dd:ee:01 Rack-1 debian-13.img.zst 10.0.0.7',
+  fields: {
+    mode: ['flasher-flash-once', 'flash-once'],
+    label: ['Rack-1', 'lab one'],
+    state: ['armed'],
+  },
+  times: { seen: NOW - 30 * 60_000 },
+}
+const finds = (text: string) => matchesQuery(parse(text), foldRow(ROW), NOW)
+
+const test = suite('query')
+
+for (const text of [
+  '',
+  'debian',
+  'DEBIAN 10.0.0',
+  'aa:bb:cc',
+  'mode:flash-once',
+  'MODE:flasher-flash-once label:rack-1',
+  'label:"lab one"',
+  'label:rack*',
+  'label:*',
+  'state:done,armed',
+  '-state:done',
+  'seen:<1h',
+  'seen:1h',
+  'seen:>20m',
+  '-seen:never',
+  '"debian-13.img.zst 10"',
+  '-fedora',
+  'state:',
+  '-',
+]) {
+  test(`finds the row: ${text}`, () => {
+    assert.ok(finds(text))
+  })
+}
+for (const text of [
+  'fedora',
+  'mode:flash',
+  'label:rack-1 state:done',
+  '-label:*',
+  'seen:<20m',
+  'seen:>1h',
+  'seen:never',
+  '-debian',
+  'unknown:key',
+  'mac:*',
+]) {
+  test(`does not find it: ${text}`, () => {
+    assert.not(finds(text))
+  })
+}
+
+test('what was never seen is neither young nor old', () => {
+  const row = { ...ROW, times: { seen: null } }
+  for (const text of ['seen:<1h', 'seen:>1h']) assert.not(matchesQuery(parse(text), row, NOW))
+  assert.ok(matchesQuery(parse('seen:never'), row, NOW))
+})
+
+test('any text is a query, soon parsed, of a bounded number of terms', () => {
+  const piece = fc.oneof(
+    fc.string(),
+    fc.constantFrom('-', 'mode:', 'label:"a b",c', 'seen:<3d', ':', '"', ' ', ',', '*', 'seen:x'),
+  )
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const query = parse(pieces.join(''))
+      assert.ok(query.length <= 32)
+      assert.type(matchesQuery(query, foldRow(ROW), NOW), 'boolean')
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('a very long text is cut, not refused', () => {
+  assert.ok(parse('x '.repeat(100_000)).length <= 32)
+})
+
+test.run()

@@ -1,0 +1,146 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Layer } from '../../../../runtime/kit/config/rules/layers.ts'
+import {
+  bytes,
+  duration,
+  hosts,
+  toggle,
+  wholeNumber,
+} from '../../../../runtime/kit/config/rules/setting-kinds.ts'
+import { setting, type SettingsTable } from '../../../../runtime/kit/config/rules/setting.ts'
+import {
+  keepStarted,
+  parseSettings,
+  renderProblem,
+} from '../../../../runtime/kit/config/rules/settings-parser.ts'
+import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
+
+const TABLE = {
+  server: {
+    port: setting(wholeNumber(1, 65_535), 8080, 'The port.', { restart: true }),
+    hosts: setting(hosts, [], 'Names.'),
+    quick: setting(toggle, false, 'Fast.', { env: 'FLASHER_QUICK' }),
+  },
+  pxe: { age: setting(duration, 60, 'Age.'), most: setting(bytes, 0, 'Most.') },
+} as const satisfies SettingsTable
+
+function layer(path: string, text: string): Layer {
+  const parsed = parseToml(text)
+  if (!parsed.ok) throw new Error(parsed.refusal.message)
+  return { path, text, values: parsed.value }
+}
+
+const read = (
+  layers: readonly Layer[],
+  env: Readonly<Record<string, string>> = {},
+  saved: Readonly<Record<string, string>> = {},
+) => parseSettings(TABLE, { env, saved, layers }, { 'old.*': 'gone', 'server.older': null })
+
+const test = suite('parseSettings')
+
+test('a variable wins over a page, a page over files, the first file over the next', () => {
+  const files = [
+    layer('/a', '[server]\nport = 1\n'),
+    layer('/b', '[server]\nport = 2\nquick = true\n'),
+  ]
+  const both = read(files)
+  assert.is(both.settings.server.port, 1)
+  assert.is(both.settings.server.quick, true)
+  assert.equal(both.origins.get('server.port'), { by: 'file', path: '/a' })
+  assert.equal(both.origins.get('server.quick'), { by: 'file', path: '/b' })
+  assert.equal(both.origins.get('pxe.age'), { by: 'default' })
+  const saved = read(files, {}, { 'server.port': '3' })
+  assert.is(saved.settings.server.port, 3)
+  assert.equal(saved.origins.get('server.port'), { by: 'settings-page' })
+  const env = read(files, { FLASHER_SERVER_PORT: '4' }, { 'server.port': '3' })
+  assert.is(env.settings.server.port, 4)
+  const variable = 'FLASHER_SERVER_PORT'
+  assert.equal(env.origins.get('server.port'), { by: 'environment', variable })
+})
+
+test('an empty variable is none, and a special name counts beside the regular one', () => {
+  assert.is(read([], { FLASHER_SERVER_PORT: '  ' }).settings.server.port, 8080)
+  assert.is(read([], { FLASHER_QUICK: 'yes' }).settings.server.quick, true)
+  assert.is(read([], { FLASHER_SERVER_QUICK: 'on' }).settings.server.quick, true)
+  const both = read([], { FLASHER_QUICK: '0', FLASHER_SERVER_QUICK: '1' })
+  assert.is(both.settings.server.quick, false)
+})
+
+const problemsOf = (...given: Parameters<typeof read>) => read(...given).problems.map(renderProblem)
+
+test('what is wrong is named with its file and line, or its variable', () => {
+  assert.equal(problemsOf([layer('/a', '\n[server]\n# p\nport = "80"\n')]), [
+    '/a:4: server.port must be a whole number from 1 to 65535, not "80"',
+  ])
+  assert.equal(problemsOf([], { FLASHER_SERVER_PORT: 'http' }), [
+    'FLASHER_SERVER_PORT: server.port must be a whole number from 1 to 65535, not "http"',
+  ])
+  assert.is(read([layer('/a', '[server]\nport = 0\n')]).settings.server.port, 8080)
+})
+
+test('what is wrong in a file that something stronger overrules is a warning', () => {
+  const { problems } = read([layer('/a', '[server]\nport = "x"\n')], { FLASHER_SERVER_PORT: '1' })
+  const words =
+    '/a:2: server.port must be a whole number from 1 to 65535, not "x" (it is overruled)'
+  assert.equal(problems.map(renderProblem), [words])
+  assert.is(problems[0]?.level, 'warning')
+})
+
+test('a page that saved nonsense keeps no server from starting', () => {
+  const { problems, settings } = read([], {}, { 'server.port': 'x' })
+  assert.is(settings.server.port, 8080)
+  assert.equal(
+    problems.map(({ level }) => level),
+    ['warning'],
+  )
+})
+
+test('unknown names are warnings with a guess', () => {
+  const text = '[server]\nprot = 1\nolder = 1\n[old]\na = 1\n[serve]\nx = 1\n'
+  const { problems } = read([layer('/a', text)], {
+    FLASHER_PXE_AEG: '1',
+    FLASHER_CONFIG_FILE: '/a',
+  })
+  assert.equal(problems.map(renderProblem), [
+    '/a:2: no such setting: server.prot; did you mean port?',
+    '/a:5: old.a: gone',
+    '/a:6: no such setting: [serve]; did you mean server?',
+    'FLASHER_PXE_AEG: no such setting; did you mean FLASHER_PXE_AGE?',
+  ])
+  assert.ok(problems.every(({ level }) => level === 'warning'))
+})
+
+test('spans, sizes and lists in the spellings of files and variables', () => {
+  const rows = [
+    ['0', 0],
+    ['90s', 90],
+    ['15m', 900],
+    ['24h', 86_400],
+    ['2w', 1_209_600],
+    ['never', Infinity],
+  ] as const
+  for (const [text, seconds] of rows) {
+    assert.is(read([], { FLASHER_PXE_AGE: text }).settings.pxe.age, seconds, text)
+    assert.is(read([layer('/a', `[pxe]\nage = "${text}"\n`)]).settings.pxe.age, seconds, text)
+  }
+  assert.is(read([layer('/a', '[pxe]\nage = 5\n')]).settings.pxe.age, 5)
+  assert.is(read([], { FLASHER_PXE_MOST: '1.5 GiB' }).settings.pxe.most, 1_610_612_736)
+  assert.is(read([], { FLASHER_PXE_MOST: '7TB' }).settings.pxe.most, 7e12)
+  const env = { FLASHER_SERVER_HOSTS: 'a.example, 10.0.0.1' }
+  assert.equal(read([], env).settings.server.hosts, ['a.example', '10.0.0.1'])
+  for (const text of ['-1', '1.5h', 'soon', '1e3', '99999999999']) {
+    assert.is(problemsOf([], { FLASHER_PXE_AGE: text }).length, 1, text)
+  }
+})
+
+test('a running program keeps what needs a restart, and says so', () => {
+  const started = read([]).settings
+  const next = read([], { FLASHER_SERVER_PORT: '1', FLASHER_PXE_AGE: '5' }).settings
+  const { settings, pending } = keepStarted(TABLE, next, started)
+  assert.is(settings.server.port, 8080)
+  assert.is(settings.pxe.age, 5)
+  assert.equal(pending, ['server.port'])
+})
+
+test.run()

@@ -1,0 +1,23 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
+import { describeFailure, STALLED } from '../../../../runtime/kit/net/rules/network-failure.ts'
+
+const test = suite('network-failure')
+
+const coded = (code: string, message = 'secret') => Object.assign(new Error(message), { code })
+
+test('says network failures in words, and passes on no message of others', () => {
+  assert.is(describeFailure(coded('ENOTFOUND'))?.reason, 'host name not found')
+  assert.is(describeFailure(coded('EWHATEVER'))?.reason, 'network error EWHATEVER')
+  assert.is(
+    describeFailure(coded('HPE_INVALID_CONSTANT'))?.reason,
+    'the server does not speak HTTP',
+  )
+  assert.is(describeFailure(coded(STALLED, 'no byte for 3 s'))?.reason, 'no byte for 3 s')
+  assert.match(describeFailure(coded('SELF_SIGNED_CERT_IN_CHAIN'))?.hint ?? '', /FLASHER_CA_FILE/)
+  assert.is(describeFailure(new TypeError('mistake')), null)
+  assert.is(describeFailure(new Fault('source-broken', 'ours')), null)
+})
+
+test.run()

@@ -1,0 +1,52 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createLog } from '../../../../runtime/kit/terminal/text/log.ts'
+import {
+  columnsOf,
+  decideTerminalStyle,
+} from '../../../../runtime/kit/terminal/text/terminal-style.ts'
+
+const test = suite('look')
+const letters = (env: Readonly<Record<string, string>>, isTTY: boolean) => {
+  const { live, colour, unicode } = decideTerminalStyle(env, isTTY)
+  return `${live ? 'l' : '-'}${colour ? 'c' : '-'}${unicode ? 'u' : '-'}`
+}
+
+test('what is asked for and what is there', () => {
+  const rows: readonly (readonly [Readonly<Record<string, string>>, boolean, string])[] = [
+    [{ TERM: 'xterm', LANG: 'en_US.UTF-8' }, true, 'lcu'],
+    [{ TERM: 'xterm', LANG: 'en_US.UTF-8' }, false, '---'],
+    [{ TERM: 'dumb', LANG: 'en_US.UTF-8' }, true, '---'],
+    [{ TERM: 'xterm', LANG: 'en_US.UTF-8', NO_COLOR: '1' }, true, 'l-u'],
+    [{ TERM: 'xterm', LANG: 'en_US.UTF-8', NO_COLOR: '' }, true, 'lcu'],
+    [{ TERM: 'linux', LC_ALL: 'C', LANG: 'en_US.UTF-8' }, true, 'lc-'],
+    [{ TERM: 'linux', LC_ALL: '', LC_CTYPE: 'de_DE.utf8', LANG: 'C' }, true, 'lc-'],
+    [{ TERM: 'screen', LC_ALL: '', LC_CTYPE: 'de_DE.utf8', LANG: 'C' }, true, 'lcu'],
+    [{ TERM: 'vt220', LANG: 'en_US.UTF-8' }, true, 'lc-'],
+    [{ TERM: 'linux' }, true, 'lc-'],
+  ]
+  for (const [env, isTTY, found] of rows) assert.is(letters(env, isTTY), found)
+})
+test('columns stay within reason', () => {
+  assert.equal([undefined, 0, 1, 132, 1e9].map(columnsOf), [80, 80, 20, 132, 400])
+})
+test('failures: one line with the name, the rest below, and nothing that controls the terminal', () => {
+  let said = ''
+  const stderr = { write: (text: string) => (said += text) }
+  const look = { live: false, colour: false, unicode: false }
+  const log = createLog({ program: 'flasher', stderr, look })
+  log.fail('qemu-img: no\u001b[2J\nsecond line\n', 'Try again.')
+  log.note('n\u0007')
+  assert.is(
+    said,
+    `flasher: qemu-img: no${String.raw`\x1b[2J`}\n  second line\n  Try again.\nflasher: n${String.raw`\x07`}\n`,
+  )
+})
+test('colour only where it is wanted', () => {
+  let said = ''
+  const stderr = { write: (text: string) => (said += text) }
+  const look = { live: true, colour: true, unicode: true }
+  createLog({ program: 'flasher', stderr, look }).fail('no')
+  assert.is(said, 'flasher: \u001b[31mno\u001b[39m\n')
+})
+test.run()

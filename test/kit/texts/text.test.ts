@@ -1,0 +1,27 @@
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { fill, fillCount, pluralOf, splitText } from '../../../runtime/kit/texts/text.ts'
+
+test('placeholders are filled, in any order and more than once', () => {
+  assert.is(fill('{a} of {b}, {a}', { a: 1, b: 'two' }), '1 of two, 1')
+  assert.is(fill('no placeholder', {}), 'no placeholder')
+})
+
+test('braces in a value are text', () => {
+  assert.is(fill('{a}{b}', { a: '{b}', b: 'x' }), '{b}x')
+})
+
+test('what is no name in braces is text', () => {
+  assert.equal(splitText('a {} { b } {c}'), ['a {} { b } ', 'c', ''])
+})
+
+test('a count chooses the form', () => {
+  const machines = { one: '{count} machine', other: '{count} machines' } as const
+  assert.is(pluralOf(machines, 1), '{count} machine')
+  assert.equal(
+    [0, 1, 2].map((count) => fillCount(machines, count)),
+    ['0 machines', '1 machine', '2 machines'],
+  )
+})
+
+test.run()

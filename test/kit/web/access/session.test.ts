@@ -1,0 +1,165 @@
+/** Sessions that end together, and sessions of several servers in one cookie. */
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { H3Event } from 'h3'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createSecret } from '../../../../runtime/kit/web/access/secret.ts'
+import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.ts'
+import { createSessions } from '../../../../runtime/kit/web/access/session.ts'
+
+const test = suite('sessions')
+
+async function createFixture() {
+  const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-session-'))
+  const secret = await createSecret({ path: join(folder.path, 'session-secret'), configured: '' })
+  const clock = { time: 1_800_000_000_000 }
+  const now = () => new Date(clock.time)
+  const open = () =>
+    createSessions({
+      secret,
+      now,
+      signedOut: createSignedOut({
+        path: join(folder.path, 'signed-out.json'),
+        now,
+        log: { warn: (message) => assert.unreachable(message) },
+      }),
+    })
+  return { clock, open, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
+}
+
+const asking = (cookie: string) => ({ req: { headers: new Headers({ cookie }) } }) as H3Event
+const NOBODY = asking('')
+const pairOf = (line: string) => line.split(';')[0] ?? ''
+
+type Sessions = ReturnType<typeof createSessions>
+
+/** Of these `Set-Cookie` values, which open a session. */
+const whichHold = (sessions: Sessions, lines: readonly string[]) =>
+  lines.map((line) => sessions.read(asking(pairOf(line))) !== null)
+
+test('a login in the second of a new password counts', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  const before = sessions.issue(NOBODY, false)
+  const mine = await sessions.endOthers(NOBODY, false)
+  const lines = [before, mine, sessions.issue(NOBODY, false)]
+  assert.equal(whichHold(sessions, lines), [false, true, true])
+  assert.equal(whichHold(fixture.open(), lines), [false, true, true], 'after a restart')
+  fixture.clock.time += 3_600_000
+  assert.equal(whichHold(sessions, lines), [false, true, true], 'an hour later')
+})
+
+test('two new passwords in one second: the second ends what began after the first', async () => {
+  await using fixture = await createFixture()
+  const [server, cache] = [fixture.open(), fixture.open()]
+  const first = await server.endOthers(NOBODY, false)
+  const between = server.issue(NOBODY, false)
+  const second = await server.endOthers(NOBODY, false)
+  const lines = [first, between, second, server.issue(NOBODY, false)]
+  for (const sessions of [server, cache, fixture.open()]) {
+    assert.equal(whichHold(sessions, lines), [false, false, true, true])
+  }
+})
+
+const YEARS = 365 * 24 * 3_600_000
+
+test('one of a clock that ran ahead is good, and ends with a logout and with a new password', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  fixture.clock.time += 30 * YEARS
+  const [one, two] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
+  fixture.clock.time -= 30 * YEARS
+  assert.equal(whichHold(fixture.open(), [one, two]), [true, true])
+  const headers = new Headers({ cookie: one.split(';')[0] ?? '' })
+  await sessions.revoke(sessions.read({ req: { headers } } as H3Event)?.id ?? '')
+  for (const weeks of [0, 2, 1000]) {
+    fixture.clock.time += weeks * 7 * 24 * 3_600_000
+    await sessions.revoke(`another ${weeks}`)
+    assert.equal(whichHold(fixture.open(), [one, two]), [false, true])
+    fixture.clock.time -= weeks * 7 * 24 * 3_600_000
+  }
+  const mine = await sessions.endOthers(NOBODY, false)
+  assert.equal(whichHold(sessions, [one, two, mine]), [false, false, true])
+  assert.equal(whichHold(fixture.open(), [one, two, mine]), [false, false, true])
+})
+
+test('after all were ended by a clock that ran ahead, a login counts and goes on', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  fixture.clock.time += 30 * YEARS
+  await sessions.endOthers(NOBODY, false)
+  fixture.clock.time -= 30 * YEARS
+  const line = sessions.issue(NOBODY, false)
+  assert.equal(whichHold(fixture.open(), [line]), [true])
+  const headers = new Headers({ cookie: line.split(';')[0] ?? '' })
+  const session = sessions.read({ req: { headers } } as H3Event)
+  assert.equal(
+    whichHold(sessions, [sessions.renew(NOBODY, false, session ?? { id: '', generation: null })]),
+    [true],
+  )
+})
+
+test('a session that goes on does not outlive the end of all', async () => {
+  await using fixture = await createFixture()
+  const sessions = fixture.open()
+  await sessions.endOthers(NOBODY, false)
+  const renewed = sessions.renew(NOBODY, false, { id: 'read before', generation: 0 })
+  assert.equal(whichHold(sessions, [renewed]), [false])
+})
+
+/** A browser: one cookie for all servers of its host name. */
+function createBrowser() {
+  let cookie = ''
+  return {
+    event: () => asking(cookie),
+    take(line: string) {
+      cookie = line.includes('Max-Age=0') ? '' : pairOf(line)
+    },
+    cookie: () => cookie,
+  }
+}
+
+test('servers on one host name leave the sessions of each other alone', async () => {
+  await using one = await createFixture()
+  await using two = await createFixture()
+  const [first, second] = [one.open(), two.open()]
+  const browser = createBrowser()
+  const isIn = () => [first, second].map((each) => each.read(browser.event()) !== null)
+  browser.take(first.issue(browser.event(), false))
+  browser.take(second.issue(browser.event(), false))
+  assert.equal(isIn(), [true, true])
+  const session = first.read(browser.event())
+  assert.ok(session)
+  if (session !== null) browser.take(first.renew(browser.event(), false, session))
+  assert.equal([isIn(), browser.cookie().split('~').length], [[true, true], 2])
+  browser.take(second.issue(browser.event(), false))
+  assert.equal(
+    [isIn(), browser.cookie().split('~').length],
+    [[true, true], 2],
+    'in place of its own',
+  )
+  browser.take(await second.endOthers(browser.event(), false))
+  assert.equal(isIn(), [true, true])
+  browser.take(first.clear(browser.event(), false))
+  assert.equal(isIn(), [false, true])
+  browser.take(second.clear(browser.event(), false))
+  assert.equal([isIn(), browser.cookie()], [[false, false], ''])
+})
+
+test('four sessions are kept, the newest logins first, and nothing else', async () => {
+  const fixtures = await Promise.all(Array.from({ length: 5 }, () => createFixture()))
+  const servers = fixtures.map((each) => each.open())
+  const browser = createBrowser()
+  for (const server of servers) browser.take(server.issue(browser.event(), false))
+  const isIn = servers.map((each) => each.read(browser.event()) !== null)
+  assert.equal(isIn, [false, true, true, true, true])
+  const [server] = servers
+  const odd = `flasher-token=${'x'.repeat(600)}~a,b~"c"~older.release.of-it; flasher-token=ä~b.c`
+  const line = server?.issue(asking(Buffer.from(odd).toString('latin1')), false) ?? ''
+  assert.match(line, /^flasher-token=[\w-]+\.[\w-]+~older\.release\.of-it~b\.c; Path=/)
+  for (const each of fixtures) await each[Symbol.asyncDispose]()
+})
+
+test.run()

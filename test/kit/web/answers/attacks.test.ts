@@ -1,0 +1,266 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { codeOf, exchange } from '../../../support/http/raw-http.ts'
+import {
+  asJson,
+  checkUp,
+  createTestServer,
+  listen,
+  PASSWORD,
+} from '../../../support/server/server.ts'
+
+const MAC = '52:54:00:12:34:56'
+const JSON_TYPE = { 'content-type': 'application/json' }
+const test = suite('attacks')
+
+test('a Host header goes into no script unless it is one', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  const bad = [
+    'x y',
+    'x;reboot',
+    'x/../../evil',
+    'x@evil',
+    'evil?x',
+    'x#y',
+    '${net0/mac}',
+    'x&&shell',
+    'x:99999',
+    'x:0',
+    'x:',
+    ':8080',
+    '[::1',
+    '::1',
+    'x"y',
+    "x'y",
+    '<script>',
+    'x\\y',
+    'a..b',
+    '-x',
+    'x'.repeat(300),
+    '\x7f',
+    '\xe4',
+    '1.2.3',
+    '0x7f.1',
+  ]
+  for (const host of bad) {
+    for (const path of ['/pxe-bootstrap.ipxe', `/pxe/${MAC}`, '/version', '/boot/autoexec.ipxe']) {
+      const text = await exchange(
+        http.port,
+        Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`, 'latin1'),
+      )
+      assert.is(codeOf(text), 400, `${host} ${path}: ${text.slice(0, 200)}`)
+    }
+  }
+  for (const good of ['x', 'x:80', '10.0.0.1:8080', '[fe80::1]:8080', 'Flasher.Example.']) {
+    const text = await exchange(
+      http.port,
+      `GET /pxe-bootstrap.ipxe HTTP/1.1\r\nHost: ${good}\r\nConnection: close\r\n\r\n`,
+    )
+    assert.is(codeOf(text), 200, good)
+    assert.match(text, `http://${good.toLowerCase()}/pxe/`)
+  }
+  const twice = await exchange(
+    http.port,
+    'GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
+  )
+  assert.is(codeOf(twice), 400)
+  assert.is(await server.machines.count(), 0)
+  await checkUp(server)
+})
+
+test('allowed_hosts keeps other names out', async () => {
+  await using server = await createTestServer({
+    settings: { allowedHosts: ['flasher.lan', '10.0.0.1'], publicUrl: 'https://boxes.test' },
+  })
+  const rows = [
+    ['flasher.lan', 200],
+    ['FLASHER.lan:8080', 200],
+    ['10.0.0.1:80', 200],
+    ['boxes.test', 200],
+    ['evil.test', 400],
+    ['flasher.lan.evil.test', 400],
+  ] as const
+  for (const [host, status] of rows) {
+    const answer = await server.request('/version', { headers: { host } })
+    assert.is(answer.status, status, host)
+  }
+})
+
+test('a proxy that leaves out the Host header is named', async () => {
+  await using server = await createTestServer()
+  const post = async (headers: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams({ password: PASSWORD })
+    const answer = await server.request('/ui/login', { method: 'POST', body, headers })
+    assert.is(answer.status, 403)
+    return await answer.text()
+  }
+  const dot = { host: 'a.test.', origin: 'http://a.test' }
+  const body = new URLSearchParams({ password: PASSWORD })
+  const same = await server.request('/ui/login', { method: 'POST', body, headers: dot })
+  assert.is(same.status, 303, 'the dot of the root is no other site')
+  const behind = { host: '127.0.0.1:8080', origin: 'https://flasher.example' }
+  for (const headers of [behind, { ...behind, 'sec-fetch-site': 'same-origin' }]) {
+    const text = await post(headers)
+    assert.match(text, /proxy in front of this server does not pass on the Host header/)
+    assert.match(
+      text,
+      'the page is at flasher.example, and this server was asked for 127.0.0.1:8080',
+    )
+    assert.match(text, 'proxy_set_header Host $http_host')
+  }
+  const other = await post({ ...behind, 'sec-fetch-site': 'cross-site' })
+  assert.not.match(other, 'proxy')
+})
+
+test('another site can send no form', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const posts: readonly (readonly [string, RequestInit])[] = [
+    [`/machines/${MAC}`, asJson({}, 'PUT')],
+    ['/machines/bulk', asJson({ action: 'delete', q: '' })],
+    [`/pxe/${MAC}/done`, { method: 'POST' }],
+    ['/ui/logout', { method: 'POST' }],
+    ['/ui/login', { method: 'POST', body: new URLSearchParams({ password: PASSWORD }) }],
+  ]
+  const foreign = [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: 'http://evil.test' },
+    { origin: 'null' },
+    { origin: 'http://flasher.test:9999' },
+    { origin: 'http://flasher.test:8080.evil.test' },
+    { origin: 'nonsense' },
+    { 'sec-fetch-site': 'same-origin', origin: 'http://evil.test' },
+  ]
+  for (const [path, init] of posts) {
+    for (const headers of foreign) {
+      const answer = await ask(path, { ...init, headers: { ...init.headers, ...headers } })
+      assert.is(answer.status, 403, `${path} ${JSON.stringify(headers)}`)
+    }
+  }
+  assert.is(await server.machines.count(), 0)
+  for (const headers of [
+    {},
+    { origin: 'http://flasher.test:8080', 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'none' },
+  ]) {
+    const wish = asJson({}, 'PUT')
+    const answer = await ask(`/machines/${MAC}`, {
+      ...wish,
+      headers: { ...JSON_TYPE, ...headers },
+    })
+    assert.is(answer.status, 200)
+  }
+})
+
+test('behind a proxy, its name for us counts', async () => {
+  await using server = await createTestServer({ settings: { publicUrl: 'https://boxes.test' } })
+  const body = new URLSearchParams({ password: PASSWORD })
+  const headers = { origin: 'https://boxes.test' }
+  const answer = await server.request('/ui/login', { method: 'POST', body, headers })
+  assert.is(answer.status, 303)
+})
+
+test('an address is taken from proxies that are trusted, and from no one else', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  const seenAs = async (headers: Record<string, string>, trustedProxies: readonly string[]) => {
+    server.settings.current = { ...server.settings.current, trustedProxies }
+    await fetch(`${http.url}/pxe/${MAC}`, { headers })
+    return (await server.machines.list())[0]?.last_seen_ip
+  }
+  const spoof = { 'x-forwarded-for': '192.0.2.1' }
+  assert.is(await seenAs(spoof, []), '127.0.0.1')
+  assert.is(await seenAs(spoof, ['10.0.0.0/8']), '127.0.0.1')
+  assert.is(await seenAs(spoof, ['127.0.0.1']), '192.0.2.1')
+  const chain = { 'x-forwarded-for': '1.1.1.1, 192.0.2.9, 10.0.0.3' }
+  assert.is(await seenAs(chain, ['127.0.0.0/8', '10.0.0.0/8']), '192.0.2.9')
+  const standard = { forwarded: 'for=1.1.1.1, for="[2001:db8::7]:4711";proto=https' }
+  assert.is(await seenAs(standard, ['127.0.0.0/8']), '2001:db8::7')
+  assert.is(await seenAs({ 'x-forwarded-for': 'rubbish' }, ['127.0.0.0/8']), '127.0.0.1')
+  assert.is(await seenAs({ 'x-forwarded-for': '::ffff:192.0.2.5' }, ['127.0.0.0/8']), '192.0.2.5')
+  const endless = { 'x-forwarded-for': Array.from({ length: 500 }, () => '127.0.0.1').join(',') }
+  assert.is(await seenAs(endless, ['127.0.0.0/8']), '127.0.0.1')
+})
+
+test('unknown machines by the thousand stay bounded, and get a script each', async () => {
+  let time = Date.now()
+  await using server = await createTestServer({
+    settings: { discoveriesPerMinute: 50, mostUnassigned: 80 },
+    now: () => new Date(time),
+  })
+  const flood = async (from: number, count: number) => {
+    const answers = await Promise.all(
+      Array.from({ length: count }, (_, n) => {
+        const tail = (from + n)
+          .toString(16)
+          .padStart(6, '0')
+          .replaceAll(/(..)(?=.)/g, '$1:')
+        return server.request(`/pxe/02:00:00:${tail}`)
+      }),
+    )
+    for (const answer of answers) {
+      assert.is(answer.status, 200)
+      assert.match(await answer.text(), /^#!ipxe\n/)
+    }
+  }
+  await flood(0, 500)
+  assert.is(await server.machines.count(), 50)
+  time += 61_000
+  await flood(1000, 500)
+  assert.is(await server.machines.count(), 80)
+  const told = await server.journal.list({ kind: 'machine.discovery.refused', limit: 9 })
+  assert.is(told.length, 2)
+  const plan = await server.request('/pxe/02:ff:00:00:00:01/plan')
+  assert.is(plan.status, 200)
+  assert.is(await server.machines.count(), 80)
+  const { status } = await server.request('/pxe/02:00:00:00:00:01')
+  assert.is(status, 200)
+  await checkUp(server)
+})
+
+test('malformed HTTP is refused, and the server goes on', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  const messages = [
+    'GARBAGE\r\n\r\n',
+    '\x00\x01\x02\r\n\r\n',
+    'GET / HTTP/9.9\r\nHost: x\r\n\r\n',
+    'GET /healthz HTTP/1.1\r\n\r\n',
+    'GET /healthz HTTP/1.1\r\nHost: x\r\nBad Header: y\r\n\r\n',
+    `GET /healthz HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`,
+    `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'POST /ui/login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'POST /ui/login HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n',
+    'POST /ui/login HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+    'POST /ui/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'GET /pxe/%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'GET http://evil.test/pxe-bootstrap.ipxe HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n',
+    'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'CONNECT evil.test:80 HTTP/1.1\r\nHost: x\r\n\r\n',
+    'GET /healthz HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n',
+  ]
+  for (const message of messages) {
+    const text = await exchange(http.port, Buffer.from(message, 'latin1'), 1000)
+    const code = codeOf(text)
+    const isUpgrade = message.includes('Upgrade')
+    const isClear = (code >= 400 && code < 500) || text === '' || (isUpgrade && code === 200)
+    assert.ok(isClear, `${JSON.stringify(message.slice(0, 80))}: ${text.slice(0, 200)}`)
+    assert.not.match(text, /\n\s+at /)
+  }
+  await checkUp(server)
+})
+
+test('an absolute request target does not stand in for the Host header', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  const text = await exchange(
+    http.port,
+    'GET http://evil.test/pxe-bootstrap.ipxe HTTP/1.1\r\nHost: real.test\r\nConnection: close\r\n\r\n',
+  )
+  assert.not.match(text, 'evil')
+})
+
+test.run()

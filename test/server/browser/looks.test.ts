@@ -1,0 +1,139 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { IMAGES, SECTIONS } from '../../../runtime/kit/web/ui/sections.ts'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { NASTY_NAMES, settleNastyFleet } from '../../support/server/nasty-fleet.ts'
+import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+
+const test = suite('the browser: access for all, no stray requests, hostile texts')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await settleNastyFleet(site, page.request, 34)
+  for (const box of [1, 2]) {
+    await site.boxes.boot(box)
+    await site.boxes.tellDisks(box)
+  }
+  await failRun(page)
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+const RUN = 'c0ffee00-0002'
+
+/** Of box 2, which has a name and a disk that no line holds. */
+async function failRun({ request }: Page): Promise<void> {
+  const { boxes } = site
+  const [image] = await (await request.get('/images')).json()
+  const data = {
+    name: NASTY_NAMES[1],
+    labels: ['l'.repeat(64)],
+    boot_mode: 'flasher-flash-once',
+    bty_image_ref: image.ref,
+    target_disk_serial: serialOf(2),
+  }
+  await request.put(`/machines/${macOf(2)}`, { data })
+  await boxes.boot(2)
+  await boxes.plan(2)
+  const disk = { ...disksOf(2)[0], model: 'M'.repeat(128) }
+  const reason = `no route to ${NASTY_NAMES[0]}`
+  await boxes.report(2, { run: RUN, phase: 'started', mode: 'flash', disk })
+  await boxes.report(2, { run: RUN, phase: 'failed', reason })
+  await boxes.sendLog(2, RUN, 'x'.repeat(4000))
+  await boxes.fail(2, reason)
+}
+
+/** All sections but the images, which are on the cache (first-run-looks.test.ts), and what they lead to. */
+const PAGES = [
+  ...SECTIONS.filter(({ href }) => href !== IMAGES).map(({ href }) => href),
+  '/ui/machines?view=wall',
+  '/ui/machines?q=stat:failed+rack',
+  '/ui/machines?columns=state.name.next.image.disk.labels.ip.arch.flashed.discovered.seen',
+  `/ui/machines/${macOf(1)}`,
+  `/ui/machines/${macOf(2)}`,
+  `/ui/machines/${macOf(2)}/runs/${RUN}`,
+  '/ui/runs?state=failed',
+  '/ui/events?kind=machine.discovered&from=2026-01-02&to=2026-01-01',
+  '/ui/settings?q=flash',
+  '/ui/settings?q=nothing',
+  '/ui/account',
+  '/docs/api',
+  '/ui/no-such-page',
+]
+
+/** What is folded away is looked at too; the menus of lists lie over the page. */
+async function checkPage(page: Page, path: string): Promise<void> {
+  await page.goto(path)
+  await page.evaluate(() =>
+    document.querySelectorAll('details:not(.menu)').forEach((each) => {
+      each.setAttribute('open', '')
+    }),
+  )
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 844 })
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+    assert.ok(wide <= width, `${path} is ${wide} wide at ${width}`)
+    assert.equal(await listViolations(page), [], `${path} at ${width}`)
+  }
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`no page scrolls sideways, wide or narrow, and axe finds nothing, ${colorScheme}`, async () => {
+    // Colours that change take no time.
+    await using opened = await openContext(browser, site, { colorScheme, reducedMotion: 'reduce' })
+    await addAxe(opened.context)
+    const page = await opened.context.newPage()
+    await checkPage(page, '/ui/login')
+    await logIn(page)
+    for (const path of PAGES) await checkPage(page, path)
+    assert.equal(
+      opened.complaints.filter((each) => !each.includes('404')),
+      [],
+    )
+  })
+}
+
+test('whatever a box says stays text', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  const evil = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202e${7*7}'
+  await site.boxes.boot(9)
+  const [first, ...others] = disksOf(9)
+  await site.boxes.tellDisks(9, [
+    { ...first, model: evil.slice(0, 120), serial: evil.slice(0, 60), vendor: evil.slice(0, 60) },
+    ...others,
+  ])
+  await site.boxes.fail(9, evil)
+  let dialogs = 0
+  page.on('dialog', (dialog) => {
+    dialogs += 1
+    void dialog.dismiss()
+  })
+  for (const path of [...PAGES.slice(0, 3), `/ui/machines/${macOf(9)}`, '/ui/events']) {
+    await page.goto(path)
+    assert.is(await page.locator('img').count(), 0, path)
+    assert.is(await page.locator('main script').count(), 0, path)
+  }
+  await page.goto(`/ui/machines?q=${encodeURIComponent(evil)}&error=${encodeURIComponent(evil)}`)
+  assert.is(await page.locator('main img').count(), 0)
+  assert.is(await page.getByRole('searchbox').inputValue(), evil)
+  assert.is(dialogs, 0)
+  assert.equal(opened.complaints, [])
+})
+
+test.run()

@@ -1,0 +1,164 @@
+/** "Browser UI routes", row by row. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { disarm } from '../../../../runtime/server/earlier/rules/machine.ts'
+import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { asJson } from '../../../support/server/server.ts'
+
+const test = suite('the earlier line: pages')
+const MAC = '52:54:00:12:34:56'
+const form = (fields: Readonly<Record<string, string>>) => ({
+  method: 'POST',
+  body: new URLSearchParams(fields),
+})
+
+test('every page needs a session, and is there with one', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  for (const page of [
+    'dashboard',
+    'machines',
+    `machines/${MAC}`,
+    'images',
+    'boot',
+    'settings',
+    'account',
+  ]) {
+    assert.is((await server.request(`/ui/${page}`)).status, 303, page)
+    const answer = await ask(`/ui/${page}`)
+    assert.is(answer.status, 200, page)
+    const text = await answer.text()
+    assert.match(text, '<h1>', page)
+    // No external address is contacted.
+    assert.not.match(text, /(src|href)="https?:/)
+  }
+  assert.is((await ask('/ui/machines/52:54:00:00:00:99')).status, 404)
+})
+
+test('GET /ui/dashboard counts machines, discovered ones and images', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.putImage('a.img', 'x')
+  await server.request(`/pxe/${MAC}`)
+  await ask('/machines/52:54:00:00:00:02', asJson({ image: 'a.img' }, 'PUT'))
+  const text = await (await ask('/ui/dashboard')).text()
+  const counts = [...text.matchAll(/<strong>(\d+)<\/strong>/g)].map(([, count]) => Number(count))
+  assert.equal(counts, [2, 1, 1])
+})
+
+test('GET /ui/machines: a badge for machines without an image, and the policy of each', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const text = await (await ask('/ui/machines')).text()
+  assert.match(text, '>discovered<')
+  // A machine that asks the person in front of it says so, not that it boots its disk.
+  const row = /<tr id="row-.*?<\/tr>/s.exec(text)?.[0] ?? ''
+  assert.match(row, />ask</)
+  const found = await (await ask('/ui/machines?q=policy:flash')).text()
+  assert.not.match(found, 'id="row-')
+})
+
+test('POST /ui/machines/{mac} saves, creates, and says what is wrong', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const path = `/ui/machines/${MAC}`
+  const saved = await ask(
+    path,
+    form({ image: 'a.img', boot_policy: 'flash', provisioning_mode: 'cloud-init', hostname: '' }),
+  )
+  assert.is(saved.status, 303)
+  const machine = await (await ask(`/machines/${MAC}`)).json()
+  assert.equal([machine.boot_policy, machine.hostname], ['flash', null])
+  const text = await (await ask(path)).text()
+  assert.match(text, 'a.img is not in the image folder')
+  assert.match(text, 'The mode cloud-init needs user-data')
+  assert.match(text, 'flasher.image_url=')
+  assert.match(text, 'flasher.token=hidden')
+  const refused = await ask(path, form({ boot_policy: 'yolo' }))
+  const back = await (await ask(refused.headers.get('location') ?? '')).text()
+  assert.match(back, 'Not saved: boot_policy')
+})
+
+test('to arm "Flash at every network boot" is asked first, with machine and image', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const path = `/ui/machines/${MAC}`
+  const fields = { image: 'a.img', boot_policy: 'flash', hostname: 'box-1' }
+  const policy = async () => (await (await ask(`/machines/${MAC}`)).json()).boot_policy
+  await server.request(`/pxe/${MAC}`)
+  assert.match(await (await ask(path)).text(), 'name="confirm" value="ask"')
+
+  const asked = await ask(path, form({ ...fields, confirm: 'ask' }))
+  assert.is(asked.status, 200)
+  const question = await asked.text()
+  assert.match(question, /Flash[^]*a\.img[^]*box-1 \(52:54:00/)
+  assert.match(question, 'only suitable disk is erased at every network boot')
+  assert.is(await policy(), 'tui', 'a question changes nothing')
+
+  assert.is((await ask(path, form({ ...fields, confirm: 'yes' }))).status, 303)
+  assert.is(await policy(), 'flash')
+  assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 303, 'armed already')
+  const other = await ask(path, form({ ...fields, image: 'b.img', confirm: 'ask' }))
+  assert.is(other.status, 200, 'another image is asked again')
+  const local = await ask(path, form({ ...fields, boot_policy: 'local', confirm: 'ask' }))
+  assert.is(local.status, 303, 'nothing is erased')
+})
+
+test('a machine that a restored state disarmed is armed by the same answer', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const path = `/ui/machines/${MAC}`
+  const fields = { image: 'a.img', boot_policy: 'flash', hostname: '' }
+  await ask(path, form(fields))
+  const { machines } = server
+  const [machine] = await machines.list()
+  assert.ok(machine)
+  await machines.update(machine.mac, () => disarm(machine, '2026-11-26T10:00:00.000Z'))
+  assert.match(await (await ask(path)).text(), 'An older state of the server was restored')
+  assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 200)
+  await ask(path, form({ ...fields, confirm: 'yes' }))
+  assert.match(await (await server.request(`/pxe/${MAC}`)).text(), 'flasher.image_url=')
+})
+
+test('POST /ui/machines/{mac}/delete', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const deleted = await ask(`/ui/machines/${MAC}/delete`, { method: 'POST' })
+  assert.is(deleted.status, 303)
+  assert.match(await (await ask(deleted.headers.get('location') ?? '')).text(), 'was deleted')
+  assert.is((await ask(`/machines/${MAC}`)).status, 404)
+})
+
+test('provisioning files are saved, shown again, and removed when empty', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const path = `/ui/machines/${MAC}/provision`
+  const text = '#cloud-config\r\n<b>&amp;\r\n'
+  assert.is((await ask(path, form({ name: 'user-data', text }))).status, 303)
+  const kept = await ask(`/machines/${MAC}/provision/user-data`)
+  assert.is(await kept.text(), '#cloud-config\n<b>&amp;\n')
+  const page = await (await ask(`/ui/machines/${MAC}`)).text()
+  assert.match(page, '&lt;b&gt;&amp;amp;')
+  assert.is((await ask(path, form({ name: 'user-data', text: ' ' }))).status, 303)
+  assert.is((await ask(`/machines/${MAC}/provision/user-data`)).status, 404)
+  assert.is((await ask(path, form({ name: '../x', text: 'x' }))).status, 400)
+})
+
+test('whatever a machine is called, it is text on its pages', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const name = '<img src=x onerror=alert(1)>.img'
+  assert.is(
+    (await ask(`/machines/${MAC}`, asJson({ image: name, boot_policy: 'flash' }, 'PUT'))).status,
+    200,
+  )
+  for (const path of ['/ui/machines', `/ui/machines/${MAC}`]) {
+    assert.not.match(await (await ask(path)).text(), '<img')
+  }
+})
+
+test.run()

@@ -1,0 +1,13 @@
+/** Selections of tests by name, for the `pnpm` scripts: which test files each of them runs, as patterns of their paths. */
+
+/** What touches no disk and needs no tool: the rules, the texts, the command lines, the builder. */
+const PURE =
+  '[a-z-]+\\.test|(library|build|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|server/shared-[a-z]+\\.test'
+
+export const SELECTIONS: Readonly<Record<string, string>> = {
+  pure: `^(${PURE})\\.ts$`,
+  /** What needs this host: files, sockets, browsers, loop devices. */
+  host: `^(?!vm/|(${PURE})\\.ts$).*\\.test\\.ts$`,
+  'fast-boots': '^vm/fast/.*\\.test\\.ts$',
+  boots: '^vm/(?!fast/).*\\.test\\.ts$',
+}

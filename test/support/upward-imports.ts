@@ -1,0 +1,53 @@
+/** What the plan of the house does not allow and is still there: each list may only become shorter. */
+
+/** Imports that point up the stack. */
+export const UPWARD_IMPORTS: readonly string[] = [
+  'runtime/cache/pages/add-card.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/captures.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/frame.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/images.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/messages.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/removal.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/routes/capture-pages.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/routes/pages.ts -> runtime/server/texts/texts.ts',
+  'runtime/engine/capture/rules/source-offer.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/engine/flash/rules/disk-offer.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/engine/flash/rules/flash-text.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/engine/flash/rules/progress-text.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/flasher/order/rules/live-invocation.ts -> runtime/server/earlier/rules/machine.ts',
+  'runtime/flasher/order/rules/live-invocation.ts -> runtime/server/earlier/rules/provisioning.ts',
+  'runtime/fleet/boot/rules/dhcp.ts -> runtime/server/texts/texts.ts',
+  'runtime/fleet/boot/rules/readiness.ts -> runtime/server/texts/texts.ts',
+  'runtime/fleet/boot/rules/tftp.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/terminal/command/completion/bash.ts -> runtime/engine/image/rules/image.ts',
+  'runtime/kit/terminal/command/completion/fish.ts -> runtime/engine/image/rules/image.ts',
+  'runtime/kit/terminal/command/completion/zsh.ts -> runtime/engine/image/rules/image.ts',
+  'runtime/kit/terminal/command/rules/environment.ts -> runtime/engine/image/rules/image.ts',
+  'runtime/kit/terminal/prompt/choices.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/kit/terminal/prompt/choose.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/kit/terminal/prompt/hidden-line.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/kit/terminal/prompt/menu-lines.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/kit/terminal/prompt/menu.ts -> runtime/flasher/texts/texts.ts',
+  'runtime/kit/web/access/login.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/access/token-check.ts -> runtime/fleet/access/tokens.ts',
+  'runtime/kit/web/answers/caller.ts -> runtime/fleet/access/tokens.ts',
+  'runtime/kit/web/answers/caller.ts -> runtime/fleet/state/journal.ts',
+  'runtime/kit/web/answers/event-note.ts -> runtime/fleet/state/journal.ts',
+  'runtime/kit/web/ui/api-page.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/elements.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/error-page.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/frame.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/login-page.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/search.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/sections.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/tables.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/theme.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/upload-form.ts -> runtime/server/texts/texts.ts',
+  'runtime/server/current/assembly/pins.ts -> runtime/cache/store/image-cache.ts',
+]
+
+/** Rooms that need each other. */
+export const MUTUAL_ROOMS: readonly (readonly string[])[] = [
+  ['runtime/engine/flash', 'runtime/engine/image'],
+  ['runtime/flasher/order', 'runtime/flasher/wizard'],
+]
