@@ -94,8 +94,8 @@ disk=$(lsblk --nodeps --noheadings --paths -o NAME,SERIAL | awk '$2 == "TARGET" 
 node runtime/bin/flasher.mjs flash --image /mnt/images/flashed.img --target $disk --yes >&2
 efibootmgr >/tmp/before
 node --input-type=module >/tmp/said -e "
-  import { createNvram } from '/mnt/checkout/runtime/services/disk/nvram.ts'
-  import { createShell } from '/mnt/checkout/runtime/services/host/shell.ts'
+  import { createNvram } from '/mnt/checkout/runtime/engine/disk/nvram.ts'
+  import { createShell } from '/mnt/checkout/runtime/kit/host/shell.ts'
   const nvram = createNvram({ shell: createShell({ env: process.env }), arch: process.arch })
   const disk = { node: process.argv[1], sectorBytes: 512 }
   console.log(JSON.stringify({ said: [await nvram.bootOnce(disk), await nvram.bootOnce(disk)] }))
