@@ -116,7 +116,7 @@ function canConnect(port: number): Promise<boolean> {
   })
 }
 
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
