@@ -62,7 +62,7 @@ const BUILDS = ['appliance', 'runtime/kit/foundation']
 const TABLES = /^runtime\/\w+\/texts\//
 
 const MAX_FILES = 25
-const MAX_FILE_LINES = 300
+const MAX_FILE_LINES = 400
 
 const text = readTexts(['appliance/**/*.ts', 'build/**/*.ts', 'runtime/**/*.{ts,mjs}'])
 const tests = readTexts(['test/**/*.ts'])
@@ -177,7 +177,7 @@ test('what is exported is imported by another file', () => {
   assert.equal(listUnusedExports(text, everywhere, textOf), [])
 })
 
-test('no file is longer than 300 lines', () => {
+test('no file is longer than 400 lines', () => {
   assert.equal(
     files.filter((file) => linesOf(file) > MAX_FILE_LINES && !TABLES.test(file)),
     [],

@@ -15,7 +15,9 @@ const LAG_MS = 500
 
 const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 
-export function createMachineSightings(database: Database) {
+/** `elapsed`: milliseconds, of a clock that nobody sets. */
+export function createMachineSightings(database: Database, elapsed: () => number) {
+  const seenAt = new Map<Mac, number>()
   const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
     database.write((sql) => {
       for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
@@ -24,8 +26,19 @@ export function createMachineSightings(database: Database) {
   database.beforeClosing(waiting.flush)
 
   return {
-    note: waiting.note,
-    forget: waiting.forget,
+    note(mac: Mac, sighting: Sighting): void {
+      seenAt.set(mac, elapsed())
+      waiting.note(mac, sighting)
+    },
+    forget(mac: Mac): void {
+      seenAt.delete(mac)
+      waiting.forget(mac)
+    },
+    /** Milliseconds since it was noted; null: not while this process runs. */
+    silenceOf(mac: Mac): number | null {
+      const at = seenAt.get(mac)
+      return at === undefined ? null : elapsed() - at
+    },
     /** The record with what was seen since it was stored. */
     merge<Machine extends MachineBase>(machine: Machine): Machine {
       const seen = waiting.find(machine.mac)

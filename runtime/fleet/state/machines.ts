@@ -30,6 +30,8 @@ interface MachinesOptions<Machine> {
   parseRecord(stored: unknown): Machine | null
   /** Called with records that could not be read; they stay as they are. */
   onUnreadable?(mac: string): void
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
 }
 
 /** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
@@ -37,7 +39,8 @@ export function createMachines<Machine extends MachineBase>(
   database: Database,
   options: MachinesOptions<Machine>,
 ) {
-  const sightings = createMachineSightings(database)
+  const { elapsed = () => performance.now() } = options
+  const sightings = createMachineSightings(database, elapsed)
   const decode = createDecoder(options, sightings.merge)
   const fleet = createFleet(database, decode, sightings)
   const { apply } = fleet
@@ -90,6 +93,8 @@ export function createMachines<Machine extends MachineBase>(
       sightings.note(mac, sighting)
       fleet.see(mac)
     },
+    /** Milliseconds since `see` was called for it, whatever the clock says; null: not in this process. */
+    silenceOf: sightings.silenceOf,
     /** False when there was none. */
     async remove(mac: Mac): Promise<boolean> {
       const remove = (sql: Sql) => {

@@ -19,12 +19,18 @@ interface FlashGateDependencies {
   settings(): QueueRules
   /** All of the fleet, at the start: who waited or flashed then goes on. */
   readonly fleet: readonly Machine[]
+  /** Milliseconds since the machine was heard of; null: it was not, while this process runs. */
+  silenceOf(mac: Mac): number | null
+  now(): Date
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
 }
 
 /** A place that was given, until the record says so. */
 interface Claim {
   readonly cycle: string
   readonly offers: number
+  /** By `elapsed`. */
   readonly at: number
 }
 
@@ -35,79 +41,100 @@ const ORDER_MS = 1000
 
 /**
  * Holds the addresses of machines that may flash or wait, and asks their records each time: done,
- * failed, edited, deleted and silent ones give their places back by what is stored of them.
+ * failed, edited, deleted and silent ones give their places back by what is stored of them. A clock
+ * that is set frees no place and keeps none: silence is counted by one that nobody sets.
  */
-export function createFlashGate({ find, settings, fleet }: FlashGateDependencies) {
+export function createFlashGate(given: FlashGateDependencies) {
+  const { find, settings, fleet, elapsed = () => performance.now() } = given
   const flashing = new Map<Mac, Claim | null>()
-  /** Since when, in milliseconds: who begins to wait is in line before its record says so. */
+  /**
+   * In the order in which they came, with the time of that by `elapsed`: who begins to wait is in line
+   * before its record says so.
+   */
   const waiting = new Map<Mac, number>()
   let order: { readonly at: number; readonly places: Map<Mac, number> } | null = null
+  for (const { mac } of fleet.filter(isQueued).toSorted(compareQueued)) waiting.set(mac, -Infinity)
   for (const machine of fleet) {
-    if (machine.cycle.queued_at !== null) waiting.set(machine.mac, 0)
-    else if (isBegun(machine)) flashing.set(machine.mac, null)
+    if (!isQueued(machine) && isBegun(machine)) flashing.set(machine.mac, null)
   }
+  const silenceOf = createSilence(given, elapsed)
 
-  function holds(mac: Mac, now: string): boolean {
+  function holds(mac: Mac): boolean {
     const claim = flashing.get(mac)
     if (claim === undefined) return false
     const machine = find(mac)
-    if (claim !== null && isOpen(claim, machine, now)) return true
-    return machine !== null && holdsFlashSlot(machine, now, settings())
+    if (claim !== null && isOpen(claim, machine, elapsed())) return true
+    return machine !== null && holdsFlashSlot(machine, silenceOf(machine), settings())
   }
 
-  function countFlashing(now: string): number {
+  function countFlashing(): number {
     let count = 0
     for (const mac of flashing.keys()) {
-      if (holds(mac, now)) count += 1
+      if (holds(mac)) count += 1
       else flashing.delete(mac)
     }
     return count
   }
 
   /** Places from 0, of those who still wait. */
-  function line(now: string): Map<Mac, number> {
-    const at = epochOf(now)
-    if (order !== null && Math.abs(at - order.at) < ORDER_MS) return order.places
-    const members: Machine[] = []
+  function line(): Map<Mac, number> {
+    const at = elapsed()
+    if (order !== null && at - order.at < ORDER_MS) return order.places
+    const places = new Map<Mac, number>()
     for (const [mac, since] of waiting) {
       const machine = find(mac)
-      if (machine !== null && isInLine(machine, now)) members.push(machine)
-      else if (Math.abs(at - since) > CLAIM_MS) waiting.delete(mac)
+      if (machine !== null && isInLine(machine, silenceOf(machine))) places.set(mac, places.size)
+      else if (at - since > CLAIM_MS) waiting.delete(mac)
     }
-    const places = new Map(members.toSorted(compareQueued).map(({ mac }, place) => [mac, place]))
     order = { at, places }
     return places
   }
 
-  function enqueue(mac: Mac, at: number): void {
-    if (!waiting.has(mac)) waiting.set(mac, at)
+  function enqueue(mac: Mac): void {
+    if (!waiting.has(mac)) waiting.set(mac, elapsed())
     // At the end of the line, which is where a machine that begins to wait stands.
     if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
   }
 
   return {
     /** Null: it may flash now. Asking changes nothing. */
-    placeOf({ mac }: Machine, now: string): QueuePosition | null {
+    placeOf({ mac }: Machine): QueuePosition | null {
       const { max_flashes } = settings()
-      if (max_flashes === 0 || holds(mac, now)) return null
-      const [busy, places] = [countFlashing(now), line(now)]
-      const ahead = places.get(mac) ?? places.size
+      if (max_flashes === 0 || holds(mac)) return null
+      const [busy, places] = [countFlashing(), line()]
+      const known = places.get(mac)
+      const [ahead, isNew] = [known ?? places.size, known === undefined]
       if (ahead < max_flashes - busy) return null
-      const total = places.size + (places.has(mac) ? 0 : 1)
-      return { place: ahead + 1, waiting: total, flashing: busy }
+      return { place: ahead + 1, waiting: places.size + (isNew ? 1 : 0), flashing: busy, isNew }
     },
-    /** What was decided of a machine's place: it holds at once, before the record is on disk. `at`: ms. */
-    assign(machine: Machine, slot: FlashSlot, at: number): void {
+    /** What was decided of a machine's place: it holds at once, before the record is on disk. */
+    assign(machine: Machine, slot: FlashSlot): void {
       const { mac } = machine
-      if (slot === 'queued') return enqueue(mac, at)
+      if (slot === 'queued') return enqueue(mac)
       if (slot === 'released') return void flashing.delete(mac)
       if (waiting.delete(mac)) order = null
-      claimPlace(flashing, machine, slot, at)
+      claimPlace(flashing, machine, slot, elapsed())
     },
     /** How many flash and how many wait. */
-    count: (now: string) => ({ flashing: countFlashing(now), waiting: line(now).size }),
+    count: () => ({ flashing: countFlashing(), waiting: line().size }),
   }
 }
+
+/**
+ * Milliseconds since a machine was heard of. Of those that have not come since the start only the
+ * clock on the wall tells how long they were silent before it; a time that lies ahead tells nothing.
+ */
+function createSilence(
+  { silenceOf, now }: Pick<FlashGateDependencies, 'silenceOf' | 'now'>,
+  elapsed: () => number,
+) {
+  const start = { at: now().getTime(), elapsed: elapsed() }
+  return ({ mac, last_seen_at, updated_at }: Machine): number =>
+    silenceOf(mac) ??
+    Math.max(0, start.at - epochOf(last_seen_at ?? updated_at)) + elapsed() - start.elapsed
+}
+
+const isQueued = ({ cycle }: Machine) => cycle.queued_at !== null
 
 /** Flashing machines and what was claimed for them, after one more decision. */
 function claimPlace(
@@ -139,8 +166,8 @@ const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): b
 const isBefore = (a: string, b: string) => Temporal.Instant.compare(a, b) < 0
 
 /** Whether the record does not yet hold what was claimed. */
-const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: string): boolean =>
+const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: number): boolean =>
   machine !== null &&
   machine.cycle.started_at === cycle &&
   machine.cycle.offers < offers &&
-  Math.abs(epochOf(now) - at) < CLAIM_MS
+  now - at < CLAIM_MS

@@ -42,7 +42,7 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
-  placeOf(machine: Machine, now: string): QueuePosition | null
+  placeOf(machine: Machine): QueuePosition | null
   /** Whether a run of the machine goes on. */
   hasRun(mac: Mac): boolean
   /** Signs what machines show that were booted from here. */
@@ -65,7 +65,7 @@ export const gatherSurroundings = (
   cacheUrl: site.cacheUrl(),
   sets: site.sets(),
   settings: site.settings(),
-  placeOf: (machine) => site.placeOf(machine, now),
+  placeOf: site.placeOf,
 })
 
 export function createMachineLine(site: LineDependencies): ServerLine<Machine> {

@@ -54,6 +54,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
       find: state.machines.peek,
       settings: () => settings().pxe,
       fleet: await state.machines.list(),
+      silenceOf: state.machines.silenceOf,
+      now,
     })
     const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
     const { views, plugin: pages } = createPages({
@@ -97,7 +99,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       bootFiles,
       checkPassword: passwords.check,
       setPassword: passwords.set,
-      onFlashSlot: (machine, slot) => gate.assign(machine, slot, Date.now()),
+      onFlashSlot: gate.assign,
       onLogout: (cookie) =>
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
@@ -156,14 +158,14 @@ const now = () => new Date()
 /** How many machines flash and wait, for `GET /metrics`. */
 const measureQueue = (metrics: Metrics, gate: FlashGate) =>
   metrics.gauge('flasher_flash_line', async () =>
-    Object.entries(gate.count(now().toISOString())).map(([state, value]) => ({
+    Object.entries(gate.count()).map(([state, value]) => ({
       labels: { state },
       value,
     })),
   )
 
 const countQueue = (gate: FlashGate, most: number) =>
-  most === 0 ? null : { most, ...gate.count(now().toISOString()) }
+  most === 0 ? null : { most, ...gate.count() }
 
 /** By `ref`, without a walk through the catalog at each contact. */
 function createFinder(catalog: Catalog): (ref: string) => CatalogEntry | null {

@@ -103,7 +103,7 @@ test('what a decision means for a place among those that flash is a value of it'
   assert.is(line.decideBoot(put({}), CONTACT).slot, 'passed')
   const waits = createMachineLine({
     ...GETTERS,
-    placeOf: () => ({ place: 1, waiting: 1, flashing: 1 }),
+    placeOf: () => ({ place: 1, waiting: 1, flashing: 1, isNew: true }),
   })
   assert.is(waits.decideBoot(put(FLASH), CONTACT).slot, 'queued')
   assert.is(line.decidePlan(put(FLASH), CONTACT).slot, 'planned')

@@ -35,7 +35,7 @@ interface Life {
 
 export type Step = (life: Life) => void
 
-const PLACE = { place: 2, waiting: 3, flashing: 1 }
+const PLACE = { place: 2, waiting: 3, flashing: 1, isNew: true }
 const EMPTY = { x86_64: null, arm64: null }
 
 /** A machine asks for its script: every promise about scripts is looked at here. */

@@ -48,6 +48,8 @@ export interface TestServerOptions {
   routes?(site: Site<Machine>, rules: TestRules): readonly Route[]
   readonly checkPassword?: ServerOptions<Machine>['checkPassword']
   readonly now?: () => Date
+  /** Milliseconds of a clock that nobody sets; goes with `now` where it is left out. */
+  readonly elapsed?: () => number
   readonly pxe?: Partial<typeof PXE_RULES>
   /** Absent: one that nobody asks. Null: there is no cache service. */
   readonly cacheUrl?: () => string | null
@@ -101,9 +103,9 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const password = { current: PASSWORD }
   const settings: { current: WebSettings } = { current: { ...SETTINGS, ...options.settings } }
   const entries = options.catalog ?? []
-  const machines = createMachines<Machine>(database, { parseRecord })
+  const elapsed = options.elapsed ?? (() => now().getTime())
+  const machines = createMachines<Machine>(database, { parseRecord, elapsed })
   const journal = createJournal(database, { feed, now })
-  const elapsed = () => now().getTime()
   const runs = createRuns(database, { feed, now, elapsed })
   const templates = createTemplates(database, { now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
@@ -114,6 +116,9 @@ export async function createTestServer(options: TestServerOptions = {}) {
     find: machines.peek,
     settings: pxe,
     fleet: await machines.list(),
+    silenceOf: machines.silenceOf,
+    now,
+    elapsed,
   })
   const { routes = dashboardAlone, cacheUrl = () => 'http://127.0.0.1:8081' } = options
   const bootKey = deriveSecret(secret, 'boot tokens')
@@ -140,7 +145,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     async setPassword(given) {
       password.current = given
     },
-    onFlashSlot: (machine, slot) => gate.assign(machine, slot, now().getTime()),
+    onFlashSlot: gate.assign,
     machines,
     journal,
     runs,

@@ -76,7 +76,7 @@ export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Ma
 function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
   const machine = touch(ruling.restarts ? startCycle(before, now) : before, now)
   if (ruling.rule === 'queued') {
-    return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, now) })
+    return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, ruling.place, now) })
   }
   if (ruling.decision.kind === 'to-wait') return machine
   const { cycle } = machine

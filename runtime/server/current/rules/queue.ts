@@ -1,5 +1,4 @@
 /** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
-import { epochOf } from '../../../kit/foundation/instants.ts'
 import { isFlashMode, type Machine } from './machine.ts'
 
 /** The settings of section `[pxe]` that are about the line; the names are theirs. */
@@ -22,16 +21,21 @@ export interface QueuePosition {
   /** How many wait, this one among them. */
   readonly waiting: number
   readonly flashing: number
+  /** It was not in line before. */
+  readonly isNew: boolean
 }
 
 /** On the machine's screen, after "waits:"; with what stands before it, within 80 columns. */
 export const renderQueuePosition = ({ place, waiting, flashing }: QueuePosition): string =>
   `place ${place} of ${waiting}, ${flashing} ${flashing === 1 ? 'is' : 'are'} being flashed`
 
-/** A flash was offered, nothing ended it, and the machine was heard of: until then it has its place. */
+/**
+ * A flash was offered, nothing ended it, and the machine was heard of: until then it has its place.
+ * `silence`: milliseconds since it was heard of, of a clock that nobody sets.
+ */
 export function holdsFlashSlot(
   machine: Machine,
-  now: string,
+  silence: number,
   { flash_silence }: QueueRules,
 ): boolean {
   const { boot_mode, cycle } = machine
@@ -39,28 +43,23 @@ export function holdsFlashSlot(
   const isUnderWay =
     isBegun && [cycle.finished_at, cycle.failure, cycle.disarmed_at].every((end) => end === null)
   if (!isFlashMode(boot_mode) || !isUnderWay || cycle.queued_at !== null) return false
-  return isHeardOf(machine, now, flash_silence)
+  return silence < flash_silence * 1000
 }
 
-export const isInLine = (machine: Machine, now: string): boolean =>
-  isFlashMode(machine.boot_mode) &&
-  machine.cycle.queued_at !== null &&
-  isHeardOf(machine, now, LINE_PATIENCE)
+/** `silence`: as above. */
+export const isInLine = ({ boot_mode, cycle }: Machine, silence: number): boolean =>
+  isFlashMode(boot_mode) && cycle.queued_at !== null && silence < LINE_PATIENCE * 1000
 
 /** When a machine that has to wait now began to wait; one that had left the line begins anew. */
-export const decideQueuedAt = (machine: Machine, now: string): string =>
-  isInLine(machine, now) ? (machine.cycle.queued_at ?? now) : now
+export const decideQueuedAt = (
+  { cycle }: Machine,
+  position: QueuePosition | null,
+  now: string,
+): string => (position?.isNew === false ? (cycle.queued_at ?? now) : now)
 
-/** Who came first is first. */
+/** Who came first is first: all that a restart leaves of the order. */
 export const compareQueued = (a: Machine, b: Machine): number => {
   const [first, second] = [a.cycle.queued_at ?? '', b.cycle.queued_at ?? '']
   if (first !== second) return first < second ? -1 : 1
   return a.mac < b.mac ? -1 : 1
 }
-
-/**
- * What was seen far ahead was seen by a clock that has been set back since: the machine is heard of
- * again with its next contact, and one that is gone keeps no place until that time comes.
- */
-const isHeardOf = ({ last_seen_at, updated_at }: Machine, now: string, seconds: number): boolean =>
-  Math.abs(epochOf(now) - epochOf(last_seen_at ?? updated_at)) < seconds * 1000

@@ -178,7 +178,7 @@ test('who waits for its turn says its place; who has not come yet says that it w
   fixture.flash('flasher-flash-once')
   fixture.surroundings = {
     ...fixture.surroundings,
-    placeOf: () => ({ place: 3, waiting: 12, flashing: 4 }),
+    placeOf: () => ({ place: 3, waiting: 12, flashing: 4, isNew: false }),
   }
   const before = stateOf(fixture)
   assert.equal([before.state, before.is], ['armed', 'Ready to be flashed.'])
