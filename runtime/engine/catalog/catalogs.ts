@@ -158,9 +158,11 @@ type Shelf = ReturnType<typeof createShelf>
 
 /** What is held of the service that is set, and what others see of it. */
 function createShelf(dependencies: CatalogDependencies, first: Held) {
-  const { kept, feed, log } = dependencies
+  const { kept, feed, log, url } = dependencies
   let held = first
   let shown = snapshotOf(held)
+  /** The setting as it was when `held` was found to be of it: each contact asks. */
+  let checked: string | null | undefined
 
   function show(next: Held) {
     const before = held
@@ -179,7 +181,10 @@ function createShelf(dependencies: CatalogDependencies, first: Held) {
     canFollow: () => held.canWait && held.error === null && held.base === baseOf(dependencies),
     /** What is held of another service than the one that is set now says nothing; true: it was. */
     rebase(): boolean {
-      const base = baseOf(dependencies)
+      const set = url()
+      if (set === checked) return false
+      checked = set
+      const base = renderCacheBase(set ?? '')
       if (held.base === base) return false
       show(nothingOf(base))
       return true

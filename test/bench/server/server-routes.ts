@@ -1,5 +1,6 @@
 /** Short answers: requests a second and their p99, beside a bare h3 route and a bare handler. */
 import type { CannedAnswer } from './server-bare.ts'
+import { join, resolve } from 'node:path'
 import { createFolder } from './server-fixture.ts'
 import { ratioOf, rateOf, runLoad, type Bar } from './server-jobs.ts'
 import type { Load } from './server-load.ts'
@@ -97,8 +98,9 @@ export async function measureRoutes(runs: number, seconds: number, against: stri
 /** The same three servers of another checkout, each on a folder of its own. */
 async function startOthers(checkout: string | null) {
   await using undo = new AsyncDisposableStack()
+  const createOwn = checkout === null ? createFolder : await loadFixture(checkout)
   const start = async (machines: number, settings: Readonly<Record<string, string>> = {}) => {
-    const folder = undo.use(await createFolder(machines))
+    const folder = undo.use(await createOwn(machines))
     return undo.use(await startFlasher(folder, settings, checkout))
   }
   const servers =
@@ -107,6 +109,16 @@ async function startOthers(checkout: string | null) {
       : { usual: await start(MACHINES), open: await start(0, OPEN), closed: await start(0, CLOSED) }
   const all = undo.move()
   return { servers, [Symbol.asyncDispose]: () => all[Symbol.asyncDispose]() }
+}
+
+/**
+ * How that checkout makes its folder: a state of ours might be newer than its server, which would set
+ * it aside, begin without machines, and be quick because it has nothing to say.
+ */
+async function loadFixture(checkout: string): Promise<typeof createFolder> {
+  const path = join(resolve(checkout), 'test/bench/server/server-fixture.ts')
+  const fixture: { readonly createFolder: typeof createFolder } = await import(path)
+  return fixture.createFolder
 }
 
 /** The loads of each subject, in turn, as often as there are runs. */

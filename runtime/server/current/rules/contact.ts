@@ -5,6 +5,7 @@ import {
   planOrder,
   type CaptureResult,
 } from '../../../engine/capture/rules/order.ts'
+import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 import { keepPick } from '../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
@@ -19,7 +20,6 @@ import {
   type BootMode,
   type Cycle,
   type Machine,
-  type PlannedFlash,
 } from './machine.ts'
 import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
@@ -143,9 +143,9 @@ export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'capture') return noteCapturePlan(machine, now)
   if (plan.mode !== 'flash') return machine
   const begun = changeCycle(touch(machine, now), now, BEGUN)
-  const planned_as = describePlanned(begun, plan.image)
-  const isKnown = begun.planned_as !== null && isSamePlan(planned_as, begun.planned_as)
-  const planned = isKnown ? begun : { ...begun, planned_as, updated_at: now }
+  const planned = saysPlan(begun, plan.image)
+    ? begun
+    : { ...begun, planned_as: describePlanned(begun, plan.image), updated_at: now }
   // It asks again at once: a client that repeats itself, or somebody else, costs no write.
   return planned === machine && isJustPlanned(machine, now)
     ? machine
@@ -178,11 +178,13 @@ export function noteRunBegan(machine: Machine, now: string): Machine {
   return changeCycle(touch(machine, now), now, BEGUN)
 }
 
-const isSamePlan = (a: PlannedFlash, b: PlannedFlash): boolean =>
-  a.order === b.order &&
-  a.image?.ref === b.image?.ref &&
-  a.image?.sha256 === b.image?.sha256 &&
-  a.disk?.serial === b.disk?.serial
+/** Whether its record names this flash already: machines ask again, and describing it costs more. */
+const saysPlan = (machine: Machine, { ref, sha256 }: CatalogEntry): boolean =>
+  machine.planned_as !== null &&
+  machine.planned_as.order === machine.cycle.started_at &&
+  machine.planned_as.image?.ref === ref &&
+  machine.planned_as.image.sha256 === sha256 &&
+  machine.planned_as.disk?.serial === targetOf(machine)?.name
 
 const BEGUN = { planned: true, failure: null, queued_at: null } as const
 
