@@ -5,11 +5,14 @@ import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
+import { fileUrl } from '../../runtime/engine/catalog/rules/dropped-file.ts'
+import type { CacheRow } from '../../runtime/cache/store/cache-rows.ts'
 import { faultOf, makeBytes } from '../support/collect.ts'
 import { makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
 
 const test = suite('cache: dropped files')
 const BYTES = makeBytes(300_000)
+const isDone = ({ state }: CacheRow) => state !== 'checking'
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 test('a file that is dropped in is offered under three addresses', async () => {
@@ -42,6 +45,40 @@ test('a file that is dropped in is offered under three addresses', async () => {
   // Another server's file of the same name is another file.
   const foreign = blobUrl(served.base, `http://elsewhere.invalid/files/${encodeURIComponent(name)}`)
   assert.is((await fetch(foreign)).status, 404)
+})
+
+test('a file is offered whatever its name, as long as that is text', async () => {
+  await using folder = await makeFolder()
+  await using served = await serveCache(folder.path)
+  const names = [
+    'a%20b.img',
+    'a b.img',
+    '%25.img',
+    '%2fetc%2fa.img',
+    '%2e%2e.img',
+    '%E9.img',
+    '%.img',
+    'a\\b.img',
+    '[x] & <y>;="z".img',
+    "~'@:+*|.img",
+    '日本語 é.img',
+    `${'n'.repeat(251)}.img`,
+  ]
+  for (const [at, name] of names.entries()) {
+    await writeFile(join(folder.path, name), makeBytes(600, at))
+  }
+  await until(
+    () => served.cache.rows().length === names.length && served.cache.rows().every(isDone),
+  )
+  for (const [at, name] of names.entries()) {
+    const row = served.cache.rows().find(({ fileName }) => fileName === name)
+    assert.equal([row?.state, row?.error], ['ready', null], name)
+    const src = row?.entry.src ?? ''
+    for (const url of [fileUrl(served.base, name), blobUrl(served.base, src)]) {
+      const got = Buffer.from(await (await fetch(url)).arrayBuffer())
+      assert.ok(got.equals(makeBytes(600, at)), url)
+    }
+  }
 })
 
 test('a file that is still being copied waits until it stops growing', async () => {

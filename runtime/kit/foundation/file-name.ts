@@ -2,8 +2,20 @@
 
 /** Long enough for any name that a file system takes. */
 const MAX_BYTES = 255
-/** A percent sign that two hexadecimal digits follow could be an escape of something else. */
-const BARE = /^(?!\.)(?:[^/\\%\p{Cc}\p{Cs}]|%(?![0-9a-f]{2}))+$/iu
+const BARE = /^[^./\\\p{Cc}\p{Cs}][^/\\\p{Cc}\p{Cs}]*$/u
 
-export const isBareFileName = (name: string): boolean =>
-  BARE.test(name) && Buffer.byteLength(name) <= MAX_BYTES
+/**
+ * A percent sign is one, also where it could be an escape; but a name that leads elsewhere once a
+ * program on the way decodes it a second time is refused.
+ */
+export function isBareFileName(name: string): boolean {
+  if (!BARE.test(name) || Buffer.byteLength(name) > MAX_BYTES) return false
+  const decoded = decodeEscapes(name)
+  return decoded === name || isBareFileName(decoded)
+}
+
+/** Byte by byte: what matters is ASCII, and what is no UTF-8 leads elsewhere, too. */
+const decodeEscapes = (name: string): string =>
+  name.replaceAll(/%([0-7][0-9a-f])/gi, (_, digits: string) =>
+    String.fromCodePoint(Number.parseInt(digits, 16)),
+  )

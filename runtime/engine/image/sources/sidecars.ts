@@ -3,7 +3,7 @@ import { constants, open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { decodeList, parseSha256For } from '../../../kit/foundation/checksum.ts'
 import { Fault, renderError } from '../../../kit/foundation/fault.ts'
-import { isMissing } from '../../../kit/foundation/system-error.ts'
+import { isMissing, systemCodeOf } from '../../../kit/foundation/system-error.ts'
 
 /** Far more than any list of digests needs. */
 const MAX_BYTES = 1024 * 1024
@@ -34,7 +34,8 @@ async function readText(path: string): Promise<string | null> {
     const { bytesRead } = await file.read(into, 0, into.length, 0)
     return decodeList(into.subarray(0, Math.min(bytesRead, MAX_BYTES)))
   } catch (cause) {
-    if (isMissing(cause)) return null
+    // An image whose name fills what a file system takes has none.
+    if (isMissing(cause) || systemCodeOf(cause) === 'ENAMETOOLONG') return null
     throw new Fault('input-invalid', `${path} cannot be read: ${renderError(cause)}`, { cause })
   }
 }

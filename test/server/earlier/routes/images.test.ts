@@ -25,10 +25,24 @@ test('the catalog has the fields of the table, sorted by name, and only what can
   assert.is((await server.request('/images/link.img')).status, 404)
 })
 
-test('a percent sign in a name is one, unless it could be an escape', async () => {
+const ELSEWHERE = ['a/b.img', '../b.img', '.b.img', 'a\\b.img', 'a\0b.img']
+
+test('a percent sign in a name is one, also where it could be an escape', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
-  const names = ['100%.img', '5% less.img', '%.img'].toSorted()
+  const names = [
+    '100%.img',
+    '5% less.img',
+    '%.img',
+    'a%20b.img',
+    'a b.img',
+    '%25.img',
+    'a%2520b.img',
+    'a%2e.img',
+    '%E9.img',
+    '%ff%fe.img',
+    'é+&?#;=~.img',
+  ].toSorted()
   for (const name of names) {
     const path = `/images/${encodeURIComponent(name)}`
     assert.is((await ask(path, bytes(name))).status, 200, name)
@@ -36,10 +50,20 @@ test('a percent sign in a name is one, unless it could be an escape', async () =
   }
   const listed: unknown = await (await server.request('/images')).json()
   assert.equal(
-    Object(listed).map(({ name }: { readonly name: string }) => name),
+    Object(listed)
+      .map(({ name }: { readonly name: string }) => name)
+      .toSorted(),
     names,
   )
-  for (const name of ['a%2fb.img', 'a%20b.img', '%2e%2e.img']) {
+  assert.equal((await readdir(server.images)).toSorted(), names)
+  for (const name of [
+    ...ELSEWHERE,
+    'a%2fb.img',
+    '%2e%2e.img',
+    'a%252Fb.img',
+    '%00.img',
+    'a%5cb.img',
+  ]) {
     assert.is((await ask(`/images/${encodeURIComponent(name)}`, bytes('x'))).status, 400, name)
   }
 })
