@@ -30,6 +30,7 @@ const LINES = ['runtime/server/current', 'runtime/server/earlier']
 const PURE = /^appliance\/|\/rules\/|^runtime\/kit\/(?:foundation|texts)\/|\/texts\//
 const PURE_PACKAGES = [
   'node:crypto',
+  'node:util',
   'node:zlib',
   'zod',
   'destr',

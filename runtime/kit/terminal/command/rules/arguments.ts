@@ -1,4 +1,5 @@
 /** Parses a command line by its command table, and reports what is wrong with it. */
+import { parseArgs } from 'node:util'
 import { type Cases, decideCase } from '../../../foundation/cases.ts'
 import {
   commandsUnder,
@@ -88,15 +89,16 @@ function parseCommand(line: CommandLine, argv: readonly string[]): Result<Readin
 
 /** Nothing, or one of its flags in front. */
 const isForMain = ({ flags }: Command, [first]: readonly string[]) =>
-  first === undefined || flags.some(({ name }) => splitAtEquals(first)[0] === `--${name}`)
+  first === undefined || flags.some(({ name }) => flagName(first) === `--${name}`)
 
 function parseMain(main: Command, argv: readonly string[]): Result<Reading, Misuse> {
-  const [before] = splitAtDashes(argv)
-  return before.includes('--version') ? accept({ kind: 'version' }) : parseLeaf(main, argv)
+  return beforeDashes(argv).includes('--version')
+    ? accept({ kind: 'version' })
+    : parseLeaf(main, argv)
 }
 
 function strayFlag(line: CommandLine, at: readonly string[], given: string): Misuse {
-  const name = given.slice(2).split('=')[0] ?? ''
+  const name = flagName(given).slice(2)
   const isLaters = commandsUnder(line, at).some(({ flags }) => flags.some((f) => f.name === name))
   return isLaters
     ? { at, why: 'flag-too-early', given: `--${name}` }
@@ -115,26 +117,35 @@ interface GivenFlag {
   readonly text: string | null
 }
 
-function parseLeaf(command: Command, rest: readonly string[]): Result<Reading, Misuse> {
-  const [before, behind] = splitAtDashes(rest)
-  if (before.some(isHelp)) return accept({ kind: 'help', at: command.words })
+function parseLeaf(command: Command, words: readonly string[]): Result<Reading, Misuse> {
+  if (beforeDashes(words).some(isHelp)) return accept({ kind: 'help', at: command.words })
   const flags: GivenFlag[] = []
   const positionals: string[] = []
-  const words = [...before]
-  for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    if (!word.startsWith('-') || word === '-') positionals.push(word)
-    else {
-      const parsed = parseFlag(command, word, words)
-      if (!parsed.ok) return parsed
-      flags.push(parsed.value)
-    }
+  for (const token of tokenize(command, words)) {
+    if (token.kind === 'positional') positionals.push(token.value)
+    if (token.kind !== 'option') continue
+    const parsed = parseFlag(command, token, words[token.index] ?? '')
+    if (!parsed.ok) return parsed
+    flags.push(parsed.value)
   }
-  positionals.push(...behind)
   const misuse = checkFlags(command, flags) ?? checkPositionals(command, positionals)
   return misuse === null
     ? accept({ kind: 'run', given: readArguments(command, flags, positionals) })
     : refuse(misuse)
 }
+
+/** Node splits the words; what they mean is ours to say. */
+const tokenize = ({ flags }: Command, words: readonly string[]) =>
+  parseArgs({
+    args: [...words],
+    options: Object.fromEntries(
+      flags.map(({ name, value }) => [name, { type: value === null ? 'boolean' : 'string' }]),
+    ),
+    strict: false,
+    tokens: true,
+  }).tokens
+
+type Token = Extract<ReturnType<typeof tokenize>[number], { readonly kind: 'option' }>
 
 function readArguments(
   command: Command,
@@ -160,39 +171,30 @@ function readArguments(
 }
 
 /** Everything behind the first `--` is a positional, whatever it looks like. */
-function splitAtDashes(words: readonly string[]): readonly [readonly string[], readonly string[]] {
-  const end = words.indexOf('--')
-  return end < 0 ? [words, []] : [words.slice(0, end), words.slice(end + 1)]
-}
+const beforeDashes = (words: readonly string[]) =>
+  words.includes('--') ? words.slice(0, words.indexOf('--')) : words
 
-/** Takes a flag's value from `following` where it stands in an argument of its own. */
-function parseFlag(command: Command, word: string, following: string[]): Result<GivenFlag, Misuse> {
+/** With its dashes, without the value that may be joined to it. */
+const flagName = (word: string): string => word.split('=', 1)[0] ?? ''
+
+/** `word`: as it was typed. */
+function parseFlag(command: Command, token: Token, word: string): Result<GivenFlag, Misuse> {
   const at = command.words
-  const [name, joined] = splitAtEquals(word)
+  const name = flagName(word)
   const flag = command.flags.find((one) => `--${one.name}` === name)
   if (flag === undefined) {
     const known = [...command.flags.map((one) => `--${one.name}`), '--help']
     return refuse({ at, why: 'unknown-flag', given: name, nearest: nearestOf(name, known) })
   }
+  const { value: text = '', inlineValue: isJoined = false } = token
   if (flag.value === null) {
-    return joined === null
-      ? accept({ flag, text: null })
-      : refuse({ at, why: 'value-unwanted', name })
+    return isJoined ? refuse({ at, why: 'value-unwanted', name }) : accept({ flag, text: null })
   }
-  const text = joined ?? takeValue(following)
-  return text === ''
+  // A lone dash, or one dash and letters, may be a value; what looks like a flag is none.
+  return text === '' || (!isJoined && text.startsWith('--'))
     ? refuse({ at, why: 'value-missing', name, value: flag.value.name })
     : accept({ flag, text })
 }
-
-function splitAtEquals(word: string): readonly [string, string | null] {
-  const equals = word.indexOf('=')
-  return equals < 0 ? [word, null] : [word.slice(0, equals), word.slice(equals + 1)]
-}
-
-/** A lone dash, or one dash and letters, may be a value; what looks like a flag is none. */
-const takeValue = (following: string[]) =>
-  following[0]?.startsWith('--') === true ? '' : (following.shift() ?? '')
 
 function checkFlags({ words: at, flags }: Command, given: readonly GivenFlag[]): Misuse | null {
   const seen = new Set<Flag>()
