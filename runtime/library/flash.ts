@@ -7,38 +7,71 @@ import type { ImageFormat } from '../engine/image/rules/image.ts'
 import { createFlasher } from '../engine/flash/flasher.ts'
 import { LibraryError } from './library-error.ts'
 
-/** One event of a flash ("Flash lifecycle events"); sizes in bytes, `rate` in bytes per second. */
+/**
+ * One event of a flash, as `flasher flash --progress ndjson` prints it: `started`, `writing` about four
+ * times a second (`phase` is `write`, then `verify`), `synced`, `partprobed`, and at the end `done` or
+ * `failed`. Sizes are in bytes; in phase `verify`, `bytes_written` counts the bytes that were read back.
+ */
 export type FlashProgress = FlashEvent
+
+/** Receives every event of a flash, in order. The flash does not wait for promises that it returns. */
 export type ProgressCallback = (progress: FlashProgress) => void
 
-/** A flash that may go ahead; `location` is the image's path or URL as it was given. */
+/** A flash that may go ahead, as a plain value that can be shown or logged. */
 export interface FlashPlan extends Plan {
+  /** The image's path, URL or reference, as it was given. */
   readonly location: string
 }
 
-/**
- * `sha256`: of the stored bytes, checked while they are read. `verify`: how the disk is read back
- * (default: all that was written). `allowPartition`: the target may be a partition. `fixGpt`: moves the
- * backup GPT to the end of the disk. `grow`: has the last partition and its file system fill the disk.
- */
+/** What to flash onto which disk; every other field has a default, the one of `flasher flash`. */
 export interface FlashRequest extends Partial<FlashOptions> {
-  /** A path, an http(s) URL or an oras reference. */
+  /** A path, an `http(s)://` URL or an `oras://` reference. */
   readonly image: string
-  /** A block device. */
+  /** The path of a block device, for example `/dev/sdb`. */
   readonly target: string
-  /** What the image is, whatever its name says; null and absent: its name decides. */
+  /** The image's format, whatever its name says; null or absent: the name decides. */
   readonly format?: ImageFormat | null
 }
 
-/** Whatever speaks against a flash or ends one; `code` is from a closed list, `hint` says how to fix it. */
+/**
+ * Why a flash was refused or failed. `code` is from a closed list, so that programs can act on it:
+ * `plan-refused` (nothing was written), `digest-mismatch`, `image-broken`, `source-broken`,
+ * `write-failed`, `verify-failed`, `target-raced`, `root-required`, `tool-missing`, `cancelled`…
+ * `hint` says how to fix it, where that is known.
+ *
+ * @example
+ * ```ts
+ * import { FlashError, makePlan } from 'flasher-lab/flash'
+ *
+ * try {
+ *   await makePlan({ image: 'debian.img.zst', target: '/etc/hostname' })
+ * } catch (error) {
+ *   if (error instanceof FlashError) console.log(error.code) // plan-refused
+ * }
+ * ```
+ */
 export class FlashError extends LibraryError {
   override readonly name = 'FlashError'
 }
 
 /**
- * Looks at image and disk and plans the flash; nothing is written. The digest is the one of the
- * request, else of a `.sha256` file beside a local image, else what the source promises. Rejects with
- * a FlashError: `plan-refused` with every reason where the two do not go together.
+ * Checks whether an image can be flashed onto a disk, and plans it; writes nothing. The image's digest
+ * is the one of the request, else the one in a `.sha256` file beside a local image, else the one that
+ * the source promises.
+ *
+ * @param request - Image, disk and options.
+ * @param options - Aborting `cancel` ends the check: reading over the network may take long.
+ * @returns The plan, for `executePlan`.
+ * @throws {FlashError} `plan-refused`, with every reason, if the image cannot be flashed onto this disk;
+ *   `input-missing` if there is no such image; `root-required` if the disk may not be opened…
+ *
+ * @example
+ * ```ts
+ * import { makePlan } from 'flasher-lab/flash'
+ *
+ * const plan = await makePlan({ image: 'debian.img.zst', target: '/dev/sdb', verify: 'all' })
+ * console.log(plan.location, plan.image.format, plan.verify) // debian.img.zst img.zst all
+ * ```
  */
 export async function makePlan(
   request: FlashRequest,
@@ -57,9 +90,28 @@ export async function makePlan(
 }
 
 /**
- * Writes what the plan says; needs root. Resolves when the disk holds the image, checked as planned.
- * Rejects with a FlashError; the disk then has no partition table, so that it cannot boot.
- * `cancel` ends it within about a second.
+ * Erases the disk of a plan and writes the image onto it; requires root. The disk is checked again right
+ * before the first byte. Resolves when the disk holds the image, read back as the plan says.
+ *
+ * @param plan - What `makePlan` returned.
+ * @param options - `progress` receives every event. Aborting `cancel` ends the flash within about a
+ *   second.
+ * @throws {FlashError} The flash failed or was cancelled. Once writing has begun, the disk is left
+ *   without a partition table, so that it never boots half a system.
+ *
+ * @example
+ * ```ts
+ * import { executePlan, makePlan } from 'flasher-lab/flash'
+ *
+ * const plan = await makePlan({ image: 'debian.img.zst', target: '/dev/sdb' })
+ * await executePlan(plan, {
+ *   cancel: AbortSignal.timeout(3_600_000),
+ *   progress(step) {
+ *     if (step.event === 'writing') console.error(step.phase, step.bytes_written, step.total_bytes)
+ *     if (step.event === 'done') console.log(step.event) // done
+ *   },
+ * })
+ * ```
  */
 export async function executePlan(
   plan: FlashPlan,

@@ -2,15 +2,42 @@
 import { renderRecord, renderTable } from '../kit/terminal/text/table.ts'
 
 /**
- * Prints rows as an aligned table: headings in capitals, a line of dashes, then one line per row;
- * `(no entries)` where there are none. `columns` are the keys to show, in this order. Booleans read
- * yes and no, what is missing stays empty, control characters are shown as `\x1b`.
+ * Prints rows on standard output as an aligned table: headings in capitals, a line of dashes, one line
+ * per row, or `(no entries)`. Booleans are printed as yes and no, missing values as nothing, control
+ * characters escaped (`\x1b`).
+ *
+ * @param rows - The records to print.
+ * @param columns - The keys to print, in this order.
+ *
+ * @example
+ * ```ts
+ * import { printTable } from 'flasher-lab/formatting'
+ *
+ * printTable([{ path: '/dev/sda', removable: true }], ['path', 'removable'])
+ * // PATH      REMOVABLE
+ * // --------  ---------
+ * // /dev/sda  yes
+ * ```
  */
 export function printTable(rows: readonly object[], columns: readonly string[]): void {
   process.stdout.write(renderTable(rows, columns))
 }
 
-/** Prints a record as `key: value` lines; nested records and texts of several lines are indented. */
+/**
+ * Prints a record on standard output as `key: value` lines; nested records and texts of several lines
+ * are indented.
+ *
+ * @param info - The record to print.
+ *
+ * @example
+ * ```ts
+ * import { printInspect } from 'flasher-lab/formatting'
+ *
+ * printInspect({ format: 'img.zst', size_bytes: 1024 })
+ * // format: img.zst
+ * // size_bytes: 1024
+ * ```
+ */
 export function printInspect(info: object): void {
   process.stdout.write(renderRecord(info))
 }

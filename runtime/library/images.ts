@@ -1,16 +1,35 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import { resolveImageRoot, type ImageInfo, type ImageRow } from '../engine/image/rules/image.ts'
+import {
+  detectFormat as detect,
+  resolveImageRoot,
+  type ImageFormat,
+  type ImageInfo,
+  type ImageRow,
+} from '../engine/image/rules/image.ts'
 import { createImages } from '../engine/image/images.ts'
 import { createShell } from '../kit/host/shell.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 
-export { detectFormat } from '../engine/image/rules/image.ts'
 export type { ImageFormat, ImageInfo } from '../engine/image/rules/image.ts'
 
-/** One image file: `name`, `path`, `format` and `size_bytes` (as stored). */
+/** One image file of a folder; `size_bytes` is its size as stored, in bytes. */
 export type Image = ImageRow
 
-/** What cannot be looked at: not there or not readable (`input-missing`), a tool that is not installed… */
+/**
+ * Why an image or a folder could not be read. `code` is `input-missing` (it does not exist or may not be
+ * read), `tool-missing`…; `hint` says how to fix it, where that is known.
+ *
+ * @example
+ * ```ts
+ * import { ImageError, inspectImage } from 'flasher-lab/images'
+ *
+ * try {
+ *   await inspectImage('missing.img')
+ * } catch (error) {
+ *   if (error instanceof ImageError) console.log(error.code) // input-missing
+ * }
+ * ```
+ */
 export class ImageError extends LibraryError {
   override readonly name = 'ImageError'
 }
@@ -18,19 +37,68 @@ export class ImageError extends LibraryError {
 const rethrow = rethrowAs(ImageError)
 const images = () => createImages({ shell: createShell({ env: process.env }) })
 
-/** The folder that is looked in: FLASHER_IMAGE_ROOT, else /var/lib/flasher/images. */
+/**
+ * Says which format a file name promises, in any case; opens no file.
+ *
+ * @param name - A file name, a path or a URL.
+ * @returns The format, or null if it is none that can be flashed.
+ *
+ * @example
+ * ```ts
+ * import { detectFormat } from 'flasher-lab/images'
+ *
+ * console.log(detectFormat('Debian.IMG.ZST'), detectFormat('debian.iso')) // img.zst null
+ * ```
+ */
+export const detectFormat = (name: string): ImageFormat | null => detect(name)
+
+/**
+ * Says where this machine keeps its images.
+ *
+ * @returns `FLASHER_IMAGE_ROOT` of the environment, else `/var/lib/flasher/images`.
+ *
+ * @example
+ * ```ts
+ * import { defaultImageRoot } from 'flasher-lab/images'
+ *
+ * console.log(defaultImageRoot()) // /var/lib/flasher/images
+ * ```
+ */
 export const defaultImageRoot = (): string => resolveImageRoot(null, process.env)
 
 /**
- * The images directly in a folder, in byte order of their paths; none where no folder is. Rejects
- * with an ImageError where it cannot be read.
+ * Lists the images that lie directly in a folder, in byte order of their paths. Only their names decide;
+ * no file is opened.
+ *
+ * @param root - The folder (default: `defaultImageRoot()`).
+ * @returns The images; none if there is no such folder. `size_bytes` is the size as stored.
+ * @throws {ImageError} The folder cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { listImages } from 'flasher-lab/images'
+ *
+ * for (const { name, format } of await listImages('.')) console.log(name, format) // debian.img.zst img.zst
+ * ```
  */
 export const listImages = (root: string = defaultImageRoot()): Promise<readonly Image[]> =>
   images().list(root).catch(rethrow)
 
 /**
- * What one file is ("Image info"); its content is looked at. Rejects with an ImageError where
- * it cannot be read: with `code` `input-missing` where nothing is at that path.
+ * Reads what a file says of itself: its format, its size as stored, and its size on a disk.
+ *
+ * @param path - The file.
+ * @returns Sizes in bytes. `virtual_size_bytes` is null unless the file says exactly how much it needs on
+ *   a disk; `format` is null if it cannot be flashed, and then `detail_error` says why.
+ * @throws {ImageError} The file does not exist or may not be read (`input-missing`).
+ *
+ * @example
+ * ```ts
+ * import { inspectImage } from 'flasher-lab/images'
+ *
+ * const { format, virtual_size_bytes } = await inspectImage('debian.img.zst')
+ * console.log(format, virtual_size_bytes) // img.zst 3145728
+ * ```
  */
 export const inspectImage = (path: string): Promise<ImageInfo> =>
   images().inspect(path).catch(rethrow)

@@ -1,9 +1,11 @@
 /** The error type of all library modules: a code from a closed list, and a hint. */
 import { Fault, type FaultCode, type FaultOptions } from '../kit/foundation/fault.ts'
 
+/** What every function of the library throws; each module has its own kind. */
 export class LibraryError extends Error {
+  /** What went wrong, from a closed list, so that programs can act on it. */
   readonly code: FaultCode
-  /** How to fix it, where that is known. */
+  /** How to fix it, as one sentence; undefined where that is not known. */
   readonly hint: string | undefined
 
   constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
@@ -13,7 +15,7 @@ export class LibraryError extends Error {
   }
 }
 
-/** Throws a Fault as the error of a module, anything else as it is. */
+/** Makes a function that throws a Fault as the error of a module, and anything else as it is. */
 export const rethrowAs =
   (Kind: new (code: FaultCode, message: string, options: FaultOptions) => LibraryError) =>
   (thrown: unknown): never => {

@@ -1,12 +1,13 @@
 /** The npm package as its users get it: packed, laid into an empty project, and used there. */
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { renderTable } from '../../runtime/kit/terminal/text/table.ts'
 import { makeBytes } from '../support/collect.ts'
-import { readBlocks } from '../support/docs.ts'
+import { readBlocks, readExamples, readPromise } from '../support/docs.ts'
 import { startHostileServer } from '../support/http/hostile-server.ts'
 import { createLoop } from '../support/disk/loop.ts'
 import { installPacked, PACKAGE, type PackedProject } from '../support/disk/packed.ts'
@@ -46,6 +47,16 @@ function project(): PackedProject {
   return context.project
 }
 
+/** The examples of the installed declarations, as `example-<module>-<number>.ts`. */
+async function listExamples() {
+  const folder = join(project().path, 'node_modules', PACKAGE, 'dist/package/runtime/library')
+  const lists = Object.keys(NAMES).map(async (module) => {
+    const examples = readExamples(await readFile(join(folder, `${module}.d.ts`), 'utf8'))
+    return examples.map((text, at) => ({ name: `example-${module}-${at}.ts`, text }))
+  })
+  return (await Promise.all(lists)).flat()
+}
+
 const run = (argv: readonly string[]) => {
   const { path } = project()
   const env = { PATH: process.env['PATH'] ?? '', HOME: path }
@@ -59,6 +70,9 @@ test.before(async () => {
   for (const block of readBlocks('library.md', 'ts')) {
     const name = /^\/\/ (\S+\.ts)\n/.exec(block)?.[1] ?? ''
     await writeFile(join(project().path, name), block)
+  }
+  for (const { name, text } of await listExamples()) {
+    await writeFile(join(project().path, name), text)
   }
 })
 test.after(async () => {
@@ -190,6 +204,41 @@ if (isRoot) {
     const refused = await runScript('flash.ts', ['two.img', join(path, 'two.img')])
     assert.is(refused.exitCode, 1)
     assert.match(refused.stderr, /^plan-refused: .*not a block device/)
+  })
+
+  test('the examples in the declarations print what they promise', async () => {
+    const { path } = project()
+    const folder = join(path, 'examples')
+    await mkdir(folder)
+    const bytes = zstdCompressSync(makeBytes(3 * 1024 * 1024))
+    await writeFile(join(folder, 'debian.img.zst'), bytes)
+    await using loop = await createLoop({ megabytes: 8 })
+    await using registry = await startRegistry()
+    await pushImage(registry, 'lab/debian:13', [{ bytes, title: 'debian.img.zst' }])
+    await using server = await startHostileServer((_, response) => {
+      response.end('version = 1\n[[images]]\nname = "debian"\nsrc = "https://h/debian.img.zst"\n')
+    })
+    const examples = await listExamples()
+    assert.is(examples.length, Object.values(NAMES).flat().length)
+    for (const { name, text } of examples) {
+      const real = text
+        .replaceAll('/dev/sdb', loop.device)
+        .replaceAll('http://flasher-server:8080', server.origin)
+        .replaceAll(
+          'oras://registry.example/lab/debian:13',
+          `oras://${registry.host}/lab/debian:13`,
+        )
+      await writeFile(join(path, name), real)
+      const { exitCode, stdout, stderr } = await run([
+        'env',
+        '-C',
+        folder,
+        process.execPath,
+        join(path, name),
+      ])
+      assert.is(exitCode, 0, `${name}: ${stderr}`)
+      assert.match(stdout, readPromise(text), name)
+    }
   })
 }
 

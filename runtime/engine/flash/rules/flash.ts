@@ -23,9 +23,11 @@ export const VERIFY_LEVELS = ['none', 'data', 'all'] as const
 type VerifyLevel = (typeof VERIFY_LEVELS)[number]
 
 export interface FlashOptions {
+  /** What is read back and compared: nothing, all that was written, or also what the device zeroed. */
   readonly verify: VerifyLevel
-  /** The image file's own digest, 64 hexadecimal digits in lower case; null: not checked. */
+  /** The digest of the image as stored, 64 hexadecimal digits in lower case; null: not checked. */
   readonly sha256: string | null
+  /** The target may be a partition instead of a whole disk. */
   readonly allowPartition: boolean
   /** Move the GPT's backup to the end of a disk that is larger than the image. */
   readonly fixGpt: boolean
