@@ -20,7 +20,7 @@ export function openProcess(program: string, endings: readonly Ending[] = ['SIGI
     })
   }
   const hangups = new Set<() => void>()
-  // Without a listener a hang-up would end the process.
+  // A hang-up would end the process if nobody listened for it.
   if (!endings.includes('SIGHUP'))
     process.on('SIGHUP', () => hangups.forEach((listener) => listener()))
   // Started beside another program, it ends with that one, however that ended.
@@ -35,7 +35,7 @@ export function openProcess(program: string, endings: readonly Ending[] = ['SIGI
     isRoot: process.geteuid?.() === 0,
     systemDir: '/etc/flasher',
     signal: ending.signal,
-    /** Called when the configuration is to be read again. */
+    /** The listener is called when the configuration is to be read again. */
     onHangup: (listener: () => void) => {
       hangups.add(listener)
     },

@@ -68,7 +68,7 @@ const withMain = <Environment>(
   commands: { ...program.commands, '': load },
 })
 
-/** With `--json` there is a document for wrong arguments too. */
+/** Wrong arguments are answered with a document, too, if there is `--json`. */
 function onMisuse({ argv, stdout }: ProcessEnvironment, { at, message, hint }: MisuseReport): void {
   const command = findCommand(COMMAND_LINE, at)
   if (command === null || !argv.includes('--json')) return

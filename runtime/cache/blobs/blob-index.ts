@@ -11,9 +11,15 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const StoredSourceSchema = z.object({
   sha256: Sha256,
   sizeBytes: z.number(),
-  /** Of an image's index, which its frames were compared with; null: it has none; absent: not yet. */
+  /**
+   * The digest of the image's index, with which its frames were compared; null: it has none;
+   * absent: not compared yet.
+   */
   checkedIndex: Sha256.nullable().optional(),
-  /** Of the source when it was downloaded (an ETag, a date); null or absent: it named none. */
+  /**
+   * What the source called this version when it was downloaded (an ETag, a date); null or absent:
+   * it named none.
+   */
   version: z.string().nullable().optional(),
   /** ISO time. */
   fetchedAt: z.string(),
@@ -49,9 +55,9 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
     })
 
   return {
-    /** In the order in which they were added. */
+    /** The entries come in the order in which they were added. */
     entries: () => entries,
-    /** On disk before it resolves; an entry of the same name is replaced in its place. */
+    /** The entry is on disk before it resolves; one of the same name is replaced in its place. */
     saveEntry: (entry: CacheEntry) =>
       change((before) =>
         before.some(({ name }) => name === entry.name)
@@ -64,7 +70,7 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
     /** The entry whose bytes are kept under a key, or whose own source has it. */
     findEntry: (key: string) => byKey.get(key) ?? null,
     sources: (): ReadonlyMap<string, StoredSource> => sources,
-    /** On disk before anybody sees it. */
+    /** The change is on disk before anybody sees it. */
     async store(key: string, source: StoredSource) {
       await stored.write(key, source)
       sources.set(key, source)

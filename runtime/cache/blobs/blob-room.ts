@@ -34,7 +34,7 @@ export function noteUse(used: Map<string, number>, sha256: string, at: Date): vo
   used.set(sha256, at.getTime())
 }
 
-/** Left for everything else that lives on the same disk. */
+/** This much room is left for everything else that lives on the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024
 
 export function createBlobRoom(parts: BlobRoomDependencies) {

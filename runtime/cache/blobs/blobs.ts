@@ -10,12 +10,12 @@ import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 
 export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
-/** Of an unfinished download, so that the next start can resume it. */
+/** What is remembered of an unfinished download, so that the next start can resume it. */
 export const PartNoteSchema = z.object({
-  /** Of the source, as its server named it; null: it named none, and the part is worth nothing. */
+  /** The version that the source named; null: it named none, and the part is worth nothing. */
   version: z.string().nullable().catch(null),
   sizeBytes: z.number().nullable().catch(null),
-  /** So many bytes are on the disk for sure. */
+  /** This many bytes are certainly on the disk. */
   durableBytes: z.int().min(0),
   /** The run of the kernel in which the rest was written. */
   bootId: z.string().nullable().catch(null),
@@ -49,7 +49,7 @@ export async function createBlobs(folder: string) {
         }),
       )
     },
-    /** For reading; a Fault `not-found` where there is none. Notes the use. */
+    /** Opens a blob for reading, and notes the use. Throws a Fault `not-found` if there is none. */
     async open(sha256: string, usedAt: Date) {
       const handle = await openExisting(pathOf(sha256))
       try {

@@ -58,8 +58,8 @@ const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 export interface FileDigests {
   readonly sha256: string
   /**
-   * Of the index of an image in frames, all of which were compared with it; null: it has none;
-   * undefined: nobody has looked yet.
+   * The digest of the index of an image in frames, all of which were compared with it; null: it has
+   * none; undefined: nobody has looked yet.
    */
   readonly checkedIndex: string | null | undefined
 }

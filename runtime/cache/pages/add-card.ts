@@ -11,7 +11,7 @@ const t = PAGES.images.add
 /** What was typed, and why it was refused. */
 export interface AddForm {
   readonly values: Readonly<Record<string, string>>
-  /** By field. */
+  /** What is wrong with each field, by the field's name. */
   readonly errors: Readonly<Record<string, string>>
 }
 

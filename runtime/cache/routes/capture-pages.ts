@@ -61,7 +61,7 @@ export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly 
   ]
 }
 
-/** In words for the person who came too late. */
+/** The message of the error is for the person who came too late. */
 function find({ cache }: CacheSite, id: string): Capture {
   try {
     return cache.captures.find(id)

@@ -5,7 +5,7 @@ import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
 /** What is shown of one image. */
 export interface Shown {
   readonly entry: CatalogFields
-  /** As it lies in the folder; empty: no dropped file. */
+  /** The name of the file in the folder; empty: no file was dropped there. */
   readonly fileName: string
   readonly state: string
   readonly error: string | null

@@ -1,7 +1,7 @@
 /** Decides which machine server the pages of the cache link back to. */
 import { decodePart } from '../../kit/net/rules/image-location.ts'
 
-/** Longer than any host name with its port. */
+/** No host name with its port is longer. */
 const MAX_LENGTH = 300
 
 /**
@@ -27,7 +27,7 @@ const WEEK_SECONDS = 7 * 24 * 3600
 export const renderServerCookie = (origin: string): string =>
   `${COOKIE}=${encodeURIComponent(origin)}; Path=/ui; Max-Age=${WEEK_SECONDS}; HttpOnly; SameSite=Strict`
 
-/** As it was set; it is checked again, as anybody can send one. */
+/** The address as the cookie holds it; callers check it again, as anybody can send a cookie. */
 export function readServerCookie(header: string | null): string | null {
   const [, value] = new RegExp(`(?:^|; *)${COOKIE}=([^;]+)`).exec(header ?? '') ?? []
   return value === undefined ? null : decodePart(value)

@@ -26,12 +26,12 @@ interface PartOrder {
 }
 
 export interface PartFindings extends CapturedPart {
-  /** Of the machine's identity; null: nobody looked for them. */
+  /** The files that show the machine's identity; null: nobody looked for them. */
   readonly files: readonly FoundFile[] | null
   readonly patches: readonly Patch[]
 }
 
-/** Without a look at what lies there. */
+/** Reads a part whole, without a look at what lies there. */
 export function readWhole(
   { number, offset, bytes }: Pick<PartOrder['area'], 'number' | 'offset' | 'bytes'>,
   why: string,
@@ -109,7 +109,7 @@ async function addUsed(
 
 const NONE = listRanges([])
 
-/** Refused with why the map would not be right. */
+/** The refusal says why the map would not be right. */
 async function check(
   shell: Shell,
   { check: asked }: Extract<Reading, { by: 'map' }>,

@@ -27,7 +27,7 @@ interface UploadOrder {
   readonly onSent?: () => void
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
-  /** For how long a cache that does not answer is asked again. */
+  /** How long a cache that does not answer is asked again, in milliseconds. */
   readonly patienceMs?: number
 }
 

@@ -7,7 +7,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 
 interface LookingOptions {
   readonly device: Pick<Device, 'read' | 'sizeBytes'>
-  /** Of the partition on the device. */
+  /** Where the partition lies on the device. */
   readonly place: Range
   /** A device of just the partition. */
   readonly node: string

@@ -5,7 +5,7 @@ interface FollowerDependencies {
   canFollow(): boolean
   /** Resolves when the service has answered, and its answer counts; the signal ends it. */
   waitForNews(ending: AbortSignal): Promise<void>
-  /** Called where it did not answer. */
+  /** This is called when the cache did not answer. */
   onFailure(): void
   readonly signal: AbortSignal
 }
@@ -39,15 +39,15 @@ export function startFollower(dependencies: FollowerDependencies) {
   return {
     /** Whether a change would be known at once. */
     isLive: () => isLive,
-    /** After another service was set. */
+    /** Begins anew after another service was set. */
     restart() {
       isLive = false
       asking.abort()
       asking = new AbortController()
     },
-    /** After something has changed that decides whether it can follow. */
+    /** Wakes the follower after a change that decides whether it can follow. */
     wake: () => woken.resolve(),
-    /** After the signal. */
+    /** Waits until the follower has ended; the signal must be aborted before. */
     async end() {
       woken.resolve()
       await work

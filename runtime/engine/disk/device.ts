@@ -107,7 +107,7 @@ function openingFault(node: string, access: 'read' | 'write', cause: unknown) {
 const FAULTS = {
   write: ['write-failed', 'write error'],
   read: ['verify-failed', 'read error'],
-  /** Of a disk that is only read. */
+  /** A disk that is only read. */
   source: ['source-broken', 'read error'],
 } as const
 

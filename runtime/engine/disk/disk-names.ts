@@ -12,7 +12,7 @@ export async function listLinks(folder: string) {
   return links.filter(({ node }) => node !== '')
 }
 
-/** By device node. */
+/** Reads the lasting names of disks, by device node. */
 export const readPlaceNames = async (
   folder = '/dev/disk/by-path',
 ): Promise<ReadonlyMap<string, string>> => chooseNames(await listLinks(folder))

@@ -33,7 +33,7 @@ export async function activateGroups(shell: Shell, nodes: readonly string[]) {
   return { refused, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-/** With `--devices` LVM neither looks at another device nor writes its devices file. */
+/** LVM neither looks at another device nor writes its devices file if it is given `--devices`. */
 const only = (nodes: readonly string[]) => nodes.flatMap((node) => ['--devices', node])
 
 async function list(shell: Shell, nodes: readonly string[]): Promise<readonly PhysicalVolume[]> {

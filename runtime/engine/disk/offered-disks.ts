@@ -20,13 +20,13 @@ export function openOfferedDisks(env: Environment) {
   }
   let settling: Promise<void> | null = null
   return {
-    /** With what uses them. */
+    /** Lists the disks with what uses them. */
     async survey(): Promise<readonly SurveyedDisk[]> {
       await (settling ??= settle())
       const found = await disks.survey({ loops: loops !== 'none' })
       return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
     },
-    /** With what lies on its partitions where the survey did not say. */
+    /** Adds what lies on the disk's partitions where the survey did not say. */
     fill: (disk: SurveyedDisk): Promise<SurveyedDisk> => fillContents(shell, disk),
   }
 }

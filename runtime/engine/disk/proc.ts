@@ -27,7 +27,7 @@ export async function readOwnMounts(proc: string): Promise<MountTable> {
  * threads see what an initramfs left mounted below today's root.
  */
 export async function listOtherMounts(proc: string): Promise<readonly MountTable[]> {
-  // Without /proc it is readOwnMounts that says so.
+  // An absent /proc is reported by readOwnMounts.
   const names = await readdir(proc).catch(() => [])
   const pids = names.filter((name) => /^[1-9]\d*$/.test(name)).map(Number)
   const views = await Promise.all(

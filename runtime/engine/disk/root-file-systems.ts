@@ -24,7 +24,9 @@ export interface Root<Seen> {
   readonly seen: Seen
 }
 
-/** Refused in words where the volume must not or cannot be mounted for `purpose`. */
+/**
+ * Mounts a volume; the refusal says in words why it must not or cannot be mounted for `purpose`.
+ */
 export async function mountVolume(
   tools: MountTools,
   volume: FilledVolume,

@@ -52,7 +52,7 @@ export async function readSysFacts(
     readonly: ownReadonly === '1' || diskReadonly === '1',
     diskseq: diskseq || null,
     serial: serial ?? deviceSerial,
-    /** Of device-mapper: the name that its maker gave it for good. */
+    /** The name that the maker of a device-mapper device gave it for good. */
     dmUuid,
     zeros: { loop, writeZeroesMaxBytes, discardMaxBytes },
   }

@@ -29,7 +29,7 @@ const MAX_STEPS = 256
 export async function walkTo(root: string, path: string, missing: 'stop' | 'make') {
   await using opened = new AsyncDisposableStack()
   const top = opened.use(await openFolder(root))
-  /** From the root to where we are; null: the path leads to no folder. */
+  /** The open folders from the root to where we are; null: the path leads to no folder. */
   let folders: readonly FileHandle[] | null = [top]
   const todo = namesOf(path)
   let links = 0

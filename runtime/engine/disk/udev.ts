@@ -21,7 +21,7 @@ export async function settleFirstDevices(
   await settleDevices(shell, options)
 }
 
-/** Until all events so far have been handled; at once where there is no udev. */
+/** Resolves when udev has handled all events so far; at once where there is no udev. */
 export async function settleDevices(
   shell: Shell,
   { seconds = 10, ...options }: SettleOptions = {},

@@ -9,7 +9,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { settleDevices } from './udev.ts'
 
 export interface FlashedDisk extends AsyncDisposable {
-  /** In lsblk's order; logical volumes are switched on until this is disposed of. */
+  /** The volumes in lsblk's order; logical volumes are switched on until this is disposed of. */
   readonly volumes: readonly FilledVolume[]
   /** Volumes that nobody may look into, by node, and why. */
   readonly refused: ReadonlyMap<string, string>

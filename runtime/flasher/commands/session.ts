@@ -18,14 +18,14 @@ import { EXIT, FAILED } from './rules/exit-codes.ts'
 
 /** What a process hands to its program, and nothing else of the environment outside. */
 export interface ProcessEnvironment {
-  /** Without the program's own name. */
+  /** The arguments without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
   readonly stdin: NonNullable<SourcesOptions['stdin']>
   readonly stdout: Output
   readonly stderr: Output
   readonly isRoot: boolean
-  /** Aborted when the process is asked to end. */
+  /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
@@ -41,7 +41,7 @@ export interface Session {
   /** Whether stdout gets a document instead of text. */
   readonly json: boolean
   readonly log: Log
-  /** Of stderr. */
+  /** The style of stderr. */
   readonly look: TerminalStyle
   /** The JSON document on stdout. */
   document(fields: Fields): void

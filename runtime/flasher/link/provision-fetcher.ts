@@ -15,7 +15,7 @@ interface WantedFile {
   /** Becomes the name in the folder; from a closed list. */
   readonly file: string
   readonly url: string
-  /** Without it nothing is fetched; another one may be missing on the server. */
+  /** Nothing is fetched if this file is missing; others may be missing on the server. */
   readonly isRequired: boolean
 }
 
@@ -25,7 +25,7 @@ interface FetchedFolder extends AsyncDisposable {
 }
 
 interface FetchOptions {
-  /** Shown as a bearer; null: the boot carried none. */
+  /** The token that is sent as a bearer; null: the boot carried none. */
   readonly token: string | null
   /** Names FLASHER_CA_FILE. */
   readonly env: Environment
@@ -34,13 +34,13 @@ interface FetchOptions {
   readonly retryMs?: number
 }
 
-/** As much as any server keeps of one. */
+/** No server keeps a larger file. */
 const MAX_BYTES = 2 ** 20
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const RETRY_MS = 1000
 
-/** Never throws; a refusal is a clause that names the file. */
+/** Fetches a file and never throws; the refusal is a clause that names the file. */
 export async function fetchProvision(
   wanted: readonly WantedFile[],
   options: FetchOptions,

@@ -26,7 +26,7 @@ interface ReporterOptions {
 
 const RETRY_MS = 1000
 
-/** For one run. */
+/** Makes the reporter of one run. */
 export function createReporter(options: ReporterOptions) {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE

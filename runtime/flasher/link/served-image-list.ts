@@ -11,7 +11,7 @@ interface ListOptions {
 
 const TIMEOUT_MS = 30_000
 
-/** Never throws; refused with a clause that is safe to show. */
+/** Fetches the list and never throws; the refusal is a clause that is safe to show. */
 export async function fetchServedImages(
   base: string,
   { env, signal }: ListOptions,

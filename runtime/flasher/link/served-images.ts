@@ -6,7 +6,7 @@ import { detectFormat, type ImageFormat } from '../../engine/image/rules/image.t
 export interface ServedImage {
   readonly name: string
   readonly url: string
-  /** By the name; null: none that flasher writes. */
+  /** The format that the name promises; null: none that flasher writes. */
   readonly format: ImageFormat | null
   /** Null: the server does not say. */
   readonly sizeBytes: number | null

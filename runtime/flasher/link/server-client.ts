@@ -25,15 +25,15 @@ interface InventoryBody {
   readonly secure_boot?: boolean
 }
 
-/** For how long a call is tried again while that can help. */
+/** How long a call is repeated while that can help. */
 export interface RetryTime {
   readonly ms: number
-  /** Called before each wait. */
+  /** This is called before each wait. */
   onRetry?(rejection: Rejection, waitMs: number): void
 }
 
 export interface ServerClientOptions {
-  /** Without a slash at its end. */
+  /** The address without a slash at its end. */
   readonly base: string
   readonly mac: Mac
   /** Proves that the server itself started this boot; null: it gave none. */

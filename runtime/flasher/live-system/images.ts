@@ -13,7 +13,7 @@ interface ImagesEnvironment {
   readonly say: (line: string) => Promise<void>
 }
 
-/** On this host; returns the exit code. */
+/** Opens the images partition of this host; returns the exit code. */
 export function openImagesOfHost(env: Environment): Promise<number> {
   const { bootFacts, status } = LIVE_PATHS
   const sticks = createSticks({ shell: createShell({ env }), bootFacts })

@@ -15,22 +15,25 @@ export interface LiveConsole {
   readonly env: Environment
   readonly stdin: Keys
   readonly stdout: Output
-  /** Aborted when the process is asked to end. */
+  /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   readonly paths?: Partial<ConsolePaths>
 }
 
-/** Both return the exit code. */
+/** The programs of a console; both return the exit code. */
 interface ConsolePrograms {
   /** Needs nobody, and runs on one console only; null: the server asks for nothing. */
   readonly drive: (() => Promise<number>) | null
-  /** For the person at this console. */
+  /** The program for the person at this console. */
   guest(): Promise<number>
 }
 
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
-/** For drivers of disks that are still being loaded when the first console starts. */
+/**
+ * The drivers of disks may still be loading when the first console starts; it waits this long for
+ * them.
+ */
 const SETTLE_SECONDS = 30
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */

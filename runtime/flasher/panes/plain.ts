@@ -23,7 +23,7 @@ interface PlainTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Output
   readonly style: TerminalStyle
-  /** Aborted when the process is asked to end. */
+  /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number

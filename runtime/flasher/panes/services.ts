@@ -32,7 +32,7 @@ interface ServicesOptions {
   readonly mac: Mac | null
 }
 
-/** As long as the deployed clients wait. */
+/** The deployed clients wait as long as this. */
 const DONE_TIMEOUT_MS = 10_000
 
 export function createTuiServices(options: ServicesOptions): TuiServices {
@@ -81,7 +81,10 @@ export function createTuiServices(options: ServicesOptions): TuiServices {
   }
 }
 
-/** Never throws. The image and the disk are looked at again: time has passed since the question. */
+/**
+ * Runs a flash and never throws. The image and the disk are checked again: time has passed since
+ * the question.
+ */
 export async function runFlash(
   flasher: Flasher,
   choice: Choice,

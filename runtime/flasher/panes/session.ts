@@ -12,7 +12,7 @@ interface SessionTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly painter: Painter
   readonly look: Look
-  /** Aborted when the process is asked to end. */
+  /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number

@@ -17,7 +17,7 @@ interface BarStyle {
   readonly isReading?: boolean
 }
 
-/** From 0 to 1; null where nothing says how much there is. */
+/** How much is done, from 0 to 1; null where nothing says how much there is. */
 export function fractionOf(
   { phase, bytes_read, bytes_written, total_bytes }: WriteProgress,
   storedBytes: number | null,

@@ -34,9 +34,9 @@ export function createManyProgress(options: ManyProgressOptions): ManyProgress {
   }
 }
 
-/** Between two drawings of the bars. */
+/** The time between two drawings of the bars. */
 const REDRAW_SECONDS = 0.1
-/** Between two lines of a log about one disk. */
+/** The time between two lines of a log about one disk. */
 const LOG_SECONDS = 10
 
 function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptions): ManyProgress {

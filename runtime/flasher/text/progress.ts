@@ -29,7 +29,7 @@ export interface Progress {
 export interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
-  /** Of stderr. */
+  /** The style of stderr. */
   readonly look: TerminalStyle
   /** The image's bytes as stored; null where they are not known. */
   readonly storedBytes: () => number | null
@@ -93,7 +93,7 @@ const PROVISIONING: Readonly<Record<string, string>> = {
   cijoe: TEXTS.cijoe,
 }
 
-/** Between two drawings of the bar. */
+/** The time between two drawings of the bar. */
 const REDRAW_SECONDS = 0.1
 /** Between two lines of a log: this long, or this much more done but not less than a second. */
 const LOG_SECONDS = 10

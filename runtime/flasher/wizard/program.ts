@@ -13,7 +13,7 @@ const TEXTS = WIZARD_TEXTS.program
 
 const SUCCESS = 0
 const FAILED = 1
-/** As a shell reports a program that SIGINT ended. */
+/** A shell reports this code for a program that SIGINT ended. */
 const CANCELLED = 130
 
 /** Returns the exit code. */

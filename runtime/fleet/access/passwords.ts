@@ -23,7 +23,7 @@ interface PasswordsOptions {
   configured(): { readonly password: string; readonly password_hash: string }
 }
 
-/** Beyond this a login form is no login. */
+/** No password is as long as this. */
 const LONGEST = 1024
 /** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
 const MAX_WAITING = 16
@@ -67,7 +67,7 @@ export function createPasswords({ path, configured }: PasswordsOptions) {
 /** 16 letters and digits in four groups. */
 export const generatePassword = (): string => renderGenerated(randomBytes(64))
 
-/** As `[admin] password_hash` takes it. */
+/** The hash of a password as `[admin] password_hash` takes it. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
   const hash = await derive(normalisePassword(password), {

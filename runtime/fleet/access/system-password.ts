@@ -18,7 +18,7 @@ interface SystemPasswordOptions {
   readonly shell: Shell
   /** The path of the helper; empty: where the system has it. */
   readonly helper: string
-  /** Called when the right password was refused because its account has expired. */
+  /** This is called when the right password was refused because its account has expired. */
   onExpired?(user: string): void
 }
 

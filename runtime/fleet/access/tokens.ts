@@ -10,7 +10,7 @@ import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'admin'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
-/** As kept; the token itself is nowhere. */
+/** A token as it is kept; its secret is stored nowhere. */
 export interface TokenRecord {
   readonly id: string
   readonly name: string

@@ -11,7 +11,7 @@ interface NoteMore {
 
 export type BackupNotes = ReturnType<typeof createBackupNotes>
 
-/** At least so long between two announcements of progress. */
+/** The least time between two announcements of progress. */
 const PROGRESS_MS = 1000
 
 export function createBackupNotes(journal: Journal, feed: Feed) {

@@ -21,7 +21,7 @@ interface BackupOrder {
 
 export type BackupMaker = ReturnType<typeof createBackupMaker>
 
-/** Larger inventories are stored in pieces; one file is what other programs can read. */
+/** An inventory that is larger is stored in pieces; one file is what other programs can read. */
 const INVENTORY_WHOLE_BYTES = 64 * 2 ** 20
 const DATABASE_WHOLE_BYTES = 8 * 2 ** 20
 /** What must stay free for the server's own work while a copy lies beside its database. */

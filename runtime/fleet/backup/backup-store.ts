@@ -89,7 +89,7 @@ export async function openBackupStore(place: BackupStorage, now = () => new Date
     find,
     list,
     listTraces,
-    /** Of the backup that was made last; 0: none has a number. */
+    /** The number of the backup that was made last; 0: none has a number. */
     findLastNumber: async (): Promise<number> => Math.max(0, ...(await list()).map(numberOf)),
     /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
     async listUnfinished() {

@@ -26,7 +26,7 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
       readonly templates: readonly NamedTemplate[]
     },
   ): string
-  /** Refused in words. Templates come without their secrets. */
+  /** Parses a bundle; the refusal says why in words. Templates come without their secrets. */
   parse(text: string): Result<BundleContent<Item>, string>
   toMachine(item: Item, before: Machine | null, now: string): Machine
   toHardware(item: Item): Hardware | null
@@ -42,7 +42,7 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
   readonly templates: Templates
   readonly rules: BundleRules<Machine, Item>
   readonly feed: Feed
-  /** Of this program, for `exported_by_bty_version`. */
+  /** The version of this program, for `exported_by_bty_version`. */
   readonly version: string
   now?(): Date
 }

@@ -29,7 +29,9 @@ const ListSchema = z.object({
   disarmed: z.array(z.object({ mac: z.string(), name: z.string().nullable() })),
 })
 
-/** Of the details of an event; empty where it names none. */
+/**
+ * Reads the disarmed machines from the details of an event; the list is empty where it names none.
+ */
 export const parseDisarmed = (details: unknown): readonly DisarmedMachine[] =>
   ListSchema.safeParse(details).data?.disarmed ?? []
 

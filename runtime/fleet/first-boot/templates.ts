@@ -27,7 +27,7 @@ export function createTemplates(
   }
 
   return {
-    /** By name; from memory, never waits. With their secrets. */
+    /** The templates by name, with their secrets; they come from memory, without a wait. */
     list: (): readonly NamedTemplate[] => [...current().values()],
     find: (name: string): NamedTemplate | null => current().get(name) ?? null,
     /** `change` gets what is kept under the name, at the moment of the change. */

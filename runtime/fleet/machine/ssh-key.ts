@@ -6,7 +6,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 
 interface SshKey {
-  /** Of the private half. */
+  /** The path of the private half. */
   readonly path: string
   /** One line, as `authorized_keys` holds it. */
   readonly publicLine: string

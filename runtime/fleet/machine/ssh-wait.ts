@@ -4,7 +4,7 @@ import { renderError } from '../../kit/foundation/fault.ts'
 import { linger } from '../../kit/host/watch.ts'
 
 export interface SshWaitOptions {
-  /** Asked before each attempt; null: no address is known yet. */
+  /** The address, which is asked for before each attempt; null: none is known yet. */
   findHost(): string | null
   readonly port: number
   readonly signal: AbortSignal

@@ -10,7 +10,7 @@ const WORKFLOW_LOG = 'workflow.log'
 
 /** The newest runs of a machine that are kept. */
 const MAX_RUNS = 10
-/** Of one log; what a workflow prints beyond it is left out. */
+/** The most bytes of one log; what a workflow prints beyond it is left out. */
 const MAX_LOG_BYTES = 16 * 2 ** 20
 
 interface WorkflowLog extends AsyncDisposable {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { MAX_LOG_BYTES } from '../../engine/inventory/rules/run.ts'
 import type { Database } from '../state/database.ts'
 
-/** Of all logs, packed. */
+/** The most bytes of all logs together, packed. */
 const MAX_IN_ALL = 256 * 2 ** 20
 
 const pack = promisify(gzip)

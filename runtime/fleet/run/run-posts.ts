@@ -34,7 +34,7 @@ interface RunPostsDependencies {
   readonly running: RunningRuns
   /** Milliseconds. */
   now(): number
-  /** Of a clock that nobody sets. */
+  /** The milliseconds of a clock that nobody sets. */
   elapsed(): number
   onBegun(mac: string): Promise<void>
 }

@@ -13,7 +13,7 @@ export interface NumberedRun {
   readonly run: Run
 }
 
-/** As far as a filter is a condition; `since` and `until` are ISO times. */
+/** The part of a filter that a statement can decide; `since` and `until` are ISO times. */
 export interface RunCondition {
   readonly mac?: string | undefined
   readonly result?: RunResult | undefined
@@ -101,7 +101,7 @@ export function listSortRows(
 export const readRuns = (sql: Sql, numbers: readonly number[]): readonly NumberedRun[] =>
   numbers.flatMap((n) => readRow(sql.get('SELECT n, record FROM runs WHERE n = ?', n)) ?? [])
 
-/** With its log; one that goes on stays. False: nothing was removed. */
+/** Deletes a run with its log; a run that has not ended stays. False: nothing was removed. */
 export function deleteRun(sql: Sql, mac: string, id: string): boolean {
   const text = 'DELETE FROM runs WHERE mac = ? AND id = ? AND result IS NOT NULL'
   const isGone = sql.run(text, mac, id) > 0

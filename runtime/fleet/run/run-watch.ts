@@ -11,7 +11,7 @@ interface RunWatchDependencies {
   patience(): number
   /** Milliseconds. */
   now(): number
-  /** Of a clock that nobody sets. */
+  /** The milliseconds of a clock that nobody sets. */
   elapsed(): number
 }
 
@@ -26,7 +26,7 @@ export function createRunWatch({ running, feed, patience, now, elapsed }: RunWat
   return {
     /** Grows when runs changed without a post of their machines: stalled, or given up. */
     marks: (): number => marks,
-    /** Called with each run that was given up. */
+    /** The listener is called with each run that was given up. */
     onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
     /** Looks at all that go on; also runs every second. */
     async sweep(): Promise<void> {

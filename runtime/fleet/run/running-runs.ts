@@ -6,13 +6,16 @@ import { findRun, listRuns, saveRun } from './run-rows.ts'
 
 interface Entry {
   run: Run
-  /** As it is on disk; null: not there yet, or unknown. */
+  /** The run as it is on disk; null: not there yet, or unknown. */
   stored: Run | null
-  /** On the clock that nobody sets; one that was loaded has been heard of at the start. */
+  /**
+   * When the run was last heard of, on the clock that nobody sets; one that was loaded counts as
+   * heard of at the start.
+   */
   heardAt: number
 }
 
-/** At most one of each machine goes on. */
+/** A machine has at most one open run. */
 export const MAX_OPEN = 100_000
 
 export type RunningRuns = ReturnType<typeof createRunningRuns>
@@ -69,7 +72,7 @@ export function createRunningRuns(
       feed?.announce({ topic: 'run', mac: run.mac })
       await store(entry, ...others)
     },
-    /** On disk before it resolves when more than figures is different from what is there. */
+    /** Changes a run; the change is on disk before it resolves if more than figures differ. */
     async change(entry: Entry, run: Run): Promise<void> {
       entry.run = run
       feed?.announce({ topic: 'run', mac: run.mac })

@@ -21,7 +21,7 @@ import { createRunningRuns, MAX_OPEN, type RunningRuns } from './running-runs.ts
 import { readNumber } from '../state/sqlite.ts'
 
 export interface RunFilter extends RunCondition {
-  /** Of those that go on, only the stalled ones, or only the others. */
+  /** Which open runs are meant: only the stalled ones, or only the others; absent: all. */
   readonly stalled?: boolean | undefined
   /** 1 to 1000. */
   readonly limit: number
@@ -90,7 +90,10 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
-    /** With its log. Refused: there is none, or it goes on. Resolves to what it was. */
+    /**
+     * Removes a run with its log, and resolves to what it was. Refused: there is none, or it has
+     * not ended.
+     */
     async remove(mac: string, id: string): Promise<Result<Run, 'unknown' | 'running'>> {
       const run = running.find(mac, id)?.run
       if (run === undefined) return refuse('unknown')
@@ -134,7 +137,7 @@ function createRunLists(database: Database, running: RunningRuns) {
       const open = new Set(listOpen(condition, stalled).map(({ n }) => n))
       return rows.filter(({ n }) => open.has(n))
     },
-    /** In this order. */
+    /** Reads the runs of these numbers, in this order. */
     read: (numbers: readonly number[]): readonly NumberedRun[] =>
       readRuns(database.sql, numbers).map(renew),
     /** All that the filter finds, however many pages they fill. */
@@ -145,7 +148,7 @@ function createRunLists(database: Database, running: RunningRuns) {
   }
 }
 
-/** Of one machine: none can push the others' history out. */
+/** The most runs of one machine: none can push the others' history out. */
 const MAX_OF_ONE = 1000
 const PRUNE_OF_ONE = `DELETE FROM runs WHERE mac = ? AND result IS NOT NULL AND n <=
   (SELECT n FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`

@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from './result.ts'
 export interface FieldError {
   /** `body` or `query`, then the way to the field: `["body", "labels", 3]`. */
   readonly loc: readonly (string | number)[]
-  /** For people; repeats at most one character of what was sent. */
+  /** The message is for people; it repeats at most one character of what was sent. */
   readonly msg: string
   /** For programs: `invalid_type`, `unrecognized_keys`… */
   readonly type: string

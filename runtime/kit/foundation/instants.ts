@@ -1,6 +1,6 @@
 /** Converts ISO times to milliseconds since the epoch. */
 
-/** Of the newest times: each contact asks about the same few again. */
+/** The newest times that were read: each contact asks about the same few again. */
 const known = new Map<string, number>()
 const MAX_KNOWN = 4096
 

@@ -7,7 +7,8 @@ import { safeDestr } from 'destr'
  */
 export function parseJson(text: string): unknown {
   try {
-    // Of texts and words destr reads more than JSON allows; objects and lists it leaves to JSON.parse.
+    // The reader destr takes more texts and words than JSON allows; it leaves objects and lists to
+    // JSON.parse.
     const value: unknown = /^\s*[[{]/.test(text) ? safeDestr(text) : JSON.parse(text)
     return typeof value === 'number' && !Number.isFinite(value) ? undefined : value
   } catch {

@@ -1,6 +1,6 @@
 /** "Did you mean": finds the known word closest to an unknown one. */
 
-/** Longer words are not typing mistakes; it also limits the work. */
+/** Longer words are not typing mistakes; the limit also bounds the work. */
 const MAX_LENGTH = 40
 
 /** The closest of the known words; null when none is close enough to be meant. */

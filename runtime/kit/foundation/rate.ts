@@ -1,7 +1,7 @@
 /** Renders rates, durations and percentages as text. */
 import { renderSize } from './size.ts'
 
-/** For example `412 MB/s`. */
+/** Renders a rate, for example `412 MB/s`. */
 export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
 
 /** For example `0:07`, `12:03`, `1:02:03`. */

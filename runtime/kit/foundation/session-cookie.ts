@@ -2,7 +2,7 @@
 
 const NAME = 'flasher-token'
 const MAX_SESSIONS = 4
-/** Far longer than any of ours. */
+/** None of our cookies is nearly as long. */
 const MAX_CHARACTERS = 512
 /** A browser may hold several of the name, of different paths. */
 const MAX_COOKIES = 3

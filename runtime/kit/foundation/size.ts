@@ -2,7 +2,10 @@
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 
-/** Of a file or free space, with three digits: `512 B`, `1.50 kB`, `12.3 GB`, `500 GB`. Below 1000 bytes the number is exact. */
+/**
+ * Renders the size of a file or of free space with three digits: `512 B`, `1.50 kB`, `12.3 GB`,
+ * `500 GB`. The number is exact below 1000 bytes.
+ */
 export function renderSize(bytes: number): string {
   const [value, unit] = scale(bytes)
   return unit === 'B' ? `${Math.round(value)} B` : `${threeDigits(value)} ${unit}`

@@ -137,7 +137,7 @@ function findFacts(thrown: unknown): SystemFacts | null {
   if (!(thrown instanceof Error)) return null
   const inner = thrown instanceof AggregateError ? thrown.errors[0] : thrown.cause
   if (EMPTY.has(thrown.message) && inner !== undefined) return findFacts(inner)
-  // Only the system's errors have a number; ours with such a code have words of their own.
+  // The system's errors alone have a number; ours with such a code have words of their own.
   if (!('errno' in thrown)) return null
   const code = textIn(thrown, 'code')
   return code === null

@@ -127,13 +127,13 @@ export function moveNameNow(from: string, to: string): void {
   if (dirname(from) !== dirname(to)) syncNow(dirname(from))
 }
 
-/** As `linkName`. */
+/** Does what `linkName` does, and blocks. */
 export function linkNameNow(from: string, to: string): void {
   linkSync(from, to)
   syncNow(dirname(to))
 }
 
-/** As `removeName`. */
+/** Does what `removeName` does, and blocks. */
 export function removeNameNow(path: string): void {
   if (!existsSync(path)) return
   rmSync(path, { force: true })

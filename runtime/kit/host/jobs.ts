@@ -55,7 +55,7 @@ interface JobsOptions<State extends JobState> {
   /** Once more jobs are listed, the oldest that have ended are forgotten. */
   readonly maxListed: number
   now(): Date
-  /** After each change of a status. */
+  /** This is called after each change of a status. */
   onChange?(state: State): void
   /** Completes the state of a job that has just ended. */
   toEnded?(state: State): State

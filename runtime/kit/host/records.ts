@@ -33,7 +33,7 @@ export function selectRecords<Value>(records: Storage, kind: string, schema: Zod
       )
       return found.flat()
     },
-    /** On disk when it resolves. */
+    /** The record is on disk when it resolves. */
     write: (name: string, value: Value) => records.setItem(keyOf(name), JSON.stringify(value)),
     remove: (name: string) => records.removeItem(keyOf(name)),
   }

@@ -10,9 +10,9 @@ export interface ServedFile {
   readonly sizeBytes: number | null
   /** Null: it may still become any bytes. */
   readonly etag: string | null
-  /** As in the header. */
+  /** The time as the header spells it. */
   readonly lastModified: string | null
-  /** Of its own, besides the usual ones. */
+  /** The response's own headers, besides the usual ones. */
   readonly headers?: Readonly<Record<string, string>>
   /** Fills from `offset` on; 0 at the end. The signal says that nobody listens any more. */
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>

@@ -34,7 +34,7 @@ interface ServerRun {
   endChannels?(): void
 }
 
-/** Of the settings of a server. */
+/** The settings of a server that its listening needs. */
 interface ListenSettings {
   readonly host: string
   readonly port: number

@@ -28,7 +28,7 @@ export interface ListenAddress {
 
 /** What a process hands to its program, and nothing else of the environment outside. */
 export interface ProcessEnvironment {
-  /** Without the program's own name. */
+  /** The arguments without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
   readonly stdin: LineInput & NodeJS.ReadableStream
@@ -37,7 +37,7 @@ export interface ProcessEnvironment {
   readonly isRoot: boolean
   /** `/etc/flasher`. */
   readonly systemDir: string
-  /** Aborted when the process is asked to end. */
+  /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void

@@ -79,7 +79,7 @@ export async function openMachineServer<M extends MachineBase>(
     routes: server.routes,
     /** The live systems that machines boot, by architecture. */
     active: server.site.bootFiles.active,
-    /** So that their connections can be closed. */
+    /** Ends the channels, so that their connections can be closed. */
     endChannels: server.close,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

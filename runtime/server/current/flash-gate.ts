@@ -14,7 +14,7 @@ import {
 export type FlashGate = ReturnType<typeof createFlashGate>
 
 interface FlashGateDependencies {
-  /** As stored; from memory. */
+  /** Finds a machine as stored, from memory. */
   find(mac: Mac): Machine | null
   settings(): QueueRules
   /** All of the fleet, at the start: who waited or flashed then goes on. */
@@ -30,7 +30,7 @@ interface FlashGateDependencies {
 interface Claim {
   readonly cycle: string
   readonly offers: number
-  /** By `elapsed`. */
+  /** The time by `elapsed`. */
   readonly at: number
 }
 

@@ -118,7 +118,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const { mode } = plan
       const { baseUrl } = contact
       const after = contacts.notePlan(machine, plan, contact.now)
-      // With a ticket it is another one each time.
+      // The plan differs each time where it has a ticket.
       const tickets = issueTickets(site, plan, after, contact)
       return {
         machine: after,

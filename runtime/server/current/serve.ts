@@ -93,7 +93,10 @@ interface Announced {
   readonly live: readonly string[]
 }
 
-/** For the person who started it; logs are kept and read by others, so the password is only here. */
+/**
+ * Tells the person who started the server how to log in; logs are kept and read by others, so the
+ * password is only here.
+ */
 function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,

@@ -37,7 +37,7 @@ interface LineDependencies {
 }
 
 const LET_IN = accept([])
-/** Longer than a flash takes; `done` ends it earlier. */
+/** No flash takes as long as this; `done` ends the token earlier. */
 const TOKEN_HOURS = 24
 
 export const createMachineLine = (site: LineDependencies): ServerLine<Machine> => ({

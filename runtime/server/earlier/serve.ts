@@ -39,7 +39,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
 }
 
-/** For the person who started it. */
+/** Tells the person who started the server how to log in. */
 function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,

@@ -37,7 +37,7 @@ interface View {
   readonly subscribers: Set<Subscriber>
   /** Whose bars it gets: the machines of its newest frame; null: all. */
   shown: ReadonlySet<string> | null
-  /** As all of its subscribers have them; empty: one has just come. */
+  /** The bars as all of its subscribers have them; empty: one has just come. */
   bars: string
 }
 

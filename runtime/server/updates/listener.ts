@@ -74,11 +74,11 @@ export function createListener(ended: () => void) {
       pending.set(key, { kind, frame, since: pending.get(key)?.since ?? now })
       sendNext()
     },
-    /** Sent only where nothing else is waiting. */
+    /** The signal is sent only where nothing else is waiting. */
     keepAlive(): void {
       if (!isClosed && pending.size === 0 && wanted !== null) send(COMMENT, wanted)
     },
-    /** Since when something waits that the client does not take; null: it keeps up. */
+    /** When something began to wait that the client does not take; null: it keeps up. */
     stalledSince: () =>
       pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
     /** Ends the stream at once: a client that still has to take a frame is cut off. */

@@ -9,7 +9,7 @@ import { hasHeader, parseTable } from '../../disk/rules/tables/gpt.ts'
 import { isBootLoaderType, parseGptPartitions } from '../../disk/rules/tables/gpt-partitions.ts'
 import type { Range } from '../../disk/rules/extents.ts'
 
-/** So many first bytes of a disk hold its table. */
+/** The first bytes of a disk, which hold its table. */
 export const TABLE_BYTES: number = 1024 * 1024
 /** What boot loaders and RAID controllers write into gaps, and the backup GPT, is within so much of their ends. */
 const EDGE_BYTES = 1024 * 1024

@@ -21,7 +21,7 @@ const EXTENT_TREE = 2
 const ROOT_ITEM = 132
 const EXTENT_ITEM = 168
 const METADATA_ITEM = 169
-/** Of a tree's root, in its item. */
+/** Where the fields of a tree's root lie in its item. */
 const ROOT_AT = { address: 176, level: 238, bytes: 239 } as const
 
 /** Numbers up to 2^53; none of a disk is larger. */

@@ -19,7 +19,7 @@ interface NamedMachine {
   readonly hostname: string | null
 }
 
-/** Refused in words where the name cannot be that of a file. */
+/** Names a capture; the refusal says in words why the name cannot be that of a file. */
 export function nameCapture(machine: NamedMachine, template: string): Result<string, string> {
   const mac = renderHyphens(machine.mac)
   const called = machine.name ?? machine.hostname ?? (template.includes('{mac}') ? NAMELESS : mac)

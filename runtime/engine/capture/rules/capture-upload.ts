@@ -5,7 +5,9 @@ import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../../catalog/rules/image-upl
 import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { RunIdSchema } from '../../inventory/rules/run.ts'
 
-/** Of one PATCH: what a client keeps in memory until it is on the disk of the cache. */
+/**
+ * The bytes of one PATCH, which a client keeps in memory until they are on the disk of the cache.
+ */
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
 const MAX_WARNINGS = 32
 const MAX_WARNING_LENGTH = 500
@@ -28,7 +30,7 @@ const words = (most: number) =>
 
 /** Where a captured image came from. Every text is the machine's own and hostile. */
 export const CaptureSourceSchema = z.object({
-  /** Of the machine that the server has captured; null: a person captures. */
+  /** The machine that the server has captured; null: a person captures. */
   mac: MacSchema.nullish().transform((mac) => mac ?? null),
   hostname: words(255),
   run: RunIdSchema.nullish()

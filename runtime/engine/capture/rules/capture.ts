@@ -55,7 +55,7 @@ export const decideHashing = (sizeBytes: number, usedBytes: number): boolean =>
 
 /** How one partition is captured. */
 export interface CapturedPart {
-  /** From 1; 0: the disk without partitions. */
+  /** Partitions are numbered from 1; 0 is a disk without partitions. */
   readonly number: number
   /** As blkid names it: `ext4`; null where nothing is known. */
   readonly type: string | null

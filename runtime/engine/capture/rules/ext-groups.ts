@@ -26,7 +26,9 @@ function readFacts(first: Buffer) {
     blockBytes: 1024 << (at(0x18) & 15),
     clusterBytes: 1024 << (at(0x1c) & 31),
     groupBlocks: at(0x20),
-    /** Of these the descriptors lie together; those of the others are spread over the disk. */
+    /**
+     * The descriptors of these groups lie together; those of the others are spread over the disk.
+     */
     firstMeta: (at(0x60) & META_GROUPS) === 0 ? null : at(0x104),
     descriptorBytes: isLong ? block.readUInt16LE(0xfe) : 32,
     backups: (at(0x5c) & HAS_BACKUPS_OF_TWO) === 0 ? null : [at(0x24c), at(0x250)],

@@ -52,7 +52,7 @@ const AT = {
   sumHigh: 0x82,
 } as const
 const EXTENT_BYTES = 12
-/** So many extents are in the inode itself. */
+/** The inode itself holds this many extents. */
 const MAX_EXTENTS = 4
 const EXTENTS_MAGIC = 0xf30a
 const USES_EXTENTS = 0x8_0000

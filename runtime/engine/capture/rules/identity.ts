@@ -1,7 +1,7 @@
 /** The files by which machines know each other or themselves, and debugfs's words about them. */
 
 interface IdentityFolder {
-  /** From the root of the file system; also that of a partition mounted at /var. */
+  /** The folder, from the root of the file system, or from that of a partition mounted at /var. */
   readonly folder: string
   readonly names: RegExp
 }
@@ -27,7 +27,7 @@ export const IDENTITY_FOLDERS: readonly IdentityFolder[] = [
 
 export interface FoundFile {
   readonly inode: number
-  /** From the root of its file system. */
+  /** The path from the root of its file system. */
   readonly path: string
 }
 

@@ -12,9 +12,9 @@ const time = z.iso.datetime({ offset: true })
 
 /** As it is stored, and as the API answers it. */
 export const CaptureOrderSchema = z.object({
-  /** Of the image that is made. */
+  /** The name of the image that is made. */
   name: CaptureNameSchema,
-  /** Of the one disk that is read, as `target_disk_serial` spells it. */
+  /** The serial number of the one disk that is read, as `target_disk_serial` spells it. */
   disk_serial: z.string().min(1),
   /** What it was when it was picked by another name than its serial number. */
   disk_seen: PickedDiskSchema.optional(),

@@ -16,7 +16,7 @@ interface UploadToken {
 interface UploadPurpose {
   /** Null: not of a machine that the server drives. */
   readonly mac: Mac | null
-  /** Of the image. */
+  /** The name of the image. */
   readonly name: string
 }
 
@@ -24,7 +24,7 @@ type UploadTokenDefect = 'malformed' | 'foreign' | 'expired'
 
 const SHAPE = /^([\w-]{8,64})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 const RADIX = 36
-/** Within it a capture is begun; how long it takes is not limited. */
+/** A capture must begin within this time; how long it takes is not limited. */
 export const UPLOAD_TOKEN_HOURS = 24
 const LIFETIME_MS = UPLOAD_TOKEN_HOURS * 3_600_000
 

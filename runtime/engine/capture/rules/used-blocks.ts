@@ -11,7 +11,7 @@ import { judgeNtfs } from './ntfs-clusters.ts'
 import type { Look, Looked } from './second-look.ts'
 import { lookAtXfs } from './xfs-groups.ts'
 
-/** So many first bytes hold every superblock. */
+/** The first bytes of a volume, which hold every superblock. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
 
 /** How one partition is read. */
@@ -72,7 +72,7 @@ const reading = (look: (looked: Looked) => Look): Witness => ({ by: 'reading', l
 
 const ext: Kind = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
 
-/** By blkid's names. */
+/** The kinds of volumes by blkid's names for them. */
 const KINDS: { readonly [Type in string]?: Kind } = {
   ext2: ext,
   ext3: ext,

@@ -1,7 +1,7 @@
 /** Builds and parses the address of a source's bytes at a cache service: `<base>/b/<token>/<name>`. */
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** Longer than any address that a browser or a proxy lets through. */
+/** Browsers and proxies let no address through that is as long as this. */
 const MAX_TOKEN_LENGTH = 16_384
 
 /** A cache service's base address without slashes at its end; a missing scheme is `http://`. */

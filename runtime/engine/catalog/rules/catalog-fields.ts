@@ -37,7 +37,7 @@ const FieldsSchema = z.object(
     resolved_src: decisive(text(MAX_TEXT_LENGTH, 'resolved_src is not an address')),
     format: descriptive(token),
     arch: descriptive(token),
-    /** Lower case. */
+    /** The digest is in lower case. */
     sha256: decisive(
       z
         .string(NO_DIGEST)
@@ -45,7 +45,10 @@ const FieldsSchema = z.object(
         .toLowerCase()
         .regex(/^[0-9a-f]{64}$/, NO_DIGEST),
     ),
-    /** Of the index of an image in frames; what makes no sense only has the image read whole. */
+    /**
+     * The digest of the index of an image in frames; if it makes no sense, the whole image is read
+     * instead.
+     */
     index_sha256: z
       .string()
       .trim()

@@ -12,16 +12,18 @@ export interface CatalogImage {
   readonly name: string
   /** What opens it: a path, an http(s) URL (credentials and all) or an oras reference. */
   readonly location: string
-  /** As the catalog names it. */
+  /** The source as the catalog names it. */
   readonly src: string
   /** The image's identity: sha256 of the canonical source; null where that has no canonical form. */
   readonly ref: string | null
   /** Null: unknown, or none that can be written. */
   readonly format: ImageFormat | null
   readonly arch: string | null
-  /** Of the stored bytes, lower case; null where the catalog does not say (rolling tags). */
+  /**
+   * The digest of the stored bytes, lower case; null where the catalog does not say (rolling tags).
+   */
   readonly sha256: string | null
-  /** As stored. */
+  /** The size as stored, in bytes. */
   readonly sizeBytes: number | null
   readonly description: string | null
   /** Why it is listed but cannot be flashed, in words; null: it can. */

@@ -9,7 +9,7 @@ export interface CatalogEntry {
   /** sha256 of the canonical source, 64 hexadecimal digits. */
   readonly ref: string
   readonly name: string
-  /** As listed by the cache service. */
+  /** The source as the cache service lists it. */
   readonly src: string
   /** Where the cache service itself has it from, where that is not `src`. */
   readonly resolvedSrc: string | null
@@ -18,9 +18,9 @@ export interface CatalogEntry {
   /** `img.zst`…; empty when it is unknown. */
   readonly format: string
   readonly arch: string | null
-  /** Of the stored bytes; null when not known. */
+  /** The digest of the stored bytes; null when not known. */
   readonly sha256: string | null
-  /** Of the image's index, where somebody vouches for it; absent or null: not known. */
+  /** The digest of the image's index, where somebody vouches for it; absent or null: not known. */
   readonly indexSha256?: string | null
   readonly sizeBytes: number | null
   readonly description: string | null
@@ -67,7 +67,7 @@ export function renderImageEntry(entry: CatalogEntry) {
     url: isAddress ? src : (resolvedSrc ?? src),
     ref,
     sha_short: sha256?.slice(0, 12) ?? null,
-    // As the deployed server says it beside the others.
+    // The deployed server names the architecture beside the others.
     arch,
   }
 }

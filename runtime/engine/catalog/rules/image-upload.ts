@@ -30,7 +30,7 @@ export const UploadSchema = z.strictObject({
     .regex(/^([0-9a-f]{64})?$/, 'must be 64 hexadecimal digits')
     .nullish()
     .transform((digest) => digest || null),
-  /** Of the file at the client, such as its time: parts of two versions are never joined. */
+  /** A mark of the file at the client, such as its time: parts of two versions are never joined. */
   version: z
     .string()
     .max(100)

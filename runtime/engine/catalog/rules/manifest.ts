@@ -80,7 +80,7 @@ function renderRow(entry: CatalogEntry) {
   })
 }
 
-/** As the field of a machine that holds it. */
+/** The field of a machine that holds an image's identity. */
 const IDENTITY = 'bty_image_ref'
 
 type Fields = Readonly<Record<string, string | number | boolean | null>>

@@ -8,7 +8,7 @@ interface KeptVersion {
 }
 
 interface FoundVersion {
-  /** As the source says it; absent: it does not. */
+  /** The digest that the source names; absent: it names none. */
   readonly sha256?: string | undefined
   readonly servedSha256?: string | undefined
   readonly version?: string | null | undefined

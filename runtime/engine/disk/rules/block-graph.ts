@@ -5,17 +5,23 @@ export interface SysBlock {
   readonly name: string
   /** `major:minor`. */
   readonly dev: string
-  /** Of a partition: its disk, and where it lies there in sectors of 512 bytes; else null. */
+  /**
+   * A partition's disk, and where it lies there in sectors of 512 bytes; null: this is no
+   * partition.
+   */
   readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
   /** The devices built on this one. */
   readonly holders: readonly string[]
-  /** Of a loop: the path of what it is put on. */
+  /** The path that a loop device is put on; null: this is no loop device. */
   readonly backing: string | null
 }
 
 /** A device with its loop resolved. */
 interface BlockNode extends SysBlock {
-  /** Of a loop: the device that it is put on directly, or those that its backing file lies on. */
+  /**
+   * The device that a loop is put on directly, or those that its backing file lies on; null: this
+   * is no loop device.
+   */
   readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
 }
 

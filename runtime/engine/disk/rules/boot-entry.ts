@@ -20,7 +20,7 @@ export interface BootEntries {
   /** Four hexadecimal digits each. */
   readonly ours: readonly string[]
   readonly next: string | null
-  /** As printed; null where the firmware has none. */
+  /** The boot order as printed; null where the firmware has none. */
   readonly order: string | null
 }
 
@@ -31,7 +31,7 @@ export function parseBootEntries(text: string): BootEntries {
   const lines = text.split('\n', MAX_LINES)
   const ours = lines.flatMap((line) => {
     const [, number, label = ''] = /^Boot([0-9A-F]{4})[* ] ?(.*)$/i.exec(line) ?? []
-    // From version 18 on the device path follows behind a tab.
+    // The device path follows behind a tab from version 18 on.
     return number !== undefined && label.split('\t', 1)[0]?.trim() === BOOT_LABEL ? [number] : []
   })
   const valueOf = (name: string) =>

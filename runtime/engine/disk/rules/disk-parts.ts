@@ -6,7 +6,10 @@ import { lsblkName, type Sightings } from './sightings.ts'
 
 const SECTOR = 512
 
-/** In the order in which they lie on the disk with this kernel name; none where it is blank. */
+/**
+ * Lists the partitions of the disk with this kernel name in the order in which they lie there; none
+ * where it is blank.
+ */
 export function listParts(
   { blocks, rows }: Pick<Sightings, 'blocks' | 'rows'>,
   disk: string,

@@ -67,7 +67,7 @@ export interface TargetDevice {
 
 /** A would-be target, looked at once. `device` is null unless it is a block device. */
 export interface TargetFacts {
-  /** As the user named it. */
+  /** The path as the user named it. */
   readonly path: string
   readonly exists: boolean
   readonly device: TargetDevice | null

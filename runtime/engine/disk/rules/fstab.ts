@@ -15,7 +15,7 @@ interface FstabEntry {
 export interface VolumeFolder {
   readonly volume: FilledVolume
   readonly subvolume: string | null
-  /** Without a leading slash. */
+  /** The folder without a leading slash. */
   readonly folder: string
 }
 

@@ -18,7 +18,7 @@ export interface Part {
   /** `/dev/sda` */
   readonly disk: string
   readonly number: number
-  /** In a GUID partition table; null where it has none. */
+  /** The name in a GUID partition table; null where the table has no names. */
   readonly name: string | null
   /** On a disk inside of the machine, which nobody plugged in for its images. */
   readonly isFixed: boolean
@@ -32,7 +32,7 @@ export interface Surroundings {
   readonly parts: readonly Part[]
   /** None that lies on others (LVM, dm, md): those would be held as well. */
   readonly disks: readonly WholeDisk[]
-  /** By the label of their file system. */
+  /** The volumes by the label of their file system. */
   readonly labels: ReadonlyMap<string, string>
 }
 

@@ -20,7 +20,7 @@ export type Backing =
 
 export interface Sightings {
   readonly blocks: readonly SysBlock[]
-  /** By lsblk's kernel name. */
+  /** The rows of lsblk by kernel name. */
   readonly rows: ReadonlyMap<string, LsblkNode>
   /** Our own table first. */
   readonly tables: readonly MountTable[]

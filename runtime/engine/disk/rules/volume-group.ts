@@ -8,7 +8,7 @@ export interface PhysicalVolume {
   readonly pv_name: string
   readonly vg_name: string
   readonly vg_uuid: string
-  /** Of the whole group: physical volumes that are not on the devices we let LVM see. */
+  /** The number of the group's physical volumes that are not on the devices we let LVM see. */
   readonly missing: number
 }
 

@@ -1,6 +1,6 @@
 /** Recognises the volumes that cloud-init prefers to a seed in the root file system, by their first bytes. */
 
-/** So many first bytes hold every label. */
+/** The first bytes of a volume, which hold every label. */
 export const LABEL_BYTES: number = 36 * 1024
 
 /** Kind of file system, where its name stands, and where its label. */

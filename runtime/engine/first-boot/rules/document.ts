@@ -25,7 +25,7 @@ export const renderDocument = ({
   reason,
 }: FirstBoot): z.output<typeof DocumentSchema> => ({ cloud_init: cloudInit, ignition, reason })
 
-/** Refused where there is nothing in it that could be written. */
+/** Checks a document; the refusal means that there is nothing in it that could be written. */
 export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'> {
   const parsed = DocumentSchema.safeParse(document)
   if (!parsed.success) return refuse('malformed')

@@ -10,7 +10,7 @@ export interface PlaceholderValues {
   /** The serial number of the machine; null: it has not reported one. */
   readonly serial: string | null
   readonly labels: readonly string[]
-  /** By name; null: it has no value. */
+  /** The values by name; null: the secret has no value. */
   readonly secrets: Readonly<Record<string, string | null>>
 }
 
@@ -76,7 +76,10 @@ function findSecret(name: string, secrets: PlaceholderValues['secrets']): Result
   return value === null ? refuse('the secret has no value') : accept(value)
 }
 
-/** Of the label `rack-12`, `{{label.rack}}` is `12`: labels have no values, so a separator makes one. */
+/**
+ * Finds the value of a label: with the label `rack-12`, `{{label.rack}}` is `12`. Labels have no
+ * values, so that a separator makes one.
+ */
 function findLabel(key: string, labels: readonly string[]): Result<string, string> {
   const start = key.toLowerCase()
   const [value, ...others] = labels.flatMap((label) => {

@@ -34,7 +34,10 @@ interface RenderOptions {
   readonly secrets: 'filled' | 'hidden'
 }
 
-/** Refused in words where the machine lacks what a placeholder stands for. */
+/**
+ * Renders the files; the refusal says in words that the machine lacks what a placeholder stands
+ * for.
+ */
 export function renderFirstBoot(
   template: Template,
   subject: TemplateSubject,

@@ -75,7 +75,7 @@ export type Template = Readonly<Fields>
 /** A template with its placeholders filled: nothing is secret any more. */
 export type FilledTemplate = Omit<Template, 'secrets'>
 
-/** As it is kept. */
+/** A template as the server keeps it. */
 export interface NamedTemplate {
   readonly name: string
   readonly template: Template
@@ -136,7 +136,7 @@ export function isIgnition(text: string): boolean {
 /** Stands for a secret that has a value. */
 export const DOTS = '••••••••'
 
-/** As everybody may see it. */
+/** The template as everybody may see it. */
 export const hideSecrets = (template: Template): Template => ({
   ...template,
   secrets: Object.fromEntries(

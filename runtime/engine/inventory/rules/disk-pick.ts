@@ -20,7 +20,7 @@ export type PickedDisk = Readonly<z.output<typeof PickedDiskSchema>>
 
 /** A disk that somebody picked. */
 export interface DiskPick {
-  /** As `target_disk_serial` spells it. */
+  /** The name as `target_disk_serial` spells it. */
   readonly name: string
   /** Null: it was picked by its serial number, or nobody knew what it was. */
   readonly seen: PickedDisk | null
@@ -68,7 +68,10 @@ export function nameAmong(disk: Named, all: readonly Named[]): string | null {
 export const countTwins = (disk: Named, all: readonly Named[]): number =>
   countNames(all).get(trim(disk.serial)) ?? 0
 
-/** Of lists that were asked about: pages ask for each disk, and a list may have a thousand. */
+/**
+ * The counts of lists that were asked about: pages ask for each disk, and a list may have a
+ * thousand.
+ */
 const counted = new WeakMap<readonly Named[], ReadonlyMap<string, number>>()
 
 function countNames(all: readonly Named[]): ReadonlyMap<string, number> {

@@ -3,7 +3,10 @@ import { z } from 'zod'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { plainWords } from '../../../kit/foundation/printable.ts'
 
-/** In the order in which a flash goes through them; a client leaves out what it does not do. */
+/**
+ * The phases in the order in which a flash goes through them; a client leaves out what it does not
+ * do.
+ */
 export const RUN_PHASES = [
   'started',
   'write',
@@ -31,9 +34,9 @@ export type RunMode = (typeof RUN_MODES)[number]
 const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
 export type DeltaState = (typeof DELTA_STATES)[number]
 
-/** Of a progress post. */
+/** The most bytes that a post about progress may have. */
 export const MAX_PROGRESS_BYTES = 16 * 1024
-/** Of a log: its tail is what is kept. */
+/** The most bytes of a log; its tail is what is kept. */
 export const MAX_LOG_BYTES = 256 * 1024
 
 export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run id')
@@ -73,9 +76,9 @@ export const ProgressSchema = z.object({
   run: RunIdSchema,
   phase: z.enum(RUN_PHASES),
   bytes_read: bytes,
-  /** Of the disk; in phase `verify`, how much was read back. */
+  /** The bytes that were written to the disk; in phase `verify`, those that were read back. */
   bytes_written: bytes,
-  /** Of `bytes_written`, what was on the disk already; absent where it was not compared. */
+  /** The part of `bytes_written` that was on the disk already; absent where it was not compared. */
   bytes_kept: size,
   /** What became of the wish to write only what differs; absent where nobody had it. */
   delta: z.enum(DELTA_STATES).nullish().catch(null),
@@ -95,13 +98,13 @@ export const ProgressSchema = z.object({
   reason: words(500),
 })
 export type Progress = z.output<typeof ProgressSchema>
-/** As a client writes it. */
+/** A post about progress as a client writes it. */
 export type ProgressPost = z.input<typeof ProgressSchema>
 
 const time = z.iso.datetime()
 const text = z.string().nullable()
 
-/** As it is stored. Every text comes from the machine itself and is hostile. */
+/** A run as it is stored. Every text comes from the machine itself and is hostile. */
 export const RunSchema = z.object({
   /** Made by the client, new per attempt; unique within its machine. */
   id: z.string(),
@@ -114,13 +117,13 @@ export const RunSchema = z.object({
   result: z.enum(RUN_RESULTS).nullable(),
   /** It goes on, and nothing was heard of it for a while. */
   stalled: z.boolean(),
-  /** By the server's clock; null: nobody knows. */
+  /** The start by the server's clock; null: nobody knows. */
   started_at: time.nullable(),
   updated_at: time,
   ended_at: time.nullable(),
   bytes_read: bytes,
   bytes_written: bytes,
-  /** Of them, what was on the disk already; null: not compared. */
+  /** The part of these bytes that was on the disk already; null: not compared. */
   bytes_kept: bytes.nullable().default(null),
   /** What became of the wish to write only what differs; null: nobody had it. */
   delta: z.enum(DELTA_STATES).nullable().default(null),

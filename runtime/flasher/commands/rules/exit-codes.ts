@@ -5,7 +5,10 @@ import type { FaultCode } from '../../../kit/foundation/fault.ts'
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */
 export const FAILED = 1
-/** As a shell reports a program that SIGINT ended; SIGTERM and SIGHUP have numbers of their own. */
+/**
+ * A shell reports this code for a program that SIGINT ended; SIGTERM and SIGHUP have numbers of
+ * their own.
+ */
 const CANCELLED = 130
 
 export const EXIT = {
@@ -35,7 +38,7 @@ export const EXIT = {
   'upstream-failed': FAILED,
 } as const satisfies Record<FaultCode, number>
 
-/** For help and manual; the first six rows are the spec's. */
+/** The exit codes as help and manual list them; the first six rows are the spec's. */
 export const EXIT_CODES: readonly Entry[] = [
   ['0', 'success'],
   ['1', 'the operation failed: the plan was refused, a write or a provisioning step failed'],

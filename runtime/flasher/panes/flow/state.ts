@@ -44,7 +44,7 @@ export interface Checked {
 export interface Running {
   readonly phase: string
   readonly progress: WriteProgress | null
-  /** Of the image as stored; null where they are not known, or not yet. */
+  /** The bytes of the image as stored; null where they are not known, or not yet. */
   readonly storedBytes: number | null
 }
 
@@ -74,7 +74,7 @@ export type Signal =
 /** What does not change while the program runs. */
 export interface Setting {
   readonly version: string
-  /** Of the title of the left pane: a folder, or the address of the server's list. */
+  /** The title of the left pane: a folder, or the address of the server's list. */
   readonly source: string
   /** `http://host:port`; null: standalone. */
   readonly server: string | null
@@ -133,7 +133,7 @@ export const stay = (state: State): Next => ({ state, effects: [] })
 
 const LOOKING = { rows: null, trouble: null } as const
 
-/** Until the images were listed again. */
+/** The line of status until the images were listed again. */
 export const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
 
 interface Opening {

@@ -15,10 +15,10 @@ import type { Choice, Dialog } from '../flow/state.ts'
 import type { Line, Look } from './pane-frame.ts'
 
 interface DialogRoom {
-  /** Within the frame. */
+  /** The columns within the frame. */
   readonly width: number
   readonly height: number
-  /** Since the flash began. */
+  /** The seconds since the flash began. */
   readonly seconds: number
 }
 

@@ -16,11 +16,11 @@ export interface Look {
 
 export interface FrameRoom {
   readonly width: number
-  /** Of all lines, the frame's included. */
+  /** The rows of the whole pane, those of its frame included. */
   readonly height: number
 }
 
-/** Of the frame, left and right. */
+/** The columns that the frame takes on the left and on the right. */
 export const FRAME_WIDTH = 4
 
 /** Brackets mark the pane that has the keys, too: colours may be off. */

@@ -7,15 +7,15 @@ import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
 import type { PaneName, State } from '../flow/state.ts'
 import { FRAME_WIDTH, renderFrame, type FrameRoom, type Line, type Look } from './pane-frame.ts'
 
-/** On fewer columns only the pane that has the keys is shown. */
+/** A screen with fewer columns shows only the pane that has the keys. */
 const MIN_COLUMNS = 64
 /** Disks have more to tell. */
 const IMAGES_SHARE = 0.45
-/** From here on a disk pane has all columns. */
+/** A disk pane of this width or more has all columns. */
 const WIDE = 76
 /** Frame and titles of the columns. */
 const AROUND = 3
-/** Of the sign in front of a row. */
+/** The columns of the sign in front of a row. */
 const LEAD = 2
 
 export const IMAGE_COLUMNS: readonly Column[] = [
@@ -130,7 +130,7 @@ function explainEmpty(state: State, pane: PaneName, width: number): readonly Lin
   return [...fold(text, width), 'Press r to look again.'].map((line) => ({ text: line }))
 }
 
-/** At blanks; an address, which has none, at any character. */
+/** Folds a text at blanks; an address, which has none, at any character. */
 const fold = (text: string, width: number): readonly string[] =>
   wrap(printable(text), width).flatMap((line) =>
     Array.from({ length: Math.max(1, Math.ceil(line.length / width)) }, (_, at) =>

@@ -15,7 +15,7 @@ const STATUS_ROWS = 2
 /** Columns of a dialog, and the rows that it does not fall below while its text changes. */
 const MAX_DIALOG = 100
 const MIN_DIALOG = 12
-/** On fewer rows what is marked is not told in full. */
+/** A screen with fewer rows does not describe in full what is marked. */
 const MIN_ROWS = 16
 const MARKED_ROWS = 3
 

@@ -32,7 +32,7 @@ export const DRIVEN = {
     namelessImage: 'image',
     flashCancelled: 'The flash that the server requested was cancelled.',
     flashFailed: 'The flash that the server requested failed: {reason}.',
-    /** For the other consoles of the machine. */
+    /** The other consoles of the machine show this. */
     statusFlash: 'flash of {image} to {disk}',
     statusWizard: 'wizard: {notice}',
   },

@@ -20,7 +20,7 @@ export type CaptureEnd =
       readonly imageBytes: number
       readonly sha256: string
       readonly seconds: number
-      /** Of the machine, in the image. */
+      /** The machine's identity that is left in the image. */
       readonly identity: Identity
     }
   | {

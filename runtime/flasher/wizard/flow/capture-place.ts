@@ -36,7 +36,7 @@ export function decidePlace(
   return { kind: 'file', path: path.includes('/') ? path : joinImagePath(imageRoot, path) }
 }
 
-/** Of the address of a cache, before the image's name. */
+/** The part of a cache's address before the image's name. */
 const CAPTURES = 'captures'
 
 function complete(name: string): string {

@@ -61,7 +61,7 @@ interface CaptureEvents {
   readonly onSent: () => void
 }
 
-/** Never throws. */
+/** Makes a capture; it never throws. */
 export async function makeCapture(
   chosen: ChosenCapture,
   opened: OpenedCapture,

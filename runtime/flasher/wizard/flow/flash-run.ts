@@ -15,11 +15,14 @@ interface FlashRunOptions {
   /** Cancels. */
   readonly signal: AbortSignal
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
-  /** Called when one of several disks is done with; `disk`: its path. */
+  /** This is called when one of several disks is done with; `disk` is its path. */
   readonly onEnd: (end: FlashOutcome, disk: string) => void
 }
 
-/** Never throws. `hooks.onEnd` is for the caller: what it says needs a screen. */
+/**
+ * Flashes what was chosen and never throws. `hooks.onEnd` is the caller's: what it says needs a
+ * screen.
+ */
 export async function runChoices(
   choices: FlashChoices,
   hooks: Hooks,
@@ -62,7 +65,10 @@ async function runOne(
   return [await flasher.run(flash, { signal, onEvent })]
 }
 
-/** In the order of the targets; where one of them is refused, none is written. */
+/**
+ * Flashes several disks, in the order of the targets; where one of them is refused, none is
+ * written.
+ */
 async function runSeveral(
   order: FlashOrder,
   targets: readonly FlashOrder[],

@@ -19,7 +19,10 @@ export interface ImageOffer {
 
 const TEXTS = WIZARD_TEXTS.image
 
-/** In the order of the cells; what all images of a name share need not be seen to choose one. */
+/**
+ * The columns in the order of the cells; what all images of a name share need not be seen to choose
+ * one.
+ */
 const COLUMNS = [
   { title: TEXTS.columns.name, least: 16, cut: 'middle', tells: true },
   { title: TEXTS.columns.size, side: 'right', drops: 1 },

@@ -29,7 +29,7 @@ export interface Start {
 
 /** An image that was chosen, wherever it lies. */
 export interface ImageChoice {
-  /** For people. */
+  /** The name that people read. */
   readonly name: string
   /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
   readonly location: string
@@ -37,7 +37,9 @@ export interface ImageChoice {
   readonly format: ImageFormat | null
   /** Bytes as stored; null where nobody said. */
   readonly sizeBytes: number | null
-  /** Of the stored bytes, lower case; checked while they are read. Null: none is known. */
+  /**
+   * The digest of the stored bytes, lower case; checked while they are read. Null: none is known.
+   */
   readonly sha256: string | null
   /** The image's identity (`engine/catalog/rules/catalog.ts`); null where it has none. */
   readonly ref: string | null
@@ -62,7 +64,7 @@ export interface FlashChoice {
   readonly grow?: boolean
   /** Whether only what differs from the disk shall be written; absent: all is. */
   readonly delta?: boolean
-  /** Of the image's index; absent or null: not known. */
+  /** The digest of the image's index; absent or null: not known. */
   readonly indexSha256?: string | null
 }
 
@@ -77,7 +79,7 @@ export type TemplateOffer =
       /** Its content for this machine, which is handed out once; refused in words. */
       fetch(): Promise<Result<FirstBoot, string>>
     }
-  /** In a sentence. */
+  /** The reason is a sentence. */
   | { readonly kind: 'unavailable'; readonly reason: string }
 
 /**
@@ -112,7 +114,7 @@ interface Aftermath {
 
 /** What the flashing screen ends with. */
 export interface Flashed extends Aftermath {
-  /** Of several disks the first that failed decides. */
+  /** The first disk that failed decides how a flash of several ended. */
   readonly end: FlashOutcome
   /** On each of the disks, in the order of their choice; absent: there is one. */
   readonly ends?: readonly FlashOutcome[]

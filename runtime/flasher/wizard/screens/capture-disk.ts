@@ -27,7 +27,7 @@ export async function chooseSource(state: State, context: WizardContext): Promis
   if (asked.kind !== 'row') return stepOf(asked)
   const disk = list.disks?.[asked.index]
   if (disk === undefined) return { step: 'refresh' }
-  // Without the list a name that is taken is refused later.
+  // A name that is taken is refused later if the list is missing.
   const images = await context.listLocal().catch(() => [])
   const taken = images.map(({ name }) => name)
   return { step: 'capture-disk', disk: chooseDisk(disk), name: suggestName(disk.device, taken) }

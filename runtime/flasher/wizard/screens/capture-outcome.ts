@@ -52,7 +52,7 @@ export async function showCaptured(state: State, context: WizardContext): Promis
     const disk = state.disks[0]?.path ?? ''
     voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
     const { columns, rows } = context.painter.size()
-    // On a small screen the path is what there is room for.
+    // The path is all there is room for on a small screen.
     if (rows >= ROOMY_ROWS) voice.log('')
     voice.log(listFacts(end, renderPlace(place), columns).join('\n'))
     const isLast = place.kind === 'file' && end.identity.kind === 'absent'

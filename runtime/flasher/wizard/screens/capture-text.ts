@@ -66,7 +66,7 @@ export function renderCapture(
   return forms.find(({ length }) => length <= room) ?? warnings
 }
 
-/** Of the partitions. */
+/** The fewest rows of partitions. */
 const MIN_ROWS = 2
 
 function describe(

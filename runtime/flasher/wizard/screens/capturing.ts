@@ -24,7 +24,7 @@ interface Shown {
   storedBytes: number
 }
 
-/** From the first byte to the end; asks nothing. */
+/** Runs the capture from the first byte to the end; it asks nothing. */
 export async function runCapturing(
   state: State,
   chosen: ChosenCapture,

@@ -20,7 +20,7 @@ const TEXTS = WIZARD_TEXTS.confirm
 /** What is known by now. */
 export interface Known {
   readonly plan: FlashPlan | null
-  /** In the order of the disks that were chosen; null: nobody could look. */
+  /** What was found, in the order of the disks that were chosen; null: nobody could look. */
   readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
   /** Null: still being looked for. */
   readonly reasons: readonly string[] | null
@@ -40,7 +40,7 @@ interface ConfirmRoom {
   readonly room: number
 }
 
-/** Of what would be lost. */
+/** The fewest rows about what would be lost. */
 const MIN_ROWS = 3
 
 export function renderConfirm(
@@ -116,7 +116,7 @@ function renderBriefly(
 
 /** What comes of it. */
 interface Outcome {
-  /** With fewer rows frames are given up. */
+  /** The frame is given up where there are fewer rows. */
   readonly least: number
   lines(rows: number): readonly string[]
 }

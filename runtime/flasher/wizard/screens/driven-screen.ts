@@ -10,7 +10,7 @@ import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 /** In place of a catalog: the image is of the server's choice. */
 const { catalog: PLANNED } = WIZARD_TEXTS.driven
 
-/** As many of the last lines as any terminal shows. */
+/** No terminal shows more of the last lines. */
 const MAX_LINES = 12
 
 /** `server`: as it was named; where it answers is known later. */

@@ -37,9 +37,9 @@ interface DiskShown {
 
 /** What is shown. */
 interface Shown {
-  /** Of the image as stored; null where they are not known, or not yet. */
+  /** The bytes of the image as stored; null where they are not known, or not yet. */
   storedBytes: number | null
-  /** By their paths. */
+  /** The disks by their paths. */
   readonly disks: ReadonlyMap<string, DiskShown>
   /** The disk is done with; the hooks report the end. */
   isReporting: boolean

@@ -30,7 +30,7 @@ export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
   readonly ink: Ink
 }
 
-/** On fewer rows the step is what there is room for. */
+/** The step is all there is room for where there are fewer rows. */
 const MIN_ROWS = 16
 
 /** The most that a notice takes; the whole of it is in the log. */

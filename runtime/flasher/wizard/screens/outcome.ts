@@ -28,7 +28,7 @@ export async function showDone(state: State, context: WizardContext): Promise<St
   })
 }
 
-/** After a success. */
+/** Lists what can be done after a success. */
 export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
   reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
 

@@ -11,11 +11,14 @@ import { renderHelp, type HelpKind } from './help.ts'
 
 export interface View {
   readonly menu: Menu
-  /** Between the header and the list; wider lines are cut off, and those for which `room` has no rows. */
+  /**
+   * The lines between the header and the list; wider lines are cut off, and those for which `room`
+   * has no rows.
+   */
   intro(size: Size, room: number): readonly string[]
 }
 
-/** Of the prompt, and the blank line before it. */
+/** The rows of the prompt and of the blank line before it. */
 const FOOT_ROWS = 4
 const rowsBelow = (above: readonly string[], { rows }: Size) =>
   Math.max(1, rows - above.length - FOOT_ROWS)
@@ -69,7 +72,7 @@ export const nextChoice = (
 const CHOICE_ROWS = 5
 
 export interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
-  /** Before the typed text on terminals that cannot redraw. */
+  /** The text before what is typed, on terminals that cannot redraw. */
   readonly prompt: string
   readonly choices: readonly NextChoice[]
   intro(size: Size): readonly string[]

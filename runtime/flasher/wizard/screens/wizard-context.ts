@@ -13,7 +13,7 @@ import type { Hooks } from '../flow/start.ts'
 
 export interface WizardContext extends AskDependencies {
   readonly drawing: Drawing
-  /** Aborted when the program is asked to end. */
+  /** This signal is aborted when the program is asked to end. */
   readonly signal: AbortSignal
   readonly isRoot: boolean
   readonly env: Environment
@@ -32,10 +32,10 @@ export interface WizardContext extends AskDependencies {
   loadRemote(): Promise<RemoteDependencies>
   /** The disks that are listed, with what uses them. */
   surveyDisks(): Promise<readonly SurveyedDisk[]>
-  /** With what lies on its partitions where the survey did not say. */
+  /** Adds what lies on the disk's partitions where the survey did not say. */
   fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
   /** Loaded once, when an image or a disk is first looked at. */
   loadFlasher(): Promise<Flasher>
-  /** Loaded when several disks were chosen. */
+  /** Loads the program for several disks; it is called when several were chosen. */
   loadManyFlasher(): Promise<ManyFlasher>
 }

@@ -5,8 +5,8 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 const MAX_BYTES = 511
 
 /**
- * As `unix_chkpwd` reads it from its standard input. A NUL would end it early, so that a password
- * would be right whatever follows it; what is too long would be cut.
+ * The password as `unix_chkpwd` reads it from its standard input. A NUL would end it early, so that
+ * a password would be right whatever follows it; what is too long would be cut.
  */
 export function encodePassword(given: string): Result<string, 'unusable'> {
   const isUsable =

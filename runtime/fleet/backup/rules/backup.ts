@@ -76,7 +76,7 @@ export function orderBackups<Backup extends Stored>(
   return ordered.map(({ backup }) => backup)
 }
 
-/** In milliseconds; 0 where its name is no time. */
+/** The time of a backup in milliseconds; 0 where its name is no time. */
 function timeOf({ backup_id }: Stored): number {
   const iso = readBackupTime(backup_id)
   try {

@@ -3,7 +3,7 @@ import { nearestOf } from '../../../kit/foundation/nearest.ts'
 import { parseTest, splitValues, splitWords, type Vocabulary } from './query.ts'
 
 export interface Mistake {
-  /** As it was typed. */
+  /** The term as it was typed. */
   readonly term: string
   /** No such filter, no such value of the filter, or no such time. */
   readonly what: 'filter' | 'value' | 'time'

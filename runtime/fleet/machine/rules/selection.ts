@@ -10,12 +10,12 @@ import {
 } from './query.ts'
 
 export interface Description extends Searchable {
-  /** By column. */
+  /** The sort keys by column. */
   readonly order: Readonly<Record<string, SortKey>>
 }
 
 interface SelectionQuery {
-  /** In the query language. */
+  /** The text in the query language. */
   readonly text: string
   /** A column's name, `-` before it for the other direction; one that does not exist sorts nothing. */
   readonly sort: string | null
@@ -23,7 +23,10 @@ interface SelectionQuery {
 
 interface SelectorOptions<Row, Context extends object> {
   readonly vocabulary: Vocabulary
-  /** Called once for a row and a context; rows are never changed, but replaced. */
+  /**
+   * Describes a row; it is called once for a row and a context, as rows are never changed, but
+   * replaced.
+   */
   readonly describe: (row: Row, context: Context) => Description
 }
 

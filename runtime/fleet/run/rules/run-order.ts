@@ -50,7 +50,7 @@ export interface RunSortRow {
 interface Surroundings {
   /** The key of a machine's name. */
   nameKeyOf(mac: Mac): SortKey
-  /** Of a run that goes on. */
+  /** Whether the machine's running flash is stalled. */
   isStalled(mac: Mac): boolean
 }
 
@@ -68,7 +68,7 @@ type KeyOf = (row: RunSortRow, surroundings: Surroundings) => SortKey
 
 const textKey: KeyOf = ({ value }) => (value === null ? null : naturalKey(value))
 
-/** By column; as the table shows it, and null where it shows a dash. */
+/** The sort keys by column; a key is what the table shows, and null where it shows a dash. */
 export const RUN_KEYS: Readonly<Record<RunColumn, KeyOf>> = {
   state: ({ mac, result }, { isStalled }) =>
     URGENCY[result ?? (isStalled(mac) ? 'stalled' : 'running')],

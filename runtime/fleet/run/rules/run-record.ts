@@ -13,7 +13,7 @@ const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
 /** One run of `GET /runs`. */
 export const WireRunSchema = RunSchema.omit({ order: true }).extend({
   state: z.enum(RUN_STATES),
-  /** From its first word to its last. */
+  /** The time from the run's first word to its last. */
   seconds: z.number().nullable(),
   /** Bytes per second over the time in which it wrote. */
   average_rate: z.number().nullable(),

@@ -87,7 +87,7 @@ export function createSiftFrames(wanted: Wanted) {
       const frame = frames.at(-1)
       if (frame !== undefined && !isList(frame)) frame.key = named
     },
-    /** Of the value that began last. */
+    /** The key of the value that began last. */
     key: () => key,
     value: () => value,
     leftOut: () => leftOut,

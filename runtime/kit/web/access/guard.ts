@@ -65,7 +65,7 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
   }
 }
 
-/** For the record. */
+/** Renders the caller for the record. */
 export function renderBy(caller: Caller, ip: string | null): By {
   if (caller.kind === 'token') return { actor: `token:${caller.name}`, ip }
   return { actor: caller.kind === 'session' ? 'operator' : 'pxe-client', ip }

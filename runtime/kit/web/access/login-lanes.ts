@@ -9,7 +9,7 @@ const MAX_WAITING = 256
 
 interface Lane {
   checking: number
-  /** In the order in which they came. */
+  /** The attempts that wait, in the order in which they came. */
   readonly waiting: (() => void)[]
 }
 

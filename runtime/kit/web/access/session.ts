@@ -12,7 +12,7 @@ const LIFETIME_SECONDS = 7 * 24 * 3600
 const RENEW_SECONDS = 3600
 
 interface Session {
-  /** As it stands in the cookie. */
+  /** The value as it stands in the cookie. */
   readonly value: string
   readonly id: string
   /** Milliseconds since the epoch. */

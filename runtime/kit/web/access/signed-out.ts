@@ -15,11 +15,11 @@ interface SignedOutDependencies {
   readonly path: string
   now(): Date
   readonly log: { warn(message: string): void }
-  /** Called with the words of the log each time that the file is found damaged. */
+  /** This is called with the words of the log each time that the file is found damaged. */
   onDamage?(message: string): void
 }
 
-/** Far more than log out in a week; past it the oldest go first. */
+/** Nobody has as many sessions that log out in a week; past this number the oldest go first. */
 const MAX = 10_000
 /** So many stay whatever the clock says: it may be wrong, and a session must not come back. */
 const KEPT = 1000

@@ -6,9 +6,15 @@ import type { Note, NoteAll } from '../answers/event-note.ts'
 import type { Peer } from '../answers/caller.ts'
 
 interface TokenSource {
-  /** Of tokens that a program made: no guess finds one, so they are looked up at any time. */
+  /**
+   * Finds a token that a program made: no guess finds one, so that tokens are looked up at any
+   * time.
+   */
   find(text: string): TokenRecord | null
-  /** Of secrets that people chose: looked up only for addresses that did not just guess wrong. */
+  /**
+   * Finds a secret that a person chose. It is called only for addresses that have not just guessed
+   * wrong: hashing is slow.
+   */
   findChosen?(text: string): TokenRecord | null
 }
 

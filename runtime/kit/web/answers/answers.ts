@@ -48,7 +48,7 @@ export const json = (value: unknown, status = 200, headers: Headers = {}) =>
 
 const texts = new WeakMap<object, string>()
 
-/** Of a value that is used again and never changes: it becomes text once. */
+/** Answers a value that is used again and never changes: it becomes text once. */
 export const keptJson = (value: object) =>
   answer(
     200,
@@ -62,9 +62,9 @@ export const jsonAnswer = (value: object) =>
 
 export interface TaggedText {
   readonly body: string
-  /** With its quotes; strong. */
+  /** The strong ETag, with its quotes. */
   readonly etag: string
-  /** Besides those that every such answer has. */
+  /** The response's own headers, besides those that every such answer has. */
   readonly headers?: Headers
 }
 

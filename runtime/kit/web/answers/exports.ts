@@ -5,10 +5,10 @@ import { download } from './answers.ts'
 import type { Route, SchemaRef } from './route.ts'
 
 interface Export<Row> {
-  /** Of the table: exports are `{path}.csv` and `{path}.json`. */
+  /** The path of the table: its exports are `{path}.csv` and `{path}.json`. */
   readonly path: `/${string}`
   readonly query: Readonly<Record<string, string>>
-  /** Of the JSON array. */
+  /** The schema of the JSON array. */
   readonly schema: SchemaRef
   /** What a request asks for: the rows after one of them (undefined: the first ones), `STEP` at a time. */
   open(event: H3Event): (last: Row | undefined) => readonly Row[] | Promise<readonly Row[]>

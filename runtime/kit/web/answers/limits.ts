@@ -10,7 +10,7 @@ export const LIMITS = {
   form: 64 * KIB,
   json: MIB,
   inventory: 64 * MIB,
-  /** Of a run; the tail is kept. */
+  /** The log of a run may have this size; its tail is kept. */
   log: 4 * MIB,
   jsonDepth: 100,
   /** Seconds for a body to arrive. */
@@ -32,14 +32,14 @@ export const LIMITS = {
   waitSeconds: 3600,
 } as const
 
-/** Of Node's HTTP server, or its HTTPS server. */
+/** The fields of Node's HTTP server, or of its HTTPS server. */
 export type TunableServer = Pick<
   Server,
   'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'maxHeadersCount' | 'maxConnections'
 >
 
 /**
- * Against slow and idle connections. There is no limit on a whole request, since uploads take what
+ * Limits slow and idle connections. A whole request has no limit of time, since uploads take what
  * they take: each body has a limit of its own instead (`body.ts`).
  */
 export function tuneServer(server: TunableServer): void {

@@ -9,11 +9,11 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 /** A name of a schema that a plugin brings, or a JSON schema. */
 export type SchemaRef = string | Readonly<Record<string, unknown>>
 
-/** For the API document; pages have none. */
+/** What the API document says of a route; pages have none. */
 export interface RouteDoc {
   readonly summary: string
   readonly body?: SchemaRef
-  /** By status; null: no body. */
+  /** The schemas of the bodies by status; null: no body. */
   readonly answers?: Readonly<Record<string, SchemaRef | null>>
   /** The 4xx answers that are its own; those that follow from the route are not repeated. */
   readonly refuses?: readonly number[]
@@ -88,7 +88,7 @@ interface BytesRoute extends RouteBase, BodyLimits {
 /** What `handle` returns is answered as h3 does: text, JSON, a Response. */
 export type Route = PlainRoute | JsonRoute | SiftedRoute | FormRoute | BytesRoute
 
-/** Of a route whose answer is an object that no schema describes. */
+/** Describes a route whose answer is an object that no schema describes. */
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
   summary,
   answers: { 200: { type: 'object' } },

@@ -204,7 +204,7 @@ function createBudgets() {
       size = 0
     }
     return {
-      /** So many bytes are held now; throws a 503 where there is no room for them. */
+      /** Sets how many bytes are held now; throws a 503 where there is no room for them. */
       resize(bytes: number): void {
         free()
         if (bytes > LIMITS.json) kind = 'large'

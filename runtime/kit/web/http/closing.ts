@@ -11,8 +11,8 @@ export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
 }
 
 /**
- * To be called before the first request. Node's own `closeIdleConnections` leaves those that have
- * not asked for anything yet, and browsers hold such connections.
+ * Follows the requests of a server; call it before the first one. Node's own `closeIdleConnections`
+ * leaves those that have not asked for anything yet, and browsers hold such connections.
  */
 export function watchRequests(server: ClosableServer) {
   let underWay = 0

@@ -6,7 +6,7 @@ import { compress, compressParts } from '../answers/content-codings.ts'
 import { answer, isAnswer, jsonAnswer, streamOf, type Answer } from '../answers/answers.ts'
 import type { Route } from '../answers/route.ts'
 
-/** Below this the headers are most of it. */
+/** A smaller answer consists mostly of headers. */
 const MIN_BYTES = 1024
 const MAX_PADDING_BYTES = 96
 

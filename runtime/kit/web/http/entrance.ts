@@ -180,7 +180,10 @@ function ownAddress({ socket }: IncomingMessage): string {
 /** Whoever watches over servers calls them by any name, or by none. */
 const isHealthCheck = ({ url = '' }: IncomingMessage) => /^\/healthz(?:\?|$)/.test(url)
 
-/** As it is spelled in scripts; null: none. Nearly always the one of the request before. */
+/**
+ * Makes a reader of the host as scripts spell it; null: none. It is nearly always the one of the
+ * request before.
+ */
 function createHostReader(): (said: string) => string | null {
   let [good, host] = ['', '']
   return (said) => {

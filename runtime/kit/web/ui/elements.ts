@@ -79,7 +79,7 @@ export const emptyState = (title: string, text: Content, action?: Content): Html
 interface Card {
   readonly title?: Content
   readonly id?: string
-  /** Beside the title. */
+  /** What stands beside the title. */
   readonly aside?: Content
   readonly body: Content
 }
@@ -130,7 +130,7 @@ export function shorten(text: string, most: number): string {
  */
 export function middle(text: string, full = text): Content {
   const half = text.length - Math.min(8, Math.floor(text.length / 2))
-  // Between the two halves of an emoji both would be lost.
+  // An emoji would be lost if it were cut between its two halves.
   const at = /[\udc00-\udfff]/.test(text.charAt(half)) ? half - 1 : half
   return html`<span class="middle" title="${full}"
     ><span>${text.slice(0, at)}</span><span>${text.slice(at)}</span></span

@@ -15,7 +15,7 @@ export type Notices = ReturnType<typeof createNotices>
 
 /** Time enough to load the page again, and to come back to it. */
 const KEPT_MS = 15 * 60_000
-/** Of all sessions; the oldest are forgotten first. */
+/** The most notices of all sessions; the oldest are forgotten first. */
 const MAX = 200
 const LONGEST = { error: 500, typed: 2000 } as const
 

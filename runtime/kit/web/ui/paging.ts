@@ -5,7 +5,7 @@ export const PAGE_ROWS = 100
 
 export interface Page<Row> {
   readonly rows: readonly Row[]
-  /** From 1; never past the last. */
+  /** The number of the page from 1; it is never past the last. */
   readonly page: number
   readonly pages: number
   readonly total: number

@@ -50,7 +50,7 @@ interface Search extends Omit<SearchField, 'value'> {
   readonly query: ListQuery
   /** Queries that people come back to; `count`: how many rows each finds. */
   readonly views: readonly View[]
-  /** Beside the search. */
+  /** What stands beside the search. */
   readonly aside?: Content
 }
 

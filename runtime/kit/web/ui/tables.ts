@@ -15,7 +15,7 @@ export interface Column {
 }
 
 interface Table {
-  /** For screen readers. */
+  /** The caption that screen readers say. */
   readonly caption: string
   /** A text is the title of a column. */
   readonly columns: readonly (string | Column)[]

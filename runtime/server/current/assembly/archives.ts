@@ -42,7 +42,7 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
 export const openBundles = ({ machines, templates, feed }: State, version: string): Bundles =>
   createBundles({ machines, templates, rules: BUNDLE_RULES, feed, version })
 
-/** With the driver that the configuration names. */
+/** Opens the backups with the driver that the configuration names. */
 export async function openBackups(
   config: LineConfig,
   state: State,

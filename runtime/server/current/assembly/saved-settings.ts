@@ -12,7 +12,7 @@ interface SavedSettingsDependencies {
   readonly store: SettingsStore
 }
 
-/** By dotted name; null: the value that was saved is removed. */
+/** The changes by dotted name; null: the value that was saved is removed. */
 type Changes = Readonly<Record<string, string | null>>
 
 interface Refusal {
@@ -42,7 +42,9 @@ export async function saveSettings(
   return accept(changes)
 }
 
-/** Checked by the setting's own rule; null: an empty text, which removes what was saved. */
+/**
+ * Parses a value with the setting's own rule; null: an empty text, which removes what was saved.
+ */
 function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)

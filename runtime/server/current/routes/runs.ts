@@ -31,7 +31,7 @@ export const runRemovalRoutes = (site: Site): readonly Route[] => [
   },
 ]
 
-/** For programs and pages; the event keeps who removed what. */
+/** Removes a run, for programs and pages; the event keeps who removed what. */
 export async function removeRun(
   site: Site,
   event: H3Event,

@@ -29,7 +29,7 @@ import { readSerial, templateRoutes } from './first-boot.ts'
 
 interface SeedDependencies {
   readonly templates: Templates
-  /** Of the one-time tokens. */
+  /** The key of the one-time tokens. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   settings(): { readonly tokens: TokenPolicy }
 }

@@ -27,7 +27,7 @@ import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.earlier.workflow
 
-/** Of a log, on a page. */
+/** The most characters of a log on a page. */
 const MAX_SHOWN_LOG = 64 * 1024
 /** Runs on a machine's page. */
 const MAX_SHOWN_RUNS = 5

@@ -11,7 +11,7 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 import type { Machine } from '../rules/machine.ts'
 import { isFetched, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
 
-/** Far more than any seed or workflow has. */
+/** No seed or workflow is nearly as large. */
 export const MAX_PROVISION_BYTES = 1024 * 1024
 
 interface ProvisionDependencies {

@@ -55,7 +55,7 @@ export const ACCOUNT = {
       admin: 'Everything, including settings and backups',
     },
     lifetime: 'Expires after',
-    /** By number of days. */
+    /** The lifetimes by number of days. */
     lifetimes: { '30': '30 days', '90': '90 days', '365': '1 year', '': 'never' },
     button: 'Create token',
     errors: {

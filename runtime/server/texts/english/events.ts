@@ -33,7 +33,7 @@ export const EVENTS = {
     label: 'Search events',
     placeholder: 'MAC, address, kind or text',
     subject: 'Events about',
-    /** By the kind of what an event is about. */
+    /** The names of what an event is about, by its kind. */
     subjects: {
       '': 'Everything',
       machine: 'Machines',
@@ -73,7 +73,7 @@ export const EVENTS = {
     after: 'to',
     actors: { operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' },
     token: 'the token {name}',
-    /** Of a machine's record. */
+    /** The fields of a machine's record. */
     fields: {
       name: 'Name',
       labels: 'Labels',

@@ -2,7 +2,7 @@
 export const FRAME = {
   /** The tag of the language, for screen readers and hyphenation. */
   language: 'en',
-  /** In the title bar of the browser. */
+  /** The title bar of the browser shows this. */
   window: '{title} · flasher',
   skip: 'Skip to content',
   sections: 'Sections',
@@ -64,7 +64,7 @@ export const FRAME = {
     failed: 'failed',
     'needs-you': 'needs attention',
   },
-  /** Of downloads and backups. */
+  /** The states of downloads and backups. */
   jobs: {
     queued: 'queued',
     running: 'running',

@@ -93,7 +93,7 @@ export const MACHINE = {
     refusedLabel: 'The label "{label}": {reason}.',
     notSaved: 'It cannot be saved',
   },
-  /** By the mode's name in the API. */
+  /** The modes by their names in the API. */
   modes: {
     'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves the machine alone.' },
     'flasher-flash-once': {

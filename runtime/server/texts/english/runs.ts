@@ -5,7 +5,7 @@ export const RUNS = {
     json: 'Download JSON',
     search: 'Search runs',
     placeholder: 'MAC, image, model, serial number, who armed it',
-    /** By the state of a run. */
+    /** The filters by the state of a run. */
     filters: {
       '': 'All',
       running: 'Running',
@@ -82,7 +82,7 @@ export const RUNS = {
     steps: {
       title: 'Steps',
       none: 'No steps were reported.',
-      /** Of a capture, where it is called otherwise. */
+      /** The steps of a capture that have other names than those of a flash. */
       captureNames: { write: 'Capture', verify: 'Verify in the cache' },
       names: {
         started: 'Started',

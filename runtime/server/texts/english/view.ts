@@ -54,7 +54,9 @@ export const VIEW = {
       is: 'Position {place} of {waiting} in the queue.',
       next: 'It is flashed when another machine is done; nothing to do.',
     },
-    /** Once the machine has fetched the live system; by the rule that chose its script. */
+    /**
+     * What a machine that has fetched the live system is doing, by the rule that chose its script.
+     */
     running: {
       capture: { is: 'Started the live system.', next: IT_REPORTS },
       'disks-wanted': { is: 'Listing its disks.', next: IT_REPORTS },
@@ -64,7 +66,7 @@ export const VIEW = {
         next: 'If it boots from the network again, it is flashed again.',
       },
     },
-    /** By the rule that chose its script. */
+    /** What a machine does at its network boot, by the rule that chose its script. */
     usual: {
       'ipxe-exit': { is: 'Boots its own disk.', next: 'Choose a flash mode to flash it.' },
       wizard: {
@@ -202,7 +204,7 @@ export const VIEW = {
     progress: '{phase} {percent}',
     stalled: '{progress}, not responding',
     timeLeft: '{time} left',
-    /** Of a capture, where it is called otherwise. */
+    /** The phases of a capture that have other names than those of a flash. */
     capturePhases: { write: 'capturing' },
     phases: {
       started: 'starting',

@@ -5,17 +5,20 @@ const ENTRY_BYTES = 16
 const ENTRIES = [1, 2, 3, 4] as const
 /** Offsets in an entry. */
 const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
-/** Of a GPT's protective entry. */
+/** The type of a GPT's protective entry. */
 export const PROTECTIVE = 0xee
 
-/** Of extended partitions, which hold logical ones: of DOS, of Windows 95, and of Linux. */
+/**
+ * The types of extended partitions, which hold logical ones: those of DOS, of Windows 95 and of
+ * Linux.
+ */
 const EXTENDED: readonly number[] = [0x05, 0x0f, 0x85]
 
 interface DosEntry {
   readonly number: number
   readonly status: number
   readonly type: number
-  /** In sectors of the disk. */
+  /** The first sector, in sectors of the disk. */
   readonly first: number
   readonly sectors: number
 }

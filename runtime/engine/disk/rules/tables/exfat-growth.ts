@@ -18,7 +18,7 @@ export interface VolumeFacts {
   readonly boot: Buffer
   /** The sector at `ROOT_OFFSET`. */
   readonly root: Buffer
-  /** Of the partition. */
+  /** The size of the partition. */
   readonly sectors: number
 }
 
@@ -26,7 +26,7 @@ export interface VolumeFacts {
 export type VolumeRefusal = 'not-ours' | 'partition-too-small'
 
 interface VolumeGrowth {
-  /** Of room for files, as it was and as it will be. */
+  /** The room for files before, and after the growth. */
   readonly fromBytes: number
   readonly toBytes: number
   readonly writes: readonly DiskWrite[]

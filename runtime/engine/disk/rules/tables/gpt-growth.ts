@@ -33,7 +33,7 @@ export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-
 type Partition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
 
 interface TableGrowth {
-  /** As it will be. */
+  /** The partition as it will be. */
   readonly partition: Partition
   readonly writes: readonly DiskWrite[]
 }

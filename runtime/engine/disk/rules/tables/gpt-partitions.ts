@@ -8,7 +8,10 @@ const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } a
 /** `c12a7328-f81f-11d2-ba4b-00a0c93ec93b` as a table spells it. */
 export const EFI_SYSTEM = '28732ac11ff8d211ba4b00a0c93ec93b'
 
-/** Of partitions that hold no file system: BIOS boot, PReP boot, and Microsoft's reserved one. */
+/**
+ * The types of partitions that hold no file system: BIOS boot, PReP boot, and Microsoft's reserved
+ * one.
+ */
 const BOOT_LOADERS: readonly string[] = [
   '4861682149646f6e744e656564454649',
   '382d1a9e12c61643aa268b49521e5a8b',

@@ -9,7 +9,7 @@ export interface Partition {
   readonly number: number
   /** Only a GPT has names. */
   readonly name: string
-  /** As the kernel and `PARTUUID=` spell it. */
+  /** The identifier as the kernel and `PARTUUID=` spell it. */
   readonly uuid: string
   /** The type's GUID in lower case, or `0x83` of an MBR. */
   readonly type: string

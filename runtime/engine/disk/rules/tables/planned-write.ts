@@ -1,6 +1,6 @@
 /** A small write to a disk as a value: planned here, carried out by a service. */
 
-/** To be on the medium before the next one begins. */
+/** One write, which must be on the medium before the next one begins. */
 export interface DiskWrite {
   /** For the log: `backup header`. */
   readonly what: string

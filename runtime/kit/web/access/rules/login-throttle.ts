@@ -9,7 +9,7 @@ export interface Failures {
 /** The first slips cost nothing; from then on each wait is twice the last, up to five minutes. */
 const FREE = 3
 const MAX_SECONDS = 300
-/** After an hour without attempts it is forgotten. */
+/** An address is forgotten after an hour without attempts. */
 const FORGET_MS = 3_600_000
 
 export function nextFailure(before: Failures | null, now: number): Failures {

@@ -34,7 +34,10 @@ export function createDepthMeter(maxDepth: number) {
   }
 }
 
-/** Behind the quote that ends the text; past the end, and one further on, where it does not end here. */
+/**
+ * The place behind the quote that ends the text; past the end, and one further on, where it does
+ * not end here.
+ */
 function skipText(bytes: Uint8Array, from: number): number {
   let at = from
   while (at < bytes.length) {

@@ -19,7 +19,7 @@ export const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
           ${renderNames(machines)}`,
       )
 
-/** After it was restored; null: nothing was armed. */
+/** Lists what was disarmed after a restore; null: nothing was armed. */
 export async function renderDisarmed(journal: Journal, id: string): Promise<Html | null> {
   const [event] = await journal.list({ kind: 'backup.restored', subject_id: id, limit: 1 })
   const disarmed = parseDisarmed(event?.details)

@@ -68,7 +68,7 @@ const actorOf = ({ actor }: JournalEvent): string =>
     ? fill(t.token, { name: actor.slice(6) })
     : (ACTORS.get(actor) ?? actor)
 
-/** Of a machine's record. */
+/** The texts of the fields of a machine's record. */
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))
 
 const MAX_CHANGES = 4

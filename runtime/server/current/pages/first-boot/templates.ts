@@ -70,7 +70,7 @@ async function showAll(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-/** In the notation of templates. */
+/** A placeholder in the notation of templates. */
 const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
 
 const introduction = (): Html =>

@@ -20,7 +20,7 @@ export interface Refused {
   readonly typed?: Notice['typed']
   /** More parameters of the address. */
   readonly query?: Readonly<Record<string, string | null>>
-  /** Without its `#`. */
+  /** The anchor without its `#`. */
   readonly anchor?: string
 }
 

@@ -48,10 +48,10 @@ export interface PageDependencies {
   queue(): Queue | null
 }
 
-/** Without what the context itself adds. */
+/** A page without what the context itself adds. */
 type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
-/** Of one request. */
+/** What a page needs of one request. */
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   readonly event: H3Event
@@ -62,7 +62,7 @@ export interface PageContext extends PageDependencies {
   contact(): Contact
   /** The name of a machine by its MAC, which a deleted one has instead. */
   nameOf(mac: Mac): string
-  /** As a network boot at this moment would find it. */
+  /** The machine as a network boot at this moment would find it. */
   view(machine: Machine): MachineView
   /** The same of a machine as an action would leave it. */
   foresee(machine: Machine): MachineView

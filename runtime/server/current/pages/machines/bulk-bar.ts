@@ -7,7 +7,7 @@ import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 
 const t = PAGES.machines.bulk
 
-/** In the order of the menu. */
+/** The actions in the order of the menu. */
 export const BULK_ACTIONS = [
   'flash',
   'image',

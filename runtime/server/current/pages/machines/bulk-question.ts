@@ -30,7 +30,7 @@ export interface Done {
 }
 
 export interface Verdict extends Done {
-  /** As the machine would be; null when it is deleted or refused. */
+  /** The machine as it would be; null when it is deleted or refused. */
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean

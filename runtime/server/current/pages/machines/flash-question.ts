@@ -64,7 +64,7 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
   })
 }
 
-/** In full; the characters to type are marked. */
+/** Renders the serial number in full; the characters to type are marked. */
 function renderSerial(serial: string): Html {
   const typed = lastFour(serial)
   const end = serial.trimEnd().length

@@ -18,7 +18,7 @@ interface ImageChoice {
   readonly catalogError: string | null
 }
 
-/** So many fit without a search. */
+/** The list has no search up to this number of images. */
 const MAX_WITHOUT_SEARCH = 6
 
 export const renderImages = ({ machine, selected, images, catalogError }: ImageChoice): Html =>

@@ -11,7 +11,7 @@ export type MachineAction = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'ref
 
 interface OfferedAction {
   readonly action: MachineAction
-  /** At most one of them. */
+  /** One action at most is primary. */
   readonly isPrimary: boolean
 }
 

@@ -12,7 +12,7 @@ import { mapNames } from '../frame/form-values.ts'
 
 const t = PAGES.machine.form
 
-/** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
+/** The fields as the deployed server names them; `name`, `serial_console` and `grow` are ours. */
 export const FIELDS = [
   'name',
   'bty_image_ref',
@@ -52,7 +52,7 @@ export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: 'ip
 export interface FormRefusal {
   /** For scripts: begins like that of the deployed server. */
   readonly error: string
-  /** For people. */
+  /** The text that people read. */
   readonly text: string
   /** Where it is shown once more; null: beside none. */
   readonly field: keyof FormValues | null

@@ -102,7 +102,9 @@ async function show(context: PageContext): Promise<HTTPResponse> {
 
 const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
-/** Before there is a machine; the table is there for the first one to appear in. */
+/**
+ * Renders the page before there is a machine; the table is there for the first one to appear in.
+ */
 const renderFirst = (context: PageContext, view: FleetView): Html =>
   html`${renderFleet(context, view)} ${teach(context)} ${addForm()} ${keysDialog}`
 

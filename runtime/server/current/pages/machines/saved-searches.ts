@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../../../../kit/foundation/result.t
 
 export interface SavedSearch {
   readonly name: string
-  /** In the query language. */
+  /** The search in the query language. */
   readonly q: string
   readonly sort: string
 }

@@ -28,7 +28,7 @@ export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => 
 
 export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, ask, remove)
 
-/** On the page of a run. */
+/** The button on the page of a run that removes it. */
 export const renderRemovalButton = (run: Run): Html =>
   html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}

@@ -21,7 +21,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
 }
 
-/** With binary units on hover; the machine's own text where that is not a size. */
+/** Renders a size with binary units on hover; the machine's own text where that is not a size. */
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? t.unknownSize) : renderDiskBytes(bytes)

@@ -1,7 +1,7 @@
 /** The columns of the machines table: their titles, and which of them are shown. */
 import { PAGES } from '../../../texts/texts.ts'
 
-/** In the order of the table. */
+/** The columns in the order of the table. */
 export const COLUMN_NAMES = [
   'state',
   'name',

@@ -28,7 +28,7 @@ export const nameDisk = (disk: RunDisk): string => {
   return printable(names.join(', ') || t.someDisk)
 }
 
-/** For example `writing 41%`. */
+/** Renders what a run is doing, for example `writing 41%`. */
 function renderPhase(run: Run): string {
   const share = shareOf(run)
   const phase = phasesOf(run)[run.phase]

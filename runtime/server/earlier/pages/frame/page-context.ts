@@ -39,13 +39,13 @@ export interface PageDependencies {
   zone(): string
 }
 
-/** Without what the context itself adds. */
+/** A page without what the context itself adds. */
 type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
 
 export interface PageContext extends PageDependencies {
   readonly site: Site<Machine>
   clock(): Clock
-  /** With why the form that led here was refused. */
+  /** Shows a page that says why the form that led here was refused. */
   show(event: H3Event, view: Page): Promise<HTTPResponse>
 }
 
