@@ -43,7 +43,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       path: paths.secret,
       configured: config.current().server.session_secret,
     }),
-    signedOut: createSignedOut({ path: paths.signedOut, now, log }),
+    signedOut: await createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     checkPassword: passwords.check,
     isOwnToken: (text) => isOneOf(text, [token]),

@@ -56,7 +56,7 @@ export async function openMachineServer<M extends MachineBase>(
     ...state,
     ...(await open(secret, opened)),
     secret,
-    signedOut: createSignedOut({
+    signedOut: await createSignedOut({
       path: folders.signedOut,
       now,
       log,

@@ -74,7 +74,7 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
   const { app } = createCacheServer({
     cache,
     secret,
-    signedOut: createSignedOut({
+    signedOut: await createSignedOut({
       path: join(folder, '.cache/signed-out'),
       now: () => new Date(),
       log: QUIET,

@@ -154,7 +154,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootFiles,
     tokens: createTokens(database, { now }),
     secret,
-    signedOut: createSignedOut({
+    signedOut: await createSignedOut({
       path: join(dir, 'signed-out.json'),
       now,
       log: { warn: note },

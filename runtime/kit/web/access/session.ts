@@ -77,11 +77,10 @@ export function createSessions(parts: {
     issue,
     /** One that was read goes on. A `Set-Cookie` value. */
     renew: (event: H3Event, isSecure: boolean, { id, generation }: Renewed) =>
-      add(event, renderSession(id, seconds(), generation), isSecure),
+      add(event, renderSession(id, beginning(), generation), isSecure),
     /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
     async endOthers(event: H3Event, isSecure: boolean): Promise<string> {
-      const last = beginning()
-      await signedOut.addAll(last, endOf(last))
+      await signedOut.addAll(beginning())
       return issue(event, isSecure)
     },
     /** `name=value`, as a browser sends it that is logged in nowhere else. */
@@ -114,10 +113,14 @@ function readSigned(value: string, secret: Secret): string | null {
 
 const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cookie'))
 
-/** By the time alone where an earlier release issued it: later ones count how often all were ended. */
+/**
+ * By how often all were ended, since two ends may share a second; and by the time, since that count
+ * begins anew where its file is lost. Earlier releases issued theirs without a count.
+ */
 const hasEnded = (signedOut: SignedOut, { sid, iat, gen }: z.infer<typeof Claims>): boolean =>
   signedOut.has(sid) ||
-  (gen === undefined ? iat <= signedOut.endedUpTo() : gen < signedOut.countEndings())
+  iat <= signedOut.endedUpTo() ||
+  (gen !== undefined && gen < signedOut.countEndings())
 
 const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
   Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')

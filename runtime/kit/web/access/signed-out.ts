@@ -4,11 +4,10 @@ import { basename } from 'node:path'
 import { z } from 'zod'
 import { renderError } from '../../foundation/fault.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
-import { isMissing } from '../../foundation/system-error.ts'
 import { replaceFile } from '../../host/atomic-file.ts'
 import { identify } from './secret.ts'
 
-export type SignedOut = ReturnType<typeof createSignedOut>
+export type SignedOut = Awaited<ReturnType<typeof createSignedOut>>
 
 interface SignedOutDependencies {
   /** `<state_dir>/signed-out.json`. */
@@ -23,89 +22,117 @@ interface SignedOutDependencies {
 const MAX = 10_000
 /** So many stay whatever the clock says: it may be wrong, and a session must not come back. */
 const KEPT = 1000
-/** Begins the entry of all sessions that were issued up to a time, in seconds. */
+/** Begins the entry of all sessions that were issued up to a time, in seconds: somebody ended them. */
 const ALL = '*:'
+/** The same, where the list was lost: nobody knows which of them had been logged out. */
+const LOST = '!:'
 
 /**
  * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
- * at the next question. A look at the file's times is microseconds; the signature costs more.
+ * at the next question. A look at the file's times is microseconds; the signature costs more. Where
+ * there was no sound list, there is one when it resolves.
  */
-export function createSignedOut({ path, now, log, onDamage }: SignedOutDependencies) {
+export async function createSignedOut(parts: SignedOutDependencies) {
+  const list = createList(parts)
+  list.takeUp()
+  await list.stored()
+  return {
+    has(id: string): boolean {
+      list.takeUp()
+      return list.ends.has(id)
+    },
+    /** Seconds of the epoch: every session that was issued up to then has ended. -Infinity: none has. */
+    endedUpTo(): number {
+      list.takeUp()
+      return list.last()
+    },
+    /** How often all sessions were ended: one that began before the last time has ended. */
+    countEndings(): number {
+      list.takeUp()
+      return [...list.ends.keys()].filter((id) => id.startsWith(ALL)).length
+    },
+    /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
+    async add(id: string, until: Date): Promise<void> {
+      list.ends.set(id, until.getTime())
+      await list.store()
+    },
+    /** All that were issued up to that second, in seconds of the epoch. */
+    async addAll(issuedUpTo: number): Promise<void> {
+      list.endUpTo(ALL, issuedUpTo)
+      await list.store()
+    },
+  }
+}
+
+/** What is known of the file, and its way there. */
+function createList({ path, now, log, onDamage }: SignedOutDependencies) {
+  /** When each would end by itself, in milliseconds. */
   const ends = new Map<string, number>()
   /** Whatever was issued up to this second has ended. */
   let last = -Infinity
-  let seen: string | null = null
+  /** Undefined: at the start. */
+  let seen: string | null | undefined
   let writing: Promise<void> = Promise.resolve()
 
   function takeUp() {
     const present = identify(path)
     if (present === seen) return
+    const isFirst = seen === undefined
     seen = present
-    const found = present === null ? [] : read(path)
-    if (found === null) report()
+    const found = present === null ? null : read(path)
     for (const [id, end] of found ?? []) {
       ends.set(id, end)
-      if (id.startsWith(ALL)) last = Math.max(last, Number(id.slice(ALL.length)) || 0)
+      last = Math.max(last, boundOf(id))
     }
+    if (found !== null) return
+    if (present !== null) report()
+    // While it runs, it knows what the file said; a start without the file knows nothing.
+    if (isFirst) endUpTo(LOST, Math.floor(now().getTime() / 1000))
+    void store()
   }
 
   function report() {
-    const message = `${basename(path)} is damaged: sessions that were logged out before may count again until they expire. A new password (flasher-web password) ends all sessions.`
+    const message = `${basename(path)} is damaged and is written anew: sessions end that may have been logged out before. Log in again.`
     log.warn(message)
     onDamage?.(message)
+  }
+
+  function endUpTo(kind: typeof ALL | typeof LOST, second: number) {
+    last = Math.max(last, second)
+    ends.set(`${kind}${second}`, second * 1000)
   }
 
   async function write() {
     takeUp()
     const at = now().getTime()
     for (const [id, end] of ends) {
-      if (id.startsWith(ALL)) continue
+      if (boundOf(id) > -Infinity) continue
       if (ends.size > MAX || (ends.size > KEPT && end <= at)) ends.delete(id)
     }
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
   }
 
-  /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
-  async function add(id: string, until: Date): Promise<void> {
-    ends.set(id, until.getTime())
-    // Who logs out is logged out, whatever becomes of the file.
+  /** Who logs out is logged out, whatever becomes of the file. */
+  function store(): Promise<void> {
     writing = writing.then(write).catch((thrown: unknown) => {
       log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
     })
-    await writing
+    return writing
   }
 
-  takeUp()
-  return {
-    has(id: string): boolean {
-      takeUp()
-      return ends.has(id)
-    },
-    /** Seconds of the epoch: every session that was issued up to then has ended. -Infinity: none has. */
-    endedUpTo(): number {
-      takeUp()
-      return last
-    },
-    /** How often all sessions were ended: one that began before the last time has ended. */
-    countEndings(): number {
-      takeUp()
-      return [...ends.keys()].filter((id) => id.startsWith(ALL)).length
-    },
-    add,
-    /** All that were issued up to that second, in seconds of the epoch. */
-    addAll(issuedUpTo: number, until: Date): Promise<void> {
-      last = Math.max(last, issuedUpTo)
-      return add(`${ALL}${issuedUpTo}`, until)
-    },
-  }
+  return { ends, takeUp, store, endUpTo, last: () => last, stored: () => writing }
 }
 
-/** Null: it is no such list, or cannot be read. */
+/** The last second that an entry of many sessions is about; -Infinity: it is one session's. */
+const boundOf = (id: string): number =>
+  id.startsWith(ALL) || id.startsWith(LOST) ? Number(id.slice(ALL.length)) || 0 : -Infinity
+
+/** Null: it is no such list, cannot be read, or is gone. */
 function read(path: string): readonly (readonly [string, number])[] | null {
   try {
     const found = z.record(z.string(), z.number()).safeParse(parseJson(readFileSync(path, 'utf8')))
     return found.success ? Object.entries(found.data).slice(-MAX) : null
-  } catch (thrown) {
-    return isMissing(thrown) ? [] : null
+  } catch {
+    return null
   }
 }

@@ -1,5 +1,5 @@
 /** Sessions that end together, and sessions of several servers in one cookie. */
-import { mkdtempDisposable } from 'node:fs/promises'
+import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { H3Event } from 'h3'
@@ -16,17 +16,19 @@ async function createFixture() {
   const secret = await createSecret({ path: join(folder.path, 'session-secret'), configured: '' })
   const clock = { time: 1_800_000_000_000 }
   const now = () => new Date(clock.time)
-  const open = () =>
+  const path = join(folder.path, 'signed-out.json')
+  const said: string[] = []
+  const open = async () =>
     createSessions({
       secret,
       now,
-      signedOut: createSignedOut({
-        path: join(folder.path, 'signed-out.json'),
+      signedOut: await createSignedOut({
+        path,
         now,
-        log: { warn: (message) => assert.unreachable(message) },
+        log: { warn: (message) => void said.push(message) },
       }),
     })
-  return { clock, open, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
+  return { clock, open, path, said, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
 }
 
 const asking = (cookie: string) => ({ req: { headers: new Headers({ cookie }) } }) as H3Event
@@ -41,24 +43,24 @@ const whichHold = (sessions: Sessions, lines: readonly string[]) =>
 
 test('a login in the second of a new password counts', async () => {
   await using fixture = await createFixture()
-  const sessions = fixture.open()
+  const sessions = await fixture.open()
   const before = sessions.issue(NOBODY, false)
   const mine = await sessions.endOthers(NOBODY, false)
   const lines = [before, mine, sessions.issue(NOBODY, false)]
   assert.equal(whichHold(sessions, lines), [false, true, true])
-  assert.equal(whichHold(fixture.open(), lines), [false, true, true], 'after a restart')
+  assert.equal(whichHold(await fixture.open(), lines), [false, true, true], 'after a restart')
   fixture.clock.time += 3_600_000
   assert.equal(whichHold(sessions, lines), [false, true, true], 'an hour later')
 })
 
 test('two new passwords in one second: the second ends what began after the first', async () => {
   await using fixture = await createFixture()
-  const [server, cache] = [fixture.open(), fixture.open()]
+  const [server, cache] = [await fixture.open(), await fixture.open()]
   const first = await server.endOthers(NOBODY, false)
   const between = server.issue(NOBODY, false)
   const second = await server.endOthers(NOBODY, false)
   const lines = [first, between, second, server.issue(NOBODY, false)]
-  for (const sessions of [server, cache, fixture.open()]) {
+  for (const sessions of [server, cache, await fixture.open()]) {
     assert.equal(whichHold(sessions, lines), [false, false, true, true])
   }
 })
@@ -67,32 +69,32 @@ const YEARS = 365 * 24 * 3_600_000
 
 test('one of a clock that ran ahead is good, and ends with a logout and with a new password', async () => {
   await using fixture = await createFixture()
-  const sessions = fixture.open()
+  const sessions = await fixture.open()
   fixture.clock.time += 30 * YEARS
   const [one, two] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
   fixture.clock.time -= 30 * YEARS
-  assert.equal(whichHold(fixture.open(), [one, two]), [true, true])
+  assert.equal(whichHold(await fixture.open(), [one, two]), [true, true])
   const headers = new Headers({ cookie: one.split(';')[0] ?? '' })
   await sessions.revoke(sessions.read({ req: { headers } } as H3Event)?.id ?? '')
   for (const weeks of [0, 2, 1000]) {
     fixture.clock.time += weeks * 7 * 24 * 3_600_000
     await sessions.revoke(`another ${weeks}`)
-    assert.equal(whichHold(fixture.open(), [one, two]), [false, true])
+    assert.equal(whichHold(await fixture.open(), [one, two]), [false, true])
     fixture.clock.time -= weeks * 7 * 24 * 3_600_000
   }
   const mine = await sessions.endOthers(NOBODY, false)
   assert.equal(whichHold(sessions, [one, two, mine]), [false, false, true])
-  assert.equal(whichHold(fixture.open(), [one, two, mine]), [false, false, true])
+  assert.equal(whichHold(await fixture.open(), [one, two, mine]), [false, false, true])
 })
 
 test('after all were ended by a clock that ran ahead, a login counts and goes on', async () => {
   await using fixture = await createFixture()
-  const sessions = fixture.open()
+  const sessions = await fixture.open()
   fixture.clock.time += 30 * YEARS
   await sessions.endOthers(NOBODY, false)
   fixture.clock.time -= 30 * YEARS
   const line = sessions.issue(NOBODY, false)
-  assert.equal(whichHold(fixture.open(), [line]), [true])
+  assert.equal(whichHold(await fixture.open(), [line]), [true])
   const headers = new Headers({ cookie: line.split(';')[0] ?? '' })
   const session = sessions.read({ req: { headers } } as H3Event)
   assert.equal(
@@ -103,11 +105,55 @@ test('after all were ended by a clock that ran ahead, a login counts and goes on
 
 test('a session that goes on does not outlive the end of all', async () => {
   await using fixture = await createFixture()
-  const sessions = fixture.open()
+  const sessions = await fixture.open()
   await sessions.endOthers(NOBODY, false)
   const renewed = sessions.renew(NOBODY, false, { id: 'read before', generation: 0 })
   assert.equal(whichHold(sessions, [renewed]), [false])
 })
+
+const LOSSES: Readonly<Record<string, (path: string) => Promise<void>>> = {
+  removed: (path) => rm(path),
+  empty: (path) => writeFile(path, ''),
+  damaged: (path) => writeFile(path, '{"*:1800000000": '),
+}
+
+for (const [what, lose] of Object.entries(LOSSES)) {
+  test(`no session that has ended comes back where the list of them is ${what}`, async () => {
+    await using fixture = await createFixture()
+    let sessions = await fixture.open()
+    const ended: string[] = []
+    for (let turn = 0; turn < 3; turn++) {
+      const [left, other] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
+      await sessions.revoke(sessions.read(asking(pairOf(left)))?.id ?? '')
+      ended.push(left, other, await sessions.endOthers(NOBODY, false))
+      await sessions.endOthers(NOBODY, false)
+      fixture.clock.time += 5000
+      const open = sessions.issue(NOBODY, false)
+      assert.equal(whichHold(sessions, [open]), [true])
+      await lose(fixture.path)
+      assert.equal(whichHold(sessions, [open, ...ended]), [true, ...ended.map(() => false)])
+      fixture.clock.time += 5000
+      // While it runs, the server writes down again what it knows.
+      await sessions.revoke('somebody else')
+      assert.equal(whichHold(await fixture.open(), [open, ...ended]), [
+        true,
+        ...ended.map(() => false),
+      ])
+      await lose(fixture.path)
+      sessions = await fixture.open()
+      ended.push(open)
+      assert.equal(
+        whichHold(sessions, ended),
+        ended.map(() => false),
+        'a start without it',
+      )
+      const fresh = sessions.issue(NOBODY, false)
+      const mine = await sessions.endOthers(NOBODY, false)
+      assert.equal(whichHold(await fixture.open(), [fresh, mine]), [false, true])
+    }
+    assert.is(fixture.said.length > 0, what !== 'removed')
+  })
+}
 
 /** A browser: one cookie for all servers of its host name. */
 function createBrowser() {
@@ -124,7 +170,7 @@ function createBrowser() {
 test('servers on one host name leave the sessions of each other alone', async () => {
   await using one = await createFixture()
   await using two = await createFixture()
-  const [first, second] = [one.open(), two.open()]
+  const [first, second] = [await one.open(), await two.open()]
   const browser = createBrowser()
   const isIn = () => [first, second].map((each) => each.read(browser.event()) !== null)
   browser.take(first.issue(browser.event(), false))
@@ -150,7 +196,7 @@ test('servers on one host name leave the sessions of each other alone', async ()
 
 test('four sessions are kept, the newest logins first, and nothing else', async () => {
   const fixtures = await Promise.all(Array.from({ length: 5 }, () => createFixture()))
-  const servers = fixtures.map((each) => each.open())
+  const servers = await Promise.all(fixtures.map((each) => each.open()))
   const browser = createBrowser()
   for (const server of servers) browser.take(server.issue(browser.event(), false))
   const isIn = servers.map((each) => each.read(browser.event()) !== null)

@@ -36,49 +36,50 @@ async function makeFixture() {
 
 test('holds over a restart, readable for its owner alone', async () => {
   await using fixture = await makeFixture()
-  const before = fixture.open()
+  const before = await fixture.open()
   await before.add('one', fixture.after(7))
   assert.equal([before.has('one'), before.has('two')], [true, false])
   assert.is((await stat(fixture.path)).mode & 0o777, 0o600)
-  const after = fixture.open()
+  const after = await fixture.open()
   assert.equal([after.has('one'), after.has('two')], [true, false])
 })
 
 test('holds no more than it should, and what has ended by itself while it is few', async () => {
   await using fixture = await makeFixture()
-  const list = fixture.open()
+  const list = await fixture.open()
   await list.add('one', fixture.after(7))
   fixture.clock.time += 8 * DAY
   await list.add('two', fixture.after(7))
   // The clock may be wrong: a session that was logged out must not come back when it is right.
-  assert.equal(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))), ['one', 'two'])
+  const began = `!:${START / 1000}`
+  assert.equal(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))), [began, 'one', 'two'])
   const ended = Array.from({ length: 1200 }, (_, n) => [`e${n}`, START])
   await writeFile(fixture.path, JSON.stringify(Object.fromEntries(ended)))
-  const long = fixture.open()
+  const long = await fixture.open()
   await long.add('three', fixture.after(7))
   assert.is(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))).length, 1000)
   assert.ok(long.has('three'))
   const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
   await writeFile(fixture.path, JSON.stringify(Object.fromEntries(many)))
-  const full = fixture.open()
+  const full = await fixture.open()
   assert.equal([full.has('s0'), full.has('s10000')], [false, true])
 })
 
 test('many at once all hold', async () => {
   await using fixture = await makeFixture()
-  const list = fixture.open()
+  const list = await fixture.open()
   await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, fixture.after(1))))
-  const again = fixture.open()
+  const again = await fixture.open()
   assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
 })
 
 test('two programs on one file know of each other, and lose nothing of it', async () => {
   await using fixture = await makeFixture()
-  const [server, cache] = [fixture.open(), fixture.open()]
+  const [server, cache] = [await fixture.open(), await fixture.open()]
   await server.add('one', fixture.after(7))
   await cache.add('two', fixture.after(7))
   await server.add('three', fixture.after(7))
-  const next = fixture.open()
+  const next = await fixture.open()
   assert.equal(
     ['one', 'two', 'three'].map((id) => next.has(id)),
     [true, true, true],
@@ -87,20 +88,26 @@ test('two programs on one file know of each other, and lose nothing of it', asyn
   while (!cache.has('four')) await new Promise((resolve) => setTimeout(resolve, 20))
 })
 
-test('a file that is none, or cannot be written, logs nobody in again', async () => {
+test('a file that is none is written anew, and one that cannot be written logs nobody in again', async () => {
   await using fixture = await makeFixture()
   for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
     await writeFile(fixture.path, text)
-    assert.is(fixture.open().has('one'), false)
+    const list = await fixture.open()
+    assert.is(list.has('one'), false)
+    assert.is(list.endedUpTo(), START / 1000, 'nobody knows who had logged out by then')
     // Said at the start, once, with what it means.
     assert.is(fixture.said.length, 1, text)
-    assert.match(fixture.said.join(), /signed-out\.json is damaged: sessions that were logged out/)
+    assert.match(
+      fixture.said.join(),
+      /signed-out\.json is damaged and is written anew: sessions end/,
+    )
     assert.equal(fixture.broken, fixture.said)
+    await list.add('two', fixture.after(7))
+    assert.equal([(await fixture.open()).has('two'), fixture.said.length], [true, 1])
     fixture.said.length = 0
     fixture.broken.length = 0
   }
-  assert.is((await stat(fixture.path)).size, 4)
-  const list = fixture.open('/proc/signed-out.json')
+  const list = await fixture.open('/proc/signed-out.json')
   await list.add('one', fixture.after(1))
   assert.is(list.has('one'), true)
   assert.match(fixture.said.join(), /forgotten at the next start/)
@@ -108,11 +115,11 @@ test('a file that is none, or cannot be written, logs nobody in again', async ()
 
 test('a sound file and none are nothing to report; one that breaks later is', async () => {
   await using fixture = await makeFixture()
-  const list = fixture.open()
+  const list = await fixture.open()
   await list.add('one', fixture.after(7))
-  assert.is(fixture.open().has('one'), true)
+  assert.is((await fixture.open()).has('one'), true)
   await writeFile(fixture.path, '{}')
-  assert.is(fixture.open().has('one'), false)
+  assert.is((await fixture.open()).has('one'), false)
   assert.equal(fixture.said, [])
   await writeFile(fixture.path, 'garbage')
   while (fixture.said.length === 0) {
