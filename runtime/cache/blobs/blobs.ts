@@ -1,8 +1,7 @@
-/** Stores image files by their digest, and the partial files of unfinished downloads. */
+/** Stores complete image files by their digest. */
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { renderSize } from '../../kit/foundation/size.ts'
 import { isFull, isMissing } from '../../kit/foundation/system-error.ts'
@@ -10,33 +9,12 @@ import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 
 export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
-/** What is remembered of an unfinished download, so that the next start can resume it. */
-export const PartNoteSchema = z.object({
-  /** The version that the source named; null: it named none, and the part is worth nothing. */
-  version: z.string().nullable().catch(null),
-  sizeBytes: z.number().nullable().catch(null),
-  /** This many bytes are certainly on the disk. */
-  durableBytes: z.int().min(0),
-  /** The run of the kernel in which the rest was written. */
-  bootId: z.string().nullable().catch(null),
-  /** All of it is here, and has this digest; null: not yet. */
-  sha256: z.string().nullable().catch(null),
-  /** Whether it is to go on by itself after a restart. */
-  isWanted: z.boolean().catch(false),
-})
-
-export type PartNote = Readonly<z.infer<typeof PartNoteSchema>>
-
 const SHA256 = /^[0-9a-f]{64}$/
-const PART = /^([0-9a-f]{64})\.part$/
 
 export async function createBlobs(folder: string) {
   const whole = join(folder, 'blobs')
-  const parts = join(folder, 'parts')
   await makeFolder(whole)
-  await makeFolder(parts, 0o700)
   const pathOf = (sha256: string) => join(whole, checked(sha256))
-  const partOf = (key: string) => join(parts, `${checked(key)}.part`)
 
   return {
     /** The complete blobs; `usedAt` in milliseconds since the epoch. */
@@ -51,7 +29,7 @@ export async function createBlobs(folder: string) {
     },
     /** Opens a blob for reading, and notes the use. Throws a Fault `not-found` if there is none. */
     async open(sha256: string, usedAt: Date) {
-      const handle = await openExisting(pathOf(sha256))
+      const handle = await openStored(pathOf(sha256))
       try {
         await handle.utimes(usedAt, (await handle.stat()).mtime)
         return handle
@@ -61,26 +39,18 @@ export async function createBlobs(folder: string) {
       }
     },
     /** One that was just published, to be read by the cache itself: that is no use of it. */
-    peek: (sha256: string) => openExisting(pathOf(sha256), constants.O_NOATIME),
+    peek: (sha256: string) => openStored(pathOf(sha256), constants.O_NOATIME),
     remove: (sha256: string) => removeName(pathOf(sha256)),
-    /** The part that has come so far, made where there is none; for reading and appending. */
-    openPart: (key: string) => open(partOf(key), 'a+', 0o600),
-    /** The same, for reading what another writes. */
-    readPart: (key: string) => openExisting(partOf(key)),
-    removePart: (key: string) => removeName(partOf(key)),
-    async listParts() {
-      return (await readdir(parts)).flatMap((name) => PART.exec(name)?.[1] ?? [])
-    },
-    /** A complete part becomes the blob of this digest, durably, all at once. */
+    /** A complete file becomes the blob of this digest, durably, all at once. */
     async publish(
-      key: string,
+      path: string,
       handle: FileHandle,
       { sha256, usedAt }: { readonly sha256: string; readonly usedAt: Date },
     ) {
       await handle.chmod(0o644)
       await handle.utimes(usedAt, usedAt)
       await handle.sync()
-      await moveName(partOf(key), pathOf(sha256))
+      await moveName(path, pathOf(sha256))
     },
     /** Bytes that the file system can still take. */
     async free() {
@@ -103,13 +73,14 @@ export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
   })
 }
 
-/** Digests and keys alone become file names. */
+/** Digests alone become file names. */
 function checked(name: string): string {
   if (SHA256.test(name)) return name
   throw new Fault('input-invalid', 'not a digest')
 }
 
-async function openExisting(path: string, more = 0): Promise<FileHandle> {
+/** A file for reading, no link. A Fault `not-found` where there is none. */
+export async function openStored(path: string, more = 0): Promise<FileHandle> {
   try {
     return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | more)
   } catch (cause) {

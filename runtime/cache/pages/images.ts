@@ -1,8 +1,8 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
 import type { Space } from '../blobs/blob-room.ts'
 import type { CacheRow, RowState } from '../store/cache-rows.ts'
-import type { Capture } from '../store/capture-states.ts'
-import type { Upload } from '../store/upload-states.ts'
+import type { Capture } from '../store/captures.ts'
+import type { Upload } from '../store/uploads.ts'
 import { blobKeyOf } from '../../engine/catalog/rules/cache-entry.ts'
 import { renderDuration, renderRate } from '../../kit/foundation/rate.ts'
 import { renderPartOf, renderSize } from '../../kit/foundation/size.ts'

@@ -15,8 +15,7 @@ import {
   UPLOAD_TOKEN_REFUSALS,
 } from '../../engine/capture/rules/upload-token.ts'
 import { parseLength } from '../../kit/net/rules/http-range.ts'
-import type { AppendRefusal } from '../store/capture-parts.ts'
-import type { Capture } from '../store/capture-states.ts'
+import type { AppendRefusal, Capture } from '../store/captures.ts'
 import { json, nothing } from '../../kit/web/answers/answers.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
 import { checked } from '../../kit/web/answers/checked.ts'

@@ -1,30 +1,86 @@
-/** Receives captured images, verifies them, and keeps them until an operator accepts or rejects them. */
+/** Receives captured images in parts from machines, verifies them, and keeps them until an operator accepts or rejects them. */
 import { createHash, randomBytes } from 'node:crypto'
-import { open } from 'node:fs/promises'
-import { join } from 'node:path'
+import { stat } from 'node:fs/promises'
+import { z } from 'zod'
 import {
+  CaptureEndSchema,
+  CaptureNameSchema,
+  CaptureSourceSchema,
   MAX_CAPTURE_PART_BYTES,
+  maxBytesOf,
   type CaptureEnd,
+  type CaptureSource,
 } from '../../engine/capture/rules/capture-upload.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { appendPart, finishCapture, resumeChecks, type CapturePart } from './capture-parts.ts'
-import { selectRecords } from '../../kit/host/records.ts'
-import { createSilences } from '../blobs/silences.ts'
-import { CaptureRecordSchema, createUsedOrders } from './capture-records.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isFull } from '../../kit/foundation/system-error.ts'
 import {
-  closeCapture,
-  createCapture,
-  dropCapture,
-  findCapture,
+  awaitCheck,
+  beginArrival,
+  findArrival,
+  forgetArrival,
+  MAX_ARRIVALS,
+  openArrivals,
+  receivePart,
   removeAbandoned,
-  restoreCaptures,
-  toCapture,
-  type Capture,
-  type CapturesContext,
-  type CaptureState,
-} from './capture-states.ts'
-import type { ReceiverDependencies } from './upload-states.ts'
-import { makeFolder, syncFolder } from '../../kit/host/folders.ts'
+  removeArrival,
+  startCheck,
+  touch,
+  type Arrival,
+  type ArrivalDependencies,
+  type Arrivals,
+} from './arrivals.ts'
+import { checkCapture } from './capture-check.ts'
+import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
+
+/** Kept on disk until somebody has accepted it. */
+const CaptureRecordSchema = z.object({
+  name: CaptureNameSchema,
+  source: CaptureSourceSchema,
+  /** Of its token: the order, when it was issued, and the SHA-256 of its text. */
+  order: z.string(),
+  issuedAt: z.number(),
+  tokenDigest: z.string(),
+  /** So many bytes are on the disk for sure. */
+  durableBytes: z.int().min(0),
+  /** ISO times. */
+  createdAt: z.string(),
+  touchedAt: z.string(),
+  /** What was announced and is being verified; null: nothing, or it was verified. */
+  announced: CaptureEndSchema.nullable().catch(null),
+  /** What was verified; null: it is not complete. */
+  end: CaptureEndSchema.nullable(),
+  /** Whether its frames were decoded for that; earlier releases did not. */
+  isDecoded: z.boolean().catch(false),
+})
+
+type CaptureRecord = Readonly<z.infer<typeof CaptureRecordSchema>>
+type CaptureState = Arrival<CaptureRecord>
+
+export interface Capture {
+  readonly id: string
+  readonly name: string
+  readonly source: CaptureSource
+  readonly status: 'receiving' | 'verifying' | 'waiting'
+  /** So many bytes are here for sure. */
+  readonly offset: number
+  readonly createdAt: string
+  /** ISO time of the last byte. */
+  readonly touchedAt: string
+  /** What was verified; null: it is not complete. */
+  readonly end: CaptureEnd | null
+}
+
+/** `offset`: it goes on elsewhere; `writing`: another request sends a part at the moment. */
+export type AppendRefusal =
+  | { readonly why: 'offset'; readonly offset: number }
+  | { readonly why: 'writing' }
+
+/** Where a part begins, and how long it says it is; null: it does not say. */
+interface CapturePart {
+  readonly offset: number
+  readonly length: number | null
+}
 
 /** What a token that holds says of the capture that begins with it. */
 interface CaptureTicket {
@@ -33,36 +89,41 @@ interface CaptureTicket {
   readonly issuedAt: number
 }
 
-const MAX_CAPTURES = 32
-const SWEEP_MS = 600_000
+interface CapturesContext extends ArrivalDependencies {
+  readonly arrivals: Arrivals<CaptureRecord>
+  readonly used: UsedOrders
+}
 
-export async function createCaptures(parts: ReceiverDependencies) {
-  const folder = join(parts.data, 'captures')
-  await makeFolder(folder, 0o700)
-  const closing = new AbortController()
-  const { signal } = closing
-  const notes = selectRecords(parts.records, 'capture', CaptureRecordSchema)
+export async function createCaptures(parts: ArrivalDependencies) {
   const used = await createUsedOrders(parts.records, parts.now)
-  const silences = await createSilences(parts.records, 'quiet-captures', parts.elapsed)
-  const states = new Map<string, CaptureState>()
-  const context = { ...parts, folder, notes, silences, used, states, signal }
-  await restoreCaptures(context)
-  const sweep = () => removeAbandoned(context)
+  const arrivals = await openArrivals(parts, {
+    word: 'capture',
+    schema: CaptureRecordSchema,
+    unknown: 'there is no such capture',
+    isHashed: false,
+    stateOf: ({ record }) => (record.end === null ? 'unfinished' : 'kept'),
+  })
+  const context = { ...parts, arrivals, used }
+  for (const state of arrivals.all.values()) await restore(context, state)
+  async function sweep() {
+    await used.sweep()
+    await removeAbandoned(arrivals)
+  }
   await sweep()
-  resumeChecks(context)
-  const timer = setInterval(() => {
-    sweep().catch((thrown: unknown) => parts.log.warn(`captures: ${renderError(thrown)}`))
-  }, SWEEP_MS).unref()
+  for (const state of arrivals.all.values()) {
+    const { announced, end } = state.record
+    if (end === null && announced !== null) verify(context, state, announced)
+  }
 
   return {
     /** The oldest first. */
     list: (): readonly Capture[] =>
-      [...context.states.values()].filter(({ failure }) => failure === null).map(toCapture),
+      [...arrivals.all.values()].filter(({ failure }) => failure === null).map(toCapture),
     /** A Fault `not-found` where it was accepted, was removed, or never was. */
-    find: (id: string): Capture => toCapture(findCapture(context, id)),
+    find: (id: string): Capture => toCapture(findArrival(arrivals, id)),
     /** Whether a token is the one with which it was begun. */
     isOwner: (id: string, token: string): boolean =>
-      context.states.get(id)?.record.tokenDigest === digestOf(token),
+      arrivals.all.get(id)?.record.tokenDigest === digestOf(token),
     /** For a token that a person asks for. */
     makeOrder: () => `hand-${randomBytes(12).toString('base64url')}`,
     /** A new one, or the one that this token has begun before. */
@@ -70,25 +131,38 @@ export async function createCaptures(parts: ReceiverDependencies) {
       begin(context, request, ticket),
     /** Continues at the offset; what came before a failure stays. */
     append: (id: string, part: CapturePart, bytes: AsyncIterable<Uint8Array>) =>
-      appendPart(context, id, part, bytes),
+      append(context, id, part, bytes),
     /** Verifies it, and waits so long for that. A Fault where it is not what was announced. */
-    finish: (id: string, end: CaptureEnd, waitMs: number) =>
-      finishCapture(context, id, end, waitMs),
+    finish: (id: string, end: CaptureEnd, waitMs: number) => finish(context, id, end, waitMs),
     /** Puts the image into the folder of the cache. */
     accept: (id: string, name: string | null) => acceptCapture(context, id, name),
     /** Removes it and what has come of it. */
     async reject(id: string) {
-      const state = findCapture(context, id)
+      const state = findArrival(arrivals, id)
       if (state.record.end !== null && state.isBusy) throw moving(state)
-      await closeCapture(context, state)
+      await close(context, state)
     },
     /** Removes captures that nobody continued for a day. */
     sweep,
-    async [Symbol.asyncDispose]() {
-      closing.abort(new Fault('cancelled', 'the cache is stopping'))
-      clearInterval(timer)
-      await Promise.all([...context.states.values()].map(({ check }) => check?.done))
-    },
+    [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
+  }
+}
+
+const toCapture = ({ name: id, record, check }: CaptureState): Capture => {
+  const { name, source, durableBytes: offset, createdAt, touchedAt, end } = record
+  const status = end !== null ? 'waiting' : check !== null ? 'verifying' : 'receiving'
+  return { id, name, source, status, offset, createdAt, touchedAt, end }
+}
+
+async function restore(context: CapturesContext, state: CaptureState): Promise<void> {
+  const { arrivals, log } = context
+  const { name, end, durableBytes } = state.record
+  const file = await stat(arrivals.files.pathOf(state.name)).catch(() => null)
+  // It was being moved into the folder of the cache, and is there.
+  if (end !== null && (file === null || file.nlink > 1)) await close(context, state)
+  else if (state.offset < durableBytes) {
+    log.warn(`the unfinished capture of ${name} is damaged: it was removed`)
+    await removeArrival(arrivals, state)
   }
 }
 
@@ -97,36 +171,28 @@ async function begin(
   { name, source }: Pick<Capture, 'name' | 'source'>,
   { token, order, issuedAt }: CaptureTicket,
 ): Promise<{ readonly capture: Capture; readonly isNew: boolean }> {
-  const { states, used, notes, folder, now } = context
-  const same = [...states.values()].find(({ record }) => record.order === order)
+  const { arrivals, used, now } = context
+  const same = [...arrivals.all.values()].find(({ record }) => record.order === order)
   if (used.has(order) || (same !== undefined && isUsedUp(same, issuedAt))) throw usedUp()
   if (same?.record.issuedAt === issuedAt) return { capture: toCapture(same), isNew: false }
   if (context.isTaken(name)) throw taken(name)
-  const others = [...states.values()].filter((state) => state !== same && state.failure === null)
-  if (others.length >= MAX_CAPTURES) throw tooMany()
-  const id = randomBytes(16).toString('hex')
+  const others = [...arrivals.all.values()].filter(
+    (state) => state !== same && state.failure === null,
+  )
+  if (others.length >= MAX_ARRIVALS) throw tooMany()
   const createdAt = now().toISOString()
   const kept = { ...NOTHING_YET, createdAt, touchedAt: createdAt }
   const record = { name, source, order, issuedAt, tokenDigest: digestOf(token), ...kept }
-  const state = createCapture(id, record)
-  // Before anything is awaited, so that two requests at once make one capture.
-  states.set(id, state)
-  context.silences.end(id)
-  try {
+  const begun = await beginArrival(arrivals, record, async (state) => {
     // The machine has started over.
-    if (same !== undefined) await dropCapture(context, same)
+    if (same !== undefined) await removeArrival(arrivals, same)
     // Only asked for: each part reserves its own.
-    await context.room.reserve(id, () => MAX_CAPTURE_PART_BYTES)
-    context.room.release(id)
-    await using handle = await open(join(folder, id), 'wx', 0o600)
-    await handle.sync()
-    await syncFolder(folder)
-    await notes.write(id, record)
-    return { capture: toCapture(state), isNew: true }
-  } catch (thrown) {
-    await dropCapture(context, state)
-    throw thrown
-  }
+    await arrivals.room.reserve(state.name, () => MAX_CAPTURE_PART_BYTES)
+    arrivals.room.release(state.name)
+    await using writer = await arrivals.files.open(state)
+    await writer.keep({})
+  })
+  return { capture: toCapture(begun), isNew: true }
 }
 
 const NOTHING_YET = { durableBytes: 0, announced: null, end: null, isDecoded: false } as const
@@ -134,8 +200,90 @@ const NOTHING_YET = { durableBytes: 0, announced: null, end: null, isDecoded: fa
 const isUsedUp = ({ record, check, failure }: CaptureState, issuedAt: number): boolean =>
   record.issuedAt > issuedAt || record.end !== null || check !== null || failure !== null
 
+async function append(
+  { arrivals }: CapturesContext,
+  id: string,
+  part: CapturePart,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<Result<Capture, AppendRefusal>> {
+  const state = findArrival(arrivals, id)
+  const refusal = findRefusal(state, part)
+  if (refusal !== null) return refuse(refusal)
+  const { source } = state.record
+  const admit = (end: number) => {
+    if (end > maxBytesOf(source)) throw tooLong(source)
+  }
+  const reserved = part.length ?? MAX_CAPTURE_PART_BYTES
+  await receivePart(arrivals, state, bytes, { admit, reserved, news: { announced: null } })
+  return accept(toCapture(state))
+}
+
+/** Throws a Fault where no part is taken any more. */
+function findRefusal(state: CaptureState, { offset, length }: CapturePart): AppendRefusal | null {
+  const { durableBytes, end, source } = state.record
+  if (end !== null || state.check !== null || state.failure !== null) throw complete()
+  if (state.isBusy) return { why: 'writing' }
+  if (offset !== durableBytes) return { why: 'offset', offset: durableBytes }
+  if (offset + (length ?? 0) > maxBytesOf(source)) throw tooLong(source)
+  return null
+}
+
+async function finish(
+  context: CapturesContext,
+  id: string,
+  end: CaptureEnd,
+  waitMs: number,
+): Promise<Result<Capture, AppendRefusal>> {
+  const { arrivals } = context
+  const state = findArrival(arrivals, id)
+  if (state.failure !== null) throw state.failure
+  const refusal = announceEnd(context, state, end)
+  if (refusal !== null) return refuse(refusal)
+  await awaitCheck(state, waitMs)
+  return accept(toCapture(state))
+}
+
+/** Begins to verify it, unless that is under way or done. Throws a Fault for another end than before. */
+function announceEnd(
+  context: CapturesContext,
+  state: CaptureState,
+  end: CaptureEnd,
+): AppendRefusal | null {
+  const announced = state.record.end ?? (state.check === null ? null : state.record.announced)
+  if (announced !== null) {
+    if (isSameEnd(announced, end)) return null
+    throw complete()
+  }
+  const refusal = findRefusal(state, atEnd(end))
+  if (refusal === null) verify(context, state, end)
+  return refusal
+}
+
+/** As a part behind the last byte: what speaks against that speaks against the end as well. */
+const atEnd = ({ bytes }: CaptureEnd): CapturePart => ({ offset: bytes, length: 0 })
+
+const isSameEnd = (a: CaptureEnd, b: CaptureEnd): boolean =>
+  a.bytes === b.bytes && a.sha256 === b.sha256 && a.index_sha256 === b.index_sha256
+
+/** What is announced is remembered at once, so that another end is refused from now on. */
+function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd): void {
+  const { arrivals, indexes, log } = context
+  state.record = { ...state.record, announced: end }
+  async function work(signal: AbortSignal): Promise<void> {
+    const { name } = state.record
+    await arrivals.files.save(state, touch(arrivals, state))
+    await checkCapture({ path: arrivals.files.pathOf(state.name), name }, end, indexes, signal)
+    const verified = { announced: null, end, isDecoded: true }
+    await arrivals.files.save(state, { ...verified, ...touch(arrivals, state) })
+    log.info(`${name} was captured (${end.bytes} bytes, SHA-256 ${end.sha256}): it waits`)
+  }
+  const forget = () => useUp(context, state, () => forgetArrival(arrivals, state))
+  startCheck(arrivals, state, work, forget)
+}
+
 async function acceptCapture(context: CapturesContext, id: string, given: string | null) {
-  const state = findCapture(context, id)
+  const { arrivals, dropped } = context
+  const state = findArrival(arrivals, id)
   const { end } = state.record
   const name = given ?? state.record.name
   if (end === null) throw unfinished(state)
@@ -144,17 +292,47 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   state.isBusy = true
   try {
     const checkedIndex = state.record.isDecoded ? end.index_sha256 : undefined
-    const digests = { sha256: end.sha256, checkedIndex }
-    await context.dropped.place(join(context.folder, id), name, digests)
-    await closeCapture(context, state)
+    await dropped.place(arrivals.files.pathOf(state.name), name, {
+      sha256: end.sha256,
+      checkedIndex,
+    })
+    await close(context, state)
     return { name, end, source: state.record.source }
   } finally {
     state.isBusy = false
   }
 }
 
+/** Its order is used up from now on. */
+const close = (context: CapturesContext, state: CaptureState): Promise<void> =>
+  useUp(context, state, () => removeArrival(context.arrivals, state))
+
+/** On a full disk the record of the order gets its space from what is removed. */
+async function useUp(
+  { used, log }: CapturesContext,
+  { record: { name, order } }: CaptureState,
+  remove: () => Promise<void>,
+): Promise<void> {
+  const isRecorded = await used.add(order).then(
+    () => true,
+    (thrown: unknown) => {
+      if (!isFull(thrown)) throw thrown
+      return false
+    },
+  )
+  await remove()
+  if (isRecorded) return
+  // What was decided has happened, so that it does not fail for this: the order is known until a restart.
+  await used.add(order).catch((thrown: unknown) => {
+    log.warn(`that the order of ${name} is used up could not be stored: ${renderError(thrown)}`)
+  })
+}
+
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
+const complete = () => new Fault('conflict', 'the capture is complete already')
+const tooLong = ({ disk }: CaptureSource) =>
+  new Fault('too-large', `an image of a disk of ${disk.size_bytes} bytes is never that large`)
 const usedUp = () =>
   new Fault('login-required', 'the upload token was used already: it is good for one capture')
 const taken = (name: string) =>
@@ -162,7 +340,7 @@ const taken = (name: string) =>
     hint: 'Remove it first, or choose another name.',
   })
 const tooMany = () =>
-  new Fault('busy', `${MAX_CAPTURES} captures are unfinished or wait for a decision`, {
+  new Fault('busy', `${MAX_ARRIVALS} captures are unfinished or wait for a decision`, {
     hint: 'Accept or reject some of them.',
   })
 const unfinished = ({ record: { name } }: CaptureState) =>

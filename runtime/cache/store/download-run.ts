@@ -1,25 +1,45 @@
 /** Downloads one source into the cache: resumes if possible, else begins again; hashes, checks, publishes. */
-import type { Hash } from 'node:crypto'
-import type { FileHandle } from 'node:fs/promises'
+import { z } from 'zod'
 import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
-import { type Blobs, describeFull, type PartNote } from '../blobs/blobs.ts'
+import { type Blobs, describeFull } from '../blobs/blobs.ts'
 import { checkStart } from '../../engine/image/content/stored-image.ts'
 import { checkSent } from '../../engine/image/images.ts'
 import type { ImageFormat } from '../../engine/image/rules/image.ts'
 import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
-import { hashStart } from '../../kit/host/file-hash.ts'
 import { createGrowth, type Growth } from '../blobs/growth.ts'
 import { linger } from '../../kit/host/watch.ts'
-import type { RecordsOf } from '../../kit/host/records.ts'
+import {
+  createPartialFile,
+  type PartialFile,
+  type PartialFiles,
+  type PartialWriter,
+} from '../../kit/host/partial-files.ts'
 import type { Sources } from '../../engine/image/sources/sources.ts'
 import type { Source } from '../../engine/image/sources/source.ts'
+
+/** Of an unfinished download, so that the next start can resume it. */
+export const PartRecordSchema = z.object({
+  /** Of the source, as its server named it; null: it named none, and the part is worth nothing. */
+  version: z.string().nullable().catch(null),
+  sizeBytes: z.number().nullable().catch(null),
+  /** So many bytes are on the disk for sure. */
+  durableBytes: z.int().min(0),
+  /** The run of the kernel in which the rest was written. */
+  bootId: z.string().nullable().catch(null),
+  /** All of it is here, and has this digest; null: not yet. */
+  sha256: z.string().nullable().catch(null),
+  /** Whether it is to go on by itself after a restart. */
+  isWanted: z.boolean().catch(false),
+})
+
+type PartRecord = Readonly<z.infer<typeof PartRecordSchema>>
+export type DownloadParts = PartialFiles<PartRecord>
 
 export interface DownloadDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly blobs: Blobs
-  readonly notes: RecordsOf<PartNote>
+  readonly partials: DownloadParts
   readonly indexes: IndexChecks
-  readonly bootId: string | null
   now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */
   readonly checkpointBytes?: number
@@ -73,6 +93,15 @@ const STEP_BYTES = 256 * 1024 * 1024
 const MAX_BEGINNINGS = 5
 const AGAIN_MS = 1000
 
+interface Fetching {
+  readonly parts: DownloadDependencies
+  readonly order: DownloadOrder
+  readonly file: PartialFile<PartRecord>
+  readonly writer: PartialWriter<PartRecord>
+  readonly progress: DownloadProgress
+  readonly signal: AbortSignal
+}
+
 /** Throws a Fault; the part stays where going on with it later makes sense. */
 export async function runDownload(
   parts: DownloadDependencies,
@@ -80,69 +109,73 @@ export async function runDownload(
   progress: DownloadProgress,
   signal: AbortSignal,
 ): Promise<Downloaded> {
-  const { blobs, notes } = parts
-  await using handle = await blobs.openPart(order.key)
+  const { blobs, partials } = parts
+  const { key } = order
+  const file = (await partials.find(key)) ?? createPartialFile(key, NOTHING_YET)
+  await using writer = await partials.open(file)
+  const fetching = { parts, order, file, writer, progress, signal }
   try {
-    const whole =
-      (await findWhole(parts, order, handle, progress.growth)) ??
-      (await fetchPatiently({ parts, order, handle, signal }, progress))
+    const whole = (await findWhole(fetching)) ?? (await fetchPatiently(fetching))
     // Whoever has followed it gets its last byte now, and compares the frames itself.
     progress.growth.complete()
-    const indexSha256 = await checkIndex(parts, whole, handle, progress, signal)
-    await blobs.publish(order.key, handle, { sha256: whole.sha256, usedAt: parts.now() })
-    await notes.remove(order.key)
+    const indexSha256 = await checkIndex(fetching, whole)
+    await blobs.publish(partials.pathOf(key), writer.handle, {
+      sha256: whole.sha256,
+      usedAt: parts.now(),
+    })
+    await partials.remove(key)
     return { ...whole, indexSha256 }
   } catch (thrown) {
     const full = describeFull(thrown, await blobs.free())
     // Of this try or of one before: a source that cannot be reached says nothing about it.
-    const isNothing = (await handle.stat()).size === 0
+    const isNothing = (await writer.handle.stat()).size === 0
     const isWorthless = full !== null || isWrong(thrown) || isNothing
-    if (isWorthless) await discardPart(parts, order.key)
-    else if (!signal.aborted) await keepPart(notes, order.key)
+    if (isWorthless) await partials.remove(key)
+    // Another try asks the source again whether it is still the same.
+    else if (!signal.aborted && file.record.sha256 !== null) {
+      await partials.save(file, { sha256: null })
+    }
     throw full ?? thrown
   }
 }
 
+const NOTHING_YET: PartRecord = {
+  version: null,
+  sizeBytes: null,
+  durableBytes: 0,
+  bootId: null,
+  sha256: null,
+  isWanted: false,
+}
+
 async function checkIndex(
-  { indexes }: DownloadDependencies,
+  { parts: { indexes }, writer, progress, signal }: Fetching,
   { sha256, sizeBytes }: Whole,
-  handle: FileHandle,
-  progress: DownloadProgress,
-  signal: AbortSignal,
 ): Promise<string | null> {
   const onProgress = (part: number) => {
     progress.checked = part
   }
   const name = `the image ${sha256.slice(0, 12)}`
   progress.checked = 0
-  return indexes.check(handle, { name, sizeBytes, signal, onProgress })
+  return indexes.check(writer.handle, { name, sizeBytes, signal, onProgress })
 }
 
 /** What the process before had received in full, and not yet decoded. */
-async function findWhole(
-  { notes }: DownloadDependencies,
-  order: DownloadOrder,
-  handle: FileHandle,
-  growth: Growth,
-): Promise<Whole | null> {
-  const note = await notes.read(order.key)
-  if (note === null || note.sha256 === null) return null
-  const { sha256, durableBytes: sizeBytes, version } = note
-  const { size } = await handle.stat()
-  if (size !== sizeBytes || (order.sha256 !== null && order.sha256 !== sha256)) return null
+async function findWhole({ order, file, writer, progress }: Fetching): Promise<Whole | null> {
+  const { sha256, durableBytes: sizeBytes, version } = file.record
+  if (sha256 === null || (order.sha256 !== null && order.sha256 !== sha256)) return null
+  if ((await writer.handle.stat()).size !== sizeBytes) return null
   await order.makeRoom(sizeBytes)
-  growth.start(sizeBytes, sizeBytes)
+  progress.growth.start(sizeBytes, sizeBytes)
   return { sha256, sizeBytes, version }
 }
 
-type Fetching = Pick<Part, 'parts' | 'order' | 'handle'> & { readonly signal: AbortSignal }
-
 /** What cannot go on in the middle begins again: readers of the first try have no use for the next. */
-async function fetchPatiently(fetching: Fetching, progress: DownloadProgress): Promise<Whole> {
-  const { parts, signal } = fetching
+async function fetchPatiently(fetching: Fetching): Promise<Whole> {
+  const { parts, progress, signal } = fetching
   for (let beginnings = 1; ; beginnings += 1) {
     try {
-      return await fetchOnce(fetching, progress.growth)
+      return await fetchOnce(fetching)
     } catch (thrown) {
       if (beginnings === MAX_BEGINNINGS || !isBroken(thrown) || signal.aborted) throw thrown
       progress.growth.fail(thrown)
@@ -153,27 +186,29 @@ async function fetchPatiently(fetching: Fetching, progress: DownloadProgress): P
   }
 }
 
-async function fetchOnce(
-  { parts, order, handle, signal }: Fetching,
-  growth: Growth,
-): Promise<Whole> {
+async function fetchOnce(fetching: Fetching): Promise<Whole> {
+  const { parts, order, file, writer, signal } = fetching
+  const { growth } = fetching.progress
   await using source = await parts.sources.open(order.url, { signal, arch: order.arch })
   checkPromise(order, source)
   if (!order.anyContent) checkSent({ ...source, name: order.name })
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
-  const from = await findStart(parts, order, source, handle)
-  await handle.truncate(from)
-  const hash = await hashStart(handle, from, signal)
-  const part = { parts, order, source, handle, hash, growth }
-  await noteProgress(part, from)
-  growth.start(from, source.sizeBytes)
-  await receive(part, from)
-  const sha256 = hash.digest('hex')
+  // Surely the beginning of what the source has now.
+  await writer.start(
+    isSameSource(file.record, source) ? Math.min(file.offset, source.sizeBytes ?? 0) : 0,
+  )
+  const hash = await writer.hash(signal)
+  const version = source.version ?? null
+  const { sizeBytes } = source
+  const { bootId } = parts.partials
+  await writer.keep({ version, sizeBytes, sha256: null, bootId, isWanted: true })
+  growth.start(file.offset, sizeBytes)
+  await receive(fetching, source)
+  const sha256 = hash.copy().digest('hex')
   checkDigest(order, source, sha256)
-  await checkStart(handle, { ...order, sizeBytes: growth.bytes, sent: source.sent })
-  await handle.datasync()
-  await noteProgress(part, growth.bytes, sha256)
-  return { sha256, sizeBytes: growth.bytes, version: source.version ?? null }
+  await checkStart(writer.handle, { ...order, sizeBytes: growth.bytes, sent: source.sent })
+  await writer.keep({ sha256 })
+  return { sha256, sizeBytes: growth.bytes, version }
 }
 
 /** A tag that now names other bytes is refused before any are fetched. */
@@ -187,84 +222,26 @@ function checkDigest({ sha256 }: DownloadOrder, source: Source, found: string): 
   if (wanted !== found) throw mismatch(source.name, wanted, found)
 }
 
-/** Another try asks the source again whether it is still the same. */
-async function keepPart(notes: RecordsOf<PartNote>, key: string): Promise<void> {
-  const note = await notes.read(key)
-  if (note !== null && note.sha256 !== null) await notes.write(key, { ...note, sha256: null })
-}
-
-export async function discardPart(
-  { blobs, notes }: Pick<DownloadDependencies, 'blobs' | 'notes'>,
-  key: string,
-): Promise<void> {
-  await notes.remove(key)
-  await blobs.removePart(key)
-}
-
-interface Part {
-  readonly parts: DownloadDependencies
-  readonly order: DownloadOrder
-  readonly source: Source
-  readonly handle: FileHandle
-  readonly hash: Hash
-  readonly growth: Growth
-}
-
-async function receive(part: Part, from: number): Promise<void> {
-  const { parts, order, source, handle, hash, growth } = part
-  const { checkpointBytes = STEP_BYTES } = parts
-  let at = from
-  let durable = from
-  let room = source.sizeBytes ?? STEP_BYTES
-  for await (const chunk of source.stream(from)) {
-    if (at + chunk.length > room) {
-      room += STEP_BYTES
-      await order.makeRoom(room)
-    }
-    const written = handle.writeFile(chunk)
-    hash.update(chunk) // Meanwhile.
-    await written
-    at += chunk.length
-    growth.add(chunk.length)
-    if (at - durable >= checkpointBytes) {
-      durable = at
-      await handle.datasync()
-      await noteProgress(part, durable)
-    }
-  }
-}
-
-const noteProgress = (
-  { parts, order, source }: Part,
-  durableBytes: number,
-  sha256: string | null = null,
-) =>
-  parts.notes.write(order.key, {
-    version: source.version ?? null,
-    sizeBytes: source.sizeBytes,
-    durableBytes,
-    sha256,
-    bootId: parts.bootId,
-    isWanted: true,
-  })
-
-/** How much of the part is surely the beginning of what the source has now. */
-async function findStart(
-  parts: DownloadDependencies,
-  order: DownloadOrder,
+async function receive(
+  { parts, order, writer, progress: { growth }, signal }: Fetching,
   source: Source,
-  handle: FileHandle,
-): Promise<number> {
-  const note = await parts.notes.read(order.key)
-  if (note === null || !isSameSource(note, source)) return 0
-  const { size } = await handle.stat()
-  const isInMemory = note.bootId !== null && note.bootId === parts.bootId
-  const sure = isInMemory ? size : Math.min(size, note.durableBytes)
-  return Math.min(sure, source.sizeBytes ?? 0)
+): Promise<void> {
+  const { checkpointBytes = STEP_BYTES } = parts
+  let room = source.sizeBytes ?? STEP_BYTES
+  await writer.receive(source.stream(growth.bytes), {
+    signal,
+    checkpointBytes,
+    admit(end) {
+      if (end <= room) return
+      room += STEP_BYTES
+      return order.makeRoom(room)
+    },
+    onBytes: growth.add,
+  })
 }
 
 /** Without a version two halves of two files could be joined; without ranges there is no middle. */
-const isSameSource = (note: PartNote, { version, sizeBytes, readAt }: Source) =>
+const isSameSource = (note: PartRecord, { version, sizeBytes, readAt }: Source) =>
   readAt !== null &&
   version !== undefined &&
   version !== null &&

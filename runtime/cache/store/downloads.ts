@@ -2,11 +2,11 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createPace, type Pace } from '../../kit/foundation/pace.ts'
+import { openStored } from '../blobs/blobs.ts'
 import { createGrowth, type Growth } from '../blobs/growth.ts'
 import { createJobs, isOver, QUEUED, type Job, type JobState } from '../../kit/host/jobs.ts'
 import { watch } from '../../kit/host/watch.ts'
 import {
-  discardPart,
   type Downloaded,
   type DownloadOrder,
   type DownloadDependencies,
@@ -44,7 +44,7 @@ interface DownloadState extends JobState {
 }
 
 export function createDownloads(parts: DownloadsDependencies) {
-  const { blobs, notes, atOnce = 3, now } = parts
+  const { partials, atOnce = 3, now } = parts
   // At most one for each source; those that failed stay listed until they are tried again.
   const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
   let count = 0
@@ -91,13 +91,13 @@ export function createDownloads(parts: DownloadsDependencies) {
     async cancel(key: string) {
       if (find(key) === null) return false
       await jobs.cancel(key, new Fault('cancelled', 'the download was cancelled'))
-      await discardPart({ blobs, notes }, key)
+      await partials.remove(key)
       return true
     },
     /** What has come so far of the one under way, for reading while more comes. */
     async follow(download: Download): Promise<FileHandle> {
       await download.growth.started
-      return blobs.readPart(download.key)
+      return openStored(partials.pathOf(download.key))
     },
     /** Ends all of them; what has come stays for the next start. */
     [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],

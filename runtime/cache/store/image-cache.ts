@@ -22,7 +22,6 @@ import { createDroppedFiles } from './dropped-files.ts'
 import {
   type ImageCacheDependencies,
   type ImageStores,
-  listWanted,
   lockFolder,
   openStores,
 } from './image-stores.ts'
@@ -163,10 +162,13 @@ async function removeEntry(stores: ImageStores, name: string): Promise<void> {
 
 /** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
 async function resume(stores: ImageStores): Promise<void> {
-  for (const key of await listWanted(stores)) {
-    const entry = stores.index.entries().find((one) => keyOf(one) === key)
-    if (entry === undefined) await stores.blobs.removePart(key)
-    else start(stores, entry, true)
+  const { partials, index } = stores
+  const entries = new Map(index.entries().map((entry) => [keyOf(entry), entry]))
+  const parts = new Map((await partials.list()).map(({ name, record }) => [name, record]))
+  await partials.sweep((key) => entries.has(key) && parts.has(key))
+  for (const [key, { isWanted }] of parts) {
+    const entry = entries.get(key)
+    if (entry !== undefined && isWanted) start(stores, entry, true)
   }
 }
 

@@ -3,14 +3,15 @@ import { join } from 'node:path'
 import { blobKeyOf, keyOf } from '../../engine/catalog/rules/cache-entry.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { createFeed } from '../../kit/host/feed.ts'
-import { readBootId } from '../blobs/boot-id.ts'
 import { makeFolder } from '../../kit/host/folders.ts'
+import { openPartialFiles } from '../../kit/host/partial-files.ts'
 import { createRecords, selectRecords } from '../../kit/host/records.ts'
 import type { Sources } from '../../engine/image/sources/sources.ts'
 import { lockState } from '../../fleet/state/lock.ts'
 import { type BlobIndex, createBlobIndex } from '../blobs/blob-index.ts'
 import { createBlobRoom, noteUse } from '../blobs/blob-room.ts'
-import { type Blobs, createBlobs, PartNoteSchema } from '../blobs/blobs.ts'
+import { type Blobs, createBlobs } from '../blobs/blobs.ts'
+import { PartRecordSchema } from './download-run.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks } from '../../engine/image/frame/index-checks.ts'
 import { createPins, type Pins } from './pins.ts'
@@ -44,7 +45,12 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const feed = createFeed()
   const announce = () => feed.announce({ topic: 'catalog' })
   const index = await createBlobIndex(records, announce)
-  const notes = selectRecords(records, 'part', PartNoteSchema)
+  const partials = await openPartialFiles({
+    folder: join(data, 'parts'),
+    modes: { folder: 0o700, file: 0o600 },
+    suffix: '.part',
+    records: selectRecords(records, 'part', PartRecordSchema),
+  })
   const indexes = createIndexChecks()
   const pins = await createPins(records, now, elapsed)
   const used = await tidy(blobs, index, now().getTime())
@@ -60,9 +66,8 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const downloads: Downloads = createDownloads({
     ...parts,
     blobs,
-    notes,
+    partials,
     indexes,
-    bootId: await readBootId(),
     async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
       const before = index.find(key)
       await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
@@ -70,7 +75,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  const lists = { records, feed, announce, notes, elapsed }
+  const lists = { records, feed, announce, partials, elapsed }
   return { ...lists, blobs, index, indexes, pins, used, room, downloads }
 }
 
@@ -101,20 +106,6 @@ async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<st
     else await blobs.remove(sha256)
   }
   return used
-}
-
-/** The keys of downloads that a stop interrupted. */
-export async function listWanted({
-  blobs,
-  notes,
-}: Pick<ImageStores, 'blobs' | 'notes'>): Promise<ReadonlySet<string>> {
-  const keys = new Set<string>()
-  for (const key of await blobs.listParts()) {
-    const note = await notes.read(key)
-    if (note === null) await blobs.removePart(key)
-    else if (note.isWanted) keys.add(key)
-  }
-  return keys
 }
 
 const isBound = (index: BlobIndex, pins: Pins, sha256: string): boolean =>

@@ -1,31 +1,60 @@
-/** Receives image files in parts, hashes them on the way, and offers them once they are complete. */
-import { randomBytes } from 'node:crypto'
-import { open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+/** Receives image files in parts from operators, hashes them on the way, and offers them once they are complete. */
+import { stat } from 'node:fs/promises'
+import { z } from 'zod'
 import type { UploadRequest } from '../../engine/catalog/rules/image-upload.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { hashStart } from '../../kit/host/file-hash.ts'
-import { describeFull } from '../blobs/blobs.ts'
-import { completeUpload, resumeEnds } from './upload-ends.ts'
+import { checkStart } from '../../engine/image/content/stored-image.ts'
+import { detectFormat } from '../../engine/image/rules/image.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { removeName } from '../../kit/host/folders.ts'
+import type { FileDigests } from '../blobs/file-stamps.ts'
 import {
-  createUpload,
-  discardUpload,
-  findUpload,
-  isPlaced,
-  listUnfinished,
-  refuseBusy,
-  taken,
-  toUpload,
-  UploadRecordSchema,
-  type ReceiverDependencies,
-  type Upload,
-  type UploadRecord,
-  type UploadsContext,
-  type UploadState,
-} from './upload-states.ts'
-import { selectRecords } from '../../kit/host/records.ts'
-import { makeFolder, removeName } from '../../kit/host/folders.ts'
-import { createSilences } from '../blobs/silences.ts'
+  awaitCheck,
+  beginArrival,
+  findArrival,
+  forgetArrival,
+  MAX_ARRIVALS,
+  openArrivals,
+  receivePart,
+  removeAbandoned,
+  removeArrival,
+  startCheck,
+  type Arrival,
+  type ArrivalDependencies,
+  type Arrivals,
+} from './arrivals.ts'
+
+/** Kept on disk, so that uploads go on after a restart. */
+const UploadRecordSchema = z.object({
+  name: z.string(),
+  sizeBytes: z.int().min(1),
+  /** Lower case; null: whatever comes is right. */
+  sha256: z.string().nullable().catch(null),
+  /** As the client named it. */
+  version: z.string().nullable().catch(null),
+  /** So many bytes are on the disk for sure. */
+  durableBytes: z.int().min(0),
+  /** ISO time of the last byte. */
+  touchedAt: z.string(),
+  /** All of it is here, and it is being verified. */
+  isWhole: z.boolean().catch(false),
+  /** The digest of what was verified, and is in the folder or on its way there. */
+  verified: z.string().nullable().catch(null),
+})
+
+type UploadRecord = Readonly<z.infer<typeof UploadRecordSchema>>
+type UploadState = Arrival<UploadRecord>
+
+export interface Upload {
+  readonly id: string
+  readonly name: string
+  readonly sizeBytes: number
+  /** So many bytes are here. */
+  readonly offset: number
+  /** ISO time of the last byte. */
+  readonly touchedAt: string
+  /** A part of it is being received, or it is being verified. */
+  readonly isReceiving: boolean
+}
 
 /** Where one part belongs; `to` is exclusive. */
 interface UploadPart {
@@ -34,84 +63,105 @@ interface UploadPart {
   readonly total: number | null
 }
 
-const MAX_UPLOADS = 32
-const ABANDONED_MS = 24 * 3_600_000
-const SWEEP_MS = 600_000
+interface CompletedUpload {
+  readonly name: string
+  readonly sizeBytes: number
+  /** Null: it is still being verified. */
+  readonly sha256: string | null
+}
 
-export async function createUploads(parts: ReceiverDependencies) {
-  const folder = join(parts.data, 'uploads')
-  await makeFolder(folder, 0o700)
-  const closing = new AbortController()
-  const notes = selectRecords(parts.records, 'upload', UploadRecordSchema)
-  const { signal } = closing
-  const silences = await createSilences(parts.records, 'quiet-uploads', parts.elapsed)
-  const context: UploadsContext = { ...parts, folder, notes, silences, states: new Map(), signal }
-  await restore(context)
-  const sweep = () => removeAbandoned(context)
+interface UploadsContext extends ArrivalDependencies {
+  readonly arrivals: Arrivals<UploadRecord>
+}
+
+export async function createUploads(parts: ArrivalDependencies) {
+  const arrivals = await openArrivals(parts, {
+    word: 'upload',
+    schema: UploadRecordSchema,
+    unknown: 'there is no such unfinished upload',
+    isHashed: true,
+    stateOf: (state) => (isUnfinished(state) ? 'unfinished' : 'over'),
+  })
+  const context = { ...parts, arrivals }
+  const sweep = () => removeAbandoned(arrivals)
+  for (const state of [...arrivals.all.values()].filter(isUnfinished)) {
+    // What fitted before is not refused now; it fails when the disk is full.
+    await reserve(context, state).catch(() => undefined)
+  }
   await sweep()
-  await resumeEnds(context)
-  const timer = setInterval(() => {
-    sweep().catch((thrown: unknown) => parts.log.warn(`uploads: ${renderError(thrown)}`))
-  }, SWEEP_MS).unref()
+  for (const state of arrivals.all.values()) await resumeEnd(context, state)
 
   return {
     /** Unfinished ones, the oldest first. */
-    list: (): readonly Upload[] => listUnfinished(context).map(toUpload),
+    list: (): readonly Upload[] => [...arrivals.all.values()].filter(isUnfinished).map(toUpload),
     /** A Fault `not-found` where it is finished, was removed, or never was. */
     find: (id: string): Upload => toUpload(findUnfinished(context, id)),
     /** The unfinished upload of the same file, or a new one. */
     create: (request: UploadRequest) => create(context, request),
     /** Continues at the offset; what came before a failure stays. */
-    append: (id: string, part: UploadPart, bytes: AsyncIterable<Uint8Array>) =>
-      append(context, id, part, bytes),
+    async append(id: string, part: UploadPart, bytes: AsyncIterable<Uint8Array>): Promise<Upload> {
+      const state = findArrival(arrivals, id)
+      refuseBusy(state)
+      checkPart(state, part)
+      const admit = (last: number) => {
+        if (last > part.to) throw tooLong()
+      }
+      await receivePart(arrivals, state, bytes, { admit, news: {} })
+      return toUpload(state)
+    },
     /** Verifies it, waits so long for that, and puts the file into the folder of the cache. */
-    complete: (id: string, waitMs: number) => completeUpload(context, id, waitMs),
+    complete: (id: string, waitMs: number) => complete(context, id, waitMs),
     /** Removes it and what has come of it. */
     async remove(id: string) {
       const state = findUnfinished(context, id)
       if (state.isBusy) refuseBusy(state)
-      await discardUpload(context, state)
+      await removeArrival(arrivals, state)
     },
     /** Removes uploads that nobody continued for a day. */
     sweep,
-    async [Symbol.asyncDispose]() {
-      closing.abort(new Fault('cancelled', 'the cache is stopping'))
-      clearInterval(timer)
-      await Promise.all([...context.states.values()].map(({ check }) => check))
-    },
+    [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
   }
 }
 
-function findUnfinished(context: UploadsContext, id: string): UploadState {
-  const state = findUpload(context, id)
-  if (!isPlaced(state.record) && state.failure === null) return state
+const toUpload = ({ name: id, record, offset, isBusy, check }: UploadState): Upload => ({
+  id,
+  name: record.name,
+  sizeBytes: record.sizeBytes,
+  offset,
+  touchedAt: record.touchedAt,
+  isReceiving: isBusy || check !== null,
+})
+
+const isPlaced = ({ record: { verified, isWhole } }: UploadState): boolean =>
+  verified !== null && !isWhole
+
+/** Those that are not in the folder yet, and still can be. */
+const isUnfinished = (state: UploadState): boolean => !isPlaced(state) && state.failure === null
+
+function findUnfinished({ arrivals }: UploadsContext, id: string): UploadState {
+  const state = findArrival(arrivals, id)
+  if (isUnfinished(state)) return state
   throw new Fault('not-found', 'the upload is finished')
 }
 
 async function create(context: UploadsContext, request: UploadRequest): Promise<Upload> {
-  const { states, room, notes, silences, now } = context
+  const { arrivals, now } = context
   const { name, size_bytes: sizeBytes, sha256, version } = request
-  const unfinished = listUnfinished(context)
+  const unfinished = [...arrivals.all.values()].filter(isUnfinished)
   const same = unfinished.find(({ record }) => isSameFile(record, request))
   if (same !== undefined) return toUpload(same)
   if (context.isTaken(name)) throw taken(name)
-  if (unfinished.length >= MAX_UPLOADS) throw tooMany()
-  const id = randomBytes(16).toString('hex')
-  const touchedAt = now().toISOString()
-  const record = { name, sizeBytes, sha256, version, touchedAt, ...NOTHING_YET }
-  const state = createUpload(id, record, 0)
-  // Counted before the disk is asked, so that many at once are no way past the limits.
-  states.set(id, state)
-  silences.end(id)
-  try {
-    await room.reserve(id, () => sizeBytes - state.offset)
-    await notes.write(id, record)
-    return toUpload(state)
-  } catch (thrown) {
-    await discardUpload(context, state)
-    throw thrown
-  }
+  if (unfinished.length >= MAX_ARRIVALS) throw tooMany()
+  const record = { name, sizeBytes, sha256, version, touchedAt: now().toISOString() }
+  const begun = await beginArrival(arrivals, { ...record, ...NOTHING_YET }, async (state) => {
+    await reserve(context, state)
+    await arrivals.files.save(state, {})
+  })
+  return toUpload(begun)
 }
+
+const reserve = ({ room }: UploadsContext, state: UploadState): Promise<void> =>
+  room.reserve(state.name, () => state.record.sizeBytes - state.offset)
 
 const NOTHING_YET = { durableBytes: 0, isWhole: false, verified: null } as const
 
@@ -122,81 +172,82 @@ const isSameFile = (record: UploadRecord, { name, size_bytes, sha256, version }:
   record.sizeBytes === size_bytes &&
   record.sha256 === sha256
 
-async function append(
+/** Asked again, it answers the same. */
+async function complete(
   context: UploadsContext,
   id: string,
-  part: UploadPart,
-  bytes: AsyncIterable<Uint8Array>,
-): Promise<Upload> {
-  const state = findUpload(context, id)
+  waitMs: number,
+): Promise<CompletedUpload> {
+  const { arrivals } = context
+  const state = findArrival(arrivals, id)
+  const { name, sizeBytes } = state.record
+  if (state.failure !== null) throw state.failure
+  if (!isPlaced(state)) {
+    if (state.check === null) beginEnd(context, state)
+    await awaitCheck(state, waitMs)
+  }
+  return { name, sizeBytes, sha256: isPlaced(state) ? state.record.verified : null }
+}
+
+function beginEnd(context: UploadsContext, state: UploadState): void {
+  const { name, sizeBytes } = state.record
   refuseBusy(state)
-  checkPart(state, part)
-  state.isBusy = true
-  try {
-    await receive(context, state, part, bytes)
-  } catch (thrown) {
-    const { freeBytes } = await context.room.space()
-    throw describeFull(thrown, freeBytes) ?? thrown
-  } finally {
-    state.isBusy = false
-  }
-  return toUpload(state)
+  if (state.offset < sizeBytes) throw unfinished(state)
+  if (context.isTaken(name)) throw taken(name)
+  startEnd(context, state)
 }
 
-async function receive(
-  { folder, notes, silences, now, signal }: UploadsContext,
+const startEnd = (context: UploadsContext, state: UploadState): void =>
+  startCheck(
+    context.arrivals,
+    state,
+    (signal) => end(context, state, signal),
+    () => forgetArrival(context.arrivals, state),
+  )
+
+/** Goes on with what the process before was verifying. */
+async function resumeEnd(context: UploadsContext, state: UploadState): Promise<void> {
+  const { arrivals } = context
+  const { isWhole, verified, sizeBytes } = state.record
+  if (!isWhole) return
+  const path = arrivals.files.pathOf(state.name)
+  const file = await stat(path).catch(() => null)
+  // It was being moved into the folder of the cache, and is there.
+  const isMoved = verified !== null && (file === null || file.nlink > 1)
+  if (!isMoved && state.offset === sizeBytes) return startEnd(context, state)
+  if (isMoved) await removeName(path)
+  await arrivals.files.save(state, { isWhole: false, verified: isMoved ? verified : null })
+}
+
+async function end(context: UploadsContext, state: UploadState, signal: AbortSignal) {
+  const { arrivals, dropped, log } = context
+  const { name, sizeBytes } = state.record
+  await arrivals.files.save(state, { isWhole: true })
+  const digests = await verify(context, state, signal)
+  await arrivals.files.save(state, { verified: digests.sha256 })
+  await dropped.place(arrivals.files.pathOf(state.name), name, digests)
+  arrivals.room.release(state.name)
+  await arrivals.files.save(state, { isWhole: false })
+  log.info(`${name} was uploaded (${sizeBytes} bytes, SHA-256 ${digests.sha256})`)
+}
+
+/** The digests of the complete file, which everybody may read from now on. */
+async function verify(
+  { arrivals, indexes }: UploadsContext,
   state: UploadState,
-  { to }: UploadPart,
-  bytes: AsyncIterable<Uint8Array>,
-): Promise<void> {
-  await using handle = await open(join(folder, state.id), 'a+', 0o600)
-  // What a failed write left behind the offset is not part of the file.
-  await handle.truncate(state.offset)
-  const hash = (state.hash ??= await hashStart(handle, state.offset, signal))
-  try {
-    for await (const chunk of bytes) {
-      signal.throwIfAborted()
-      if (state.offset + chunk.length > to) throw tooLong()
-      await handle.writeFile(chunk)
-      hash.update(chunk)
-      state.offset += chunk.length
-    }
-  } finally {
-    await handle.datasync()
-    const { offset } = state
-    silences.end(state.id)
-    state.record = { ...state.record, durableBytes: offset, touchedAt: now().toISOString() }
-    await notes.write(state.id, state.record)
-  }
-}
-
-/** Finds the uploads of the process before, and removes files that belong to none. */
-async function restore(context: UploadsContext): Promise<void> {
-  const { folder, notes, room, states } = context
-  const names = new Set(await readdir(folder))
-  for (const [id, record] of await notes.list()) {
-    // What was not durable may be anything after a power cut.
-    const state = createUpload(id, record, names.has(id) ? record.durableBytes : 0)
-    states.set(id, state)
-    if (isPlaced(record)) continue
-    // What fitted before is not refused now; it fails when the disk is full.
-    await room.reserve(id, () => record.sizeBytes - state.offset).catch(() => undefined)
-  }
-  for (const name of names) if (!states.has(name)) await removeName(join(folder, name))
-}
-
-async function removeAbandoned(context: UploadsContext): Promise<void> {
-  const { states, silences, log } = context
-  for (const state of states.values()) {
-    const { name } = state.record
-    const isAbandoned = silences.read(state.id) > ABANDONED_MS
-    if (state.isBusy || state.check !== null || !isAbandoned) continue
-    const isUnfinished = !isPlaced(state.record) && state.failure === null
-    await discardUpload(context, state)
-    if (!isUnfinished) continue
-    log.info(`removed the unfinished upload of ${name}: nobody continued it for a day`)
-  }
-  await silences.save([...states.keys()])
+  signal: AbortSignal,
+): Promise<FileDigests> {
+  const { name, sizeBytes, sha256: expected } = state.record
+  await using writer = await arrivals.files.open(state)
+  const { handle } = writer
+  await writer.start(sizeBytes)
+  const sha256 = (await writer.hash(signal)).copy().digest('hex')
+  if (expected !== null && expected !== sha256) throw mismatch(name, expected, sha256)
+  await checkStart(handle, { name, sizeBytes, format: detectFormat(name) })
+  const checkedIndex = await indexes.check(handle, { name, sizeBytes, signal })
+  await handle.chmod(0o644)
+  await handle.sync()
+  return { sha256, checkedIndex }
 }
 
 function checkPart({ offset, record }: UploadState, { from, to, total }: UploadPart): void {
@@ -206,6 +257,21 @@ function checkPart({ offset, record }: UploadState, { from, to, total }: UploadP
   if (from !== offset) throw new Fault('conflict', `the upload continues at byte ${offset}`)
 }
 
+function refuseBusy({ isBusy, check }: UploadState): void {
+  if (check !== null) throw new Fault('conflict', 'the upload is being verified')
+  if (isBusy) throw new Fault('conflict', 'another request is writing to this upload')
+}
+
+const taken = (name: string) =>
+  new Fault('conflict', `an image named ${name} is in the cache already`, {
+    hint: 'Remove it first, or rename the new one.',
+  })
 const tooMany = () =>
-  new Fault('busy', `${MAX_UPLOADS} uploads are unfinished`, { hint: 'Discard one of them.' })
+  new Fault('busy', `${MAX_ARRIVALS} uploads are unfinished`, { hint: 'Discard one of them.' })
 const tooLong = () => new Fault('too-large', 'more bytes were sent than Content-Range names')
+const unfinished = ({ offset, record }: UploadState) =>
+  new Fault('conflict', `only ${offset} of ${record.sizeBytes} bytes have been uploaded`)
+const mismatch = (name: string, expected: string, found: string) =>
+  new Fault('digest-mismatch', `${name} has the SHA-256 ${found}, but ${expected} was expected`, {
+    hint: 'Nothing was kept. Check the file and its checksum.',
+  })

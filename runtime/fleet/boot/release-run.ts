@@ -1,4 +1,4 @@
-/** Fetches one release: finds it at its site, checks every file's digest, installs all files together. */
+/** Fetches one release: finds it at its site, goes on with what came before, checks every file's digest, installs all together. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
@@ -9,8 +9,13 @@ import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
 import { isAnswered } from '../../kit/net/http-documents.ts'
 import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
 import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
-import { openReleaseParts, type PartFiles } from './release-parts.ts'
-import { removeTree } from '../../kit/host/folders.ts'
+import { moveName, removeTree } from '../../kit/host/folders.ts'
+import {
+  createPartialFile,
+  openPartialFiles,
+  type PartialFiles,
+  type PartialRecord,
+} from '../../kit/host/partial-files.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
@@ -25,6 +30,10 @@ interface ReleaseOrder extends ReleaseQuery {
   onFile(name: string, bytesDone: number, isDone: boolean): void
 }
 
+type Incoming = PartialFiles<PartialRecord>
+
+/** Hidden, so that nobody can fetch it below `/boot/`. */
+const FOLDER = '.fetching'
 /** Besides the files themselves. */
 const SPARE_BYTES = 16 * 2 ** 20
 
@@ -37,14 +46,15 @@ export async function runRelease(
   const { base, plan } = await find(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
-  const incoming = await openReleaseParts(bootFiles.dir, plan.files)
+  const incoming = await openIncoming(bootFiles.dir, plan)
   const staged = await bootFiles.stage()
   try {
     for (const list of plan.lists)
       await fetchList(parts, order, `${base}${list.name}`, staged, list)
     for (const file of plan.files)
       await fetchFile(parts, order, `${base}${file.name}`, incoming, file)
-    await incoming.moveInto(staged)
+    for (const { name, sha256 } of plan.files)
+      await moveName(incoming.pathOf(sha256), join(staged, name))
     order.signal.throwIfAborted()
     await bootFiles.install(staged, plan.sets, order.keep)
     return plan
@@ -54,7 +64,7 @@ export async function runRelease(
     // Gone already where it was installed.
     await removeTree(staged)
     // Who cancels may go on later; what failed is fetched anew.
-    if (!order.signal.aborted) await incoming.clear()
+    if (!order.signal.aborted) await removeTree(incoming.folder)
   }
 }
 
@@ -76,29 +86,63 @@ async function fetchList(
   await writeFile(join(staged, name), text, { flag: 'wx' })
 }
 
+/** The next fetch goes on with what a cancelled one has downloaded of the same files; others are removed. */
+async function openIncoming(dir: string, { files }: ReleasePlan): Promise<Incoming> {
+  const modes = { folder: 0o777, file: 0o644 }
+  const incoming = await openPartialFiles({ folder: join(dir, FOLDER), modes, records: null })
+  const wanted = new Set(files.map(({ sha256 }) => sha256))
+  await incoming.sweep((name) => wanted.has(name))
+  return incoming
+}
+
 async function fetchFile(
-  { sources }: ReleaseRunDependencies,
-  { signal, onFile }: ReleaseOrder,
+  parts: ReleaseRunDependencies,
+  order: ReleaseOrder,
   url: string,
-  incoming: PartFiles,
+  incoming: Incoming,
   file: Artifact,
 ): Promise<void> {
   const { name, sizeBytes, sha256 } = file
-  onFile(name, 0, false)
-  const found = await incoming.bring(file, {
-    signal,
-    open: () => sources.open(url, { signal }),
-    onBytes: (bytes) => onFile(name, bytes, false),
-    onExcess() {
-      throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
-    },
-  })
-  if (found !== sha256) {
-    throw new Fault(
-      'digest-mismatch',
-      `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
-      { hint: 'Nothing was changed; the release itself must be put right.' },
-    )
+  order.onFile(name, 0, false)
+  const { found, from } = await fill(parts, order, url, incoming, file)
+  if (found === sha256) return order.onFile(name, sizeBytes, true)
+  await incoming.remove(sha256)
+  // What was there may be what is wrong.
+  if (from > 0) return await fetchFile(parts, order, url, incoming, file)
+  throw new Fault(
+    'digest-mismatch',
+    `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
+    { hint: 'Nothing was changed; the release itself must be put right.' },
+  )
+}
+
+/** Brings the file to its end from where the last try of the same one ended: its digest is its name. */
+async function fill(
+  { sources }: ReleaseRunDependencies,
+  { signal, onFile }: ReleaseOrder,
+  url: string,
+  incoming: Incoming,
+  { name, sizeBytes, sha256 }: Artifact,
+) {
+  const file = createPartialFile(sha256, { durableBytes: 0 })
+  await using writer = await incoming.open(file)
+  const { size } = await writer.handle.stat()
+  // Something longer than the file is no part of it.
+  const from = size > sizeBytes ? 0 : size
+  await writer.start(from)
+  const hash = await writer.hash(signal)
+  if (from > 0) onFile(name, from, false)
+  if (from < sizeBytes) {
+    await using source = await sources.open(url, { signal })
+    await writer.receive(source.stream(from), {
+      signal,
+      admit(end) {
+        if (end <= sizeBytes) return
+        throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
+      },
+      onBytes: () => onFile(name, file.offset, false),
+    })
+    await writer.keep({})
   }
-  onFile(name, sizeBytes, true)
+  return { found: hash.digest('hex'), from }
 }

@@ -1,0 +1,284 @@
+/** Image files that clients send in parts: how they are received, verified and, once nobody continues them, removed. */
+import { randomBytes } from 'node:crypto'
+import type { Storage } from 'unstorage'
+import type { ZodType } from 'zod'
+import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
+import { Fault, renderError, type FaultCode } from '../../kit/foundation/fault.ts'
+import {
+  createPartialFile,
+  openPartialFiles,
+  type PartialFile,
+  type PartialFiles,
+  type PartialRecord,
+} from '../../kit/host/partial-files.ts'
+import { selectRecords } from '../../kit/host/records.ts'
+import { pause } from '../../kit/host/watch.ts'
+import type { BlobRoom } from '../blobs/blob-room.ts'
+import { describeFull } from '../blobs/blobs.ts'
+import { createSilences, type Silences } from '../blobs/silences.ts'
+import type { DroppedFiles } from './dropped-files.ts'
+
+/** What receives files in parts, whoever sends them, is given. */
+export interface ArrivalDependencies {
+  /** The cache's own folder: `.cache`. */
+  readonly data: string
+  readonly records: Storage
+  readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
+  readonly dropped: Pick<DroppedFiles, 'place'>
+  readonly indexes: IndexChecks
+  /** Whether an image has that name. */
+  isTaken(name: string): boolean
+  now(): Date
+  /** Milliseconds, of a clock that nobody sets. */
+  elapsed(): number
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+interface ArrivalRecord extends PartialRecord {
+  readonly name: string
+  /** ISO time of the last byte. */
+  readonly touchedAt: string
+}
+
+export interface Arrival<Kept extends ArrivalRecord> extends PartialFile<Kept> {
+  /** A part is being received, or the file is being moved. */
+  isBusy: boolean
+  /** While it is verified; what went wrong, or null. */
+  check: Promise<unknown> | null
+  /** Why nothing was kept of it, for a client that asks again. */
+  failure: Fault | null
+}
+
+interface ArrivalKind<Kept extends ArrivalRecord> {
+  /** Of its records, and in messages; with an `s`, of its folder. */
+  readonly word: 'upload' | 'capture'
+  readonly schema: ZodType<Kept>
+  /** What a request gets that asks for one that is not there. */
+  readonly unknown: string
+  /** Whether it is hashed as it comes; else only when it is verified. */
+  readonly isHashed: boolean
+  /** Whether it is still to be continued; `kept`: no longer, and it stays. */
+  stateOf(arrival: Arrival<Kept>): 'unfinished' | 'kept' | 'over'
+}
+
+interface ArrivalPart<Kept> {
+  /** Throws for bytes that may not be there. */
+  admit(end: number): void
+  /** What its record says besides when they are here. */
+  readonly news: Partial<Kept>
+  /** Room is kept for so many bytes while they come; absent: it was before. */
+  readonly reserved?: number
+}
+
+export const MAX_ARRIVALS = 32
+const ABANDONED_MS = 24 * 3_600_000
+const SWEEP_MS = 600_000
+
+export interface Arrivals<Kept extends ArrivalRecord>
+  extends ArrivalDependencies, ArrivalKind<Kept>, AsyncDisposable {
+  readonly files: PartialFiles<Kept>
+  readonly silences: Silences
+  /** By their names, the oldest first. */
+  readonly all: Map<string, Arrival<Kept>>
+  /** Aborted when the cache is closed. */
+  readonly signal: AbortSignal
+}
+
+/** With those of the process before; files that belong to none are removed. */
+export async function openArrivals<Kept extends ArrivalRecord>(
+  parts: ArrivalDependencies,
+  kind: ArrivalKind<Kept>,
+) {
+  const { word } = kind
+  const records = selectRecords(parts.records, word, kind.schema)
+  const folder = `${parts.data}/${word}s`
+  const files = await openPartialFiles({ folder, modes: PRIVATE, records })
+  const silences = await createSilences(parts.records, `quiet-${word}s`, parts.elapsed)
+  const closing = new AbortController()
+  const { signal } = closing
+  const all = new Map<string, Arrival<Kept>>()
+  for (const file of await files.list()) all.set(file.name, toArrival(file))
+  await files.sweep((id) => all.has(id))
+  const timer = setInterval(() => {
+    sweep().catch((thrown: unknown) => parts.log.warn(`${word}s: ${renderError(thrown)}`))
+  }, SWEEP_MS).unref()
+  const arrivals: Arrivals<Kept> = {
+    ...parts,
+    ...kind,
+    files,
+    silences,
+    all,
+    signal,
+    async [Symbol.asyncDispose]() {
+      closing.abort(new Fault('cancelled', 'the cache is stopping'))
+      clearInterval(timer)
+      await Promise.all([...all.values()].map(({ check }) => check))
+    },
+  }
+  const sweep = () => removeAbandoned(arrivals)
+  return arrivals
+}
+
+const PRIVATE = { folder: 0o700, file: 0o600 } as const
+
+const toArrival = <Kept extends ArrivalRecord>(file: PartialFile<Kept>): Arrival<Kept> => ({
+  ...file,
+  isBusy: false,
+  check: null,
+  failure: null,
+})
+
+/** A Fault `not-found` where there is none. */
+export function findArrival<Kept extends ArrivalRecord>(
+  { all, unknown }: Arrivals<Kept>,
+  id: string,
+): Arrival<Kept> {
+  const arrival = all.get(id)
+  if (arrival === undefined) throw new Fault('not-found', unknown)
+  return arrival
+}
+
+/** Counted from now on; `store` puts its record on the disk, or it is gone again. */
+export async function beginArrival<Kept extends ArrivalRecord>(
+  arrivals: Arrivals<Kept>,
+  record: Kept,
+  store: (arrival: Arrival<Kept>) => Promise<void>,
+): Promise<Arrival<Kept>> {
+  const id = randomBytes(16).toString('hex')
+  const arrival = toArrival(createPartialFile(id, record))
+  // Before anything is awaited, so that many at once are no way past the limits.
+  arrivals.all.set(id, arrival)
+  arrivals.silences.end(id)
+  try {
+    await store(arrival)
+    return arrival
+  } catch (thrown) {
+    await removeArrival(arrivals, arrival)
+    throw thrown
+  }
+}
+
+/** It was heard of just now: what its record says of that. */
+export function touch<Kept extends ArrivalRecord>(
+  { silences, now }: Arrivals<Kept>,
+  { name }: Arrival<Kept>,
+) {
+  silences.end(name)
+  return { touchedAt: now().toISOString() }
+}
+
+/** Continues at the offset; what came before a failure stays. */
+export async function receivePart<Kept extends ArrivalRecord>(
+  arrivals: Arrivals<Kept>,
+  arrival: Arrival<Kept>,
+  bytes: AsyncIterable<Uint8Array>,
+  { admit, news, reserved }: ArrivalPart<Kept>,
+): Promise<void> {
+  const { files, room, signal, isHashed } = arrivals
+  const { offset: from, removal } = arrival
+  arrival.isBusy = true
+  try {
+    if (reserved !== undefined) {
+      await room.reserve(arrival.name, () => Math.max(0, from + reserved - arrival.offset))
+    }
+    await using writer = await files.open(arrival)
+    await writer.start(from)
+    if (isHashed) await writer.hash(signal)
+    try {
+      await writer.receive(bytes, { signal, admit })
+    } finally {
+      if (arrival.offset > from && !removal.signal.aborted) {
+        await writer.keep({ ...news, ...touch(arrivals, arrival) })
+      }
+    }
+    removal.signal.throwIfAborted()
+  } catch (thrown) {
+    const { freeBytes } = await room.space()
+    throw describeFull(thrown, freeBytes) ?? thrown
+  } finally {
+    if (reserved !== undefined) room.release(arrival.name)
+    arrival.isBusy = false
+  }
+}
+
+/** The bytes are not what was announced, or no image, rather than our disk being in trouble. */
+const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken', 'plan-refused'])
+
+/** Begins to verify it: `work` throws where it is not what it should be, and `forget` removes it then. */
+export function startCheck<Kept extends ArrivalRecord>(
+  arrivals: Arrivals<Kept>,
+  arrival: Arrival<Kept>,
+  work: (signal: AbortSignal) => Promise<void>,
+  forget: () => Promise<void>,
+): void {
+  arrival.check = runCheck(arrivals, arrival, work, forget)
+}
+
+/** Waits so long for the verification, and throws what went wrong. */
+export async function awaitCheck(
+  { check }: Pick<Arrival<ArrivalRecord>, 'check'>,
+  waitMs: number,
+): Promise<void> {
+  const trouble = await Promise.race([check, pause(waitMs).then(() => null)])
+  if (trouble !== null) throw trouble
+}
+
+/** Never throws: nobody may be waiting any more. */
+async function runCheck<Kept extends ArrivalRecord>(
+  { signal, log, word }: Arrivals<Kept>,
+  arrival: Arrival<Kept>,
+  work: (signal: AbortSignal) => Promise<void>,
+  forget: () => Promise<void>,
+): Promise<unknown> {
+  try {
+    await work(AbortSignal.any([signal, arrival.removal.signal]))
+    return null
+  } catch (thrown) {
+    if (arrival.removal.signal.aborted) return thrown
+    const { name } = arrival.record
+    log.warn(`the ${word} of ${name} could not be verified: ${renderError(thrown)}`)
+    if (thrown instanceof Fault && WRONG.has(thrown.code)) {
+      arrival.failure = thrown
+      await forget().catch(() => undefined) // The next sweep repeats it.
+    }
+    return thrown
+  } finally {
+    arrival.check = null
+  }
+}
+
+/** Whoever writes it or verifies it is stopped. */
+export async function removeArrival<Kept extends ArrivalRecord>(
+  arrivals: Arrivals<Kept>,
+  arrival: Arrival<Kept>,
+): Promise<void> {
+  arrivals.all.delete(arrival.name)
+  arrival.removal.abort(new Fault('not-found', `the ${arrivals.word} was removed`))
+  await forgetArrival(arrivals, arrival)
+}
+
+/** Its bytes and its record; that it was there stays known. */
+export async function forgetArrival<Kept extends ArrivalRecord>(
+  { room, files }: Arrivals<Kept>,
+  { name }: Arrival<Kept>,
+): Promise<void> {
+  room.release(name)
+  await files.remove(name)
+}
+
+/** Those that nobody continued for a day. */
+export async function removeAbandoned<Kept extends ArrivalRecord>(
+  arrivals: Arrivals<Kept>,
+): Promise<void> {
+  const { all, silences, log, word } = arrivals
+  for (const arrival of all.values()) {
+    const state = arrivals.stateOf(arrival)
+    const isAbandoned = silences.read(arrival.name) > ABANDONED_MS
+    if (state === 'kept' || arrival.isBusy || arrival.check !== null || !isAbandoned) continue
+    await removeArrival(arrivals, arrival)
+    if (state === 'over') continue
+    const { name } = arrival.record
+    log.info(`removed the unfinished ${word} of ${name}: nobody continued it for a day`)
+  }
+  await silences.save([...all.keys()])
+}

@@ -1,0 +1,217 @@
+/** The one store of files that come in parts: what has come stays, across broken connections, kills and power cuts. */
+import type { Hash } from 'node:crypto'
+import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../foundation/fault.ts'
+import { ifMissing } from '../foundation/system-error.ts'
+import { hashStart } from './file-hash.ts'
+import { makeFolder, removeName, removeTree, syncFolder } from './folders.ts'
+import type { RecordsOf } from './records.ts'
+
+/** What is stored of a partial file beside its bytes; each kind of file adds its own fields. */
+export interface PartialRecord {
+  /** So many bytes are on the disk for sure. */
+  readonly durableBytes: number
+  /** The run of the kernel that has the bytes behind them in its memory; absent or null: none. */
+  readonly bootId?: string | null
+}
+
+export interface PartialFile<Kept extends PartialRecord> {
+  /** 32 to 64 hexadecimal digits. */
+  readonly name: string
+  /** As it is on the disk. */
+  record: Kept
+  /** So many bytes are here; the next ones belong behind them. */
+  offset: number
+  /** SHA-256 of the bytes before the offset; null: it is computed when it is needed. */
+  hash: Hash | null
+  /** Aborted when it is removed; the reason is what writers get. */
+  readonly removal: AbortController
+}
+
+export type PartialFiles<Kept extends PartialRecord> = Awaited<
+  ReturnType<typeof openPartialFiles<Kept>>
+>
+
+interface PartialFilesOptions<Kept extends PartialRecord> {
+  /** Made where it is missing; everything in it is ours. */
+  readonly folder: string
+  /** Of the folder, where it is made, and of the files. */
+  readonly modes: { readonly folder: number; readonly file: number }
+  /** How the names of the files end, behind their own. */
+  readonly suffix?: string
+  /** Null: none is kept. What has come is then worth nothing without a digest of the whole. */
+  readonly records: RecordsOf<Kept> | null
+}
+
+interface Receiving {
+  readonly signal: AbortSignal
+  /** Called before bytes that end at `end` are written: makes room, or throws. */
+  admit(end: number): Promise<void> | void
+  /** Hears how many more bytes are here. */
+  onBytes?(count: number): void
+  /** After so many bytes they are made durable, so that a power cut costs no more than them. */
+  readonly checkpointBytes?: number
+}
+
+export function createPartialFile<Kept extends PartialRecord>(
+  name: string,
+  record: Kept,
+  offset = 0,
+): PartialFile<Kept> {
+  return { name, record, offset, hash: null, removal: new AbortController() }
+}
+
+export async function openPartialFiles<Kept extends PartialRecord>({
+  folder,
+  modes,
+  suffix = '',
+  records,
+}: PartialFilesOptions<Kept>) {
+  await makeFolder(folder, modes.folder)
+  const bootId = await readBootId()
+  const pathOf = (name: string) => join(folder, `${checked(name)}${suffix}`)
+
+  async function save(file: PartialFile<Kept>, news: Partial<Kept>): Promise<void> {
+    const record = { ...file.record, ...news }
+    await records?.write(file.name, record)
+    file.record = record
+    if (file.removal.signal.aborted) await records?.remove(file.name)
+  }
+
+  /** Without its record first, its bytes are nobody's: the next sweep removes them. */
+  async function remove(name: string): Promise<void> {
+    await records?.remove(name)
+    await removeName(pathOf(name))
+  }
+
+  /** How much of it can be gone on with: more than is durable only where the kernel still has it. */
+  async function restore(name: string, record: Kept): Promise<PartialFile<Kept>> {
+    const { size } = (await stat(pathOf(name)).catch(ifMissing(null))) ?? { size: 0 }
+    const isInMemory = (record.bootId ?? null) !== null && record.bootId === bootId
+    return createPartialFile(name, record, isInMemory ? size : Math.min(size, record.durableBytes))
+  }
+
+  return {
+    folder,
+    /** Of this run of the kernel; null: it does not say. */
+    bootId,
+    pathOf,
+    save,
+    remove,
+    /** What the process before has left of one; null: nothing that could be gone on with. */
+    async find(name: string): Promise<PartialFile<Kept> | null> {
+      const record = (await records?.read(name)) ?? null
+      return record === null ? null : await restore(name, record)
+    },
+    /** All that the process before has left. */
+    async list(): Promise<readonly PartialFile<Kept>[]> {
+      const found = (await records?.list()) ?? []
+      return await Promise.all(found.map(([name, record]) => restore(name, record)))
+    },
+    /** Removes what is not wanted, whatever of it is there, and what is no partial file. */
+    async sweep(isWanted: (name: string) => boolean): Promise<void> {
+      for (const [name] of (await records?.list()) ?? []) {
+        if (!isWanted(name)) await records?.remove(name)
+      }
+      for (const entry of await readdir(folder)) {
+        const name = entry.slice(0, entry.length - suffix.length)
+        const isOurs = entry.endsWith(suffix) && NAME.test(name)
+        if (!isOurs || !isWanted(name)) await removeTree(join(folder, entry))
+      }
+    },
+    /** For going on with it, and for reading. */
+    open: async (file: PartialFile<Kept>): Promise<PartialWriter<Kept>> =>
+      createWriter(file, await open(pathOf(file.name), 'a+', modes.file), { folder, save }),
+  }
+}
+
+export type PartialWriter<Kept extends PartialRecord> = ReturnType<typeof createWriter<Kept>>
+
+interface StoreOf<Kept extends PartialRecord> {
+  readonly folder: string
+  save(file: PartialFile<Kept>, news: Partial<Kept>): Promise<void>
+}
+
+function createWriter<Kept extends PartialRecord>(
+  file: PartialFile<Kept>,
+  handle: FileHandle,
+  { folder, save }: StoreOf<Kept>,
+) {
+  /** The record never says more than what a power cut leaves, and what cannot be kept has not come. */
+  async function keep(news: Partial<Kept>): Promise<void> {
+    const durableBytes = file.offset
+    try {
+      await handle.datasync()
+      // Its name as well, the first time.
+      if (file.record.durableBytes === 0) await syncFolder(folder)
+      await save(file, { ...news, durableBytes })
+    } catch (thrown) {
+      file.offset = file.record.durableBytes
+      file.hash = null
+      throw thrown
+    }
+  }
+
+  async function append(chunk: Uint8Array): Promise<void> {
+    const written = handle.writeFile(chunk)
+    file.hash?.update(chunk) // Meanwhile.
+    try {
+      await written
+    } catch (thrown) {
+      file.hash = null
+      throw thrown
+    }
+    file.offset += chunk.length
+  }
+
+  return {
+    handle,
+    keep,
+    /**
+     * Goes on behind so many bytes: what a failed write has left behind them is no part of the file. A
+     * Fault `conflict` where there are fewer.
+     */
+    async start(from: number): Promise<void> {
+      const { size } = await handle.stat()
+      if (file.offset !== from || size < from) file.hash = null
+      file.offset = Math.min(size, from)
+      if (size < from) throw new Fault('conflict', `bytes were lost: it continues at byte ${size}`)
+      await handle.truncate(from)
+    },
+    /** The SHA-256 of what has come; what is written from now on goes into it. */
+    hash: async (signal: AbortSignal): Promise<Hash> =>
+      (file.hash ??= await hashStart(handle, file.offset, signal)),
+    /** Writes what comes behind what is there; a failure leaves what came before it. */
+    async receive(bytes: AsyncIterable<Uint8Array>, hooks: Receiving): Promise<void> {
+      const { signal, checkpointBytes = Infinity } = hooks
+      let durable = file.offset
+      for await (const chunk of bytes) {
+        signal.throwIfAborted()
+        file.removal.signal.throwIfAborted()
+        const room = hooks.admit(file.offset + chunk.length)
+        if (room !== undefined) await room
+        await append(chunk)
+        hooks.onBytes?.(chunk.length)
+        if (file.offset - durable < checkpointBytes) continue
+        durable = file.offset
+        await keep({})
+      }
+    },
+    [Symbol.asyncDispose]: () => handle.close(),
+  }
+}
+
+/** Such names alone become names of files. */
+const NAME = /^[0-9a-f]{32,64}$/
+
+function checked(name: string): string {
+  if (NAME.test(name)) return name
+  throw new Fault('input-invalid', 'not the name of a partial file')
+}
+
+/** Null where the kernel does not say. */
+async function readBootId(): Promise<string | null> {
+  const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
+  return /^[0-9a-f-]{36}\s*$/.test(text) ? text.trim() : null
+}
