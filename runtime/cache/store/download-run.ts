@@ -33,12 +33,11 @@ export const PartRecordSchema = z.object({
 })
 
 type PartRecord = Readonly<z.infer<typeof PartRecordSchema>>
-export type DownloadParts = PartialFiles<PartRecord>
 
 export interface DownloadDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly blobs: Blobs
-  readonly partials: DownloadParts
+  readonly partials: PartialFiles<PartRecord>
   readonly indexes: IndexChecks
   now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */
