@@ -50,7 +50,7 @@ export interface Arrival<Kept extends ArrivalRecord> extends PartialFile<Kept> {
 }
 
 interface ArrivalKind<Kept extends ArrivalRecord> {
-  /** Of its records, and in messages; with an `s`, of its folder. */
+  /** The word for it in records and messages; with an `s`, the name of its folder. */
   readonly word: 'upload' | 'capture'
   readonly schema: ZodType<Kept>
   /** What a request gets that asks for one that is not there. */
@@ -80,11 +80,11 @@ export interface Arrivals<Kept extends ArrivalRecord>
   readonly silences: Silences
   /** By their names, the oldest first. */
   readonly all: Map<string, Arrival<Kept>>
-  /** Aborted when the cache is closed. */
+  /** It is aborted when the cache is closed. */
   readonly signal: AbortSignal
 }
 
-/** With those of the process before; files that belong to none are removed. */
+/** Those of the process before are among them; files that belong to none are removed. */
 export async function openArrivals<Kept extends ArrivalRecord>(
   parts: ArrivalDependencies,
   kind: ArrivalKind<Kept>,
@@ -138,7 +138,7 @@ export function findArrival<Kept extends ArrivalRecord>(
   return arrival
 }
 
-/** Counted from now on; `store` puts its record on the disk, or it is gone again. */
+/** It counts from now on; `store` puts its record on the disk, or it is gone again. */
 export async function beginArrival<Kept extends ArrivalRecord>(
   arrivals: Arrivals<Kept>,
   record: Kept,

@@ -3,7 +3,7 @@ import type { Storage } from 'unstorage'
 import { z } from 'zod'
 import { selectRecords } from '../../kit/host/records.ts'
 
-/** Far more than there are tokens that hold at any time. */
+/** This is far more than there are tokens that hold at any time. */
 const MAX_ORDERS = 1000
 
 export type UsedOrders = Awaited<ReturnType<typeof createUsedOrders>>

@@ -33,15 +33,15 @@ import {
 import { checkCapture } from './capture-check.ts'
 import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
 
-/** Kept on disk until somebody has accepted it. */
+/** The record is kept on disk until somebody has accepted the image. */
 const CaptureRecordSchema = z.object({
   name: CaptureNameSchema,
   source: CaptureSourceSchema,
-  /** Of its token: the order, when it was issued, and the SHA-256 of its text. */
+  /** What its token said: the order, when it was issued, and the SHA-256 of its text. */
   order: z.string(),
   issuedAt: z.number(),
   tokenDigest: z.string(),
-  /** So many bytes are on the disk for sure. */
+  /** This many bytes are certainly on the disk. */
   durableBytes: z.int().min(0),
   /** ISO times. */
   createdAt: z.string(),
@@ -62,7 +62,7 @@ export interface Capture {
   readonly name: string
   readonly source: CaptureSource
   readonly status: 'receiving' | 'verifying' | 'waiting'
-  /** So many bytes are here for sure. */
+  /** This many bytes are certainly here. */
   readonly offset: number
   readonly createdAt: string
   /** ISO time of the last byte. */
@@ -124,7 +124,7 @@ export async function createCaptures(parts: ArrivalDependencies) {
     /** Whether a token is the one with which it was begun. */
     isOwner: (id: string, token: string): boolean =>
       arrivals.all.get(id)?.record.tokenDigest === digestOf(token),
-    /** For a token that a person asks for. */
+    /** The order of a token that a person asks for. */
     makeOrder: () => `hand-${randomBytes(12).toString('base64url')}`,
     /** A new one, or the one that this token has begun before. */
     begin: (request: Pick<Capture, 'name' | 'source'>, ticket: CaptureTicket) =>
@@ -307,7 +307,7 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
 const close = (context: CapturesContext, state: CaptureState): Promise<void> =>
   useUp(context, state, () => removeArrival(context.arrivals, state))
 
-/** On a full disk the record of the order gets its space from what is removed. */
+/** The record of the order gets its space from what is removed, where the disk is full. */
 async function useUp(
   { used, log }: CapturesContext,
   { record: { name, order } }: CaptureState,

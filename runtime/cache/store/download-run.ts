@@ -17,12 +17,12 @@ import {
 import type { Sources } from '../../engine/image/sources/sources.ts'
 import type { Source } from '../../engine/image/sources/source.ts'
 
-/** Of an unfinished download, so that the next start can resume it. */
+/** What is remembered of an unfinished download, so that the next start can resume it. */
 export const PartRecordSchema = z.object({
-  /** Of the source, as its server named it; null: it named none, and the part is worth nothing. */
+  /** The version that the source named; null: it named none, and the part is worth nothing. */
   version: z.string().nullable().catch(null),
   sizeBytes: z.number().nullable().catch(null),
-  /** So many bytes are on the disk for sure. */
+  /** This many bytes are certainly on the disk. */
   durableBytes: z.int().min(0),
   /** The run of the kernel in which the rest was written. */
   bootId: z.string().nullable().catch(null),
@@ -51,7 +51,7 @@ export interface DownloadOrder {
   readonly key: string
   /** The address to fetch; may hold a password. */
   readonly url: string
-  /** Lower case; null: whatever comes is right. */
+  /** The digest in lower case; null: whatever comes is right. */
   readonly sha256: string | null
   /** Which image, where a registry holds several. */
   readonly arch?: string | null
@@ -69,12 +69,12 @@ export interface DownloadOrder {
 interface Whole {
   readonly sha256: string
   readonly sizeBytes: number
-  /** Of the source; null: it names none. */
+  /** The version that the source names; null: it names none. */
   readonly version: string | null
 }
 
 export interface Downloaded extends Whole {
-  /** Of an image in frames, which were compared with it; null: it has none. */
+  /** The digest of the index, with which the frames were compared; null: it has none. */
   readonly indexSha256: string | null
 }
 
@@ -82,7 +82,7 @@ export interface Downloaded extends Whole {
 export interface DownloadProgress {
   /** What readers follow; another one when it begins again. */
   growth: Growth
-  /** Of decoding the frames, 0 to 1; null: they are not being decoded. */
+  /** How much of the frames is decoded, 0 to 1; null: they are not being decoded. */
   checked: number | null
 }
 
@@ -126,7 +126,7 @@ export async function runDownload(
     return { ...whole, indexSha256 }
   } catch (thrown) {
     const full = describeFull(thrown, await blobs.free())
-    // Of this try or of one before: a source that cannot be reached says nothing about it.
+    // What has come may be of a try before: a source that cannot be reached says nothing about it.
     const isNothing = (await writer.handle.stat()).size === 0
     const isWorthless = full !== null || isWrong(thrown) || isNothing
     if (isWorthless) await partials.remove(key)
@@ -192,7 +192,7 @@ async function fetchOnce(fetching: Fetching): Promise<Whole> {
   checkPromise(order, source)
   if (!order.anyContent) checkSent({ ...source, name: order.name })
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
-  // Surely the beginning of what the source has now.
+  // These bytes are surely the beginning of what the source has now.
   await writer.start(
     isSameSource(file.record, source) ? Math.min(file.offset, source.sizeBytes ?? 0) : 0,
   )
@@ -239,7 +239,7 @@ async function receive(
   })
 }
 
-/** Without a version two halves of two files could be joined; without ranges there is no middle. */
+/** Two halves of two files could be joined; without ranges there is no middle. */
 const isSameSource = (note: PartRecord, { version, sizeBytes, readAt }: Source) =>
   readAt !== null &&
   version !== undefined &&

@@ -23,15 +23,15 @@ import {
   type Arrivals,
 } from './arrivals.ts'
 
-/** Kept on disk, so that uploads go on after a restart. */
+/** The record is kept on disk, so that uploads go on after a restart. */
 const UploadRecordSchema = z.object({
   name: z.string(),
   sizeBytes: z.int().min(1),
-  /** Lower case; null: whatever comes is right. */
+  /** The digest in lower case; null: whatever comes is right. */
   sha256: z.string().nullable().catch(null),
-  /** As the client named it. */
+  /** The version that the client named. */
   version: z.string().nullable().catch(null),
-  /** So many bytes are on the disk for sure. */
+  /** This many bytes are certainly on the disk. */
   durableBytes: z.int().min(0),
   /** ISO time of the last byte. */
   touchedAt: z.string(),
@@ -48,7 +48,7 @@ export interface Upload {
   readonly id: string
   readonly name: string
   readonly sizeBytes: number
-  /** So many bytes are here. */
+  /** This many bytes are here. */
   readonly offset: number
   /** ISO time of the last byte. */
   readonly touchedAt: string

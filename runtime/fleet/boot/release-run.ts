@@ -34,7 +34,7 @@ type Incoming = PartialFiles<PartialRecord>
 
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
-/** Besides the files themselves. */
+/** Room that is needed besides the files themselves. */
 const SPARE_BYTES = 16 * 2 ** 20
 
 /** Throws a Fault that says what was wrong with which file; then nothing was changed. */

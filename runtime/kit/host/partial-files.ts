@@ -10,7 +10,7 @@ import type { RecordsOf } from './records.ts'
 
 /** What is stored of a partial file beside its bytes; each kind of file adds its own fields. */
 export interface PartialRecord {
-  /** So many bytes are on the disk for sure. */
+  /** This many bytes are certainly on the disk. */
   readonly durableBytes: number
   /** The run of the kernel that has the bytes behind them in its memory; absent or null: none. */
   readonly bootId?: string | null
@@ -19,13 +19,13 @@ export interface PartialRecord {
 export interface PartialFile<Kept extends PartialRecord> {
   /** 32 to 64 hexadecimal digits. */
   readonly name: string
-  /** As it is on the disk. */
+  /** What is on the disk of it. */
   record: Kept
-  /** So many bytes are here; the next ones belong behind them. */
+  /** This many bytes are here; the next ones belong behind them. */
   offset: number
   /** SHA-256 of the bytes before the offset; null: it is computed when it is needed. */
   hash: Hash | null
-  /** Aborted when it is removed; the reason is what writers get. */
+  /** It is aborted when the file is removed; the reason is what writers get. */
   readonly removal: AbortController
 }
 
@@ -34,9 +34,9 @@ export type PartialFiles<Kept extends PartialRecord> = Awaited<
 >
 
 interface PartialFilesOptions<Kept extends PartialRecord> {
-  /** Made where it is missing; everything in it is ours. */
+  /** It is made where it is missing; everything in it is ours. */
   readonly folder: string
-  /** Of the folder, where it is made, and of the files. */
+  /** The modes of the folder, where it is made, and of the files. */
   readonly modes: { readonly folder: number; readonly file: number }
   /** How the names of the files end, behind their own. */
   readonly suffix?: string
@@ -94,7 +94,7 @@ export async function openPartialFiles<Kept extends PartialRecord>({
 
   return {
     folder,
-    /** Of this run of the kernel; null: it does not say. */
+    /** The kernel's name of this run; null: it does not say. */
     bootId,
     pathOf,
     save,
