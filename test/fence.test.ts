@@ -42,7 +42,7 @@ const PURE_PACKAGES = [
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   appliance: [],
   'build/demo': ['zod', 'node:'],
-  build: ['zx', 'sade', 'consola', 'smol-toml', 'node:'],
+  build: ['zx', 'sade', 'consola', 'modern-tar', 'smol-toml', 'node:'],
   'runtime/bin': ['listhen', 'node:'],
   'runtime/library': [],
   'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],

@@ -25,7 +25,7 @@ try {
   const run = $({ cwd: folder, quiet: true })
   await run`${process.execPath} build/package.ts`
   const entries = await readPacked(folder, await listPacked(folder))
-  await writeFile(out, renderTarball(entries, { folder: 'package', epoch: Number(epoch) }))
+  await writeFile(out, await renderTarball(entries, { folder: 'package', epoch: Number(epoch) }))
 } finally {
   await rm(folder, { recursive: true })
 }

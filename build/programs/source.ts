@@ -11,4 +11,4 @@ const { values, positionals } = parseArgs({
 })
 const { folder, epoch, out } = values
 const entries = await Promise.all(positionals.map((path) => readEntries('.', path)))
-await writeFile(out, renderTarball(entries.flat(), { folder, epoch: Number(epoch) }))
+await writeFile(out, await renderTarball(entries.flat(), { folder, epoch: Number(epoch) }))

@@ -15,11 +15,12 @@ import { planParts } from '../../../build/release-parts.ts'
 const test = suite('the parts of a release')
 const OPTIONS = { folder: 'flasher_lab-1.2.3', epoch: 1_700_000_000 }
 
-test('tar reads the archive: paths of any length, programs, links', () => {
+test('tar reads the archive: paths of any length, programs, links', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-tar-'))
   const deep = `${'folder/'.repeat(18)}file`
-  const long = 'n'.repeat(81)
-  const archive = renderTarball(
+  // Longer than the old fields of a header hold.
+  const long = `maße/${'n'.repeat(200)}`
+  const archive = await renderTarball(
     [
       { path: 'z', isProgram: false, content: Buffer.from('last') },
       { path: deep, isProgram: true, content: Buffer.alloc(1025, 'x') },
@@ -44,21 +45,22 @@ test('tar reads the archive: paths of any length, programs, links', () => {
   assert.equal([read('link'), read(deep).length, read(long).length], ['last', 1025, 512])
 })
 
-test('the order of entries makes no difference, and a path that is too long is refused', () => {
+test('the order of entries makes no difference', async () => {
   const entry = fc.record({
     path: fc.stringMatching(/^[a-z]{1,12}$/),
     isProgram: fc.boolean(),
     content: fc.uint8Array({ maxLength: 1200 }).map((bytes) => Buffer.from(bytes)),
   })
   const entries = fc.uniqueArray(entry, { selector: ({ path }) => path, maxLength: 8 })
-  fc.assert(
-    fc.property(entries, (some) => {
-      const [one, two] = [renderTarball(some, OPTIONS), renderTarball(some.toReversed(), OPTIONS)]
+  await fc.assert(
+    fc.asyncProperty(entries, async (some) => {
+      const [one, two] = await Promise.all([
+        renderTarball(some, OPTIONS),
+        renderTarball(some.toReversed(), OPTIONS),
+      ])
       assert.ok(one.equals(two))
     }),
   )
-  const far = { path: 'x'.repeat(101), isProgram: false, content: Buffer.alloc(0) }
-  assert.throws(() => renderTarball([far], OPTIONS), 'too long')
 })
 
 test('every step of the plan has its inputs, and what is handed over is made', () => {
