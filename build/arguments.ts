@@ -25,7 +25,7 @@ export interface Script {
 interface Given {
   readonly positionals: readonly string[]
   readonly switches: ReadonlySet<string>
-  /** By name; the last one where an option was repeated. Empty where its value is missing. */
+  /** The values by name, the last one of an option that was repeated; an empty text is a missing value. */
   readonly values: Readonly<Record<string, string>>
 }
 

@@ -6,7 +6,7 @@ export interface TarEntry {
   /** Below the archive's folder, with slashes. */
   readonly path: string
   readonly isProgram: boolean
-  /** Of a file its bytes; of a symbolic link the path that it names. */
+  /** A file has its bytes here, a symbolic link the path that it names. */
   readonly content: Buffer | { readonly link: string }
 }
 

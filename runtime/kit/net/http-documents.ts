@@ -13,7 +13,7 @@ interface DocumentQuery extends Pick<DocumentRequest, 'maxBytes' | 'timeoutMs' |
   readonly name: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  /** Of the copy that we hold. */
+  /** The one of the copy that we hold. */
   readonly etag: string | null
   /** For so many seconds the server may wait for a change of that copy, if it can; absent: it answers at once. */
   readonly waitSeconds?: number

@@ -80,7 +80,7 @@ export async function askDocument(
   return last.answer
 }
 
-/** Before each repeat. The wait that ofetch offers would not end with the signal. */
+/** Waits before each repeat; the wait that ofetch offers would not end with the signal. */
 async function waitToRetry(
   { options, error }: FetchContext,
   { retries = 0, retryMs = 500, signal }: DocumentRequest,

@@ -174,7 +174,7 @@ function readArguments(
 const beforeDashes = (words: readonly string[]) =>
   words.includes('--') ? words.slice(0, words.indexOf('--')) : words
 
-/** With its dashes, without the value that may be joined to it. */
+/** The name keeps its dashes; a value may be joined to it. */
 const flagName = (word: string): string => word.split('=', 1)[0] ?? ''
 
 /** `word`: as it was typed. */
