@@ -14,16 +14,16 @@ export async function start(): Promise<void> {
   await leave(await startLine(environment))
 }
 
-type Environment = ReturnType<typeof openProcess>
+type LiveProcess = ReturnType<typeof openProcess>
 
-function startCurrent(environment: Environment): Promise<number> {
+function startCurrent(environment: LiveProcess): Promise<number> {
   return current({
     ...environment,
     wizard: (argv, env) => flasher({ ...environment, argv, env, arch, now }),
   })
 }
 
-async function startEarlier(environment: Environment): Promise<number> {
+async function startEarlier(environment: LiveProcess): Promise<number> {
   const { cli, tui } = await import('../flasher/programs.ts')
   const env = { ...environment.env, FLASHER_LIVE: '1' }
   return await earlier({

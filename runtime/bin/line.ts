@@ -1,12 +1,12 @@
 /** Loads the release line that the server programs serve: `FLASHER_LINE`, `current` or `earlier`. */
 
-interface Start {
+interface LineStart {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /** That line's programs. Help and version work whatever is set. */
-export async function loadLine({ env, argv }: Start) {
+export async function loadLine({ env, argv }: LineStart) {
   const name = env['FLASHER_LINE'] || 'current'
   if (name === 'earlier') {
     const { web } = await import('../server/earlier/server-program.ts')

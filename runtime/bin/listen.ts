@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { isIP } from 'node:net'
 
-interface ListenAddress {
+interface BoundAddress {
   readonly host: string
   /** 0: any free one. */
   readonly port: number
@@ -12,7 +12,7 @@ interface ListenAddress {
 }
 
 /** Rejects with the system's own reason when the address or port is unavailable. */
-export async function listen(handler: RequestListener, { host, port, tls }: ListenAddress) {
+export async function listen(handler: RequestListener, { host, port, tls }: BoundAddress) {
   // listhen would silently take another port when this one is unavailable.
   await probe(host, port)
   // Loaded here: it would take a quarter of the start-up time of commands that do not listen.
@@ -48,7 +48,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: List
 }
 
 /** A machine without a network still reaches itself. */
-const url = (tls: ListenAddress['tls'], port: number) =>
+const url = (tls: BoundAddress['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
 /** Rejects with the reason when it is impossible to listen there. */

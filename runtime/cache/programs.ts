@@ -2,10 +2,10 @@
 import { completeArguments } from '../kit/terminal/command/rules/server-command.ts'
 import { runProgram, type Run } from '../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../kit/program/process-environment.ts'
-import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
+import { COMMAND_LINE, type CacheCommand } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
+const COMMANDS: Readonly<Record<CacheCommand, () => Promise<Run<ProcessEnvironment>>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   add: async () => (await import('./commands/operator.ts')).add,
   list: async () => (await import('./commands/operator.ts')).list,

@@ -6,14 +6,14 @@ import {
   type Program,
   type Run,
 } from '../kit/terminal/command/program.ts'
-import type { Session, ProcessEnvironment } from './commands/session.ts'
-import { COMMAND_LINE, type CommandName } from './commands/rules/commands.ts'
+import type { CommandSession, CommandEnvironment } from './commands/session.ts'
+import { COMMAND_LINE, type FlasherCommand } from './commands/rules/commands.ts'
 import { TUI_LINE } from './panes/rules/tui-commands.ts'
 import type { TuiEnvironment } from './panes/program.ts'
 import { errorFields, renderEnvelope } from './commands/rules/envelope.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
+const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<Run<CommandEnvironment>>>> = {
   'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
   'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
   'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironmen
 }
 
 const inSession =
-  (command: (session: Session) => Promise<number>): Run<ProcessEnvironment> =>
+  (command: (session: CommandSession) => Promise<number>): Run<CommandEnvironment> =>
   async (environment, given, line) => {
     const { createSession } = await import('./commands/session.ts')
     const session = createSession(given, environment, line)
@@ -51,7 +51,7 @@ export const tui = (environment: TuiEnvironment): Promise<number> =>
   )
 
 /** `flasher` with subcommands ("Command line"); returns the exit code. */
-export function cli<Environment extends ProcessEnvironment>(
+export function cli<Environment extends CommandEnvironment>(
   environment: Environment,
   more?: MainProgram<Environment>,
 ): Promise<number> {
@@ -69,7 +69,7 @@ const withMain = <Environment>(
 })
 
 /** Wrong arguments are answered with a document, too, if there is `--json`. */
-function onMisuse({ argv, stdout }: ProcessEnvironment, { at, message, hint }: MisuseReport): void {
+function onMisuse({ argv, stdout }: CommandEnvironment, { at, message, hint }: MisuseReport): void {
   const command = findCommand(COMMAND_LINE, at)
   if (command === null || !argv.includes('--json')) return
   const oneLine =

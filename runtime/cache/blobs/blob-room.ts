@@ -5,7 +5,7 @@ import { renderSize } from '../../kit/foundation/size.ts'
 import type { BlobIndex } from './blob-index.ts'
 import type { Blobs } from './blobs.ts'
 
-export interface Space {
+export interface CacheSpace {
   readonly storedBytes: number
   /** 0: no limit. */
   readonly maxBytes: number
@@ -97,7 +97,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
       expected.delete(key)
     },
     hold: holds.hold,
-    async space(): Promise<Space> {
+    async space(): Promise<CacheSpace> {
       return {
         storedBytes: storedBytes(),
         maxBytes: parts.maxBytes(),

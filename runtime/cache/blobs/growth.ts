@@ -3,7 +3,7 @@ import { untilAborted } from '../../kit/host/watch.ts'
 
 export type Growth = ReturnType<typeof createGrowth>
 
-type State =
+type GrowthState =
   | { readonly kind: 'growing' }
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly reason: unknown }
@@ -11,7 +11,7 @@ type State =
 export function createGrowth() {
   const { promise: started, resolve, reject } = Promise.withResolvers<void>()
   started.catch(() => {}) // Nobody may be waiting.
-  let state: State = { kind: 'growing' }
+  let state: GrowthState = { kind: 'growing' }
   let bytes = 0
   let total: number | null = null
   let change = Promise.withResolvers<void>()
@@ -22,7 +22,7 @@ export function createGrowth() {
     before.resolve()
   }
 
-  function end(next: State) {
+  function end(next: GrowthState) {
     if (state.kind !== 'growing') return
     state = next
     wake()

@@ -13,7 +13,7 @@ import { decideTerminalStyle, tableRoomOf } from '../../kit/terminal/text/termin
 import { openVoice } from '../../kit/terminal/text/voice.ts'
 import { renderTable } from '../../kit/terminal/text/table.ts'
 import { FAILED, SUCCESS } from '../../kit/terminal/command/rules/server-exit.ts'
-import { LIST_COLUMNS, type ListedImage, parseListing, renderListed } from '../rules/listing.ts'
+import { LIST_COLUMNS, type CacheImage, parseListing, renderListed } from '../rules/listing.ts'
 import { renderOrigin } from './reach.ts'
 import { decidePaths, readConfiguration } from './configuration.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
@@ -139,13 +139,13 @@ async function wait(
   }
 }
 
-function renderProgress({ state, bytes_done: done, size_bytes: size }: ListedImage) {
+function renderProgress({ state, bytes_done: done, size_bytes: size }: CacheImage) {
   const isOver = state === 'ready' && done === null
   if (done === null || size === null || size === 0) return { words: state, isOver }
   return { words: `${Math.floor((done / size) * 10) * 10}%`, isOver }
 }
 
-function find(listing: unknown, name: string): ListedImage {
+function find(listing: unknown, name: string): CacheImage {
   const image = parseListing(listing).find((one) => one.name === name)
   if (image === undefined) throw new Fault('not-found', `there is no entry named ${name}`)
   return image

@@ -1,5 +1,5 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
-import type { Space } from '../blobs/blob-room.ts'
+import type { CacheSpace } from '../blobs/blob-room.ts'
 import type { CacheRow, RowState } from '../store/cache-rows.ts'
 import type { Capture } from '../store/captures.ts'
 import type { Upload } from '../store/uploads.ts'
@@ -32,7 +32,7 @@ interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly uploads: readonly Upload[]
   readonly captures: readonly Capture[]
-  readonly space: Space
+  readonly space: CacheSpace
   readonly folder: string
   readonly clock: Clock
   readonly form: AddForm

@@ -10,7 +10,7 @@ import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { PinsSchema } from '../rules/pins.ts'
-import { renderCatalog, renderEntry, type Shown } from '../rules/catalog.ts'
+import { renderCatalog, renderEntry, type ShownImage } from '../rules/catalog.ts'
 import { readSegment } from './segment.ts'
 import type { CacheSite } from './site.ts'
 
@@ -104,7 +104,7 @@ const nameOf = (event: H3Event): string =>
 const isForced = (event: H3Event): boolean =>
   ['1', 'true', 'yes'].includes(event.url.searchParams.get('force') ?? '')
 
-const toShown = ({ download, ...row }: CacheRow): Shown => ({
+const toShown = ({ download, ...row }: CacheRow): ShownImage => ({
   ...row,
   bytesDone: download?.growth.bytes ?? null,
   rate: download === null ? null : Math.round(download.rate),

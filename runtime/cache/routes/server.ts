@@ -11,7 +11,7 @@ import { createAttempts } from '../../kit/web/access/attempts.ts'
 import { createApp } from '../../kit/web/http/dispatch.ts'
 import { createGuard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
-import type { Log } from '../../kit/web/answers/caller.ts'
+import type { LogSink } from '../../kit/web/answers/caller.ts'
 import type { Note, NoteSubject } from '../../kit/web/answers/event-note.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
@@ -88,7 +88,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
 
 /** The cache has no journal: who comes in, and who fails to, goes into its log. */
 const createNotes =
-  (log: Log) =>
+  (log: LogSink) =>
   async (notes: readonly Note[], { ip }: NoteSubject) => {
     for (const { kind, summary } of notes) {
       const line = `${summary} (${ip ?? 'no address'})`

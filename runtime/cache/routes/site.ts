@@ -2,12 +2,12 @@
 import type { ImageCache } from '../store/image-cache.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Environment } from '../../kit/host/shell.ts'
-import type { Log } from '../../kit/web/answers/caller.ts'
+import type { LogSink } from '../../kit/web/answers/caller.ts'
 
 export interface CacheSite {
   readonly cache: ImageCache
   now(): Date
-  readonly log: Log
+  readonly log: LogSink
   /** Where files can be dropped, for people. */
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */

@@ -3,7 +3,7 @@ import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts
 import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
 
 /** What is shown of one image. */
-export interface Shown {
+export interface ShownImage {
   readonly entry: CatalogFields
   /** The name of the file in the folder; empty: no file was dropped there. */
   readonly fileName: string
@@ -19,7 +19,7 @@ export interface Shown {
 }
 
 /** Only what is here whole, as in the deployed service; `all`: the others too, with their state. */
-export function renderCatalog(shown: readonly Shown[], baseUrl: string, all: boolean) {
+export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all: boolean) {
   const entries = shown
     .filter(({ state }) => all || state === 'ready')
     .map((one) => ({
@@ -33,7 +33,7 @@ export function renderCatalog(shown: readonly Shown[], baseUrl: string, all: boo
 
 /** Fields without a value are left out. */
 export function renderEntry(
-  { entry, fileName }: Pick<Shown, 'entry' | 'fileName'>,
+  { entry, fileName }: Pick<ShownImage, 'entry' | 'fileName'>,
   baseUrl: string,
 ) {
   const resolved = fileName === '' ? entry.resolved_src : fileUrl(baseUrl, fileName)
@@ -41,7 +41,7 @@ export function renderEntry(
 }
 
 /** When a source was looked at changes often, and is no news to clients that wait for some. */
-const renderState = ({ state, error, isPinned, bytesDone, rate, lookedAt }: Shown) =>
+const renderState = ({ state, error, isPinned, bytesDone, rate, lookedAt }: ShownImage) =>
   present({
     state,
     error,

@@ -120,7 +120,7 @@ export const COMMANDS = {
   remove: REMOVE,
   token: TOKEN,
 } as const
-export type CommandName = keyof typeof COMMANDS
+export type CacheCommand = keyof typeof COMMANDS
 
 const TEXTS = createTextCommands('flasher-cache', [CONFIG])
 

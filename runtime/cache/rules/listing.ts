@@ -18,9 +18,9 @@ const Listed = z.object({
 })
 const Listing = z.object({ entries: z.array(z.unknown()) })
 
-export type ListedImage = Readonly<z.infer<typeof Listed>>
+export type CacheImage = Readonly<z.infer<typeof Listed>>
 
-export const parseListing = (answer: unknown): readonly ListedImage[] =>
+export const parseListing = (answer: unknown): readonly CacheImage[] =>
   parseEach(Listed, Listing.safeParse(answer).data?.entries)
 
 export const LIST_COLUMNS = [
@@ -32,7 +32,7 @@ export const LIST_COLUMNS = [
 
 /** `isExact`: in bytes, for programs. */
 export const renderListed = (
-  { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: ListedImage,
+  { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: CacheImage,
   isExact: boolean,
 ) => ({
   name,

@@ -20,7 +20,7 @@ import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
 import { checkFolder, openFolder } from './target-folder.ts'
 
-interface CaptureOrder {
+interface CaptureRequest {
   /** A whole disk. */
   readonly source: string
   /** The disk that was at `source` when a person chose it; absent or null: nobody looked. */
@@ -46,7 +46,7 @@ interface CapturerOptions {
 /** A Fault where the disk may not be captured, or cannot be generalized. */
 export async function openCapture(
   { env, isRoot }: CapturerOptions,
-  { source, chosen = null, generalize }: CaptureOrder,
+  { source, chosen = null, generalize }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<OpenedCapture> {
   const shell = createShell({ env })
@@ -108,7 +108,7 @@ export type CaptureSink = (
   write: (put: (bytes: Buffer) => Promise<void>) => Promise<WrittenFrames>,
 ) => Promise<WrittenFrames>
 
-interface RunOptions {
+interface CapturingOptions {
   readonly level: number
   readonly signal: AbortSignal
   readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
@@ -126,7 +126,7 @@ const TICK_MS = 250
 export async function runCapture(
   { device, ranges, parts }: Pick<OpenedCapture, 'device' | 'ranges' | 'parts'>,
   sink: CaptureSink,
-  { level, signal, onProgress }: RunOptions,
+  { level, signal, onProgress }: CapturingOptions,
 ): Promise<Captured> {
   const before = performance.now()
   const patches: readonly Patch[] = parts.flatMap((part) => part.patches)

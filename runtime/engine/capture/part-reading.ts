@@ -1,7 +1,7 @@
 /** Finds out what one partition holds, which of its blocks are used, and which files name the machine. */
 import { decideGeneralizing, type FoundFile } from './rules/identity.ts'
 import { addUnion, listRanges, type RangeList } from './rules/range-list.ts'
-import { decideReading, SUPERBLOCK_BYTES, type Reading } from './rules/used-blocks.ts'
+import { decideReading, SUPERBLOCK_BYTES, type PartitionReading } from './rules/used-blocks.ts'
 import type { CapturedPart } from './rules/capture.ts'
 import type { Area } from './rules/areas.ts'
 import type { Contents } from '../disk/rules/volume.ts'
@@ -112,7 +112,7 @@ const NONE = listRanges([])
 /** The refusal says why the map would not be right. */
 async function check(
   shell: Shell,
-  { check: asked }: Extract<Reading, { by: 'map' }>,
+  { check: asked }: Extract<PartitionReading, { by: 'map' }>,
   node: string,
   signal: AbortSignal,
 ): Promise<Result<readonly Chunk[], string>> {

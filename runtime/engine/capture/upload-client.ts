@@ -37,7 +37,7 @@ const STALL_MS = 60_000
 const PATIENCE_MS = 10 * 60_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
-interface Answer {
+interface UploadAnswer {
   readonly status: number
   readonly offset: number | null
   readonly waitMs: number | null
@@ -72,7 +72,7 @@ async function beginUpload(order: UploadOrder) {
   }
 }
 
-function readId({ text, offset }: Answer): string {
+function readId({ text, offset }: UploadAnswer): string {
   const document = parseJson(text)
   const id = isRecord(document) ? document['id'] : undefined
   if (typeof id !== 'string' || id === '') throw failed('its answer names no upload')
@@ -81,13 +81,13 @@ function readId({ text, offset }: Answer): string {
   return id
 }
 
-type Asking = ReturnType<typeof createAsking>
+type UploadRequests = ReturnType<typeof createAsking>
 
 function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrder) {
   const { retryMs = 1000, patienceMs = PATIENCE_MS } = order
   const authorization = `Bearer ${token}`
 
-  async function once(url: string, request: HttpRequest): Promise<Answer> {
+  async function once(url: string, request: HttpRequest): Promise<UploadAnswer> {
     // Whoever answers for the cache must not send the token elsewhere.
     const got = await client.fetch({ url, authorization }, { ...request, redirects: 'answer' })
     const { status, headers } = got
@@ -109,8 +109,8 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
 
   /** A try after another until `judge` knows what to do; null: try again. */
   async function insist<Value>(
-    attempt: () => Promise<Answer>,
-    judge: (answer: Answer) => Value | null,
+    attempt: () => Promise<UploadAnswer>,
+    judge: (answer: UploadAnswer) => Value | null,
   ): Promise<Value> {
     let end = performance.now() + patienceMs
     for (let tries = 1; ; tries += 1) {
@@ -129,7 +129,7 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
     once,
     insist,
     /** Sends a document until it is accepted. */
-    async json(url: string, body: object): Promise<Answer> {
+    async json(url: string, body: object): Promise<UploadAnswer> {
       const headers = { 'content-type': 'application/json', accept: 'application/json' }
       const request = { method: 'POST', headers, body: JSON.stringify(body) } as const
       return await insist(() => once(url, request), judgeAccepted)
@@ -138,7 +138,7 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
 }
 
 /** A failure of the network passes, unless it is one that cannot. */
-async function tryOnce(attempt: () => Promise<Answer>, signal: AbortSignal) {
+async function tryOnce(attempt: () => Promise<UploadAnswer>, signal: AbortSignal) {
   try {
     const answer = await attempt()
     return { answer, reason: describe(answer) }
@@ -152,23 +152,23 @@ async function tryOnce(attempt: () => Promise<Answer>, signal: AbortSignal) {
 }
 
 /** 202: it is still being verified. */
-function judgeAccepted(answer: Answer): Answer | null {
+function judgeAccepted(answer: UploadAnswer): UploadAnswer | null {
   if (answer.status === 200 || answer.status === 201) return answer
   if (answer.status === 202 || isLater(answer)) return null
   throw failed(describe(answer))
 }
 
 /** Another request writes, the disk of the cache is full, or what `isPassing` knows. */
-const isLater = ({ status, waitMs }: Answer) =>
+const isLater = ({ status, waitMs }: UploadAnswer) =>
   isPassing(status) || status === 507 || (status === 409 && waitMs !== null)
 
-const describe = ({ status, text }: Answer): string => renderRefusal(status, text)
+const describe = ({ status, text }: UploadAnswer): string => renderRefusal(status, text)
 
 const failed = (reason: string, hint?: string) =>
   new Fault('upstream-failed', `the image cannot be uploaded: ${reason}`, { hint })
 
 /** Fills one part while the other one is on its way. */
-function createParts(ask: Asking, url: string) {
+function createParts(ask: UploadRequests, url: string) {
   const spare = [Buffer.alloc(PART_BYTES)]
   let part = Buffer.alloc(PART_BYTES)
   let filled = 0
@@ -206,12 +206,17 @@ function createParts(ask: Asking, url: string) {
 }
 
 /** Returns when the cache has all of it. After a failure it says first how much it has. */
-async function sendPart(ask: Asking, url: string, part: Buffer, start: number): Promise<void> {
+async function sendPart(
+  ask: UploadRequests,
+  url: string,
+  part: Buffer,
+  start: number,
+): Promise<void> {
   const end = start + part.length
   let at = start
   let isSure = true
 
-  async function attempt(): Promise<Answer> {
+  async function attempt(): Promise<UploadAnswer> {
     if (!isSure) {
       const head = await ask.once(url, { method: 'HEAD' })
       if (head.status !== 200 || head.offset === null) return head

@@ -1,5 +1,5 @@
 /** Asks what else says which blocks of a partition are used, before a map of them is believed. */
-import { MAX_LOOK_BYTES, unreadable, type Look, type Looked } from './rules/second-look.ts'
+import { MAX_LOOK_BYTES, unreadable, type SecondLook, type Looked } from './rules/second-look.ts'
 import type { Witness } from './rules/used-blocks.ts'
 import type { Range } from '../disk/rules/extents.ts'
 import { createSlot, type Device } from '../disk/device.ts'
@@ -34,7 +34,7 @@ export async function askWitness(
 }
 
 async function takeLook(
-  look: Look,
+  look: SecondLook,
   device: LookingOptions['device'],
   place: Range,
   signal: AbortSignal,

@@ -13,7 +13,7 @@ import type { KeptCatalog } from './rules/kept-catalog.ts'
 import type { KeptCatalogs } from './kept-catalogs.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
-export interface Catalog {
+export interface FollowedCatalog {
   /** What is known now; never waits. The same object until something changes. */
   snapshot(): CatalogSnapshot
   /** Fetches now; the answer is the new snapshot, with `error` set when it failed. */
@@ -42,7 +42,7 @@ interface CatalogDependencies {
 }
 
 /** A catalog that keeps itself fresh until it is given back. */
-type LiveCatalog = Catalog & AsyncDisposable
+type LiveCatalog = FollowedCatalog & AsyncDisposable
 
 const MAX_BYTES = 16 * 1024 * 1024
 /** Many machines that ask at one moment share one look. */
@@ -190,7 +190,7 @@ function createShelf(dependencies: CatalogDependencies, first: Held) {
       return true
     },
     /** Unless another service is set by now. */
-    async take(base: string, next: Outcome) {
+    async take(base: string, next: CatalogOutcome) {
       if (baseOf(dependencies) !== base) return
       show(next.held)
       if (next.keep !== null) await keep(kept, next.keep, log)
@@ -225,7 +225,7 @@ const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
   error,
 })
 
-interface Outcome {
+interface CatalogOutcome {
   readonly held: Held
   /** What is worth keeping; null: nothing new. */
   readonly keep: KeptCatalog | null
@@ -237,7 +237,7 @@ async function ask(
   before: Held,
   signal: AbortSignal,
   waitSeconds = 0,
-): Promise<Outcome> {
+): Promise<CatalogOutcome> {
   const { base, etag } = before
   const shown = renderSafeUrl(base)
   try {
@@ -261,7 +261,7 @@ async function ask(
   }
 }
 
-const failed = (before: Held, error: string): Outcome => ({
+const failed = (before: Held, error: string): CatalogOutcome => ({
   held: { ...before, error },
   keep: null,
 })

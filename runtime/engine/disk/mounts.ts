@@ -64,7 +64,7 @@ export async function mountPrivately(
 const reasonOf = (stderr: string, at: string) =>
   (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
 
-type Space = Awaited<ReturnType<typeof openSpace>>
+type MountSpace = Awaited<ReturnType<typeof openSpace>>
 
 /**
  * A mount namespace of our own, held by a `cat` that reads from us. When we end, be it by SIGKILL, it
@@ -84,7 +84,7 @@ async function openSpace(shell: Shell) {
 const TRIES = 5
 const PAUSE_MS = 200
 
-async function unmount(shell: Shell, space: Space, node: string, at: string) {
+async function unmount(shell: Shell, space: MountSpace, node: string, at: string) {
   for (let tries = 1; ; tries += 1) {
     // Recursive, as a workflow may have mounted below; all of it is in our namespace only.
     const { exitCode, stderr } = await shell.run(space.enter(['umount', '-R', '--', at]))

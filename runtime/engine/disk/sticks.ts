@@ -13,9 +13,9 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { planTableGrowth, TABLE_BYTES, type TableRefusal } from './rules/tables/gpt-growth.ts'
 import {
   parseBootMedium,
-  type Growable,
-  type Part,
-  type Surroundings,
+  type GrowablePartition,
+  type KernelPartition,
+  type DiskSurroundings,
   type WholeDisk,
 } from './rules/images-partition.ts'
 import { isFolder } from '../../kit/host/folders.ts'
@@ -48,7 +48,7 @@ interface SticksDependencies {
 
 export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
-    async look(): Promise<Surroundings> {
+    async look(): Promise<DiskSurroundings> {
       // After another kind of boot there are no notes, and before udev has run no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
       const [parts, disks, labels] = await Promise.all([
@@ -61,7 +61,7 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
     },
 
     /** A Fault where the stick cannot grow: it is as usable as before then. */
-    async grow({ node, disk, number }: Growable): Promise<StickGrowth> {
+    async grow({ node, disk, number }: GrowablePartition): Promise<StickGrowth> {
       const sectorBytes = await readNumber(disk, 'queue/logical_block_size')
       if (sectorBytes !== SECTOR) {
         throw new Fault('plan-refused', `${disk} has sectors of ${sectorBytes} bytes`)
@@ -115,7 +115,7 @@ async function listBlocks<Kind>(
 }
 
 /** Null for what is no partition, and for a device that goes while we look. */
-async function readPart(name: string): Promise<Part | null> {
+async function readPart(name: string): Promise<KernelPartition | null> {
   try {
     const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8')
     const number = Number(/^PARTN=(\d+)$/m.exec(uevent)?.[1] ?? 0)

@@ -2,7 +2,7 @@
 import { parseExact } from '../../kit/foundation/json/json-exact.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 
-export type Hardware = ReturnType<typeof createHardware>
+export type HardwareReader = ReturnType<typeof createHardware>
 
 const TREE_TIMEOUT = 30_000
 const LOG_TIMEOUT = 5000

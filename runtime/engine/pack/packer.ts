@@ -86,7 +86,7 @@ export async function packImage(
   return { ...written, image, seconds: (performance.now() - before) / 1000 }
 }
 
-interface Opening {
+interface PackOpening {
   readonly source: Source
   readonly format: ImageFormat
   /** The digest that the source must have; null: none was given. */
@@ -102,7 +102,7 @@ interface OpenedReading extends AsyncDisposable {
   readonly checkDigest: (frames: WrittenFrames) => void
 }
 
-async function openReading(opening: Opening): Promise<OpenedReading> {
+async function openReading(opening: PackOpening): Promise<OpenedReading> {
   const { source, format, sha256, decoders, signal } = opening
   const { path, readAt } = source
   if (format === 'img' && path !== null && readAt !== null) {

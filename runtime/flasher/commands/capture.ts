@@ -18,15 +18,15 @@ import { createProgress } from '../text/progress.ts'
 import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
-interface Output {
+interface CaptureOutput {
   /** Looks whether what was found can be taken; what should be known of it. */
   readonly check: (opened: OpenedCapture) => string | null
   readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
 }
 
-export async function capture(session: Session): Promise<number> {
+export async function capture(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const { source = '', output: path = '' } = given.values
   const generalize = given.switches.has('generalize')
@@ -59,7 +59,7 @@ export async function capture(session: Session): Promise<number> {
 }
 
 async function run(
-  { given, environment, look }: Session,
+  { given, environment, look }: CommandSession,
   opened: OpenedCapture,
   sink: CaptureSink,
 ) {
@@ -70,7 +70,7 @@ async function run(
   return await runCapture(opened, sink, options).finally(progress.clear)
 }
 
-async function chooseOutput({ given, environment }: Session): Promise<Output> {
+async function chooseOutput({ given, environment }: CommandSession): Promise<CaptureOutput> {
   const { output: path = '' } = given.values
   requireFramesName(path)
   const place = parseUploadPlace(path)

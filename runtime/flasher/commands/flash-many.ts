@@ -5,27 +5,27 @@ import type { Result } from '../../kit/foundation/result.ts'
 import type { ManyFlashes } from '../../engine/flash/flash-planner.ts'
 import { createManyFlasher, type ManyFlasher } from '../../engine/flash/many/many-flasher.ts'
 import { createManyProgress, type ManyProgress } from '../text/many-progress.ts'
-import { errorFields, type Fields } from './rules/envelope.ts'
+import { errorFields, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED, SUCCESS } from './rules/exit-codes.ts'
 import { findingsFields, hintAgainst, renderFindings, renderLoss } from './rules/flash-report.ts'
-import { progressModeOf, type FlashRequest } from './rules/flash-request.ts'
+import { progressModeOf, type CommandRequest } from './rules/flash-request.ts'
 import { renderDone, resultFields } from './flash-result.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
-type Findings = Parameters<typeof findingsFields>[0]
+type ManyFindings = Parameters<typeof findingsFields>[0]
 
 /** One target: what was found, and how its flash ended. */
 interface Target {
-  readonly findings: Findings
+  readonly findings: ManyFindings
   outcome: FlashOutcome | null
 }
 
-interface ManySession extends Session {
+interface ManySession extends CommandSession {
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
 }
 
-export async function flashMany(request: FlashRequest, session: ManySession): Promise<number> {
+export async function flashMany(request: CommandRequest, session: ManySession): Promise<number> {
   const { environment, json, say } = session
   const { signal } = environment
   const { dryRun, provisioning, targets, ...order } = request
@@ -57,7 +57,7 @@ interface Ready {
 }
 
 async function runAll(
-  request: FlashRequest,
+  request: CommandRequest,
   session: ManySession,
   { flasher, planned, all }: Ready,
 ): Promise<readonly FlashOutcome[]> {
@@ -74,7 +74,7 @@ async function runAll(
 
 /** Every reason against any of them; null: all may go ahead. */
 function findRefusal(
-  flashes: readonly (Pick<Findings, 'imageHint' | 'refusals'> & {
+  flashes: readonly (Pick<ManyFindings, 'imageHint' | 'refusals'> & {
     readonly plan: Result<unknown, readonly string[]>
   })[],
 ): Fault | null {
@@ -84,7 +84,11 @@ function findRefusal(
   return new Fault('plan-refused', [...new Set(reasons)].join('; '), { hint })
 }
 
-const openProgress = (request: FlashRequest, session: Session, storedBytes: number | null) =>
+const openProgress = (
+  request: CommandRequest,
+  session: CommandSession,
+  storedBytes: number | null,
+) =>
   createManyProgress({
     ...session.environment,
     mode: progressModeOf(session.given),
@@ -111,7 +115,7 @@ function exitCode(outcomes: readonly FlashOutcome[]): number {
   return failed.code === 'unexpected' ? FAILED : EXIT[failed.code]
 }
 
-function manyFields(all: readonly Target[], dryRun: boolean): Fields {
+function manyFields(all: readonly Target[], dryRun: boolean): DocumentFields {
   const targets = all.map(({ findings, outcome }) => {
     const { dry_run: _, ...fields } = findingsFields(findings)
     if (outcome === null) return fields

@@ -3,11 +3,11 @@ import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
 import { renderWhole } from '../../engine/flash/rules/progress-text.ts'
 import { renderDuration } from '../../kit/foundation/rate.ts'
 import { renderExactSize } from '../../kit/foundation/size.ts'
-import type { Fields } from './rules/envelope.ts'
+import type { DocumentFields } from './rules/envelope.ts'
 
-type Done = Extract<FlashOutcome, { kind: 'done' }>
+type DoneFlash = Extract<FlashOutcome, { kind: 'done' }>
 
-export function renderDone(done: Done): string {
+export function renderDone(done: DoneFlash): string {
   const { plan, bytesWritten, bytesKept, seconds, verified, warnings = [] } = done
   const readBack = verified ? 'verified' : 'not verified'
   const why = renderWhole(done)
@@ -23,7 +23,7 @@ export const resultFields = ({
   seconds,
   verified,
   warnings = [],
-}: Done): Fields => ({
+}: DoneFlash): DocumentFields => ({
   result: {
     bytes_written: bytesWritten,
     ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),

@@ -3,30 +3,30 @@ import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createFlasher } from '../../engine/flash/flasher.ts'
 import { emphasise } from '../../kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
-import { createProgress, type Progress } from '../text/progress.ts'
-import type { Fields } from './rules/envelope.ts'
+import { createProgress, type ProgressVoice } from '../text/progress.ts'
+import type { DocumentFields } from './rules/envelope.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { findingsFields, hintAgainst, renderFindings, renderLoss } from './rules/flash-report.ts'
-import { parseFlashRequest, progressModeOf, type FlashRequest } from './rules/flash-request.ts'
+import { parseFlashRequest, progressModeOf, type CommandRequest } from './rules/flash-request.ts'
 import { renderDone, resultFields } from './flash-result.ts'
-import { asCancel, type Session } from './session.ts'
+import { asCancel, type CommandSession } from './session.ts'
 
 /** One flash: what it says goes through here. */
-interface Run extends Session {
-  readonly progress: Progress
-  readonly known: Known
+interface FlashSession extends CommandSession {
+  readonly progress: ProgressVoice
+  readonly known: FlashFacts
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
 }
 
 /** What is known by now. */
-interface Known {
+interface FlashFacts {
   /** The document's fields. */
-  fields: Fields
+  fields: DocumentFields
   storedBytes: number | null
 }
 
-export async function flash(session: Session): Promise<number> {
+export async function flash(session: CommandSession): Promise<number> {
   const run = createRun(session)
   try {
     const request = parseFlashRequest(run.given)
@@ -39,10 +39,10 @@ export async function flash(session: Session): Promise<number> {
   }
 }
 
-function createRun(session: Session): Run {
+function createRun(session: CommandSession): FlashSession {
   const { given, environment, json, look } = session
   const mode = progressModeOf(given)
-  const known: Known = { fields: {}, storedBytes: null }
+  const known: FlashFacts = { fields: {}, storedBytes: null }
   const storedBytes = () => known.storedBytes
   const out = json || mode === 'ndjson' ? environment.stderr : environment.stdout
   const outLook = decideTerminalStyle(environment.env, out.isTTY === true)
@@ -54,14 +54,17 @@ function createRun(session: Session): Run {
   }
 }
 
-function fail(cause: unknown, { given, progress, known: { fields }, ...run }: Run): number {
+function fail(
+  cause: unknown,
+  { given, progress, known: { fields }, ...run }: FlashSession,
+): number {
   const note = renderError(cause)
   progress.show({ event: 'failed', note })
   const known = fields['ok'] === true ? { ...fields, errors: [note], ok: false } : fields
   return run.fail(cause, { known, isPrinted: progressModeOf(given) === 'text' })
 }
 
-async function carryOut(request: FlashRequest, run: Run): Promise<number> {
+async function carryOut(request: CommandRequest, run: FlashSession): Promise<number> {
   const { environment, known, progress } = run
   const { signal } = environment
   const flasher = createFlasher(environment)
@@ -98,7 +101,7 @@ async function carryOut(request: FlashRequest, run: Run): Promise<number> {
   return conclude(run, resultFields(outcome))
 }
 
-function conclude({ json, known, document }: Run, more: Fields): number {
+function conclude({ json, known, document }: FlashSession, more: DocumentFields): number {
   if (json) document({ ...known.fields, ...more })
   return SUCCESS
 }

@@ -10,14 +10,14 @@ import { untilAborted } from '../../kit/host/watch.ts'
 import { renderRecord } from '../../kit/terminal/text/table.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { renderImageFields } from './rules/list-tables.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
 export async function inspectImage({
   given,
   environment,
   json,
   document,
-}: Session): Promise<number> {
+}: CommandSession): Promise<number> {
   const [path = ''] = given.positionals
   const { env, signal } = environment
   const shell = createShell({ env })

@@ -14,9 +14,14 @@ import {
   renderDiskCells,
   renderImageCells,
 } from './rules/list-tables.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
-export async function listDisks({ given, environment, json, document }: Session): Promise<number> {
+export async function listDisks({
+  given,
+  environment,
+  json,
+  document,
+}: CommandSession): Promise<number> {
   const { list } = createDisks({ shell: createShell({ env: environment.env }) })
   const disks = await untilAborted(environment.signal, list())
   if (json) {
@@ -30,7 +35,7 @@ export async function listDisks({ given, environment, json, document }: Session)
   return SUCCESS
 }
 
-export async function listImages(session: Session): Promise<number> {
+export async function listImages(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const root = resolveImageRoot(given.values['image-root'], environment.env)
   const { list } = createImages({ shell: createShell({ env: environment.env }) })

@@ -4,9 +4,15 @@ import { packImage, type PackOrder } from '../../engine/pack/packer.ts'
 import { createProgress } from '../text/progress.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
-export async function pack({ given, environment, json, look, document }: Session): Promise<number> {
+export async function pack({
+  given,
+  environment,
+  json,
+  look,
+  document,
+}: CommandSession): Promise<number> {
   const order = parseOrder(given)
   const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
   const onProgress = look.live ? progress.show : () => undefined
@@ -18,7 +24,7 @@ export async function pack({ given, environment, json, look, document }: Session
   return SUCCESS
 }
 
-function parseOrder({ positionals, values }: Session['given']): PackOrder {
+function parseOrder({ positionals, values }: CommandSession['given']): PackOrder {
   const { output = '', level = '', sha256 = null } = values
   requireFramesName(output)
   const [image = ''] = positionals

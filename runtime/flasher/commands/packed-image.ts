@@ -4,7 +4,7 @@ import { printable } from '../../kit/foundation/printable.ts'
 import { renderDuration } from '../../kit/foundation/rate.ts'
 import { renderExactSize } from '../../kit/foundation/size.ts'
 import type { Packed } from '../../engine/pack/packer.ts'
-import type { Fields } from './rules/envelope.ts'
+import type { DocumentFields } from './rules/envelope.ts'
 
 type PackedImage = Omit<Packed, 'image'>
 
@@ -15,7 +15,7 @@ export function requireFramesName(output: string): void {
   })
 }
 
-export const packedFields = (path: string, packed: PackedImage): Fields => ({
+export const packedFields = (path: string, packed: PackedImage): DocumentFields => ({
   path,
   size_bytes: packed.storedBytes,
   virtual_size_bytes: packed.imageBytes,

@@ -13,11 +13,11 @@ import {
   type TerminalStyle,
   type Output,
 } from '../../kit/terminal/text/terminal-style.ts'
-import { errorFields, renderEnvelope, type Fields } from './rules/envelope.ts'
+import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED } from './rules/exit-codes.ts'
 
 /** What a process hands to its program, and nothing else of the environment outside. */
-export interface ProcessEnvironment {
+export interface CommandEnvironment {
   /** The arguments without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
@@ -33,9 +33,9 @@ export interface ProcessEnvironment {
   onEvent?(event: FlashEvent, plan: FlashPlan): void
 }
 
-export interface Session {
+export interface CommandSession {
   readonly given: Arguments
-  readonly environment: ProcessEnvironment
+  readonly environment: CommandEnvironment
   /** Everything that the program offers. */
   readonly line: CommandLine
   /** Whether stdout gets a document instead of text. */
@@ -44,7 +44,7 @@ export interface Session {
   /** The style of stderr. */
   readonly look: TerminalStyle
   /** The JSON document on stdout. */
-  document(fields: Fields): void
+  document(fields: DocumentFields): void
   /**
    * Reports why a command failed: on stderr, and with `--json` as a document with its `error`.
    * `known`: the document's fields as far as they were known by then. Returns the exit code.
@@ -53,23 +53,23 @@ export interface Session {
 }
 
 interface FailOptions {
-  readonly known?: Fields
+  readonly known?: DocumentFields
   /** The message has been printed already: only the hint is missing. */
   readonly isPrinted?: boolean
 }
 
 export function createSession(
   given: Arguments,
-  environment: ProcessEnvironment,
+  environment: CommandEnvironment,
   line: CommandLine,
-): Session {
+): CommandSession {
   const { stdout, stderr, env, signal } = environment
   const look = decideTerminalStyle(env, stderr.isTTY === true)
   const log = createLog({ program: line.program, stderr, look })
   const json = given.switches.has('json')
   // The last line of a stream of JSON lines is one line too.
   const oneLine = given.values['progress'] === 'ndjson'
-  const document = (fields: Fields) => {
+  const document = (fields: DocumentFields) => {
     stdout.write(renderEnvelope(given.command, fields, { oneLine }))
   }
   return {

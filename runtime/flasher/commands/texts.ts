@@ -3,7 +3,7 @@ import { shellOf } from '../../kit/terminal/command/rules/text-commands.ts'
 import { renderCompletion } from '../../kit/terminal/command/completion.ts'
 import { renderManual } from '../../kit/terminal/command/manual.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
-import type { Session } from './session.ts'
+import type { CommandSession } from './session.ts'
 
 export async function completion({
   given,
@@ -11,7 +11,7 @@ export async function completion({
   line,
   json,
   document,
-}: Session): Promise<number> {
+}: CommandSession): Promise<number> {
   const shell = shellOf(given.positionals)
   const script = renderCompletion(line, shell)
   if (json) document({ shell, script })
@@ -19,7 +19,12 @@ export async function completion({
   return SUCCESS
 }
 
-export async function manual({ environment, line, json, document }: Session): Promise<number> {
+export async function manual({
+  environment,
+  line,
+  json,
+  document,
+}: CommandSession): Promise<number> {
   const page = renderManual(line)
   if (json) document({ manual: page })
   else environment.stdout.write(page)

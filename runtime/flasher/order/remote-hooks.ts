@@ -5,7 +5,7 @@ import { renderDuration } from '../../kit/foundation/rate.ts'
 import { fill } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import type { ProgressPost, RunMode } from '../../engine/inventory/rules/run.ts'
-import type { Hardware } from '../../engine/inventory/hardware-reader.ts'
+import type { HardwareReader } from '../../engine/inventory/hardware-reader.ts'
 import type { Marks } from '../../kit/host/marks.ts'
 import type { Disks } from '../../engine/disk/disks.ts'
 import type { Nvram } from '../../engine/disk/nvram.ts'
@@ -32,7 +32,7 @@ const TEXTS = WIZARD_TEXTS.report
 /** What the server-driven mode and the hooks require. */
 export interface RemoteDependencies {
   readonly disks: Pick<Disks, 'survey'>
-  readonly hardware: Hardware
+  readonly hardware: HardwareReader
   readonly nvram: Nvram
   readonly power: Power
   readonly marks: Marks

@@ -1,9 +1,9 @@
 /** The log of a run that failed, for the server: what was on the screen, the run's steps, the kernel's last lines. */
 import { printable } from '../../kit/foundation/printable.ts'
-import type { Hardware } from '../../engine/inventory/hardware-reader.ts'
+import type { HardwareReader } from '../../engine/inventory/hardware-reader.ts'
 
 interface LogDependencies {
-  readonly hardware: Pick<Hardware, 'readKernelLog'>
+  readonly hardware: Pick<HardwareReader, 'readKernelLog'>
   /** The last lines that the person saw. */
   readonly transcript: () => readonly string[]
 }

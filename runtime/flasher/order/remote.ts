@@ -19,7 +19,7 @@ import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import type {
   FlashChoice,
   Hooks,
-  Identity,
+  MachineIdentity,
   RemoteOutcome,
   DrivenScreen,
 } from '../wizard/flow/start.ts'
@@ -68,7 +68,7 @@ interface DrivenSession {
   readonly screen: DrivenScreen
   readonly given: RemoteDependencies
   /** For a wizard that opens. */
-  readonly identity: Identity
+  readonly identity: MachineIdentity
   /** Null: the server was not found. */
   readonly machine: RemoteMachine | null
 }

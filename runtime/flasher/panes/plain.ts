@@ -14,7 +14,7 @@ import { EXIT, SUCCESS } from '../commands/rules/exit-codes.ts'
 import { ROOT } from './flow/pane-keys.ts'
 import { mark, takeDisks, takeImages } from './flow/marks.ts'
 import { decideChoice, listRows } from './flow/rows.ts'
-import type { Choice, PaneName, State } from './flow/state.ts'
+import type { ChosenFlash, PaneName, PanesState } from './flow/state.ts'
 import { renderDialog } from './screens/dialogs.ts'
 import { DISK_COLUMNS, IMAGE_COLUMNS } from './screens/panes.ts'
 import { runFlash, type TuiServices } from './services.ts'
@@ -31,7 +31,7 @@ interface PlainTerminal {
 
 /** Returns the exit code. */
 export async function runPlain(
-  opening: State,
+  opening: PanesState,
   services: TuiServices,
   terminal: PlainTerminal,
 ): Promise<number> {
@@ -56,14 +56,14 @@ export async function runPlain(
   return EXIT.cancelled
 }
 
-type Chosen = State | 'again' | 'leave'
+type Chosen = PanesState | 'again' | 'leave'
 
-async function choose(state: State, terminal: PlainTerminal): Promise<Chosen> {
+async function choose(state: PanesState, terminal: PlainTerminal): Promise<Chosen> {
   const marked = await askPane(state, 'images', terminal)
   return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
 }
 
-async function lookAround(state: State, services: TuiServices): Promise<State> {
+async function lookAround(state: PanesState, services: TuiServices): Promise<PanesState> {
   let now = takeImages(state, await services.listImages())
   await services.listDisks((listing) => {
     now = takeDisks(now, listing)
@@ -74,7 +74,11 @@ async function lookAround(state: State, services: TuiServices): Promise<State> {
 const REFRESH: MenuKey = { key: 'r', words: ['refresh'], does: 'refresh' }
 const QUIT: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
 
-async function askPane(state: State, pane: PaneName, terminal: PlainTerminal): Promise<Chosen> {
+async function askPane(
+  state: PanesState,
+  pane: PaneName,
+  terminal: PlainTerminal,
+): Promise<Chosen> {
   const rows = listRows(state, pane)
   const { trouble } = state[pane]
   const title = pane === 'images' ? `Images @ ${state.setting.source}` : 'Disks'
@@ -111,7 +115,7 @@ const HELP = 'Type the number of a row, or one of the letters, then press Enter.
 
 /** The question, the write, the end, and the done signal, which is tried again as often as wanted. */
 async function flashOnce(
-  choice: Choice,
+  choice: ChosenFlash,
   services: TuiServices,
   terminal: PlainTerminal,
   say: (text: string) => void,
@@ -159,7 +163,7 @@ async function notify(
 }
 
 async function write(
-  choice: Choice,
+  choice: ChosenFlash,
   services: TuiServices,
   { stdout, style, signal, now }: PlainTerminal,
 ): Promise<FlashOutcome> {

@@ -15,7 +15,7 @@ import { createInk } from '../../kit/terminal/text/ink.ts'
 import { createLog } from '../../kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
 import { EXIT, FAILED, SUCCESS } from '../commands/rules/exit-codes.ts'
-import { openState, type Setting, type State } from './flow/state.ts'
+import { openState, type PanesSetting, type PanesState } from './flow/state.ts'
 import { createTuiServices } from './services.ts'
 import { runPanes } from './session.ts'
 
@@ -40,7 +40,7 @@ export async function tui(
   }
   const server = await chooseServer(bases, environment)
   const imageRoot = resolveImageRoot(null, env)
-  const setting: Setting = {
+  const setting: PanesSetting = {
     version: await readVersion(),
     source: server === null ? imageRoot : `${server}/images`,
     server,
@@ -104,7 +104,7 @@ async function chooseServer(
 
 /** What the screen said last is said again below it, where it still counts. */
 function report(
-  { signal, dialog }: State,
+  { signal, dialog }: PanesState,
   log: ReturnType<typeof createLog>,
   ending: AbortSignal,
 ): number {

@@ -8,14 +8,14 @@ import type { Flasher } from '../../engine/flash/flasher.ts'
 import type { FlashOrder } from '../../engine/flash/flash-planner.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import { listImages } from '../../engine/image/image-folder.ts'
-import type { Checked, Choice, ListedImage, Listing } from './flow/state.ts'
+import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow/state.ts'
 
 export interface TuiServices {
-  listImages(): Promise<Listing<ListedImage>>
+  listImages(): Promise<PaneList<PaneImage>>
   /** Twice where udev did not say what lies on a disk: first without that. */
-  listDisks(show: (listing: Listing<SurveyedDisk>) => void): Promise<void>
+  listDisks(show: (listing: PaneList<SurveyedDisk>) => void): Promise<void>
   /** Writes nothing. */
-  check(choice: Choice, signal: AbortSignal): Promise<Checked>
+  check(choice: ChosenFlash, signal: AbortSignal): Promise<Checked>
   loadFlasher(): Promise<Flasher>
   /** Null: the server was notified; otherwise why not. */
   sendDone(): Promise<string | null>
@@ -87,7 +87,7 @@ export function createTuiServices(options: ServicesOptions): TuiServices {
  */
 export async function runFlash(
   flasher: Flasher,
-  choice: Choice,
+  choice: ChosenFlash,
   signal: AbortSignal,
   onEvent: (event: FlashEvent, plan: FlashPlan) => void,
 ): Promise<FlashOutcome> {
@@ -102,7 +102,7 @@ export async function runFlash(
 }
 
 /** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
-const orderFor = ({ image, disk }: Choice): FlashOrder => ({
+const orderFor = ({ image, disk }: ChosenFlash): FlashOrder => ({
   image: image.location,
   format: image.format,
   target: disk.path,
@@ -110,7 +110,7 @@ const orderFor = ({ image, disk }: Choice): FlashOrder => ({
   chosen: disk.device.identity,
 })
 
-async function listLocal(root: string): Promise<Listing<ListedImage>> {
+async function listLocal(root: string): Promise<PaneList<PaneImage>> {
   try {
     const rows = (await listImages(root)).map(({ name, path, format, size_bytes }) => ({
       name,
@@ -129,7 +129,7 @@ async function listServed(
   base: string,
   env: Environment,
   signal: AbortSignal,
-): Promise<Listing<ListedImage>> {
+): Promise<PaneList<PaneImage>> {
   const { fetchServedImages } = await import('../link/served-image-list.ts')
   const images = await fetchServedImages(base, { env, signal })
   if (!images.ok) {

@@ -3,15 +3,15 @@ import { type Cases, decideCase } from '../../kit/foundation/cases.ts'
 import { readKeys } from '../../kit/terminal/prompt/keys.ts'
 import type { Painter } from '../../kit/terminal/prompt/painter.ts'
 import { next } from './flow/flow.ts'
-import type { Choice, Effect, Input, Next, State } from './flow/state.ts'
-import type { Look } from './screens/pane-frame.ts'
+import type { ChosenFlash, Effect, Input, PaneStep, PanesState } from './flow/state.ts'
+import type { PaneStyle } from './screens/pane-frame.ts'
 import { pageRows, renderScreen } from './screens/screen.ts'
 import { runFlash, type TuiServices } from './services.ts'
 
 interface SessionTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly painter: Painter
-  readonly look: Look
+  readonly look: PaneStyle
   /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
@@ -23,10 +23,10 @@ const REDRAW_MS = 250
 
 /** The state in which it was left. */
 export async function runPanes(
-  opening: Next,
+  opening: PaneStep,
   services: TuiServices,
   { stdin, painter, look, signal, now }: SessionTerminal,
-): Promise<State> {
+): Promise<PanesState> {
   let { state } = opening
   let began = now()
   let isOver = false
@@ -96,12 +96,12 @@ function createExecutor({ services, signal, take, redraw }: ExecutorDependencies
     return AbortSignal.any([signal, working.signal])
   }
 
-  async function check(choice: Choice, until: AbortSignal) {
+  async function check(choice: ChosenFlash, until: AbortSignal) {
     const checked = await services.check(choice, until)
     if (!until.aborted) take({ input: 'checked', checked })
   }
 
-  async function flash(choice: Choice, until: AbortSignal) {
+  async function flash(choice: ChosenFlash, until: AbortSignal) {
     const flasher = await services.loadFlasher()
     const outcome = await runFlash(flasher, choice, until, (event, { image }) =>
       take({ input: 'event', event, storedBytes: image.sizeBytes }),

@@ -20,7 +20,7 @@ import {
 
 const TEXTS = WIZARD_TEXTS.events
 
-export interface Progress {
+export interface ProgressVoice {
   show(event: FlashEvent): void
   /** Takes the bar away, so that other text can follow. */
   clear(): void
@@ -39,7 +39,10 @@ export interface ProgressDependencies {
 
 export type ProgressMode = 'text' | 'ndjson' | 'none'
 
-export const createProgress = (mode: ProgressMode, dependencies: ProgressDependencies): Progress =>
+export const createProgress = (
+  mode: ProgressMode,
+  dependencies: ProgressDependencies,
+): ProgressVoice =>
   ({
     text: () => createText(dependencies),
     ndjson: () => ({
@@ -100,7 +103,7 @@ const LOG_SECONDS = 10
 const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
 
-function createText({ stderr, look, storedBytes, now }: ProgressDependencies): Progress {
+function createText({ stderr, look, storedBytes, now }: ProgressDependencies): ProgressVoice {
   const isForPeople = look.live || stderr.isTTY === true
   let isDrawn = false
   let last = { at: -Infinity, fraction: 0 }

@@ -15,14 +15,14 @@ import type { RemoteDependencies } from '../order/remote-hooks.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
 /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
-export interface ProcessEnvironment extends TerminalEnvironment {
+export interface WizardEnvironment extends TerminalEnvironment {
   /** As Node names it: `x64`, `arm64`. */
   readonly arch: string
 }
 
 /** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
 export async function openWizardContext(
-  environment: ProcessEnvironment,
+  environment: WizardEnvironment,
   mac: string | null,
 ): Promise<WizardContext> {
   const { env, stdin, stdout, isRoot, signal, now } = environment

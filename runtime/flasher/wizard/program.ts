@@ -4,9 +4,9 @@ import { fill } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import { openWizardContext, type ProcessEnvironment } from './open-context.ts'
+import { openWizardContext, type WizardEnvironment } from './open-context.ts'
 import { DEFAULT_SERVER } from './options.ts'
-import type { Hooks, Start } from './flow/start.ts'
+import type { Hooks, WizardStart } from './flow/start.ts'
 import { runWizard } from './wizard.ts'
 
 const TEXTS = WIZARD_TEXTS.program
@@ -17,7 +17,7 @@ const FAILED = 1
 const CANCELLED = 130
 
 /** Returns the exit code. */
-export async function wizard(environment: ProcessEnvironment, given: Arguments): Promise<number> {
+export async function wizard(environment: WizardEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
   const hasTerminal = stdin.isTTY && stdout.isTTY
   if (!hasTerminal) {
@@ -50,7 +50,7 @@ export async function wizard(environment: ProcessEnvironment, given: Arguments):
 
 type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks | null }
+  | { readonly kind: 'interactive'; readonly start: WizardStart; readonly hooks: Hooks | null }
 
 async function begin({ values }: Arguments, context: WizardContext): Promise<Beginning> {
   const { mac, server = DEFAULT_SERVER } = values
@@ -76,14 +76,14 @@ async function beginAlone(values: Arguments['values'], context: WizardContext): 
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }
-  const start: Start = { screen, catalog, notice, identity }
+  const start: WizardStart = { screen, catalog, notice, identity }
   return { kind: 'interactive' as const, start, hooks: null }
 }
 
 /** The server may know more of this machine than it did itself, and flashes are reported to it. */
 const takeOver = (
   context: WizardContext,
-  { identity }: Start,
+  { identity }: WizardStart,
   hooks: Hooks | null,
 ): WizardContext => ({
   ...context,

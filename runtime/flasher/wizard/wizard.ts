@@ -2,10 +2,17 @@
 import { fill } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import { next, openState, choiceOf, type ScreenName, type State, type Step } from './flow/flow.ts'
-import type { Start } from './flow/start.ts'
+import {
+  next,
+  openState,
+  choiceOf,
+  type ScreenName,
+  type WizardState,
+  type WizardStep,
+} from './flow/flow.ts'
+import type { WizardStart } from './flow/start.ts'
 
-type Screen = (state: State, context: WizardContext) => Promise<Step>
+type Screen = (state: WizardState, context: WizardContext) => Promise<WizardStep>
 
 /** What each screen starts; nothing of a screen is loaded before it is shown. */
 const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
@@ -26,7 +33,10 @@ const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
 }
 
 /** Why it ended. */
-export async function runWizard(start: Start, context: WizardContext): Promise<'quit' | 'reboot'> {
+export async function runWizard(
+  start: WizardStart,
+  context: WizardContext,
+): Promise<'quit' | 'reboot'> {
   let state = openState(start)
   for (;;) {
     const show = await SCREENS[state.screen]()
@@ -51,7 +61,7 @@ async function restart({ reboot }: WizardContext): Promise<string | null> {
   return outcome.ok ? null : fill(restartFailed, { reason: outcome.refusal })
 }
 
-async function flash(state: State, context: WizardContext): Promise<Step> {
+async function flash(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const choices = choiceOf(state)
   if (choices === null) return { step: 'back' }
   const { runChosen } = await import('./screens/flashing.ts')

@@ -40,14 +40,14 @@ export async function openSystemPassword(options: SystemPasswordOptions) {
   return { user, check: (given: string) => check(tools, given) }
 }
 
-interface Tools extends SystemPasswordOptions {
+interface PasswordTools extends SystemPasswordOptions {
   readonly user: string
 }
 
-const ask = ({ shell, helper, user }: Tools, option: string, input: string) =>
+const ask = ({ shell, helper, user }: PasswordTools, option: string, input: string) =>
   shell.run([helper, user, option], { input, timeout: MAX_CHECK_MS })
 
-async function check(tools: Tools, given: string): Promise<boolean> {
+async function check(tools: PasswordTools, given: string): Promise<boolean> {
   const encoded = encodePassword(given)
   // The same work for every password: whether the account has expired is asked for wrong ones, too.
   const [checked, expiry] = await Promise.all([
@@ -64,7 +64,7 @@ async function check(tools: Tools, given: string): Promise<boolean> {
 }
 
 /** A server that nobody can log in to does not start. */
-async function checkAccount(tools: Tools): Promise<void> {
+async function checkAccount(tools: PasswordTools): Promise<void> {
   const { shell, user } = tools
   const trial = await ask(tools, 'nullok', NO_PASSWORD)
   const verdict = parseVerdict(trial.exitCode)

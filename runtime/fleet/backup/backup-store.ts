@@ -8,7 +8,7 @@ import {
   parseManifest,
   renderManifest,
   type BackupManifest,
-  type StoredFile,
+  type BackupFile,
 } from './rules/backup-manifest.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { openBackupFolder } from './backup-folder.ts'
@@ -100,7 +100,7 @@ export async function openBackupStore(place: BackupStorage, now = () => new Date
       })
       return found.flat()
     },
-    put: (id: string, name: string, path: string, putOptions: PutOptions): Promise<StoredFile> =>
+    put: (id: string, name: string, path: string, putOptions: PutOptions): Promise<BackupFile> =>
       putFile(storage, { id, name, path }, putOptions),
     /** Last of all: from here on the backup exists. */
     async finish(manifest: BackupManifest) {
@@ -108,7 +108,7 @@ export async function openBackupStore(place: BackupStorage, now = () => new Date
       await putPiece(storage, manifest.backup_id, MANIFEST, text)
     },
     /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
-    read: (id: string, file: StoredFile) => readPieces(storage, id, file),
+    read: (id: string, file: BackupFile) => readPieces(storage, id, file),
     /** The inventory of a backup that has no manifest; null when there is none. */
     readBare: (id: string) => readValue(storage, key(id, INVENTORY)),
     /** Everything of it, finished or not. */
@@ -134,11 +134,11 @@ async function putFile(
   storage: Storage,
   { id, name, path }: { readonly id: string; readonly name: string; readonly path: string },
   { signal, wholeUpTo, onBytes }: PutOptions,
-): Promise<StoredFile> {
+): Promise<BackupFile> {
   const { size } = await stat(path)
   const isWhole = size <= wholeUpTo
   const whole = createHash('sha256')
-  const pieces: StoredFile['pieces'] = []
+  const pieces: BackupFile['pieces'] = []
   // Pieces of exactly so many bytes, the last one shorter.
   const highWaterMark = isWhole ? Math.max(1, size) : PIECE_BYTES
   for await (const bytes of createReadStream(path, { highWaterMark })) {
@@ -160,7 +160,7 @@ async function putPiece(storage: Storage, id: string, name: string, bytes: Buffe
   return { name, bytes: bytes.length, sha256 }
 }
 
-async function* readPieces(storage: Storage, id: string, file: StoredFile): AsyncGenerator<Buffer> {
+async function* readPieces(storage: Storage, id: string, file: BackupFile): AsyncGenerator<Buffer> {
   const whole = createHash('sha256')
   for (const piece of file.pieces) {
     const bytes = await readValue(storage, key(id, piece.name))

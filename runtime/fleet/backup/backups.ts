@@ -17,10 +17,10 @@ export interface Backups
   /** Removes a stored backup; null when there is none. */
   remove(id: string, by: Requester): Promise<StoredBackup | null>
   /** A file of a backup (`inventory.json`, `state.db`) in pieces, each checked; null when there is none. */
-  download(id: string, name: string): Promise<Download | null>
+  download(id: string, name: string): Promise<BackupDownload | null>
 }
 
-export interface Download {
+export interface BackupDownload {
   /** Null when it is not known. */
   readonly bytes: number | null
   readonly pieces: AsyncIterable<Uint8Array>

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
-import type { StoredFile } from './rules/backup-manifest.ts'
+import type { BackupFile } from './rules/backup-manifest.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
 import {
@@ -61,7 +61,7 @@ export function createRestorer<Machine extends MachineBase>({
 
   async function restoreFull(
     backup: StoredBackup,
-    file: StoredFile,
+    file: BackupFile,
     onProgress: OnProgress,
   ): Promise<Restored> {
     const candidate = join(folder, 'state.db')
@@ -136,7 +136,7 @@ function createCandidates<Machine extends MachineBase>({
   async function fetchTo(
     path: string,
     { backup_id }: StoredBackup,
-    stored: StoredFile,
+    stored: BackupFile,
     onProgress: OnProgress,
   ) {
     await using file = await open(path, 'wx', 0o600)
@@ -172,7 +172,7 @@ async function makeLook(folder: string) {
 }
 
 /** Null: it holds hardware alone. */
-function findDatabase({ backup_id, manifest }: StoredBackup, line: string): StoredFile | null {
+function findDatabase({ backup_id, manifest }: StoredBackup, line: string): BackupFile | null {
   if (manifest !== null && manifest.line !== line) {
     throw new Fault(
       'conflict',

@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { decideEnded, endRun, nextRun, type RunEnd } from './rules/run-transition.ts'
 import {
   createRun,
-  type Progress,
+  type RunProgress,
   type Run,
   type RunOrigin,
 } from '../../engine/inventory/rules/run.ts'
@@ -64,7 +64,7 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
      * A machine's post. A change of more than figures is on disk before it resolves. Refused: the
      * machine begins runs faster than a real one could.
      */
-    async take(post: Progress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>> {
+    async take(post: RunProgress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>> {
       const known = running.find(origin.mac, post.run)
       if (known !== null) {
         const before = known.run

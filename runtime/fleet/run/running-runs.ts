@@ -4,7 +4,7 @@ import type { Feed } from '../../kit/host/feed.ts'
 import type { Database } from '../state/database.ts'
 import { findRun, listRuns, saveRun } from './run-rows.ts'
 
-interface Entry {
+interface RunningRun {
   run: Run
   /** The run as it is on disk; null: not there yet, or unknown. */
   stored: Run | null
@@ -25,7 +25,7 @@ export function createRunningRuns(
   feed: Feed | undefined,
   elapsed: () => number,
 ) {
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, RunningRun>()
   let epoch: number | null = null
 
   /** Reads them anew when the file was replaced; runs that posted since stay as they are. */
@@ -40,7 +40,7 @@ export function createRunningRuns(
   }
 
   /** Stores it, and others in the same transaction; one that has ended leaves. */
-  async function store(entry: Entry, ...others: readonly Run[]): Promise<void> {
+  async function store(entry: RunningRun, ...others: readonly Run[]): Promise<void> {
     const { run } = entry
     await database.write((sql) => {
       for (const each of [...others, run]) saveRun(sql, each)
@@ -58,8 +58,8 @@ export function createRunningRuns(
 
   return {
     /** By machine: at most one run of each goes on. One that has ended stays until that is on disk. */
-    entries: (): ReadonlyMap<string, Entry> => current(),
-    find(mac: string, id: string): Entry | null {
+    entries: (): ReadonlyMap<string, RunningRun> => current(),
+    find(mac: string, id: string): RunningRun | null {
       const open = current().get(mac)
       if (open?.run.id === id) return open
       const run = findRun(database.sql, mac, id)?.run
@@ -73,7 +73,7 @@ export function createRunningRuns(
       await store(entry, ...others)
     },
     /** Changes a run; the change is on disk before it resolves if more than figures differ. */
-    async change(entry: Entry, run: Run): Promise<void> {
+    async change(entry: RunningRun, run: Run): Promise<void> {
       entry.run = run
       feed?.announce({ topic: 'run', mac: run.mac })
       if (!isKept(entry)) await store(entry)
@@ -82,6 +82,6 @@ export function createRunningRuns(
   }
 }
 
-const isKept = ({ run, stored }: Entry): boolean =>
+const isKept = ({ run, stored }: RunningRun): boolean =>
   run === stored ||
   (stored !== null && run.result === null && stored.result === null && run.phase === stored.phase)

@@ -44,10 +44,10 @@ export function parsePasswordHash(text: string): Result<PasswordHash, PasswordHa
   return name === 'scrypt' ? parseScrypt(number, stored) : parseArgon2(number, stored)
 }
 
-type Stored = Pick<PasswordHash, 'salt' | 'hash'>
+type StoredHash = Pick<PasswordHash, 'salt' | 'hash'>
 type Parsed = Result<PasswordHash, PasswordHashRefusal>
 
-function parseScrypt(number: (key: string) => number, stored: Stored): Parsed {
+function parseScrypt(number: (key: string) => number, stored: StoredHash): Parsed {
   const cost = { ln: number('ln'), r: number('r'), p: number('p') }
   const isFair = inside(cost.ln, 10, 20) && inside(cost.r, 1, 64) && inside(cost.p, 1, 16)
   return isFair && 128 * cost.r * 2 ** cost.ln <= MAX_BYTES
@@ -55,7 +55,7 @@ function parseScrypt(number: (key: string) => number, stored: Stored): Parsed {
     : refuse('out-of-bounds')
 }
 
-function parseArgon2(number: (key: string) => number, stored: Stored): Parsed {
+function parseArgon2(number: (key: string) => number, stored: StoredHash): Parsed {
   const cost = { memory: number('m'), passes: number('t'), parallelism: number('p') }
   const isFair =
     inside(cost.memory, 8 * cost.parallelism, MAX_BYTES / 1024) &&

@@ -55,7 +55,7 @@ const KEY_BYTES = 32
 /** The name of the type and the key, each with its length. */
 const BLOB_BYTES = 4 + TYPE.length + 4 + KEY_BYTES
 
-interface Signature {
+interface SshSignature {
   /** The blob of the public key. */
   readonly key: Buffer
   readonly namespace: string
@@ -65,7 +65,7 @@ interface Signature {
 }
 
 /** Null for anything else than a signature by an Ed25519 key. */
-function parseSignature(armored: string): Signature | null {
+function parseSignature(armored: string): SshSignature | null {
   const fields = readSignatureFields(armored)
   if (fields?.length !== 5) return null
   const at = (index: number) => fields[index] ?? EMPTY

@@ -8,7 +8,7 @@ import { $ } from 'zx/core'
 import { debianPackageOf } from '../foundation/tool.ts'
 import { Fault } from '../foundation/fault.ts'
 
-interface RunOptions {
+interface ToolOptions {
   /** Bytes for the tool's standard input; none when absent. */
   readonly input?: string
   readonly env?: Readonly<Record<string, string>>
@@ -26,9 +26,9 @@ export interface Finished {
 
 export interface Shell {
   /** Runs a tool to its end and returns its output; a non-zero exit code is a value here. */
-  run(argv: readonly string[], options?: RunOptions): Promise<Finished>
+  run(argv: readonly string[], options?: ToolOptions): Promise<Finished>
   /** As `run`, but a non-zero exit code is a Fault `tool-failed` with the tool's own words. */
-  require(argv: readonly string[], options?: RunOptions): Promise<string>
+  require(argv: readonly string[], options?: ToolOptions): Promise<string>
   /** Whether a tool is installed; by its name, or its absolute path. */
   has(tool: string): Promise<boolean>
   /**
@@ -41,7 +41,7 @@ export interface Shell {
    * they come, it has no input. Gives its exit code (128 and more: ended by a signal). An abort
    * interrupts it and its children, and kills what is left of them a moment later.
    */
-  show(argv: readonly string[], options?: Pick<RunOptions, 'env' | 'signal'>): Promise<number>
+  show(argv: readonly string[], options?: Pick<ToolOptions, 'env' | 'signal'>): Promise<number>
 }
 
 /** Tools of /usr/sbin are wanted even where a user's PATH lacks it. */
@@ -67,7 +67,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
     return found.some(({ status }) => status === 'fulfilled')
   }
 
-  async function run(argv: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  async function run(argv: readonly string[], options: ToolOptions = {}): Promise<Finished> {
     await needTools({ has }, ['bash', ...argv.slice(0, 1)])
     const { input, env: more, ...limits } = options
     const child = $({

@@ -18,7 +18,7 @@ import type { SettingsTable } from '../../kit/config/rules/setting.ts'
 
 export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
-interface StateOptions<M extends MachineBase> {
+interface FleetStateOptions<M extends MachineBase> {
   readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
     current(): ServerSettings
   }
@@ -34,7 +34,7 @@ interface StateOptions<M extends MachineBase> {
 }
 
 /** Makes the state directory and the database where they are missing. */
-export async function openFleetState<M extends MachineBase>(options: StateOptions<M>) {
+export async function openFleetState<M extends MachineBase>(options: FleetStateOptions<M>) {
   const { config, line, release, visit, replacesDamaged = false, log } = options
   const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)
@@ -83,7 +83,7 @@ export async function openFleetState<M extends MachineBase>(options: StateOption
 /** A state that may be an older copy arms nothing; once its orders are gone it counts as the newest. */
 async function settleDoubt<M extends MachineBase>(
   database: Database,
-  { orders, log }: Pick<StateOptions<M>, 'orders' | 'log'>,
+  { orders, log }: Pick<FleetStateOptions<M>, 'orders' | 'log'>,
 ): Promise<void> {
   const { doubt } = database
   if (doubt === null) return

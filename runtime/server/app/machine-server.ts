@@ -24,7 +24,7 @@ interface ServerDependencies<M extends MachineBase> {
 }
 
 /** What is made here, or is of the state. */
-type Given =
+type OwnService =
   | keyof FleetState<never>
   | 'secret'
   | 'signedOut'
@@ -36,7 +36,10 @@ type Given =
 /** `open`: what the line brings; `opened` ends its services with the server, the last one first. */
 export async function openMachineServer<M extends MachineBase>(
   { config, state, log, release, folders, now }: ServerDependencies<M>,
-  open: (secret: Secret, opened: AsyncDisposableStack) => Promise<Omit<ServerOptions<M>, Given>>,
+  open: (
+    secret: Secret,
+    opened: AsyncDisposableStack,
+  ) => Promise<Omit<ServerOptions<M>, OwnService>>,
 ) {
   await using opened = new AsyncDisposableStack()
   const { journal } = state

@@ -27,7 +27,7 @@ interface FlashGateDependencies {
 }
 
 /** A place that was given, until the record says so. */
-interface Claim {
+interface QueueClaim {
   readonly cycle: string
   readonly offers: number
   /** The time by `elapsed`. */
@@ -46,7 +46,7 @@ const ORDER_MS = 1000
  */
 export function createFlashGate(given: FlashGateDependencies) {
   const { find, settings, fleet, elapsed = () => performance.now() } = given
-  const flashing = new Map<Mac, Claim | null>()
+  const flashing = new Map<Mac, QueueClaim | null>()
   /**
    * In the order in which they came, with the time of that by `elapsed`: who begins to wait is in line
    * before its record says so.
@@ -138,7 +138,7 @@ const isQueued = ({ cycle }: Machine) => cycle.queued_at !== null
 
 /** Flashing machines and what was claimed for them, after one more decision. */
 function claimPlace(
-  flashing: Map<Mac, Claim | null>,
+  flashing: Map<Mac, QueueClaim | null>,
   { mac, cycle }: Machine,
   slot: 'offered' | 'passed' | 'planned',
   at: number,
@@ -166,7 +166,7 @@ const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): b
 const isBefore = (a: string, b: string) => Temporal.Instant.compare(a, b) < 0
 
 /** Whether the record does not yet hold what was claimed. */
-const isOpen = ({ cycle, offers, at }: Claim, machine: Machine | null, now: number): boolean =>
+const isOpen = ({ cycle, offers, at }: QueueClaim, machine: Machine | null, now: number): boolean =>
   machine !== null &&
   machine.cycle.started_at === cycle &&
   machine.cycle.offers < offers &&

@@ -1,7 +1,7 @@
 /** Keeps each machine's newest answer: it is rendered anew only where something in it has changed. */
 import type { Mac } from '../../kit/net/rules/mac.ts'
 
-interface Kept<T> {
+interface KeptAnswer<T> {
   readonly inputs: readonly unknown[]
   readonly answer: T
 }
@@ -11,7 +11,7 @@ const MAX_KEPT = 10_000
 
 /** `inputs`: everything that `render` reads. An object among them counts as changed when it is another one. */
 export function createKeptAnswers<T>() {
-  const kept = new Map<Mac, Kept<T>>()
+  const kept = new Map<Mac, KeptAnswer<T>>()
   return (mac: Mac, inputs: readonly unknown[], render: () => T): T => {
     const known = kept.get(mac)
     if (known !== undefined && isSame(known.inputs, inputs)) return known.answer

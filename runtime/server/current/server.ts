@@ -4,7 +4,7 @@ import type { CatalogEntry, CatalogSnapshot } from '../../engine/catalog/rules/c
 import { createAssets } from '../../kit/web/answers/assets.ts'
 import { startBackupSchedule } from '../../fleet/backup/backup-schedule.ts'
 import { endCacheSession } from '../../fleet/access/cache-logout.ts'
-import { createCatalog, type Catalog } from '../../engine/catalog/catalogs.ts'
+import { createCatalog, type FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
@@ -109,7 +109,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
 function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
   secret: Secret,
-  catalog: Catalog,
+  catalog: FollowedCatalog,
   { sets, placeOf }: Pick<LineDependencies, 'sets' | 'placeOf'>,
 ): LineDependencies {
   const settings = () => config.current()
@@ -168,7 +168,7 @@ const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count() }
 
 /** By `ref`, without a walk through the catalog at each contact. */
-function createFinder(catalog: Catalog): (ref: string) => CatalogEntry | null {
+function createFinder(catalog: FollowedCatalog): (ref: string) => CatalogEntry | null {
   let of: CatalogSnapshot | null = null
   let byRef = new Map<string, CatalogEntry>()
   return (ref) => {

@@ -6,7 +6,7 @@ import { openFetchParts } from '../app/release-fetches.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import { deriveSecret } from '../../kit/web/access/secret.ts'
 import type { SystemPassword } from '../../fleet/access/system-password.ts'
-import type { Catalog } from '../../engine/catalog/catalogs.ts'
+import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import { createLiveFiles } from '../../fleet/boot/live-files.ts'
 import { findLiveRelease } from '../../fleet/boot/live-releases.ts'
 import { createReleaseFetches } from '../../fleet/boot/releases.ts'
@@ -134,4 +134,4 @@ const clearWithMachine = (
 
 /** This line's images lie in a folder. */
 const NONE = { entries: [], skipped: [], fetchedAt: null, error: null } as const
-const NO_CATALOG: Catalog = { snapshot: () => NONE, refresh: async () => NONE }
+const NO_CATALOG: FollowedCatalog = { snapshot: () => NONE, refresh: async () => NONE }

@@ -2,7 +2,7 @@
 import { after, type Eventual } from '../../kit/foundation/eventual.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { FlashOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
@@ -52,7 +52,7 @@ export interface Fleet<M extends MachineBase> {
    * Resolves with what became of an order, as soon as the record says it; null when `signal` is
    * aborted before.
    */
-  awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<FlashOutcome | null>
+  awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<RecordedOutcome | null>
 }
 
 interface ActionRequest<M> {
@@ -115,8 +115,8 @@ function awaitOutcome<M extends MachineBase>(
   mac: Mac,
   order: string,
   signal: AbortSignal,
-): Promise<FlashOutcome | null> {
-  const { promise, resolve } = Promise.withResolvers<FlashOutcome | null>()
+): Promise<RecordedOutcome | null> {
+  const { promise, resolve } = Promise.withResolvers<RecordedOutcome | null>()
   const check = () => {
     const machine = machines.peek(mac)
     const outcome = machine === null ? 'deleted' : line.decideOutcome(machine, order)

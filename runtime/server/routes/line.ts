@@ -14,7 +14,7 @@ import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Inventory, InventoryDisk, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Result } from '../../kit/foundation/result.ts'
-import type { FlashOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { Armer, RunOrigin } from '../../engine/inventory/rules/run.ts'
 import type { RunEnd } from '../../fleet/run/rules/run-transition.ts'
 
@@ -88,6 +88,6 @@ export interface ServerLine<M extends MachineBase> {
   /** What its newest order is called. */
   nameOrder(machine: M): string
   /** What became of an order; null: it is open. */
-  decideOutcome(machine: M, order: string): FlashOutcome | null
+  decideOutcome(machine: M, order: string): RecordedOutcome | null
   readonly actions: Readonly<Record<string, Action<M>>>
 }

@@ -1,8 +1,8 @@
 /** The services that a program assembles for its server. */
-import type { Log, WebSettings } from '../../kit/web/answers/caller.ts'
+import type { LogSink, WebSettings } from '../../kit/web/answers/caller.ts'
 import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { BootFiles } from '../../fleet/boot/boot-files.ts'
-import type { Catalog } from '../../engine/catalog/catalogs.ts'
+import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import type { Feed } from '../../kit/host/feed.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
@@ -21,7 +21,7 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly journal: Journal
   readonly runs: Runs
   readonly feed: Feed
-  readonly catalog: Catalog
+  readonly catalog: FollowedCatalog
   readonly bootFiles: BootFiles
   readonly tokens: Tokens
   readonly secret: Secret
@@ -37,6 +37,6 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   now(): Date
   /** Milliseconds of a clock that nobody sets; the process's own unless said. */
   elapsed?(): number
-  readonly log: Log
+  readonly log: LogSink
   readonly version: string
 }

@@ -7,7 +7,7 @@ import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Change, Feed } from '../../kit/host/feed.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
-import type { Caller, Log } from '../../kit/web/answers/caller.ts'
+import type { Caller, LogSink } from '../../kit/web/answers/caller.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from '../../kit/web/ui/paging.ts'
 import { createRowCaches } from './row-cache.ts'
@@ -32,7 +32,7 @@ interface Subscriber {
 }
 
 /** All who look at the same thing; the frame is made once for them. */
-interface View {
+interface SharedView {
   readonly query: URLSearchParams | null
   readonly subscribers: Set<Subscriber>
   /** Whose bars it gets: the machines of its newest frame; null: all. */
@@ -42,7 +42,7 @@ interface View {
 }
 
 /** One view of a stream. */
-interface Query {
+interface ViewRequest {
   readonly query: URLSearchParams | null
   readonly tag: string
 }
@@ -51,7 +51,7 @@ interface SenderDependencies {
   readonly views: ChannelViews<MachineBase>
   readonly machines: Pick<Machines<MachineBase>, 'list'>
   readonly runs: Pick<Runs, 'findLive' | 'listLive'>
-  readonly log: Pick<Log, 'error'>
+  readonly log: Pick<LogSink, 'error'>
   now(): Date
 }
 
@@ -74,14 +74,14 @@ export interface ChannelViews<M> {
 }
 
 export function createChannel(parts: ChannelDependencies) {
-  const views = new Map<string, View>()
+  const views = new Map<string, SharedView>()
   const sender = createSender(parts, views)
   let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
   const stopListening = parts.feed.listen(sender.note)
 
-  function leave(key: string, view: View, subscriber: Subscriber): void {
+  function leave(key: string, view: SharedView, subscriber: Subscriber): void {
     view.subscribers.delete(subscriber)
     if (view.subscribers.size === 0 && views.get(key) === view) views.delete(key)
     if (views.size > 0) return
@@ -115,7 +115,7 @@ export function createChannel(parts: ChannelDependencies) {
      * A query of null: the whole table; else what the page with that query shows. Of several each has
      * the end of its events' names.
      */
-    async join(queries: readonly Query[], caller: Caller) {
+    async join(queries: readonly ViewRequest[], caller: Caller) {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const listener = createListener(() => {
@@ -155,7 +155,7 @@ export function createChannel(parts: ChannelDependencies) {
 /** Makes the frames of all views, each once a round, and hands them to who looks at them. */
 function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
-  views: ReadonlyMap<string, View>,
+  views: ReadonlyMap<string, SharedView>,
 ) {
   const rows = createRowCaches(looks.renderRow, runs.findLive)
   const renderBar = createBarRenderer(looks.renderBar)
@@ -163,7 +163,7 @@ function createSender(
   const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
   let begun = 0
 
-  async function makeRows(view: View): Promise<string> {
+  async function makeRows(view: SharedView): Promise<string> {
     const { query } = view
     const all = await machines.list()
     rows.trim(all.length)
@@ -174,7 +174,10 @@ function createSender(
   }
 
   /** Resolves to the bytes that went out. */
-  async function refresh(view: View, to: Iterable<Subscriber> = view.subscribers): Promise<number> {
+  async function refresh(
+    view: SharedView,
+    to: Iterable<Subscriber> = view.subscribers,
+  ): Promise<number> {
     const number = ++begun
     const frames = createFrames('machines-update', await makeRows(view))
     for (const subscriber of to) {

@@ -2,10 +2,10 @@
 import { KEEP_ALIVE } from '../../kit/net/rules/event-stream.ts'
 
 /** Rows are sent before bars. */
-type Kind = 'rows' | 'bars'
+type UpdateKind = 'rows' | 'bars'
 
-interface Pending {
-  readonly kind: Kind
+interface PendingUpdate {
+  readonly kind: UpdateKind
   readonly frame: Uint8Array
   readonly since: number
 }
@@ -19,7 +19,7 @@ const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
  * client that does not read.
  */
 export function createListener(ended: () => void) {
-  const pending = new Map<string, Pending>()
+  const pending = new Map<string, PendingUpdate>()
   let wanted: (() => void) | null = null
   let isClosed = false
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null
@@ -68,7 +68,7 @@ export function createListener(ended: () => void) {
   return {
     body,
     /** Replaces what was not sent yet of this view and kind. */
-    offer(kind: Kind, view: string, frame: Uint8Array, now: number): void {
+    offer(kind: UpdateKind, view: string, frame: Uint8Array, now: number): void {
       if (isClosed) return
       const key = `${kind}${view}`
       pending.set(key, { kind, frame, since: pending.get(key)?.since ?? now })

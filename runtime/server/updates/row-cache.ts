@@ -6,7 +6,7 @@ import type { Run } from '../../engine/inventory/rules/run.ts'
 /** Rows of deleted machines that may stay. */
 const SPARE = 100
 
-interface Entry {
+interface CachedRow {
   readonly machine: MachineBase
   readonly run: Run | null
   readonly lines: string
@@ -43,7 +43,7 @@ function createRowCache(
   renderRow: (machine: MachineBase) => string,
   findRun: (mac: string) => Run | null,
 ) {
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, CachedRow>()
 
   function linesOf(machine: MachineBase): string {
     const known = entries.get(machine.mac)

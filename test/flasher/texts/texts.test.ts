@@ -11,7 +11,7 @@ import {
 } from '../../../runtime/kit/texts/text.ts'
 import { ENGLISH } from '../../../runtime/flasher/texts/english.ts'
 import { listMalformed, listTexts, shapeOf } from '../../support/text-tables.ts'
-import { WIZARD_TEXTS, type Translation } from '../../../runtime/flasher/texts/texts.ts'
+import { WIZARD_TEXTS, type FlasherTranslation } from '../../../runtime/flasher/texts/texts.ts'
 
 /** Every table beside the English one, too: each file exports one. */
 const tables = await Promise.all(
@@ -53,7 +53,7 @@ test('a whole sentence ends like one', () => {
 test('a table of another language is a translation, and its texts are filled as the English ones', () => {
   const { disk } = ENGLISH
   const partitions: PluralText = { one: '{count} Partition', other: '{count} Partitionen' }
-  const german: Translation = { ...ENGLISH, disk: { ...disk, partitions } }
+  const german: FlasherTranslation = { ...ENGLISH, disk: { ...disk, partitions } }
   assert.equal(shapeOf(german), shapeOf(ENGLISH))
   assert.is(pluralOf(german.disk.partitions, 2), '{count} Partitionen')
   // A value that a text does not name, or lacks, does not compile.

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ENGLISH } from '../../../runtime/server/texts/english.ts'
-import { PAGES, type Translation } from '../../../runtime/server/texts/texts.ts'
+import { PAGES, type ServerTranslation } from '../../../runtime/server/texts/texts.ts'
 import { listMalformed, listTexts, shapeOf } from '../../support/text-tables.ts'
 
 /** Examples of searches, whose terms stand apart. */
@@ -22,7 +22,10 @@ test('no text is empty, has superfluous blanks, or a brace that is no placeholde
 
 test('a table of another language is a translation', () => {
   const { dashboard } = ENGLISH
-  const german: Translation = { ...ENGLISH, dashboard: { ...dashboard, running: 'Läuft gerade' } }
+  const german: ServerTranslation = {
+    ...ENGLISH,
+    dashboard: { ...dashboard, running: 'Läuft gerade' },
+  }
   assert.equal(shapeOf(german), shapeOf(ENGLISH))
 })
 

@@ -14,7 +14,7 @@ import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { createSecret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
-import type { Log } from '../../../runtime/kit/web/answers/caller.ts'
+import type { LogSink } from '../../../runtime/kit/web/answers/caller.ts'
 import { listen } from '../http/hostile-server.ts'
 
 export interface Folder extends AsyncDisposable {
@@ -35,7 +35,7 @@ export interface CacheOptions {
   readonly now?: () => Date
   /** Milliseconds; the process's own clock where it is left out. */
   readonly elapsed?: () => number
-  readonly log?: Log
+  readonly log?: LogSink
   /** Of the machine server; none where it is left out. */
   readonly serverUrl?: string
   /** A bearer that people chose; none where it is left out. */

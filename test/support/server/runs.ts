@@ -2,7 +2,7 @@
 import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
 import {
   ProgressSchema,
-  type Progress,
+  type RunProgress,
   type ProgressPost,
   type RunOrigin,
 } from '../../../runtime/engine/inventory/rules/run.ts'
@@ -22,7 +22,7 @@ export const bodyOf = (fields: Partial<ProgressPost> = {}): ProgressPost => ({
   ...fields,
 })
 
-export const postOf = (fields: Partial<ProgressPost> = {}): Progress =>
+export const postOf = (fields: Partial<ProgressPost> = {}): RunProgress =>
   ProgressSchema.parse(bodyOf(fields))
 
 export const originOf = (mac: Mac, fields: Partial<RunOrigin> = {}): RunOrigin => ({

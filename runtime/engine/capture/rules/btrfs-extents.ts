@@ -7,7 +7,7 @@ import {
   tooFree,
   unreadable,
   MAX_LOOK_BYTES,
-  type Look,
+  type SecondLook,
   type Looked,
 } from './second-look.ts'
 
@@ -34,7 +34,7 @@ const readFacts = (first: Buffer) => ({
 })
 
 /** A block of a tree, by its address. */
-interface Place {
+interface TreeBlock {
   readonly address: number
   readonly level: number
 }
@@ -45,13 +45,13 @@ interface Key {
   readonly offset: number
 }
 
-export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): Look {
+export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): SecondLook {
   const { root, nodeBytes } = readFacts(first)
   if (!isSound(root, nodeBytes)) return unreadable('its superblock')
   const geometry = { nodeBytes, locate: createLocator(chunks) }
   const tree = yield* findExtentTree(root, geometry)
   if (tree === null) return unreadable(TREE)
-  const waiting: Place[] = [tree]
+  const waiting: TreeBlock[] = [tree]
   // What a disk has room for: blocks that name each other over and over would never end.
   let left = Math.ceil(bytes / nodeBytes)
   while (waiting.length > 0) {
@@ -67,7 +67,7 @@ export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): Look {
   return null
 }
 
-const isSound = ({ level }: Place, nodeBytes: number) =>
+const isSound = ({ level }: TreeBlock, nodeBytes: number) =>
   level <= MAX_LEVEL && nodeBytes >= 4096 && nodeBytes <= 65_536
 
 const MAX_BATCH_BYTES = MAX_LOOK_BYTES / 4
@@ -83,13 +83,13 @@ interface ReadNode {
 }
 
 /** Asks as a look does. */
-type Asking<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
+type TreeReading<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
 
 /** Null where one of them is not what it should be. */
 function* readNodes(
-  places: readonly Place[],
+  places: readonly TreeBlock[],
   { nodeBytes, locate }: Geometry,
-): Asking<readonly ReadNode[] | null> {
+): TreeReading<readonly ReadNode[] | null> {
   const ranges = places.flatMap(({ address }) => locate(address, nodeBytes)?.slice(0, 1) ?? [])
   if (ranges.length < places.length) return null
   const nodes = yield ranges
@@ -125,7 +125,7 @@ function createLocator(given: readonly Chunk[]): Locate {
   }
 }
 
-function isNode(node: Buffer, { address, level }: Place): boolean {
+function isNode(node: Buffer, { address, level }: TreeBlock): boolean {
   const itemBytes = level === 0 ? ITEM_BYTES : POINTER_BYTES
   return (
     readNumber(node, 0x30) === address &&
@@ -162,8 +162,8 @@ const isBefore = ({ key }: { readonly key: Key }) =>
   key.id < EXTENT_TREE || (key.id === EXTENT_TREE && key.type <= ROOT_ITEM)
 
 /** Its root is named in the tree of roots; null: it is not. */
-function* findExtentTree(root: Place, geometry: Geometry): Asking<Place | null> {
-  for (let place: Place | undefined = root; place !== undefined;) {
+function* findExtentTree(root: TreeBlock, geometry: Geometry): TreeReading<TreeBlock | null> {
+  for (let place: TreeBlock | undefined = root; place !== undefined;) {
     const read: readonly ReadNode[] | null = yield* readNodes([place], geometry)
     const found: ReadNode | undefined = read?.[0]
     if (found === undefined) return null
@@ -173,7 +173,7 @@ function* findExtentTree(root: Place, geometry: Geometry): Asking<Place | null> 
   return null
 }
 
-function readRoot(leaf: Buffer): Place | null {
+function readRoot(leaf: Buffer): TreeBlock | null {
   for (const { id, type, data } of listItems(leaf)) {
     if (id !== EXTENT_TREE || type !== ROOT_ITEM || data.length < ROOT_AT.bytes) continue
     const level = data.readUInt8(ROOT_AT.level)

@@ -68,7 +68,7 @@ export interface CapturedPart {
 /** The best compression of a system's files that zstd is known for: less room cannot be enough. */
 const MIN_SHARE = 1 / 4
 
-type Room = 'enough' | 'doubtful' | 'too-little'
+type CaptureRoom = 'enough' | 'doubtful' | 'too-little'
 
 /**
  * Whether a capture of so many used bytes fits where so many are free. What is read whole may be
@@ -78,7 +78,7 @@ export function decideRoom(
   parts: readonly Pick<CapturedPart, 'usedBytes' | 'whole'>[],
   usedBytes: number,
   freeBytes: number,
-): Room {
+): CaptureRoom {
   if (freeBytes >= usedBytes) return 'enough'
   const filled = parts.reduce((sum, part) => sum + (part.whole === null ? part.usedBytes : 0), 0)
   return freeBytes >= filled * MIN_SHARE ? 'doubtful' : 'too-little'
@@ -90,13 +90,13 @@ interface LookedAt extends Pick<CapturedPart, 'type'> {
 }
 
 /** What was found of the files by which a machine is known. */
-export type Identity =
+export type IdentityFiles =
   | { readonly kind: 'absent' }
   | { readonly kind: 'found'; readonly paths: readonly string[] }
   /** Nobody could look everywhere. */
   | { readonly kind: 'possible' }
 
-export function decideIdentity(parts: readonly LookedAt[]): Identity {
+export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
   if (paths.length > 0) return { kind: 'found', paths }
   const isKnown = ({ type, files }: LookedAt) =>

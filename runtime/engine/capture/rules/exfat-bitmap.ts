@@ -7,7 +7,7 @@ import {
   tooFree,
   unreadable,
   MAX_LOOK_BYTES,
-  type Look,
+  type SecondLook,
   type Looked,
 } from './second-look.ts'
 
@@ -31,9 +31,9 @@ const readFacts = (first: Buffer) => {
   }
 }
 
-type Facts = ReturnType<typeof readFacts>
+type ExfatFacts = ReturnType<typeof readFacts>
 
-const isSound = (facts: Facts, bytes: number) =>
+const isSound = (facts: ExfatFacts, bytes: number) =>
   facts.tables === 1 &&
   facts.sectorBytes >= 512 &&
   facts.clusters > 0 &&
@@ -42,7 +42,7 @@ const isSound = (facts: Facts, bytes: number) =>
   facts.clusterBytes <= 2 ** 25 &&
   facts.heapOffset + facts.clusters * facts.clusterBytes <= bytes
 
-export function* lookAtExfat({ first, bytes, used }: Looked): Look {
+export function* lookAtExfat({ first, bytes, used }: Looked): SecondLook {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its boot sector')
   const { heapOffset, clusterBytes, clusters } = facts
@@ -72,10 +72,10 @@ const BITS = [0, 1, 2, 3, 4, 5, 6, 7]
 const BITMAP = 'its bitmap'
 
 /** Asks as a look does. */
-type Asking<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
+type BitmapReading<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
 
 /** Its first cluster; null: the root folder does not name it where it should. */
-function* findBitmap(facts: Facts): Asking<number | null> {
+function* findBitmap(facts: ExfatFacts): BitmapReading<number | null> {
   for (const run of yield* listRuns(facts, facts.root, MAX_ROOT_CLUSTERS)) {
     for (const piece of listPieces(run)) {
       const [entries = Buffer.alloc(0)] = yield [piece]
@@ -96,7 +96,11 @@ function findEntry(entries: Buffer): number | null | 'further' {
 }
 
 /** At most so many clusters of a chain, as ranges of the partition; those that follow one another are one. */
-function* listRuns(facts: Facts, start: number, count: number): Asking<readonly Range[]> {
+function* listRuns(
+  facts: ExfatFacts,
+  start: number,
+  count: number,
+): BitmapReading<readonly Range[]> {
   const { tableOffset, heapOffset, clusterBytes, clusters } = facts
   const last = clusters + FIRST_CLUSTER - 1
   const runs: Range[] = []

@@ -5,7 +5,7 @@ import {
   listPieces,
   tooFree,
   unreadable,
-  type Look,
+  type SecondLook,
   type Looked,
 } from './second-look.ts'
 
@@ -36,9 +36,9 @@ function readFacts(first: Buffer) {
   }
 }
 
-type Facts = ReturnType<typeof readFacts>
+type ExtFacts = ReturnType<typeof readFacts>
 
-const isSound = (facts: Facts, bytes: number) =>
+const isSound = (facts: ExtFacts, bytes: number) =>
   facts.blockBytes <= 65_536 &&
   facts.clusterBytes >= facts.blockBytes &&
   facts.blocks > facts.firstBlock &&
@@ -48,7 +48,7 @@ const isSound = (facts: Facts, bytes: number) =>
   [32, 64, 128, 256, 512, 1024].includes(facts.descriptorBytes)
 
 /** Whether a group begins with a copy of the superblock. */
-function hasSuper(group: number, { backups, isSparse }: Facts): boolean {
+function hasSuper(group: number, { backups, isSparse }: ExtFacts): boolean {
   if (group === 0) return true
   if (backups !== null) return backups.includes(group)
   return !isSparse || group === 1 || [3, 5, 7].some((base) => isPowerOf(base, group))
@@ -61,7 +61,7 @@ function isPowerOf(base: number, number: number): boolean {
 }
 
 /** Where the descriptors lie, in the order of their groups. */
-function* listPlaces(facts: Facts, groups: number): Generator<Range> {
+function* listPlaces(facts: ExtFacts, groups: number): Generator<Range> {
   const { blockBytes, descriptorBytes, firstMeta, firstBlock, groupBlocks } = facts
   const blocks = Math.ceil((groups * descriptorBytes) / blockBytes)
   const together = firstMeta === null ? blocks : Math.min(firstMeta, blocks)
@@ -78,7 +78,7 @@ function* listPlaces(facts: Facts, groups: number): Generator<Range> {
   }
 }
 
-export function* lookAtExt({ first, bytes, used }: Looked): Look {
+export function* lookAtExt({ first, bytes, used }: Looked): SecondLook {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its superblock')
   const { blocks, firstBlock, blockBytes, groupBlocks, clusterBytes, descriptorBytes } = facts

@@ -5,7 +5,7 @@ import {
   listPieces,
   tooFree,
   unreadable,
-  type Look,
+  type SecondLook,
   type Looked,
 } from './second-look.ts'
 
@@ -39,16 +39,19 @@ export function readFatFacts(first: Buffer) {
   }
 }
 
-type Facts = ReturnType<typeof readFatFacts>
+type FatFacts = ReturnType<typeof readFatFacts>
 
-const isSound = ({ bits, clusters, clusterBytes, heapOffset, tableBytes }: Facts, bytes: number) =>
+const isSound = (
+  { bits, clusters, clusterBytes, heapOffset, tableBytes }: FatFacts,
+  bytes: number,
+) =>
   bits > 12 &&
   clusters > 0 &&
   clusterBytes > 0 &&
   heapOffset + clusters * clusterBytes <= bytes &&
   (clusters + FIRST_CLUSTER) * (bits / 8) <= tableBytes
 
-export function* lookAtFat({ first, bytes, used }: Looked): Look {
+export function* lookAtFat({ first, bytes, used }: Looked): SecondLook {
   const facts = readFatFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its boot sector')
   const { bits, clusters, clusterBytes, heapOffset, tableOffset } = facts

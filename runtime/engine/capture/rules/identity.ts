@@ -34,7 +34,7 @@ export interface FoundFile {
 const REGULAR = 0o10
 
 /** What debugfs ended with: its exit code is 0 for most of what it cannot read. */
-interface Listing {
+interface FolderListing {
   readonly exitCode: number
   readonly stdout: string
   readonly stderr: string
@@ -49,7 +49,7 @@ const ABSENT = /: File not found by ext2_lookup\s*$/m
  * something. Null: the folder could not be read.
  */
 export function parseListing(
-  { exitCode, stdout, stderr }: Listing,
+  { exitCode, stdout, stderr }: FolderListing,
   { folder, names }: IdentityFolder,
 ): readonly FoundFile[] | null {
   if (exitCode !== 0 || (!ITSELF.test(stdout) && !ABSENT.test(stderr))) return null

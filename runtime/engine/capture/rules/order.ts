@@ -32,9 +32,9 @@ export const CaptureOrderSchema = z.object({
 })
 export type CaptureOrder = Readonly<z.output<typeof CaptureOrderSchema>>
 
-type Ordered = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
+type OrderedCapture = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
 
-export const createOrder = (ordered: Ordered, now: string): CaptureOrder => ({
+export const createOrder = (ordered: OrderedCapture, now: string): CaptureOrder => ({
   ...ordered,
   ordered_at: now,
   offers: 0,

@@ -19,7 +19,7 @@ export interface Looked {
  * Asks for ranges of the partition, at most `MAX_LOOK_BYTES` at once, and gets their bytes in the same
  * order. Ends with why the map is not believed; null: nothing speaks against it.
  */
-export type Look = Generator<readonly Range[], string | null, readonly Buffer[]>
+export type SecondLook = Generator<readonly Range[], string | null, readonly Buffer[]>
 
 export const MAX_LOOK_BYTES: number = 4 * 1024 * 1024
 

@@ -8,17 +8,17 @@ import { lookAtExt } from './ext-groups.ts'
 import { lookAtFat, readFatFacts } from './fat-table.ts'
 import { parseChunks, type Chunk } from './mirrors.ts'
 import { judgeNtfs } from './ntfs-clusters.ts'
-import type { Look, Looked } from './second-look.ts'
+import type { SecondLook, Looked } from './second-look.ts'
 import { lookAtXfs } from './xfs-groups.ts'
 
 /** The first bytes of a volume, which hold every superblock. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
 
 /** How one partition is read. */
-export type Reading =
+export type PartitionReading =
   /** By the map of one of partclone's programs, and these ranges besides. */
   | ({ readonly by: 'map'; readonly always: readonly Range[] } & Pick<
-      Kind,
+      MapTool,
       'tool' | 'check' | 'witness'
     >)
   /** Only these ranges. */
@@ -29,28 +29,28 @@ const KIB = 1024
 const MIB = 1024 * KIB
 const GIB = 1024 * MIB
 
-const whole = (why: string): Reading => ({ by: 'whole', why })
+const whole = (why: string): PartitionReading => ({ by: 'whole', why })
 
 /** What boot loaders and superblocks lie in, whatever a map says. */
 const FIRST: Range = { offset: 0, bytes: MIB }
 
 /** What a tool ended with. */
-interface Said {
+interface ToolResult {
   readonly exitCode: number
   readonly stdout: string
 }
 
 /** A tool that looks for what superblocks do not tell; the device comes last. */
-interface Check {
+interface ToolCheck {
   readonly argv: readonly string[]
   /** Refused with what speaks against the map, in words; else where it keeps its blocks, if that is all over the place. */
-  readonly judge: (said: Said) => Result<readonly Chunk[], string>
+  readonly judge: (said: ToolResult) => Result<readonly Chunk[], string>
 }
 
 /** What else says which blocks are used: no map is believed alone. */
 export type Witness =
   /** Tables of the file system, which we read ourselves. */
-  | { readonly by: 'reading'; readonly look: (looked: Looked) => Look }
+  | { readonly by: 'reading'; readonly look: (looked: Looked) => SecondLook }
   /** What a tool prints; the device comes last. `judge`: what speaks against the map, or null. */
   | {
       readonly by: 'tool'
@@ -58,22 +58,22 @@ export type Witness =
       readonly judge: (printed: string, usedBytes: number) => string | null
     }
 
-interface Kind {
+interface MapTool {
   readonly tool: string
   readonly witness: Witness
-  readonly check?: Check
+  readonly check?: ToolCheck
   /** Why its map would not be right; null: nothing speaks against it. */
   readonly judge: (first: Buffer) => string | null
   /** Ranges that the map may leave out. */
   readonly more?: readonly Range[]
 }
 
-const reading = (look: (looked: Looked) => Look): Witness => ({ by: 'reading', look })
+const reading = (look: (looked: Looked) => SecondLook): Witness => ({ by: 'reading', look })
 
-const ext: Kind = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
+const ext: MapTool = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
 
 /** The kinds of volumes by blkid's names for them. */
-const KINDS: { readonly [Type in string]?: Kind } = {
+const KINDS: { readonly [Type in string]?: MapTool } = {
   ext2: ext,
   ext3: ext,
   ext4: ext,
@@ -134,7 +134,7 @@ export function decideReading(
   { type, table }: Pick<Contents, 'type' | 'table'>,
   first: Buffer,
   bytes: number,
-): Reading {
+): PartitionReading {
   if (type === null) return whole('no file system that is known')
   // Which of the two is older is not known.
   if (isTable(type, table)) return whole('a partition table lies in it as well')
@@ -152,7 +152,7 @@ export function decideReading(
 }
 
 /** The page that holds its header, and ends with a signature; the others mean nothing once it is off. */
-function readSwap(first: Buffer, bytes: number): Reading {
+function readSwap(first: Buffer, bytes: number): PartitionReading {
   const page = PAGES.find((size) => first.toString('latin1', size - 10, size) === 'SWAPSPACE2')
   if (page === undefined || page > bytes) return whole('it is of an old kind')
   return { by: 'ranges', ranges: [{ offset: 0, bytes: page }] }

@@ -1,5 +1,5 @@
 /** XFS: how many blocks its allocation groups and its superblock say are free. */
-import { isAtMostFree, tooFree, unreadable, type Look, type Looked } from './second-look.ts'
+import { isAtMostFree, tooFree, unreadable, type SecondLook, type Looked } from './second-look.ts'
 
 /** Groups whose headers are asked for at once. */
 const MAX_AT_ONCE = 64
@@ -18,11 +18,14 @@ const readFacts = (first: Buffer) => ({
   isLazy: (first.readUInt32BE(200) & LAZY_COUNT) !== 0,
 })
 
-type Facts = ReturnType<typeof readFacts>
+type XfsFacts = ReturnType<typeof readFacts>
 
 const isPower = (size: number) => size >= 512 && size <= 65_536 && (size & (size - 1)) === 0
 
-const isSound = ({ blockBytes, blocks, groupBlocks, groups, sectorBytes }: Facts, bytes: number) =>
+const isSound = (
+  { blockBytes, blocks, groupBlocks, groups, sectorBytes }: XfsFacts,
+  bytes: number,
+) =>
   isPower(blockBytes) &&
   isPower(sectorBytes) &&
   blocks * blockBytes <= bytes &&
@@ -30,21 +33,21 @@ const isSound = ({ blockBytes, blocks, groupBlocks, groups, sectorBytes }: Facts
   groups === Math.ceil(blocks / groupBlocks)
 
 /** `listed`: free blocks that are kept at hand for the trees of free blocks. */
-interface Group {
+interface AllocationGroup {
   readonly free: number
   readonly listed: number
   /** Blocks of those trees, which the superblock counts as free. */
   readonly trees: number
 }
 
-function parseGroup(header: Buffer, number: number): Group | null {
+function parseGroup(header: Buffer, number: number): AllocationGroup | null {
   if (header.readUInt32BE(0) !== AGF_MAGIC || header.readUInt32BE(8) !== number) return null
   const [listed, free, trees] = [48, 52, 60].map((at) => header.readUInt32BE(at))
   if (listed === undefined || free === undefined || trees === undefined) return null
   return { free, listed, trees }
 }
 
-export function* lookAtXfs({ first, bytes, used }: Looked): Look {
+export function* lookAtXfs({ first, bytes, used }: Looked): SecondLook {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its superblock')
   const { blockBytes, blocks, groupBlocks, groups, sectorBytes } = facts

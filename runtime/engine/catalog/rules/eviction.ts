@@ -10,7 +10,7 @@ interface StoredBlob {
   readonly isNeeded: boolean
 }
 
-interface Room {
+interface CacheRoom {
   readonly blobs: readonly StoredBlob[]
   /** Bytes that downloads under way have taken or will take. */
   readonly promisedBytes: number
@@ -25,7 +25,7 @@ export type RoomRefusal =
   | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
 
 /** The digests to remove, oldest first; none where there is room already. */
-export function planEviction(room: Room): Result<readonly string[], RoomRefusal> {
+export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
   const { blobs, promisedBytes, neededBytes, maxBytes } = room
   if (maxBytes === 0) return accept([])
   if (neededBytes > maxBytes) {

@@ -83,9 +83,9 @@ function renderRow(entry: CatalogEntry) {
 /** The field of a machine that holds an image's identity. */
 const IDENTITY = 'bty_image_ref'
 
-type Fields = Readonly<Record<string, string | number | boolean | null>>
+type ManifestFields = Readonly<Record<string, string | number | boolean | null>>
 /** TOML has no null. */
-const present = (fields: Fields) =>
+const present = (fields: ManifestFields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== ''))
 
 function collect(tables: readonly unknown[], lines: readonly (number | null)[]): Manifest {

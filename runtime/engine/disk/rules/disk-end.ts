@@ -63,7 +63,7 @@ function renderLast({ tail, moved }: EndContents, from: number, to: number): Buf
   return last
 }
 
-interface Split {
+interface SplitEnd {
   /** May be written while the disk must not boot yet. */
   readonly early: readonly EndPiece[]
   readonly held: readonly EndPiece[]
@@ -76,7 +76,7 @@ interface Split {
 export function splitEnds(
   pieces: readonly EndPiece[],
   { headFrom, tailTo }: { readonly headFrom: number; readonly tailTo: number },
-): Split {
+): SplitEnd {
   const early: EndPiece[] = []
   const held: EndPiece[] = []
   for (const { offset, bytes } of pieces) {

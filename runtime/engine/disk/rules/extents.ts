@@ -6,7 +6,7 @@ export interface Range {
   readonly bytes: number
 }
 
-interface Split {
+interface SplitRanges {
   readonly data: readonly Range[]
   readonly zeros: readonly Range[]
 }
@@ -34,7 +34,10 @@ export const SHORTEST_ZERO_RUN = 512 * 1024
  * answer are relative to the chunk. Runs that touch the chunk's ends count however short, as they
  * may go on in the neighbour chunk, unless they are the smaller part of a grain.
  */
-export function splitZeros(length: number, isZero: (at: number, bytes: number) => boolean): Split {
+export function splitZeros(
+  length: number,
+  isZero: (at: number, bytes: number) => boolean,
+): SplitRanges {
   const isLong = ({ offset, bytes }: Range) =>
     offset === 0 || offset + bytes === length || bytes >= SHORTEST_ZERO_RUN
   const zeros = listZeroRuns(length, isZero).filter(isLong)

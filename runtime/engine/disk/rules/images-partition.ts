@@ -12,7 +12,7 @@ interface BootMedium {
 }
 
 /** A partition as the kernel shows it. */
-export interface Part {
+export interface KernelPartition {
   /** `/dev/sda3` */
   readonly node: string
   /** `/dev/sda` */
@@ -25,11 +25,11 @@ export interface Part {
 }
 
 /** A disk as a whole: a file system may lie on it without a partition table. */
-export type WholeDisk = Pick<Part, 'node' | 'isFixed'>
+export type WholeDisk = Pick<KernelPartition, 'node' | 'isFixed'>
 
-export interface Surroundings {
+export interface DiskSurroundings {
   readonly medium: BootMedium
-  readonly parts: readonly Part[]
+  readonly parts: readonly KernelPartition[]
   /** None that lies on others (LVM, dm, md): those would be held as well. */
   readonly disks: readonly WholeDisk[]
   /** The volumes by the label of their file system. */
@@ -37,12 +37,12 @@ export interface Surroundings {
 }
 
 /** A partition of ours, which grows. */
-export type Growable = Pick<Part, 'node' | 'disk' | 'number'>
+export type GrowablePartition = Pick<KernelPartition, 'node' | 'disk' | 'number'>
 
 interface ImagesPartition {
   readonly node: string
   /** Null for one that is only looked at. */
-  readonly growable: Growable | null
+  readonly growable: GrowablePartition | null
 }
 
 /** File systems that are looked at, the first one found; Ventoy's own label comes last. */
@@ -64,7 +64,7 @@ export function parseBootMedium(text: string): BootMedium {
  * disk inside of the machine is there to be written, which it could not be while anything on it is
  * mounted: so a label counts only on what is known to be plugged in, or is the disk that we run from.
  */
-export function chooseImagesPartition(around: Surroundings): ImagesPartition | null {
+export function chooseImagesPartition(around: DiskSurroundings): ImagesPartition | null {
   const { medium, parts, disks, labels } = around
   const named = parts.filter(({ name }) => name === IMAGES_PARTITION.name)
   const own = named.find(({ disk }) => disk === medium.disk)

@@ -61,7 +61,7 @@ const FieldsSchema = z.strictObject({
   secrets: z.record(SecretNameSchema, z.string().min(1).max(4096).nullable()).default({}),
 })
 
-type Fields = z.infer<typeof FieldsSchema>
+type TemplateFields = z.infer<typeof FieldsSchema>
 
 /** The body of `PUT /first-boot/{name}`. */
 export const TemplateSchema = FieldsSchema.superRefine((fields, context) => {
@@ -70,7 +70,7 @@ export const TemplateSchema = FieldsSchema.superRefine((fields, context) => {
   }
 })
 
-export type Template = Readonly<Fields>
+export type Template = Readonly<TemplateFields>
 
 /** A template with its placeholders filled: nothing is secret any more. */
 export type FilledTemplate = Omit<Template, 'secrets'>
@@ -85,7 +85,7 @@ export interface NamedTemplate {
 
 export const parseTemplate = (body: unknown) => parseFields<Template>(TemplateSchema, body)
 
-interface Mistake {
+interface TemplateMistake {
   readonly path: readonly (string | number)[]
   readonly message: string
 }
@@ -93,14 +93,14 @@ interface Mistake {
 /** The texts in which placeholders are filled, with where they stand. */
 const listTexts = (
   template: Template,
-): readonly { readonly path: Mistake['path']; readonly text: string }[] => [
+): readonly { readonly path: TemplateMistake['path']; readonly text: string }[] => [
   { path: ['hostname'], text: template.hostname ?? '' },
   ...template.commands.map((text, at) => ({ path: ['commands', at], text })),
   { path: ['network'], text: template.network ?? '' },
   { path: ['user_data'], text: template.user_data ?? '' },
 ]
 
-function findMistakes(template: Template): readonly Mistake[] {
+function findMistakes(template: Template): readonly TemplateMistake[] {
   const { user_data, users, packages, commands, secrets } = template
   const isMixed = user_data !== null && users.length + packages.length + commands.length > 0
   const mixed = { path: ['user_data'], message: MIXED }

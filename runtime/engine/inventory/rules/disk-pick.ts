@@ -5,7 +5,7 @@ import { renderDiskSize } from '../../../kit/foundation/size.ts'
 import type { InventoryDisk } from './machine.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-type Named = Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>
+type NamedDisk = Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>
 
 const text = z.string().max(128).nullable()
 
@@ -38,7 +38,7 @@ export const kindOf = (name: string): PickKind =>
  * All names of a disk, the best first: its serial number, `wwn:…` (of NVMe namespaces `eui:…`, which
  * is their EUI-64 or NGUID), `path:…` (its /dev/disk/by-path name).
  */
-function listNames({ serial, wwn, by_path }: Named): readonly string[] {
+function listNames({ serial, wwn, by_path }: NamedDisk): readonly string[] {
   const place = trim(by_path)
   const names = [trim(serial), nameWorldwide(trim(wwn)), place && `path:${place}`]
   return names.filter((name) => name !== '')
@@ -56,25 +56,25 @@ function nameWorldwide(wwn: string): string {
 const isPlaceholder = (wwn: string) => /^(?:(?:0x|eui\.|naa\.|uuid\.)?(?:[0-]*|[f-]*))$/i.test(wwn)
 
 /** What a disk is picked by where nothing else is said; null when it has no name at all. */
-export const identifyDisk = (disk: Named): string | null => listNames(disk)[0] ?? null
+export const identifyDisk = (disk: NamedDisk): string | null => listNames(disk)[0] ?? null
 
 /** The first name by which one disk alone is known among all of its machine; null: there is none. */
-export function nameAmong(disk: Named, all: readonly Named[]): string | null {
+export function nameAmong(disk: NamedDisk, all: readonly NamedDisk[]): string | null {
   const counts = countNames(all)
   return listNames(disk).find((name) => (counts.get(name) ?? 0) < 2) ?? null
 }
 
 /** How many disks of its machine are called by the serial number of this one; 0: it has none. */
-export const countTwins = (disk: Named, all: readonly Named[]): number =>
+export const countTwins = (disk: NamedDisk, all: readonly NamedDisk[]): number =>
   countNames(all).get(trim(disk.serial)) ?? 0
 
 /**
  * The counts of lists that were asked about: pages ask for each disk, and a list may have a
  * thousand.
  */
-const counted = new WeakMap<readonly Named[], ReadonlyMap<string, number>>()
+const counted = new WeakMap<readonly NamedDisk[], ReadonlyMap<string, number>>()
 
-function countNames(all: readonly Named[]): ReadonlyMap<string, number> {
+function countNames(all: readonly NamedDisk[]): ReadonlyMap<string, number> {
   const known = counted.get(all)
   if (known !== undefined) return known
   const counts = new Map<string, number>()
@@ -84,7 +84,7 @@ function countNames(all: readonly Named[]): ReadonlyMap<string, number> {
 }
 
 /** Each plan asks this of each disk: what has no prefix can only be a serial number. */
-const isCalled = (disk: Named, name: string): boolean =>
+const isCalled = (disk: NamedDisk, name: string): boolean =>
   trim(disk.serial) === name ||
   (kindOf(name) !== 'serial' && listNames(disk).includes(toToday(name)))
 
@@ -95,7 +95,7 @@ const toToday = (name: string) => (name.startsWith('wwn:eui.') ? `eui:${name.sli
  * Whether a pick may mean the disk that is called so. Where nobody knows what was picked, it is a
  * disk that has no better name: earlier releases picked no other ones.
  */
-const isMeant = (disk: Named, { name, seen }: DiskPick): boolean =>
+const isMeant = (disk: NamedDisk, { name, seen }: DiskPick): boolean =>
   kindOf(name) === 'serial' || seen !== null || identifyDisk(disk) === toToday(name)
 
 export type PickRefusal =
@@ -163,7 +163,7 @@ export function pickDisk(
 export function keepPick(pick: DiskPick, disks: readonly InventoryDisk[]): DiskPick {
   const { name, seen } = pick
   if (seen !== null) return pick
-  const isIt = (disk: Named) =>
+  const isIt = (disk: NamedDisk) =>
     isCalled(disk, name) && (kindOf(name) !== 'path' || isMeant(disk, pick))
   return { name, seen: noteOnly(name, disks.filter(isIt)) }
 }

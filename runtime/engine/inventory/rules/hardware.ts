@@ -26,7 +26,7 @@ const Text = z
   .transform((text) => printable(text.trim().slice(0, MAX_CHARACTERS)) || null)
   .nullable()
   .catch(null)
-const Node = z.object({
+const HardwareNode = z.object({
   id: z.string().catch(''),
   class: z.string().catch(''),
   disabled: z.boolean().catch(false),
@@ -45,7 +45,7 @@ const Node = z.object({
     .catch(null),
   children: z.array(z.unknown()).catch([]),
 })
-type Node = z.infer<typeof Node>
+type HardwareNode = z.infer<typeof HardwareNode>
 
 /** Null: the text is no such tree. */
 export function parseHardware(json: string): Hardware | null {
@@ -69,12 +69,12 @@ export function parseHardware(json: string): Hardware | null {
   }
 }
 
-function flatten(top: unknown): readonly Node[] {
-  const found: Node[] = []
+function flatten(top: unknown): readonly HardwareNode[] {
+  const found: HardwareNode[] = []
   const queue: unknown[] = Array.isArray(top) ? top.slice(0, MAX_NODES) : [top]
   for (const item of queue) {
     if (found.length >= MAX_NODES) break
-    const node = Node.safeParse(item)
+    const node = HardwareNode.safeParse(item)
     if (!node.success) continue
     found.push(node.data)
     queue.push(...node.data.children.slice(0, MAX_NODES))
@@ -83,9 +83,9 @@ function flatten(top: unknown): readonly Node[] {
 }
 
 /** `cpu:1` is the second `cpu`. */
-const isNamed = ({ id }: Node, name: string) => id.split(':', 1)[0] === name
+const isNamed = ({ id }: HardwareNode, name: string) => id.split(':', 1)[0] === name
 
-function renderNetwork({ logicalname, serial, product, description }: Node): string | null {
+function renderNetwork({ logicalname, serial, product, description }: HardwareNode): string | null {
   const address = join(logicalname, serial)
   const name = product ?? description
   return name === null || address === null ? (name ?? address) : `${name} (${address})`

@@ -97,7 +97,7 @@ export const ProgressSchema = z.object({
   warning: words(500),
   reason: words(500),
 })
-export type Progress = z.output<typeof ProgressSchema>
+export type RunProgress = z.output<typeof ProgressSchema>
 /** A post about progress as a client writes it. */
 export type ProgressPost = z.input<typeof ProgressSchema>
 

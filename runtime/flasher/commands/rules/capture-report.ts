@@ -3,9 +3,9 @@ import type { CapturedPart } from '../../../engine/capture/rules/capture.ts'
 import type { FoundFile } from '../../../engine/capture/rules/identity.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderExactSize, renderSize } from '../../../kit/foundation/size.ts'
-import type { Fields } from './envelope.ts'
+import type { DocumentFields } from './envelope.ts'
 
-type Part = CapturedPart & { readonly files: readonly FoundFile[] | null }
+type ReportedPart = CapturedPart & { readonly files: readonly FoundFile[] | null }
 
 /** What is to be captured. */
 export interface CaptureFindings {
@@ -14,14 +14,14 @@ export interface CaptureFindings {
   readonly sizeBytes: number
   readonly usedBytes: number
   readonly generalize: boolean
-  readonly parts: readonly Part[]
+  readonly parts: readonly ReportedPart[]
   readonly warnings: readonly string[]
 }
 
-const listPaths = (parts: readonly Part[]) =>
+const listPaths = (parts: readonly ReportedPart[]) =>
   parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
 
-export const findingsFields = (findings: CaptureFindings): Fields => ({
+export const findingsFields = (findings: CaptureFindings): DocumentFields => ({
   source: findings.source,
   output: findings.output,
   disk_size_bytes: findings.sizeBytes,
@@ -51,7 +51,7 @@ export function renderFindings(findings: CaptureFindings): string {
   ].join('\n')
 }
 
-function renderPart({ number, type, bytes, usedBytes, whole }: Part): string {
+function renderPart({ number, type, bytes, usedBytes, whole }: ReportedPart): string {
   const what = `${number === 0 ? 'no partitions' : `partition ${number}`}: ${type ?? 'unknown'}`
   return whole === null
     ? `${what}, ${renderSize(usedBytes)} used of ${renderSize(bytes)}`

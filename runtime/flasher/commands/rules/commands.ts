@@ -242,7 +242,7 @@ type Joined<Words extends readonly string[]> = Words extends readonly [
   : never
 
 /** As the JSON documents name the commands: `list-disks`, … */
-export type CommandName = Joined<(typeof COMMANDS)[number]['words']>
+export type FlasherCommand = Joined<(typeof COMMANDS)[number]['words']>
 
 export const COMMAND_LINE: CommandLine = {
   program: 'flasher',

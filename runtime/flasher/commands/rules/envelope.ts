@@ -6,7 +6,7 @@ import { renderJson, renderJsonLine } from '../../../kit/foundation/json-text.ts
 /** Incompatible changes of a document's structure bump it ("Versioning"). */
 const SCHEMA_VERSION = '1'
 
-export type Fields = Readonly<Record<string, unknown>>
+export type DocumentFields = Readonly<Record<string, unknown>>
 
 /**
  * A document of a command with its line end; `fields` follow in the order given. `oneLine`: as the
@@ -14,7 +14,7 @@ export type Fields = Readonly<Record<string, unknown>>
  */
 export function renderEnvelope(
   command: Pick<Command, 'words'>,
-  fields: Fields,
+  fields: DocumentFields,
   { oneLine }: { readonly oneLine: boolean },
 ): string {
   const document = { schema_version: SCHEMA_VERSION, command: commandName(command), ...fields }

@@ -17,10 +17,10 @@ import {
 } from '../../../engine/flash/rules/flash-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
-import type { Fields } from './envelope.ts'
+import type { DocumentFields } from './envelope.ts'
 
 /** Everything that was found out, and everything that speaks against it. */
-export interface Findings extends FlashFindings {
+export interface ReportedFindings extends FlashFindings {
   readonly dryRun: boolean
   readonly provisioning: Provisioning
 }
@@ -43,14 +43,14 @@ const MAYBE_TRUNCATED =
 export const hintAgainst = ({
   imageHint = null,
   refusals,
-}: Pick<Findings, 'imageHint' | 'refusals'>): string | undefined =>
+}: Pick<ReportedFindings, 'imageHint' | 'refusals'>): string | undefined =>
   imageHint ?? refusals.map(hintOf).find((hint) => hint !== undefined)
 
 const hintOf = (refusal: FlashRefusal): string | undefined =>
   refusal.why === 'image-too-big' && refusal.isDoubtful ? MAYBE_TRUNCATED : HINTS[refusal.why]
 
 /** The fields behind `schema_version` and `command`; ours come last in each object. */
-export function findingsFields(findings: Findings): Fields {
+export function findingsFields(findings: ReportedFindings): DocumentFields {
   const errors = renderReasons(findings)
   const { dryRun, image, target, options, provisioning, refusals } = findings
   return {
@@ -78,17 +78,17 @@ export function findingsFields(findings: Findings): Fields {
 }
 
 /** What is behind the image in the disk's last MiB. */
-const findCleared = ({ image, target: { device }, refusals }: Findings) =>
+const findCleared = ({ image, target: { device }, refusals }: ReportedFindings) =>
   device === null || refusals.length > 0
     ? null
     : decideCleared(leastBytes(image.virtual), device.identity.sizeBytes)
 
-function clearedFields(findings: Findings): Fields {
+function clearedFields(findings: ReportedFindings): DocumentFields {
   const cleared = findCleared(findings)
   return cleared === null ? {} : { clears: { offset: cleared.offset, size_bytes: cleared.bytes } }
 }
 
-function targetFields({ path, exists, device }: TargetFacts): Fields {
+function targetFields({ path, exists, device }: TargetFacts): DocumentFields {
   const uses = device?.uses ?? []
   const known = {
     path,
@@ -103,7 +103,7 @@ function targetFields({ path, exists, device }: TargetFacts): Fields {
 }
 
 /** What would be written where, line by line, with everything that a person should know of it. */
-export function renderFindings(findings: Findings): string {
+export function renderFindings(findings: ReportedFindings): string {
   const { image, target, options, provisioning } = findings
   const rows: readonly (readonly [string, string])[] = [
     ['Image', renderImage(image)],
@@ -124,7 +124,7 @@ const LAST_MIB =
   "the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there"
 
 /** The last words before the first byte: what goes where, and what is lost. */
-export const renderLoss = ({ image, target }: Findings): string =>
+export const renderLoss = ({ image, target }: ReportedFindings): string =>
   `\n${printable(`Writing ${renderImageName(image)} to ${describeTarget(target)}`)}\n` +
   `${printable(`Everything on ${target.path} will be lost.`)}\n`
 

@@ -7,7 +7,7 @@ import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
 
-export interface FlashRequest {
+export interface CommandRequest {
   /** A path, a URL, or `-` for standard input. */
   readonly image: string
   /** Further places of the same image. */
@@ -36,7 +36,7 @@ export const progressModeOf = ({ values }: Pick<FlashArguments, 'values'>) =>
   PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'
 
 /** In the order of the checks: consent first, then the flags that others need. */
-export function parseFlashRequest(given: FlashArguments): Result<FlashRequest, FlashMisuse> {
+export function parseFlashRequest(given: FlashArguments): Result<CommandRequest, FlashMisuse> {
   const { values, lists, switches } = given
   const dryRun = switches.has('dry-run')
   if (!dryRun && !switches.has('yes')) return refuse(NO_CONSENT)
@@ -74,7 +74,7 @@ function parseImage({
   image = '',
   format: name,
 }: FlashArguments['values']): Result<
-  Pick<FlashRequest, 'image' | 'format' | 'anyContent'>,
+  Pick<CommandRequest, 'image' | 'format' | 'anyContent'>,
   FlashMisuse
 > {
   const location = parseLocation(image)

@@ -1,8 +1,8 @@
 /** What each key does while a dialog has it. Pure. */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import { stay, type Dialog, type Next, type Running, type State } from './state.ts'
+import { stay, type Dialog, type PaneStep, type Running, type PanesState } from './state.ts'
 
-const close = (state: State): Next => stay({ ...state, dialog: null })
+const close = (state: PanesState): PaneStep => stay({ ...state, dialog: null })
 
 const LEAVE: ReadonlySet<string> = new Set(['escape', 'return', 'n', 'N', 'q', 'ctrl-c'])
 const BREAK_OFF: ReadonlySet<string> = new Set(['escape', 'c', 'q', 'ctrl-c'])
@@ -10,11 +10,11 @@ const BREAK_OFF: ReadonlySet<string> = new Set(['escape', 'c', 'q', 'ctrl-c'])
 const CANCEL: ReadonlySet<string> = new Set(['y', 'Y', 'ctrl-c'])
 
 interface Press {
-  readonly from: State
+  readonly from: PanesState
   readonly key: string
 }
 
-const PRESS: Cases<'kind', Dialog & Press, Next> = {
+const PRESS: Cases<'kind', Dialog & Press, PaneStep> = {
   help: ({ from }) => close(from),
   checking: ({ from, key }) =>
     BREAK_OFF.has(key)
@@ -31,7 +31,7 @@ const PRESS: Cases<'kind', Dialog & Press, Next> = {
   },
 }
 
-export const pressInDialog = (from: State, dialog: Dialog, key: string): Next =>
+export const pressInDialog = (from: PanesState, dialog: Dialog, key: string): PaneStep =>
   key === 'ctrl-l'
     ? { state: from, effects: [{ effect: 'redraw' }] }
     : decideCase(PRESS, 'kind', { ...dialog, from, key })
@@ -44,7 +44,7 @@ function pressInConfirm({
   key,
   choice,
   checked,
-}: Extract<Dialog, { kind: 'confirm' }> & Press): Next {
+}: Extract<Dialog, { kind: 'confirm' }> & Press): PaneStep {
   if ((key === 'y' || key === 'Y') && checked.reasons.length === 0) {
     return {
       state: {
@@ -58,15 +58,22 @@ function pressInConfirm({
   return LEAVE.has(key) ? close(from) : stay(from)
 }
 
-function pressInFlash({ from, key, ...dialog }: Extract<Dialog, { kind: 'flash' }> & Press): Next {
-  const set = (cancel: typeof dialog.cancel): State => ({ ...from, dialog: { ...dialog, cancel } })
+function pressInFlash({
+  from,
+  key,
+  ...dialog
+}: Extract<Dialog, { kind: 'flash' }> & Press): PaneStep {
+  const set = (cancel: typeof dialog.cancel): PanesState => ({
+    ...from,
+    dialog: { ...dialog, cancel },
+  })
   if (dialog.cancel === 'no') return stay(BREAK_OFF.has(key) ? set('asked') : from)
   if (dialog.cancel === 'yes') return stay(from)
   return CANCEL.has(key) ? { state: set('yes'), effects: [{ effect: 'cancel' }] } : stay(set('no'))
 }
 
 /** Sends the done signal, where there is a server that waits for it. */
-export const signalDone = (state: State): Next =>
+export const signalDone = (state: PanesState): PaneStep =>
   state.setting.server === null || state.setting.mac === null
     ? stay(state)
     : { state: { ...state, signal: { kind: 'sending' } }, effects: [{ effect: 'send-done' }] }

@@ -5,11 +5,11 @@ import { nextProgress } from '../../../engine/flash/rules/progress-text.ts'
 import { pressInDialog, signalDone } from './dialog-keys.ts'
 import { takeDisks, takeImages } from './marks.ts'
 import { pressInPanes } from './pane-keys.ts'
-import { stay, type Input, type Next, type State } from './state.ts'
+import { stay, type Input, type PaneStep, type PanesState } from './state.ts'
 
-type Arrival = Input & { readonly from: State }
+type Arrival = Input & { readonly from: PanesState }
 
-const NEXT: Cases<'input', Arrival, Next> = {
+const NEXT: Cases<'input', Arrival, PaneStep> = {
   key: ({ from, key, pageRows }) =>
     from.dialog === null
       ? pressInPanes(from, key, pageRows)
@@ -25,7 +25,7 @@ const NEXT: Cases<'input', Arrival, Next> = {
   event: ({ from, event, storedBytes }) => stay(takeEvent(from, event, storedBytes)),
   ended: ({ from, outcome }) => {
     if (from.dialog?.kind !== 'flash') return stay(from)
-    const state: State = {
+    const state: PanesState = {
       ...from,
       dialog: { kind: 'ended', choice: from.dialog.choice, outcome },
       status: null,
@@ -35,7 +35,7 @@ const NEXT: Cases<'input', Arrival, Next> = {
   },
   signalled: ({ from, refusal }) => {
     const isSent = refusal === null
-    const state: State = {
+    const state: PanesState = {
       ...from,
       signal: isSent ? { kind: 'sent' } : { kind: 'failed', reason: refusal },
       isLeaving: from.isLeaving && isSent,
@@ -44,10 +44,10 @@ const NEXT: Cases<'input', Arrival, Next> = {
   },
 }
 
-export const next = (from: State, input: Input): Next =>
+export const next = (from: PanesState, input: Input): PaneStep =>
   decideCase(NEXT, 'input', { ...input, from })
 
-function takeEvent(from: State, event: FlashEvent, storedBytes: number | null): State {
+function takeEvent(from: PanesState, event: FlashEvent, storedBytes: number | null): PanesState {
   if (from.dialog?.kind !== 'flash') return from
   const running = { ...nextProgress(event, from.dialog.running), storedBytes }
   return { ...from, dialog: { ...from.dialog, running } }

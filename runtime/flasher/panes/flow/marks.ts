@@ -3,18 +3,18 @@ import { isSameDisk } from '../../../engine/disk/rules/disk.ts'
 import { listRows } from './rows.ts'
 import {
   REFRESHING,
-  type Listing,
-  type ListedImage,
+  type PaneList,
+  type PaneImage,
   type PaneName,
-  type State,
+  type PanesState,
   type Status,
 } from './state.ts'
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 
-export type Move = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
+export type MarkMove = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
 
 /** Every row can be marked: the reason why it cannot be chosen is shown for the marked one. */
-export function moveMark(state: State, move: Move, pageRows: number): State {
+export function moveMark(state: PanesState, move: MarkMove, pageRows: number): PanesState {
   const rows = listRows(state, state.focus)
   const at = rows.findIndex(({ key }) => key === state.marked[state.focus])
   const last = rows.length - 1
@@ -30,20 +30,20 @@ export function moveMark(state: State, move: Move, pageRows: number): State {
   return row === undefined ? state : mark(state, state.focus, row.key)
 }
 
-export const mark = (state: State, pane: PaneName, key: string | null): State => ({
+export const mark = (state: PanesState, pane: PaneName, key: string | null): PanesState => ({
   ...state,
   marked: { ...state.marked, [pane]: key },
 })
 
 /** The first one that can be chosen where none is marked, or where the filter hides the marked one. */
-export function ensureMark(state: State, pane: PaneName): State {
+export function ensureMark(state: PanesState, pane: PaneName): PanesState {
   const rows = listRows(state, pane)
   if (rows.some(({ key }) => key === state.marked[pane])) return state
   const row = rows.find(({ refusal }) => refusal === null) ?? rows[0]
   return mark(state, pane, row?.key ?? null)
 }
 
-export function takeImages(state: State, images: Listing<ListedImage>): State {
+export function takeImages(state: PanesState, images: PaneList<PaneImage>): PanesState {
   const refreshed = images.trouble === null ? REFRESHED : null
   const status = state.status === REFRESHING ? refreshed : state.status
   return ensureMark({ ...state, images, status }, 'images')
@@ -52,9 +52,9 @@ export function takeImages(state: State, images: Listing<ListedImage>): State {
 const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
 
 /** No other disk takes the place of a marked one that is gone: the person may be about to press a key. */
-export function takeDisks(state: State, disks: Listing<SurveyedDisk>): State {
+export function takeDisks(state: PanesState, disks: PaneList<SurveyedDisk>): PanesState {
   const marked = state.marked.disks
-  const find = ({ rows }: Listing<SurveyedDisk>) => rows?.find(({ path }) => path === marked)
+  const find = ({ rows }: PaneList<SurveyedDisk>) => rows?.find(({ path }) => path === marked)
   const [before, now] = [find(state.disks), find(disks)]
   const next = { ...state, disks }
   if (marked === null) return next

@@ -1,14 +1,21 @@
 /** What each key does while the panes have it. Pure. */
 import { decideChoice, findMarked } from './rows.ts'
-import { ensureMark, moveMark, type Move } from './marks.ts'
+import { ensureMark, moveMark, type MarkMove } from './marks.ts'
 import { signalDone } from './dialog-keys.ts'
-import { REFRESHING, stay, type Next, type PaneName, type State } from './state.ts'
+import { REFRESHING, stay, type PaneStep, type PaneName, type PanesState } from './state.ts'
 
-const MOVES = ['up', 'down', 'pageup', 'pagedown', 'home', 'end'] as const satisfies readonly Move[]
+const MOVES = [
+  'up',
+  'down',
+  'pageup',
+  'pagedown',
+  'home',
+  'end',
+] as const satisfies readonly MarkMove[]
 
 /** A message is for the key that caused it; the next one takes it away. */
-export function pressInPanes(from: State, key: string, pageRows: number): Next {
-  const state: State = { ...from, status: null }
+export function pressInPanes(from: PanesState, key: string, pageRows: number): PaneStep {
+  const state: PanesState = { ...from, status: null }
   if (state.isTyping) return type(state, key, pageRows)
   const move = MOVES.find((name) => name === key)
   if (move !== undefined) return stay(moveMark(state, move, pageRows))
@@ -16,24 +23,25 @@ export function pressInPanes(from: State, key: string, pageRows: number): Next {
   return act === undefined ? stay(from) : act(state)
 }
 
-const otherPane = ({ focus }: State): PaneName => (focus === 'images' ? 'disks' : 'images')
+const otherPane = ({ focus }: PanesState): PaneName => (focus === 'images' ? 'disks' : 'images')
 
 /** The pane gets a mark once a person is in it, so that no disk is marked by nobody. */
-const goTo = (state: State, focus: PaneName): Next => stay(ensureMark({ ...state, focus }, focus))
+const goTo = (state: PanesState, focus: PaneName): PaneStep =>
+  stay(ensureMark({ ...state, focus }, focus))
 
-const quit = (state: State): Next =>
+const quit = (state: PanesState): PaneStep =>
   state.signal.kind === 'sending' && !state.isLeaving
     ? stay({ ...state, isLeaving: true })
     : { state, effects: [{ effect: 'quit' }] }
 
-const refresh = (state: State): Next => ({
+const refresh = (state: PanesState): PaneStep => ({
   state: { ...state, status: REFRESHING },
   effects: [{ effect: 'list-images' }, { effect: 'list-disks' }],
 })
 
-const help = (state: State): Next => stay({ ...state, dialog: { kind: 'help' } })
+const help = (state: PanesState): PaneStep => stay({ ...state, dialog: { kind: 'help' } })
 
-function flash(state: State): Next {
+function flash(state: PanesState): PaneStep {
   const choice = decideChoice(state)
   const refusal = typeof choice === 'string' ? choice : null
   const text = state.setting.isRoot ? refusal : ROOT
@@ -49,10 +57,10 @@ function flash(state: State): Next {
 export const ROOT = 'Writing to a disk needs root: start flasher-tui again with sudo.'
 
 /** Enter goes on: from the images to the disks, from the disks to the question. */
-const enter = (state: State): Next =>
+const enter = (state: PanesState): PaneStep =>
   state.focus === 'images' ? goTo(state, 'disks') : flash(state)
 
-const KEYS: ReadonlyMap<string, (state: State) => Next> = new Map([
+const KEYS: ReadonlyMap<string, (state: PanesState) => PaneStep> = new Map([
   ['tab', (state) => goTo(state, otherPane(state))],
   ['left', (state) => goTo(state, 'images')],
   ['right', (state) => goTo(state, 'disks')],
@@ -75,7 +83,7 @@ const KEYS: ReadonlyMap<string, (state: State) => Next> = new Map([
 /** The longest that anybody searches for. */
 const MAX_FILTER = 60
 
-function type(state: State, key: string, pageRows: number): Next {
+function type(state: PanesState, key: string, pageRows: number): PaneStep {
   const filter = state.filter[state.focus]
   const move = MOVES.find((name) => name === key)
   if (move !== undefined) return stay(moveMark(state, move, pageRows))
@@ -89,7 +97,7 @@ function type(state: State, key: string, pageRows: number): Next {
 }
 
 /** A mark that the filter hides goes to the first row that is left. */
-function filterBy(state: State, text: string): State {
+function filterBy(state: PanesState, text: string): PanesState {
   const { focus, filter } = state
   const next = { ...state, filter: { ...filter, [focus]: text } }
   return findMarked(next, focus) === null ? ensureMark(next, focus) : next

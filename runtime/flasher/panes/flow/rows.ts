@@ -8,7 +8,7 @@ import {
 import { renderDevice } from '../../../engine/flash/rules/flash-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderSize } from '../../../kit/foundation/size.ts'
-import type { Choice, ListedImage, PaneName, State } from './state.ts'
+import type { ChosenFlash, PaneImage, PaneName, PanesState } from './state.ts'
 
 export interface PaneRow {
   /** What the mark remembers. */
@@ -22,7 +22,7 @@ export interface PaneRow {
 }
 
 /** In the order of the list, what the filter leaves. */
-export function listRows(state: State, pane: PaneName): readonly PaneRow[] {
+export function listRows(state: PanesState, pane: PaneName): readonly PaneRow[] {
   const rows = pane === 'images' ? imageRows(state) : diskRows(state)
   const wanted = state.filter[pane].toLowerCase().split(' ').filter(Boolean)
   return rows.filter(({ cells, words }) => {
@@ -31,10 +31,10 @@ export function listRows(state: State, pane: PaneName): readonly PaneRow[] {
   })
 }
 
-export const findMarked = (state: State, pane: PaneName): PaneRow | null =>
+export const findMarked = (state: PanesState, pane: PaneName): PaneRow | null =>
   listRows(state, pane).find(({ key }) => key === state.marked[pane]) ?? null
 
-const imageRows = ({ images }: State): readonly PaneRow[] =>
+const imageRows = ({ images }: PanesState): readonly PaneRow[] =>
   (images.rows ?? []).map((image) => {
     const { name, location, format, sizeBytes } = image
     const size = sizeBytes === null ? '' : renderSize(sizeBytes)
@@ -47,15 +47,15 @@ const imageRows = ({ images }: State): readonly PaneRow[] =>
     }
   })
 
-function refuseImage({ format, sizeBytes }: ListedImage): string | null {
+function refuseImage({ format, sizeBytes }: PaneImage): string | null {
   if (format === null) return 'not a format that flasher writes'
   return sizeBytes === 0 ? 'the file is empty' : null
 }
 
-const diskRows = (state: State): readonly PaneRow[] =>
+const diskRows = (state: PanesState): readonly PaneRow[] =>
   (state.disks.rows ?? []).map((disk) => renderDisk(disk, findImage(state)))
 
-function renderDisk(disk: SurveyedDisk, image: ListedImage | null): PaneRow {
+function renderDisk(disk: SurveyedDisk, image: PaneImage | null): PaneRow {
   const { path, device, parts } = disk
   const offer = offerDisk(disk, image === null ? null : factsOf(image))
   const words = [`${path}: ${renderDevice(device)}`, `on it now: ${summariseParts(parts)}`]
@@ -64,7 +64,7 @@ function renderDisk(disk: SurveyedDisk, image: ListedImage | null): PaneRow {
 }
 
 /** Only of a raw image the size on the disk is known before it is opened. */
-const factsOf = ({ format, sizeBytes }: ListedImage) => ({
+const factsOf = ({ format, sizeBytes }: PaneImage) => ({
   format,
   virtual:
     format === 'img' && sizeBytes !== null
@@ -72,14 +72,14 @@ const factsOf = ({ format, sizeBytes }: ListedImage) => ({
       : ({ kind: 'unknown' } as const),
 })
 
-const findImage = ({ images, marked }: State): ListedImage | null =>
+const findImage = ({ images, marked }: PanesState): PaneImage | null =>
   images.rows?.find(({ location }) => location === marked.images) ?? null
 
-const findDisk = ({ disks, marked }: State): SurveyedDisk | null =>
+const findDisk = ({ disks, marked }: PanesState): SurveyedDisk | null =>
   disks.rows?.find(({ path }) => path === marked.disks) ?? null
 
 /** What would be written where; refused in words where that is not decided, or cannot be. */
-export function decideChoice(state: State): Choice | string {
+export function decideChoice(state: PanesState): ChosenFlash | string {
   const [image, disk] = [findImage(state), findDisk(state)]
   const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const
   if (image === null || rows[0] === null) return 'Choose an image first.'

@@ -5,7 +5,7 @@ import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import type { ImageFormat } from '../../../engine/image/rules/image.ts'
 
 /** An image that is listed, wherever it lies. */
-export interface ListedImage {
+export interface PaneImage {
   readonly name: string
   /** A path or a URL, as `sources.open` takes it. */
   readonly location: string
@@ -17,7 +17,7 @@ export interface ListedImage {
 
 export type PaneName = 'images' | 'disks'
 
-export interface Listing<Row> {
+export interface PaneList<Row> {
   /** Null: still being looked for. */
   readonly rows: readonly Row[] | null
   /** Why they cannot be listed. */
@@ -25,8 +25,8 @@ export interface Listing<Row> {
 }
 
 /** What is to be written where, as it was listed when it was chosen. */
-export interface Choice {
-  readonly image: ListedImage
+export interface ChosenFlash {
+  readonly image: PaneImage
   readonly disk: SurveyedDisk
 }
 
@@ -50,16 +50,16 @@ export interface Running {
 
 export type Dialog =
   | { readonly kind: 'help' }
-  | { readonly kind: 'checking'; readonly choice: Choice }
-  | { readonly kind: 'confirm'; readonly choice: Choice; readonly checked: Checked }
+  | { readonly kind: 'checking'; readonly choice: ChosenFlash }
+  | { readonly kind: 'confirm'; readonly choice: ChosenFlash; readonly checked: Checked }
   | {
       readonly kind: 'flash'
-      readonly choice: Choice
+      readonly choice: ChosenFlash
       readonly running: Running
       /** `asked`: whether it shall really be cancelled is the question now. */
       readonly cancel: 'no' | 'asked' | 'yes'
     }
-  | { readonly kind: 'ended'; readonly choice: Choice; readonly outcome: FlashOutcome }
+  | { readonly kind: 'ended'; readonly choice: ChosenFlash; readonly outcome: FlashOutcome }
 
 export interface Status {
   readonly tone: 'plain' | 'good' | 'danger'
@@ -67,12 +67,12 @@ export interface Status {
 }
 
 /** The done signal to the server. `off`: none is due. */
-export type Signal =
+export type DoneSignal =
   | { readonly kind: 'off' | 'sending' | 'sent' }
   | { readonly kind: 'failed'; readonly reason: string }
 
 /** What does not change while the program runs. */
-export interface Setting {
+export interface PanesSetting {
   readonly version: string
   /** The title of the left pane: a folder, or the address of the server's list. */
   readonly source: string
@@ -85,11 +85,11 @@ export interface Setting {
   readonly isRoot: boolean
 }
 
-export interface State {
-  readonly setting: Setting
+export interface PanesState {
+  readonly setting: PanesSetting
   readonly focus: PaneName
-  readonly images: Listing<ListedImage>
-  readonly disks: Listing<SurveyedDisk>
+  readonly images: PaneList<PaneImage>
+  readonly disks: PaneList<SurveyedDisk>
   /** The marked row of each pane: an image's location, a disk's path; null: none. */
   readonly marked: Readonly<Record<PaneName, string | null>>
   readonly filter: Readonly<Record<PaneName, string>>
@@ -97,7 +97,7 @@ export interface State {
   readonly isTyping: boolean
   readonly dialog: Dialog | null
   readonly status: Status | null
-  readonly signal: Signal
+  readonly signal: DoneSignal
   /** The program ends once the server was notified. */
   readonly isLeaving: boolean
 }
@@ -105,8 +105,8 @@ export interface State {
 /** A key that was pressed, or something that a service found out. */
 export type Input =
   | { readonly input: 'key'; readonly key: string; readonly pageRows: number }
-  | { readonly input: 'images'; readonly listing: Listing<ListedImage> }
-  | { readonly input: 'disks'; readonly listing: Listing<SurveyedDisk> }
+  | { readonly input: 'images'; readonly listing: PaneList<PaneImage> }
+  | { readonly input: 'disks'; readonly listing: PaneList<SurveyedDisk> }
   | { readonly input: 'checked'; readonly checked: Checked }
   | {
       readonly input: 'event'
@@ -120,23 +120,23 @@ export type Input =
 /** What the executor does next. */
 export type Effect =
   | { readonly effect: 'list-images' | 'list-disks' | 'send-done' | 'redraw' | 'quit' }
-  | { readonly effect: 'check' | 'flash'; readonly choice: Choice }
+  | { readonly effect: 'check' | 'flash'; readonly choice: ChosenFlash }
   /** Ends the checks, or the flash, that is under way. */
   | { readonly effect: 'cancel' }
 
-export interface Next {
-  readonly state: State
+export interface PaneStep {
+  readonly state: PanesState
   readonly effects: readonly Effect[]
 }
 
-export const stay = (state: State): Next => ({ state, effects: [] })
+export const stay = (state: PanesState): PaneStep => ({ state, effects: [] })
 
 const LOOKING = { rows: null, trouble: null } as const
 
 /** The line of status until the images were listed again. */
 export const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
 
-interface Opening {
+interface DialogOpening {
   /** Why a person is asked; null: the person asked for it. */
   readonly reason: string | null
   /** Why the server was not notified of an earlier flash; absent: it was, or there was none. */
@@ -144,7 +144,7 @@ interface Opening {
 }
 
 /** What the program opens with. */
-export const openState = (setting: Setting, { reason, unsent }: Opening): Next => ({
+export const openState = (setting: PanesSetting, { reason, unsent }: DialogOpening): PaneStep => ({
   state: {
     setting,
     focus: 'images',

@@ -11,8 +11,8 @@ import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { renderBar } from '../../text/bar.ts'
 import { layOutLosses } from '../../text/loss-table.ts'
 import { wrap, wrapColumns } from '../../../kit/terminal/text/wrap.ts'
-import type { Choice, Dialog } from '../flow/state.ts'
-import type { Line, Look } from './pane-frame.ts'
+import type { ChosenFlash, Dialog } from '../flow/state.ts'
+import type { ScreenRow, PaneStyle } from './pane-frame.ts'
 
 interface DialogRoom {
   /** The columns within the frame. */
@@ -24,10 +24,10 @@ interface DialogRoom {
 
 interface DialogView {
   readonly title: string
-  readonly lines: readonly Line[]
+  readonly lines: readonly ScreenRow[]
 }
 
-type Drawn = Dialog & { readonly room: DialogRoom; readonly look: Look }
+type Drawn = Dialog & { readonly room: DialogRoom; readonly look: PaneStyle }
 
 const VIEWS: Cases<'kind', Drawn, DialogView> = {
   help: ({ room }) => ({ title: 'Help', lines: renderHelp(room.width) }),
@@ -40,24 +40,24 @@ const VIEWS: Cases<'kind', Drawn, DialogView> = {
   ended: (dialog) => renderEnd(dialog),
 }
 
-export const renderDialog = (dialog: Dialog, room: DialogRoom, look: Look): DialogView =>
+export const renderDialog = (dialog: Dialog, room: DialogRoom, look: PaneStyle): DialogView =>
   decideCase(VIEWS, 'kind', { ...dialog, room, look })
 
-const BLANK: Line = { text: '' }
+const BLANK: ScreenRow = { text: '' }
 
-const lines = (text: string, width: number, ink?: Line['ink']): readonly Line[] =>
+const lines = (text: string, width: number, ink?: ScreenRow['ink']): readonly ScreenRow[] =>
   wrap(printable(text), width).map((line) => ({
     text: line,
     ...(ink === undefined ? {} : { ink }),
   }))
 
 /** A name, and what it stands for from the ninth column on. */
-function field(name: string, texts: readonly string[], width: number): readonly Line[] {
+function field(name: string, texts: readonly string[], width: number): readonly ScreenRow[] {
   const wrapped = texts.flatMap((text) => wrap(printable(text), Math.max(10, width - 8)))
   return wrapped.map((text, index) => ({ text: `${(index === 0 ? name : '').padEnd(8)}${text}` }))
 }
 
-const renderChoice = ({ image, disk }: Choice, width: number): readonly Line[] => [
+const renderChoice = ({ image, disk }: ChosenFlash, width: number): readonly ScreenRow[] => [
   ...field('Image', [image.name], width),
   ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width),
 ]
@@ -72,10 +72,12 @@ function renderConfirm({
   const head = [
     ...field('Image', renderSource(image, findings), width),
     BLANK,
-    ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width).map((line): Line => ({
-      ...line,
-      ink: 'strong',
-    })),
+    ...field('Disk', [`${disk.path}: ${renderDevice(disk.device)}`], width).map(
+      (line): ScreenRow => ({
+        ...line,
+        ink: 'strong',
+      }),
+    ),
     BLANK,
   ]
   if (reasons.length > 0) {
@@ -83,7 +85,7 @@ function renderConfirm({
     return { title: 'This cannot be flashed', lines: [...head, ...rejected] }
   }
   const losses = layOutLosses(checked.disk.parts, width - 2, look.unicode)
-  const warning: Line = {
+  const warning: ScreenRow = {
     text: printable(`Everything on ${disk.path} will be lost:`),
     ink: 'danger',
   }
@@ -93,7 +95,11 @@ function renderConfirm({
   const rest = fit(losses, Math.max(1, height - shown.length - 1))
   return {
     title: 'Erase this disk and write the image?',
-    lines: [...shown, warning, ...rest.map((text): Line => ({ text: `  ${text}`, ink: 'strong' }))],
+    lines: [
+      ...shown,
+      warning,
+      ...rest.map((text): ScreenRow => ({ text: `  ${text}`, ink: 'strong' })),
+    ],
   }
 }
 
@@ -116,7 +122,7 @@ function renderFlash({
       ? ''
       : renderBar(progress, { columns: width, unicode, storedBytes }).trimStart()
   const now = cancel === 'yes' ? 'cancelling ...' : renderWaiting(phase, progress)
-  const question: readonly Line[] =
+  const question: readonly ScreenRow[] =
     cancel === 'asked'
       ? lines(
           'Cancel the flash? What is half written cannot boot, and the disk has to be flashed again.',
@@ -179,7 +185,7 @@ const KEYS = [
 const SIGNS =
   'The row with > has the keys, * marks the choice of the other pane, and a row with - cannot be chosen; mark it to see why.'
 
-const renderHelp = (width: number): readonly Line[] => [
+const renderHelp = (width: number): readonly ScreenRow[] => [
   ...wrapColumns(KEYS, width).map((text) => ({ text })),
   BLANK,
   ...lines(SIGNS, width),

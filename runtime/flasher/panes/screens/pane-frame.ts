@@ -3,13 +3,13 @@ import { displayWidth } from '../../../kit/foundation/printable.ts'
 import { clip, pad } from '../../../kit/terminal/text/clip.ts'
 import type { Ink } from '../../../kit/terminal/text/ink.ts'
 
-export interface Line {
+export interface ScreenRow {
   /** Printable; what is too long is cut at its end. */
   readonly text: string
   readonly ink?: keyof Ink
 }
 
-export interface Look {
+export interface PaneStyle {
   readonly ink: Ink
   readonly unicode: boolean
 }
@@ -26,10 +26,10 @@ export const FRAME_WIDTH = 4
 /** Brackets mark the pane that has the keys, too: colours may be off. */
 export function renderFrame(
   title: string,
-  lines: readonly Line[],
+  lines: readonly ScreenRow[],
   { width, height }: FrameRoom,
   isActive: boolean,
-  { ink, unicode }: Look,
+  { ink, unicode }: PaneStyle,
 ): readonly string[] {
   const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
   const [topLeft, topRight, bottomLeft, bottomRight] = corner

@@ -4,8 +4,14 @@ import { clip } from '../../../kit/terminal/text/clip.ts'
 import { layOut, type Column } from '../../../kit/terminal/text/columns.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
-import type { PaneName, State } from '../flow/state.ts'
-import { FRAME_WIDTH, renderFrame, type FrameRoom, type Line, type Look } from './pane-frame.ts'
+import type { PaneName, PanesState } from '../flow/state.ts'
+import {
+  FRAME_WIDTH,
+  renderFrame,
+  type FrameRoom,
+  type ScreenRow,
+  type PaneStyle,
+} from './pane-frame.ts'
 
 /** A screen with fewer columns shows only the pane that has the keys. */
 const MIN_COLUMNS = 64
@@ -43,7 +49,7 @@ const FEW_DISK_COLUMNS: readonly Column[] = [
 export const pageRowsOf = (height: number): number => Math.max(1, height - AROUND)
 
 /** As wide as `width`, as high as `height`. */
-export function renderPanes(state: State, { width, height }: FrameRoom, look: Look) {
+export function renderPanes(state: PanesState, { width, height }: FrameRoom, look: PaneStyle) {
   if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, look)
   const left = Math.floor(width * IMAGES_SHARE)
   const images = renderPane(state, 'images', { width: left, height }, look)
@@ -51,13 +57,18 @@ export function renderPanes(state: State, { width, height }: FrameRoom, look: Lo
   return images.map((line, row) => line + (disks[row] ?? ''))
 }
 
-function renderPane(state: State, pane: PaneName, room: FrameRoom, look: Look): readonly string[] {
+function renderPane(
+  state: PanesState,
+  pane: PaneName,
+  room: FrameRoom,
+  look: PaneStyle,
+): readonly string[] {
   const isActive = state.focus === pane && state.dialog === null
   return renderFrame(titleOf(state, pane), listLines(state, pane, room, look), room, isActive, look)
 }
 
 /** A filter takes the place of the address: it must be seen whole while it is typed. */
-function titleOf({ setting, filter, isTyping, focus }: State, pane: PaneName): string {
+function titleOf({ setting, filter, isTyping, focus }: PanesState, pane: PaneName): string {
   const name = pane === 'images' ? 'Images' : 'Disks'
   const isOpen = isTyping && focus === pane
   if (filter[pane] !== '' || isOpen)
@@ -66,11 +77,11 @@ function titleOf({ setting, filter, isTyping, focus }: State, pane: PaneName): s
 }
 
 function listLines(
-  state: State,
+  state: PanesState,
   pane: PaneName,
   { width, height }: FrameRoom,
-  { unicode }: Look,
-): readonly Line[] {
+  { unicode }: PaneStyle,
+): readonly ScreenRow[] {
   const inner = width - FRAME_WIDTH - LEAD
   const rows = listRows(state, pane)
   if (rows.length === 0) return explainEmpty(state, pane, width - FRAME_WIDTH)
@@ -87,7 +98,7 @@ function listLines(
   const size = isPaged ? Math.max(1, room - 1) : room
   // Whole pages instead of a moving window: most moves then change two lines alone.
   const first = Math.floor(at / size) * size
-  const page = rows.slice(first, first + size).map((row, index): Line => {
+  const page = rows.slice(first, first + size).map((row, index): ScreenRow => {
     const isMarked = row.key === state.marked[pane]
     const text = `${signOf(row, isMarked, state.focus === pane)} ${lines[first + index] ?? ''}`
     return { text, ...inkOf(row, isMarked) }
@@ -114,12 +125,12 @@ function signOf({ refusal }: PaneRow, isMarked: boolean, hasFocus: boolean): str
   return refusal === null ? ' ' : '-'
 }
 
-function inkOf({ refusal }: PaneRow, isMarked: boolean): Pick<Line, 'ink'> {
+function inkOf({ refusal }: PaneRow, isMarked: boolean): Pick<ScreenRow, 'ink'> {
   if (isMarked) return { ink: refusal === null ? 'here' : 'strong' }
   return refusal === null ? {} : { ink: 'faint' }
 }
 
-function explainEmpty(state: State, pane: PaneName, width: number): readonly Line[] {
+function explainEmpty(state: PanesState, pane: PaneName, width: number): readonly ScreenRow[] {
   const { rows, trouble } = state[pane]
   const { source } = state.setting
   if (trouble !== null) return fold(trouble, width).map((text) => ({ text, ink: 'danger' }))
@@ -139,7 +150,7 @@ const fold = (text: string, width: number): readonly string[] =>
   )
 
 /** What is marked in both panes, in full. */
-export function renderMarked(state: State, width: number, { ink, unicode }: Look) {
+export function renderMarked(state: PanesState, width: number, { ink, unicode }: PaneStyle) {
   const image = findMarked(state, 'images')
   const disk = findMarked(state, 'disks')
   const fit = (text: string) => clip(text, width, { cut: 'end', unicode })

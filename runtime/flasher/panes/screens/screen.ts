@@ -4,9 +4,9 @@ import { clip, spread } from '../../../kit/terminal/text/clip.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
 import { ROOT } from '../flow/pane-keys.ts'
-import type { Dialog, Setting, Signal, State, Status } from '../flow/state.ts'
+import type { Dialog, PanesSetting, DoneSignal, PanesState, Status } from '../flow/state.ts'
 import { renderDialog } from './dialogs.ts'
-import { FRAME_WIDTH, renderFrame, type Look } from './pane-frame.ts'
+import { FRAME_WIDTH, renderFrame, type PaneStyle } from './pane-frame.ts'
 import { pageRowsOf, renderMarked, renderPanes } from './panes.ts'
 
 /** Header, two lines of status, keys. */
@@ -19,17 +19,22 @@ const MIN_DIALOG = 12
 const MIN_ROWS = 16
 const MARKED_ROWS = 3
 
-const hasMarked = ({ dialog }: State, rows: number) => dialog === null && rows >= MIN_ROWS
+const hasMarked = ({ dialog }: PanesState, rows: number) => dialog === null && rows >= MIN_ROWS
 
-const panesHeight = (state: State, rows: number) =>
+const panesHeight = (state: PanesState, rows: number) =>
   Math.max(4, rows - AROUND - (hasMarked(state, rows) ? MARKED_ROWS : 0))
 
 /** Rows of a list on one page. */
-export const pageRows = (state: State, { rows }: Size): number =>
+export const pageRows = (state: PanesState, { rows }: Size): number =>
   pageRowsOf(panesHeight(state, rows))
 
 /** `seconds`: since the flash began. */
-export function renderScreen(state: State, size: Size, look: Look, seconds: number): Frame {
+export function renderScreen(
+  state: PanesState,
+  size: Size,
+  look: PaneStyle,
+  seconds: number,
+): Frame {
   const { ink } = look
   // The last column stays free: terminals differ in what they do after it.
   const width = size.columns - 1
@@ -50,7 +55,7 @@ export function renderScreen(state: State, size: Size, look: Look, seconds: numb
 }
 
 /** Two lines, at the bottom of which stands what became of the done signal. */
-function renderStatus(state: State, width: number, look: Look): readonly string[] {
+function renderStatus(state: PanesState, width: number, look: PaneStyle): readonly string[] {
   const lines = [statusOf(state), signalOf(state)].flatMap(({ tone, text }) =>
     (text === '' ? [] : wrap(text, width - 1)).map((line) =>
       dyeStatus(tone, look)(clip(` ${line}`, width, { cut: 'end', unicode: look.unicode })),
@@ -62,7 +67,7 @@ function renderStatus(state: State, width: number, look: Look): readonly string[
 function frameDialog(
   dialog: Dialog,
   room: { readonly width: number; readonly height: number },
-  look: Look,
+  look: PaneStyle,
   seconds: number,
 ): readonly string[] {
   const width = Math.min(MAX_DIALOG, room.width)
@@ -76,16 +81,20 @@ function frameDialog(
   return Array.from({ length: room.height }, (_, row) => shown[row] ?? '')
 }
 
-function renderHeader({ version, server, mac, address }: Setting, width: number, look: Look) {
+function renderHeader(
+  { version, server, mac, address }: PanesSetting,
+  width: number,
+  look: PaneStyle,
+) {
   const left = printable(` flasher-tui ${version}  ${server ?? 'standalone'}`)
   const right = printable([mac, address].filter((part) => part !== null).join('  '))
   return spread(left, right, width, look.unicode)
 }
 
-const dyeStatus = (tone: Status['tone'], { ink }: Look) =>
+const dyeStatus = (tone: Status['tone'], { ink }: PaneStyle) =>
   ({ plain: (text: string) => text, good: ink.good, danger: ink.danger })[tone]
 
-function statusOf({ status, setting, dialog }: State): Status {
+function statusOf({ status, setting, dialog }: PanesState): Status {
   if (status !== null) return { ...status, text: printable(status.text) }
   if (dialog !== null) return { tone: 'plain', text: '' }
   return { tone: 'plain', text: setting.isRoot ? START : ROOT }
@@ -93,7 +102,7 @@ function statusOf({ status, setting, dialog }: State): Status {
 
 const START = 'Choose an image and a disk, then press f.'
 
-function signalOf({ signal, setting, isLeaving }: State): Status {
+function signalOf({ signal, setting, isLeaving }: PanesState): Status {
   const route = `POST /pxe/${setting.mac}/done`
   switch (signal.kind) {
     case 'off':
@@ -109,13 +118,13 @@ function signalOf({ signal, setting, isLeaving }: State): Status {
   }
 }
 
-const describeSignal = (route: string, { reason }: Extract<Signal, { kind: 'failed' }>) =>
+const describeSignal = (route: string, { reason }: Extract<DoneSignal, { kind: 'failed' }>) =>
   printable(`Flash done, but ${route} failed: ${reason}. d tries again.`)
 
 const PANE_KEYS = '[Tab] other pane  [f] flash  [/] filter  [r] refresh  [?] help  [q] quit'
 const FILTER_KEYS = '[Enter] keep the filter  [Esc] clear it  [Up, Down] choose'
 
-function keysOf({ dialog, isTyping }: State): string {
+function keysOf({ dialog, isTyping }: PanesState): string {
   if (dialog === null) return isTyping ? FILTER_KEYS : PANE_KEYS
   switch (dialog.kind) {
     case 'help':

@@ -1,5 +1,5 @@
 /** What a person chose for a capture, and how it ended. Pure. */
-import type { Identity } from '../../../engine/capture/rules/capture.ts'
+import type { IdentityFiles } from '../../../engine/capture/rules/capture.ts'
 
 /** Where the image goes. */
 export type CapturePlace =
@@ -13,7 +13,7 @@ export type CapturePlace =
       readonly token: string | null
     }
 
-export type CaptureEnd =
+export type CaptureOutcome =
   | {
       readonly kind: 'done'
       readonly storedBytes: number
@@ -21,7 +21,7 @@ export type CaptureEnd =
       readonly sha256: string
       readonly seconds: number
       /** The machine's identity that is left in the image. */
-      readonly identity: Identity
+      readonly identity: IdentityFiles
     }
   | {
       readonly kind: 'failed' | 'cancelled'

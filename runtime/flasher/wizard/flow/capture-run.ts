@@ -17,7 +17,7 @@ import {
 } from '../../../engine/capture/capturer.ts'
 import { toUpload } from '../../../engine/capture/upload-client.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
-import type { CaptureEnd, CapturePlace } from './capture-choice.ts'
+import type { CaptureOutcome, CapturePlace } from './capture-choice.ts'
 import type { DiskChoice } from './flow.ts'
 
 export interface ChosenCapture {
@@ -67,7 +67,7 @@ export async function makeCapture(
   opened: OpenedCapture,
   { env, signal }: CaptureEnvironment,
   { onProgress, onStored, onSent }: CaptureEvents,
-): Promise<CaptureEnd> {
+): Promise<CaptureOutcome> {
   const { generalize } = chosen
   const identity = decideIdentity(opened.parts)
   try {

@@ -2,13 +2,13 @@
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import type { DiskIdentity } from '../../../engine/disk/rules/disk.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
-import type { CaptureEnd, CapturePlace } from './capture-choice.ts'
+import type { CaptureOutcome, CapturePlace } from './capture-choice.ts'
 import type {
   FlashChoice,
   FlashChoices,
   Flashed,
-  ImageChoice,
-  Start,
+  ChosenImage,
+  WizardStart,
   TemplateOffer,
 } from './start.ts'
 
@@ -44,11 +44,11 @@ export interface DiskChoice {
   readonly words: string
 }
 
-export interface State {
+export interface WizardState {
   readonly screen: ScreenName
   /** Where the catalog is; null: only images of this machine. */
   readonly source: string | null
-  readonly image: ImageChoice | null
+  readonly image: ChosenImage | null
   /** All of them get the image; none: not chosen yet. */
   readonly disks: readonly DiskChoice[]
   /** What is written for the first boot; null: nothing is. */
@@ -72,36 +72,36 @@ interface CaptureChoice {
   readonly name: string
   /** Null: not chosen yet. */
   readonly place: CapturePlace | null
-  readonly end: CaptureEnd | null
+  readonly end: CaptureOutcome | null
 }
 
 type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
 
 /** What an operator, or a flash, did. */
-export type Step =
+export type WizardStep =
   | { readonly step: 'back' | 'refresh' | 'ask-source' | 'capture' | 'quit' | 'reboot' }
   | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
   | { readonly step: 'source'; readonly source: string | null }
-  | { readonly step: 'image'; readonly image: ImageChoice }
+  | { readonly step: 'image'; readonly image: ChosenImage }
   | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
   | ({ readonly step: 'ended' } & Flashed)
   | { readonly step: 'capture-disk'; readonly disk: DiskChoice; readonly name: string }
   | { readonly step: 'capture-place'; readonly place: CapturePlace }
-  | { readonly step: 'captured'; readonly end: CaptureEnd }
+  | { readonly step: 'captured'; readonly end: CaptureOutcome }
 
 /** The next screen, or how the wizard ends. */
-export type Next = State | 'quit' | 'reboot'
+export type NextScreen = WizardState | 'quit' | 'reboot'
 
 export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
 
 export const stepsOf = (screen: ScreenName): readonly StepName[] =>
   isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
 
-function backOf({ screen, capture }: State): ScreenName {
+function backOf({ screen, capture }: WizardState): ScreenName {
   return screen === 'capture-disk' && capture !== null ? capture.begunAt : SCREENS[screen].back
 }
 
-export const openState = ({ screen, catalog, notice }: Start): State => ({
+export const openState = ({ screen, catalog, notice }: WizardStart): WizardState => ({
   screen,
   source: catalog,
   image: null,
@@ -115,16 +115,16 @@ export const openState = ({ screen, catalog, notice }: Start): State => ({
 })
 
 /** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
-const CLEARED: { readonly [Name in ScreenName]?: Partial<State> } = {
+const CLEARED: { readonly [Name in ScreenName]?: Partial<WizardState> } = {
   catalog: { image: null, disks: [], end: null, ends: [], capture: null },
   image: { image: null, disks: [], end: null, ends: [], capture: null },
   disk: { disks: [], end: null, ends: [] },
   'capture-disk': { disks: [] },
 }
 
-type Move = Step & { readonly from: State }
+type WizardMove = WizardStep & { readonly from: WizardState }
 
-const NEXT: Cases<'step', Move, Next> = {
+const NEXT: Cases<'step', WizardMove, NextScreen> = {
   quit: () => 'quit',
   reboot: () => 'reboot',
   refresh: ({ from }) => ({ ...from }),
@@ -160,14 +160,17 @@ const NEXT: Cases<'step', Move, Next> = {
   }),
 }
 
-const captureOf = ({ capture }: State, change: Partial<CaptureChoice>): State['capture'] =>
-  capture === null ? null : { ...capture, ...change }
+const captureOf = (
+  { capture }: WizardState,
+  change: Partial<CaptureChoice>,
+): WizardState['capture'] => (capture === null ? null : { ...capture, ...change })
 
 const needsToken = (place: CapturePlace): boolean => place.kind === 'upload' && place.token === null
 
-export const next = (from: State, step: Step): Next => decideCase(NEXT, 'step', { ...step, from })
+export const next = (from: WizardState, step: WizardStep): NextScreen =>
+  decideCase(NEXT, 'step', { ...step, from })
 
-const goTo = (state: State, screen: ScreenName): State => ({
+const goTo = (state: WizardState, screen: ScreenName): WizardState => ({
   ...state,
   ...CLEARED[screen],
   screen,
@@ -176,7 +179,7 @@ const goTo = (state: State, screen: ScreenName): State => ({
 })
 
 /** What to write where, disk by disk; null until both are chosen. */
-export function choiceOf({ image, disks }: State): FlashChoices | null {
+export function choiceOf({ image, disks }: WizardState): FlashChoices | null {
   if (image === null) return null
   const choices = disks.map(({ path: disk, identity }): FlashChoice => ({
     image,

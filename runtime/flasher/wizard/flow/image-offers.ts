@@ -7,10 +7,10 @@ import { renderSize } from '../../../kit/foundation/size.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Column } from '../../../kit/terminal/text/columns.ts'
 import type { MenuRow } from '../../../kit/terminal/prompt/menu.ts'
-import type { ImageChoice } from './start.ts'
+import type { ChosenImage } from './start.ts'
 
 export interface ImageOffer {
-  readonly choice: ImageChoice
+  readonly choice: ChosenImage
   readonly arch: string | null
   readonly from: 'local' | 'remote'
   /** Why it cannot be chosen; null: it can. */

@@ -7,7 +7,7 @@ import type { Result } from '../../../kit/foundation/result.ts'
 import type { ImageFormat } from '../../../engine/image/rules/image.ts'
 
 /** Who this machine is, for the header. */
-export interface Identity {
+export interface MachineIdentity {
   /** Lower case, colons; null: none was named and none found. */
   readonly mac: string | null
   /** `http://host:port`, or as it was named; null: standalone. */
@@ -17,18 +17,18 @@ export interface Identity {
 }
 
 /** What a wizard opens with. */
-export interface Start {
+export interface WizardStart {
   /** `catalog` shows where images can come from, `image` goes straight to them. */
   readonly screen: 'catalog' | 'image'
   /** Where the catalog is, as `loadCatalog` takes it; null: only images of this machine. */
   readonly catalog: string | null
   /** Why we are here, in red on the first screen and kept until the operator went on; null: no reason. */
   readonly notice: string | null
-  readonly identity: Identity
+  readonly identity: MachineIdentity
 }
 
 /** An image that was chosen, wherever it lies. */
-export interface ImageChoice {
+export interface ChosenImage {
   /** The name that people read. */
   readonly name: string
   /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
@@ -49,7 +49,7 @@ export interface ImageChoice {
 
 /** An image and a disk for it. */
 export interface FlashChoice {
-  readonly image: ImageChoice
+  readonly image: ChosenImage
   /** `/dev/sda`. */
   readonly disk: string
   /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
@@ -129,7 +129,7 @@ export const NO_HOOKS: Hooks = {
 
 /** The terminal, as far as the server-driven mode uses it. */
 export interface DrivenScreen {
-  readonly identity: Identity
+  readonly identity: MachineIdentity
   /** A line below what is there; kept until a screen is drawn. */
   say(line: string): void
   /** The flashing screen, from the checks to the end of the hooks. */
@@ -138,5 +138,5 @@ export interface DrivenScreen {
 
 /** What the server-driven mode ends with: a wizard to open, or the end of the program. */
 export type RemoteOutcome =
-  | { readonly kind: 'interactive'; readonly start: Start; readonly hooks: Hooks }
+  | { readonly kind: 'interactive'; readonly start: WizardStart; readonly hooks: Hooks }
   | { readonly kind: 'exit'; readonly code: number }

@@ -3,17 +3,20 @@ import { hintOf, renderError } from '../../../kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
 import { checkCapture, type ChosenCapture } from '../flow/capture-run.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { canClear, renderCapture, type CaptureKnown } from './capture-text.ts'
 import { runCapturing } from './capturing.ts'
 import { askMeanwhile, NO_KEY, QUIT_KEY } from './pending-question.ts'
-import type { View } from './screen-frame.ts'
+import type { ScreenView } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
 
 /** Asks, and makes the image: the disk that was looked at stays held until it is complete. */
-export async function confirmCapture(state: State, context: WizardContext): Promise<Step> {
+export async function confirmCapture(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const [disk] = state.disks
   const place = state.capture?.place ?? null
   if (disk === undefined || place === null) return { step: 'back' }
@@ -25,10 +28,10 @@ export async function confirmCapture(state: State, context: WizardContext): Prom
 
 /** Null: it is to be asked anew, the other way. */
 async function askAndRun(
-  state: State,
+  state: WizardState,
   chosen: ChosenCapture,
   context: WizardContext,
-): Promise<Step | null> {
+): Promise<WizardStep | null> {
   await using held = new AsyncDisposableStack()
   let known: CaptureKnown = { ...chosen, checked: null, reasons: null }
   let looking = Promise.resolve()
@@ -56,7 +59,7 @@ async function askAndRun(
 /** One key, but one that nothing else on the way here asks for. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: CAPTURE_KEYS.capture, isInstant: true }
 
-function viewOf(known: CaptureKnown, { drawing }: WizardContext): View {
+function viewOf(known: CaptureKnown, { drawing }: WizardContext): ScreenView {
   const isFree = known.reasons?.length === 0
   const does = known.generalize ? CAPTURE_KEYS.keep : CAPTURE_KEYS.clear
   const clear: MenuKey = { key: 'g', words: ['generalize'], does, isInstant: true }

@@ -3,17 +3,20 @@ import { offerSource } from '../../../engine/capture/rules/source-offer.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { suggestName } from '../flow/capture-place.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
 import { askMeanwhile, stepOf } from './pending-question.ts'
-import { inFull, type View } from './screen-frame.ts'
+import { inFull, type ScreenView } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk
 
-export async function chooseSource(state: State, context: WizardContext): Promise<Step> {
+export async function chooseSource(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const list: DiskList = { disks: null, troubles: [] }
-  const view = (): View => ({
+  const view = (): ScreenView => ({
     menu: createDiskMenu((list.disks ?? []).map(offerSource), WIZARD_TEXTS.keys.back),
     intro: (size) => [
       ...inFull([TEXTS.question], size),

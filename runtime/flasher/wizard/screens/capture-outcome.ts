@@ -1,5 +1,5 @@
 /** The two screens after a capture: the image that was made, or why there is none. */
-import type { Identity } from '../../../engine/capture/rules/capture.ts'
+import type { IdentityFiles } from '../../../engine/capture/rules/capture.ts'
 import { displayWidth } from '../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { renderExactSize, renderSize } from '../../../kit/foundation/size.ts'
@@ -8,8 +8,8 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import type { Voice } from '../../../kit/terminal/text/voice.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import { renderPlace, type CaptureEnd, type CapturePlace } from '../flow/capture-choice.ts'
-import type { State, Step } from '../flow/flow.ts'
+import { renderPlace, type CaptureOutcome, type CapturePlace } from '../flow/capture-choice.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
 import { askNext, listNext, QUIT } from './outcome.ts'
 import { nextChoice } from './screen-frame.ts'
@@ -20,18 +20,23 @@ const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 
-export async function showCaptureFailure(state: State, context: WizardContext): Promise<Step> {
+export async function showCaptureFailure(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const { end, place } = endOf(state)
   return await askNext(state, context, [RETRY, QUIT], (voice) => {
     if (end !== null && end.kind !== 'done') explain(end, place, voice)
   })
 }
 
-const endOf = ({ capture }: State): Pick<NonNullable<State['capture']>, 'end' | 'place'> =>
+const endOf = ({
+  capture,
+}: WizardState): Pick<NonNullable<WizardState['capture']>, 'end' | 'place'> =>
   capture ?? { end: null, place: null }
 
 function explain(
-  { kind, reason, hint }: Exclude<CaptureEnd, { kind: 'done' }>,
+  { kind, reason, hint }: Exclude<CaptureOutcome, { kind: 'done' }>,
   place: CapturePlace | null,
   voice: Voice,
 ) {
@@ -45,7 +50,10 @@ function explain(
   voice.warn(leaves)
 }
 
-export async function showCaptured(state: State, context: WizardContext): Promise<Step> {
+export async function showCaptured(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const { end, place } = endOf(state)
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     if (end?.kind !== 'done' || place === null) return
@@ -64,14 +72,14 @@ export async function showCaptured(state: State, context: WizardContext): Promis
 
 const ROOMY_ROWS = 16
 
-function warn(identity: Identity, voice: Voice) {
+function warn(identity: IdentityFiles, voice: Voice) {
   if (identity.kind === 'found') voice.warn(fill(TEXTS.found, nameFiles(identity)))
   if (identity.kind === 'possible') voice.warn(CONFIRM.possible)
 }
 
 /** Below each other, each in full. */
 function listFacts(
-  { storedBytes, imageBytes, sha256 }: Extract<CaptureEnd, { kind: 'done' }>,
+  { storedBytes, imageBytes, sha256 }: Extract<CaptureOutcome, { kind: 'done' }>,
   address: string,
   columns: number,
 ): readonly string[] {

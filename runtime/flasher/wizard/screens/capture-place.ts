@@ -7,15 +7,15 @@ import { isFolder } from '../../../kit/host/folders.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
 import { decidePlace } from '../flow/capture-place.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { askStill, backKey, QUIT_KEY, stepOf } from './pending-question.ts'
-import { fitted, inFull, type View } from './screen-frame.ts'
+import { fitted, inFull, type ScreenView } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS
 const { place: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
 
-export async function choosePlace(state: State, context: WizardContext): Promise<Step> {
+export async function choosePlace(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { imageRoot } = context.drawing.setting
   const name = state.capture?.name ?? ''
   const view = textView(TEXTS.prompt, KEYS.disk, (size) => [
@@ -49,7 +49,7 @@ function listKinds(folder: string): readonly string[] {
   ].map(([kind = '', example]) => `${INDENT}${pad(kind, width)}   ${example}`)
 }
 
-export async function typeToken(state: State, context: WizardContext): Promise<Step> {
+export async function typeToken(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const place = state.capture?.place
   if (place?.kind !== 'upload') return { step: 'back' }
   const known = context.env['FLASHER_UPLOAD_TOKEN'] ?? ''
@@ -74,7 +74,11 @@ export async function typeToken(state: State, context: WizardContext): Promise<S
 }
 
 /** What was typed, nothing by Enter alone; or the step of a key. */
-async function askText(state: State, view: View, context: WizardContext): Promise<string | Step> {
+async function askText(
+  state: WizardState,
+  view: ScreenView,
+  context: WizardContext,
+): Promise<string | WizardStep> {
   const asked = await askStill(state, view, context)
   if (asked.kind === 'text') return asked.text
   return asked.kind === 'key' && asked.key === SUGGESTED ? '' : stepOf(asked)
@@ -83,7 +87,12 @@ async function askText(state: State, view: View, context: WizardContext): Promis
 /** The key that Enter alone means: none of those that are shown. */
 const SUGGESTED = ''
 
-const textView = (prompt: string, back: string, intro: View['intro'], isSecret = false): View => ({
+const textView = (
+  prompt: string,
+  back: string,
+  intro: ScreenView['intro'],
+  isSecret = false,
+): ScreenView => ({
   menu: {
     prompt,
     columns: [],

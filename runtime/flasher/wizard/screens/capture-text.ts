@@ -2,7 +2,7 @@
 import {
   decideIdentity,
   type CapturedPart,
-  type Identity,
+  type IdentityFiles,
 } from '../../../engine/capture/rules/capture.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
@@ -101,7 +101,7 @@ const KINDS = [
 ] as const
 
 /** `machine-id, SSH host keys`: what it is instead of each path. */
-export const nameFiles = ({ paths }: Extract<Identity, { kind: 'found' }>) => ({
+export const nameFiles = ({ paths }: Extract<IdentityFiles, { kind: 'found' }>) => ({
   files: [
     ...new Set(paths.flatMap((path) => KINDS.find(([names]) => names.test(path))?.[1] ?? [])),
   ].join(', '),

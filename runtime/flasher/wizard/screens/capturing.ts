@@ -9,16 +9,16 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { OpenedCapture } from '../../../engine/capture/capturer.ts'
 import { renderBar } from '../../text/bar.ts'
 import { createProgress } from '../../text/progress.ts'
-import { renderPlace, type CaptureEnd } from '../flow/capture-choice.ts'
+import { renderPlace, type CaptureOutcome } from '../flow/capture-choice.ts'
 import { makeCapture, type ChosenCapture } from '../flow/capture-run.ts'
-import type { State } from '../flow/flow.ts'
+import type { WizardState } from '../flow/flow.ts'
 import { openProgressScreen } from './progress-screen.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.run
 
 /** What is shown. */
-interface Shown {
+interface ShownCapture {
   phase: string
   progress: WriteProgress | null
   storedBytes: number
@@ -26,15 +26,15 @@ interface Shown {
 
 /** Runs the capture from the first byte to the end; it asks nothing. */
 export async function runCapturing(
-  state: State,
+  state: WizardState,
   chosen: ChosenCapture,
   opened: OpenedCapture,
   context: WizardContext,
-): Promise<CaptureEnd> {
+): Promise<CaptureOutcome> {
   const { env, isRoot, look } = context
   const cancelling = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
-  const shown: Shown = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
+  const shown: ShownCapture = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
   using screen = openProgressScreen(state, context, {
     render: (seconds, columns) => renderBody(chosen, shown, context, { seconds, columns }),
     phase: () => shown.phase,
@@ -70,7 +70,7 @@ const createLines = ({ stdout, look, now }: WizardContext) =>
 
 function renderBody(
   { disk, place }: ChosenCapture,
-  { phase, progress, storedBytes }: Shown,
+  { phase, progress, storedBytes }: ShownCapture,
   { drawing: { ink }, look }: WizardContext,
   { seconds, columns }: { readonly seconds: number; readonly columns: number },
 ): readonly string[] {

@@ -5,18 +5,21 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { CheckedImage } from '../../../engine/flash/image-checks.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
-import type { View } from './screen-frame.ts'
+import type { ScreenView } from './screen-frame.ts'
 import { askMeanwhile, stepOf } from './pending-question.ts'
 
-interface Known extends DiskList {
+interface KnownDisks extends DiskList {
   image: CheckedImage | null
 }
 
-export async function chooseTarget(state: State, context: WizardContext): Promise<Step> {
-  const known: Known = { disks: null, image: null, troubles: [] }
-  const view = (): View => ({
+export async function chooseTarget(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
+  const known: KnownDisks = { disks: null, image: null, troubles: [] }
+  const view = (): ScreenView => ({
     menu: { ...createDiskMenu(listOffers(known), WIZARD_TEXTS.keys.image), takesSeveral: true },
     intro: (size) => introduceDisks(known, WIZARD_TEXTS.disk.none, context, size),
   })
@@ -35,8 +38,8 @@ export async function chooseTarget(state: State, context: WizardContext): Promis
 }
 
 async function readImage(
-  { image }: State,
-  known: Known,
+  { image }: WizardState,
+  known: KnownDisks,
   context: WizardContext,
   signal: AbortSignal,
 ) {
@@ -50,5 +53,5 @@ async function readImage(
   }
 }
 
-const listOffers = ({ disks, image }: Known): readonly DiskOffer[] =>
+const listOffers = ({ disks, image }: KnownDisks): readonly DiskOffer[] =>
   (disks ?? []).map((disk) => offerDisk(disk, image?.image ?? null))

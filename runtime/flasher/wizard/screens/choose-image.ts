@@ -7,36 +7,36 @@ import { fill, fillCount } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Size } from '../../../kit/terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import {
   imageColumns,
   listImageOffers,
   renderImageRow,
   type ImageOffer,
 } from '../flow/image-offers.ts'
-import { inFull, type View } from './screen-frame.ts'
+import { inFull, type ScreenView } from './screen-frame.ts'
 import { askMeanwhile, backKey, QUIT_KEY, REFRESH_KEY, stepOf } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.image
 const { keys: KEYS, capture: CAPTURE } = WIZARD_TEXTS
 
-interface Listed {
+interface ListedCatalog {
   readonly images: readonly CatalogImage[]
   /** What was left out and why, in words. */
   readonly flaws: readonly string[]
 }
 
 /** What is known by now. */
-interface Known {
+interface KnownImages {
   local: readonly ImageRow[] | null
   /** Why this machine's images cannot be listed. */
   trouble: string | null
   /** Null: it is being loaded, or there is none. */
-  catalog: Result<Listed, CatalogRefusal> | null
+  catalog: Result<ListedCatalog, CatalogRefusal> | null
 }
 
-export async function chooseImage(state: State, context: WizardContext): Promise<Step> {
-  const known: Known = { local: null, trouble: null, catalog: null }
+export async function chooseImage(state: WizardState, context: WizardContext): Promise<WizardStep> {
+  const known: KnownImages = { local: null, trouble: null, catalog: null }
   // What lies here takes a moment; the first frame waits for it rather than being drawn twice.
   await readLocal(known, context)
   const view = () => viewOf(state, known, context)
@@ -48,7 +48,7 @@ export async function chooseImage(state: State, context: WizardContext): Promise
   return offer === undefined ? { step: 'refresh' } : { step: 'image', image: offer.choice }
 }
 
-async function readLocal(known: Known, context: WizardContext): Promise<void> {
+async function readLocal(known: KnownImages, context: WizardContext): Promise<void> {
   try {
     known.local = await context.listLocal()
   } catch (thrown) {
@@ -58,8 +58,8 @@ async function readLocal(known: Known, context: WizardContext): Promise<void> {
 }
 
 async function readCatalog(
-  { source }: State,
-  known: Known,
+  { source }: WizardState,
+  known: KnownImages,
   context: WizardContext,
   signal: AbortSignal,
 ) {
@@ -79,10 +79,10 @@ async function readCatalog(
   }
 }
 
-const listOffers = ({ local, catalog }: Known): readonly ImageOffer[] =>
+const listOffers = ({ local, catalog }: KnownImages): readonly ImageOffer[] =>
   listImageOffers(local ?? [], catalog?.ok === true ? catalog.value.images : [])
 
-function viewOf(state: State, known: Known, context: WizardContext): View {
+function viewOf(state: WizardState, known: KnownImages, context: WizardContext): ScreenView {
   const rows = listOffers(known).map(renderImageRow)
   return {
     menu: {
@@ -102,8 +102,8 @@ function viewOf(state: State, known: Known, context: WizardContext): View {
 }
 
 function introduce(
-  { source }: State,
-  { trouble, catalog }: Known,
+  { source }: WizardState,
+  { trouble, catalog }: KnownImages,
   isEmpty: boolean,
   { drawing }: WizardContext,
   size: Size,
@@ -121,14 +121,14 @@ function introduce(
   return lines.length === 0 ? [] : [...lines, '']
 }
 
-function renderFailure(catalog: Known['catalog']): readonly string[] {
+function renderFailure(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== false) return []
   const { message, hint } = catalog.refusal
   return [fill(TEXTS.loadFailed, { reason: message }), ...(hint === null ? [] : [hint])]
 }
 
 /** Two of them are enough to see what is wrong. */
-function renderFlaws(catalog: Known['catalog']): readonly string[] {
+function renderFlaws(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== true) return []
   const { flaws } = catalog.value
   const shown = flaws.slice(0, 2).map((flaw) => fill(TEXTS.leftOut, { flaw }))

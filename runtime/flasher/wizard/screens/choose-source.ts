@@ -4,15 +4,18 @@ import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
-import type { State, Step } from '../flow/flow.ts'
-import { fitted, nextChoice, type NextChoice, type View } from './screen-frame.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
+import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-frame.ts'
 import { askChoice, askStill } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS
 const { capture: CAPTURE } = WIZARD_TEXTS
 
-export async function chooseCatalog(state: State, context: WizardContext): Promise<Step> {
+export async function chooseCatalog(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const { defaultCatalog, drawing } = context
   const choices = listChoices(defaultCatalog, drawing.setting.imageRoot)
   const view = {
@@ -66,9 +69,9 @@ function listExamples(): readonly string[] {
   )
 }
 
-export async function typeSource(state: State, context: WizardContext): Promise<Step> {
+export async function typeSource(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { drawing } = context
-  const view: View = {
+  const view: ScreenView = {
     menu: {
       prompt: TEXTS.locationPrompt,
       columns: [],

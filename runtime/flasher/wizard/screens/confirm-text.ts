@@ -10,7 +10,7 @@ import { layOutLosses } from '../../text/loss-table.ts'
 import { boxWidth, innerWidth } from '../../../kit/terminal/text/box.ts'
 import { MARK_WIDTH, renderVoice } from '../../../kit/terminal/text/voice.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import type { State } from '../flow/flow.ts'
+import type { WizardState } from '../flow/flow.ts'
 import { headlineOf, listForms } from './confirm-disks.ts'
 import type { Drawing } from './header.ts'
 import type { TemplateOffer } from '../flow/start.ts'
@@ -18,7 +18,7 @@ import type { TemplateOffer } from '../flow/start.ts'
 const TEXTS = WIZARD_TEXTS.confirm
 
 /** What is known by now. */
-export interface Known {
+export interface KnownPlan {
   readonly plan: FlashPlan | null
   /** What was found, in the order of the disks that were chosen; null: nobody could look. */
   readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
@@ -44,8 +44,8 @@ interface ConfirmRoom {
 const MIN_ROWS = 3
 
 export function renderConfirm(
-  state: State,
-  known: Known,
+  state: WizardState,
+  known: KnownPlan,
   drawing: Drawing,
   { columns, room }: ConfirmRoom,
 ): readonly string[] {
@@ -62,7 +62,12 @@ export function renderConfirm(
 }
 
 /** All disks are named, however little room is left for the image. */
-function renderSeveral(state: State, known: Known, style: Style, room: number): readonly string[] {
+function renderSeveral(
+  state: WizardState,
+  known: KnownPlan,
+  style: Style,
+  room: number,
+): readonly string[] {
   const { disks } = state
   const headline = renderState(known, style) ?? headlineOf(disks.length, style)
   const above = [...renderTemplate(known, style), ...headline]
@@ -74,7 +79,7 @@ function renderSeveral(state: State, known: Known, style: Style, room: number): 
 }
 
 /** Null: the flash may go ahead. */
-function renderState({ reasons }: Known, style: Style): readonly string[] | null {
+function renderState({ reasons }: KnownPlan, style: Style): readonly string[] | null {
   if (reasons?.length === 0) return null
   return renderVoice(style, ({ start, fail }) => {
     if (reasons === null) start(TEXTS.checking)
@@ -82,13 +87,17 @@ function renderState({ reasons }: Known, style: Style): readonly string[] | null
   })
 }
 
-function renderImageBox({ image }: State, { plan }: Known, style: Style): readonly string[] {
+function renderImageBox(
+  { image }: WizardState,
+  { plan }: KnownPlan,
+  style: Style,
+): readonly string[] {
   const found = plan === null ? null : { image: plan.image, options: plan }
   const source = image === null ? [] : renderSource(image, found).map(printable)
   return renderVoice(style, ({ box }) => box({ title: TEXTS.image, message: source.join('\n') }))
 }
 
-function renderBoxes(state: State, known: Known, style: Style): readonly string[] {
+function renderBoxes(state: WizardState, known: KnownPlan, style: Style): readonly string[] {
   const { columns, unicode } = style
   const [disk] = state.disks
   const target = wrapInFull(`${disk?.path}: ${disk?.words}`, innerWidth(columns))
@@ -102,7 +111,7 @@ function renderBoxes(state: State, known: Known, style: Style): readonly string[
 
 /** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
-  { image, disks: [disk] }: State,
+  { image, disks: [disk] }: WizardState,
   { ink, unicode, columns }: Style,
 ): readonly string[] {
   const width = columns - 1
@@ -115,13 +124,17 @@ function renderBriefly(
 }
 
 /** What comes of it. */
-interface Outcome {
+interface ConfirmPart {
   /** The frame is given up where there are fewer rows. */
   readonly least: number
   lines(rows: number): readonly string[]
 }
 
-function renderOutcome({ disks: [disk] }: State, known: Known, style: Style): Outcome {
+function renderOutcome(
+  { disks: [disk] }: WizardState,
+  known: KnownPlan,
+  style: Style,
+): ConfirmPart {
   const { ink, columns } = style
   const stopped = renderState(known, style)
   if (stopped !== null) return { least: stopped.length, lines: () => stopped }
@@ -140,7 +153,10 @@ function renderOutcome({ disks: [disk] }: State, known: Known, style: Style): Ou
   }
 }
 
-function renderTemplate({ template, isTemplateWritten }: Known, style: Style): readonly string[] {
+function renderTemplate(
+  { template, isTemplateWritten }: KnownPlan,
+  style: Style,
+): readonly string[] {
   if (template === null) return []
   const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
   const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason

@@ -3,20 +3,20 @@ import { renderError } from '../../../kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
 import type { PlannedFlash } from '../../../engine/flash/flash-planner.ts'
-import { renderConfirm, type Known } from './confirm-text.ts'
+import { renderConfirm, type KnownPlan } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
-import { choiceOf, type State, type Step } from '../flow/flow.ts'
+import { choiceOf, type WizardState, type WizardStep } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
 import type { FlashChoices, TemplateOffer } from '../flow/start.ts'
-import type { View } from './screen-frame.ts'
+import type { ScreenView } from './screen-frame.ts'
 import { askMeanwhile, askStill, NO_KEY, QUIT_KEY } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 const { keys: KEYS } = WIZARD_TEXTS
 
-type Learned = { -readonly [Name in keyof Known]: Known[Name] }
+type Learned = { -readonly [Name in keyof KnownPlan]: KnownPlan[Name] }
 
-export async function confirm(state: State, context: WizardContext): Promise<Step> {
+export async function confirm(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const known: Learned = {
     plan: null,
     found: [],
@@ -37,11 +37,11 @@ export async function confirm(state: State, context: WizardContext): Promise<Ste
   return asked.key === 'y' ? { step: 'flash', template: chosenOf(known) } : { step: 'back' }
 }
 
-const chosenOf = ({ template, isTemplateWritten }: Known) =>
+const chosenOf = ({ template, isTemplateWritten }: KnownPlan) =>
   template?.kind === 'template' && isTemplateWritten ? template : null
 
 async function check(
-  state: State,
+  state: WizardState,
   known: Learned,
   context: WizardContext,
   signal: AbortSignal,
@@ -101,7 +101,7 @@ const keyOfTemplate = (isWritten: boolean): MenuKey => ({
   isInstant: true,
 })
 
-function viewOf(state: State, known: Known, { drawing }: WizardContext): View {
+function viewOf(state: WizardState, known: KnownPlan, { drawing }: WizardContext): ScreenView {
   const isFree = known.reasons?.length === 0
   const choice = known.template?.kind === 'template' ? [keyOfTemplate(known.isTemplateWritten)] : []
   return {

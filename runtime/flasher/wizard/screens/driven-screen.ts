@@ -3,7 +3,7 @@ import { printable } from '../../../kit/foundation/printable.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { renderVoice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
-import { openState, type State } from '../flow/flow.ts'
+import { openState, type WizardState } from '../flow/flow.ts'
 import { frameOf } from './screen-frame.ts'
 import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 
@@ -22,12 +22,17 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
   const context = { ...given, drawing }
   const { painter, look, stdout } = context
   const said: string[] = []
-  const state: State = {
+  const state: WizardState = {
     ...openState({ screen: 'image', catalog: null, notice: null, identity }),
     screen: 'flash',
   }
 
-  const stateOf = ({ image, disk: path, identity: seen, words = '' }: FlashChoice): State => ({
+  const stateOf = ({
+    image,
+    disk: path,
+    identity: seen,
+    words = '',
+  }: FlashChoice): WizardState => ({
     ...state,
     source: PLANNED,
     image,

@@ -20,7 +20,7 @@ import { pad } from '../../../kit/terminal/text/clip.ts'
 import { createManyProgress } from '../../text/many-progress.ts'
 import { createProgress } from '../../text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
-import type { State } from '../flow/flow.ts'
+import type { WizardState } from '../flow/flow.ts'
 import { openProgressScreen } from './progress-screen.ts'
 import { runChoices } from '../flow/flash-run.ts'
 import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
@@ -36,7 +36,7 @@ interface DiskShown {
 }
 
 /** What is shown. */
-interface Shown {
+interface ShownFlash {
   /** The bytes of the image as stored; null where they are not known, or not yet. */
   storedBytes: number | null
   /** The disks by their paths. */
@@ -48,7 +48,7 @@ interface Shown {
 
 /** What a person chose; the template is fetched now, and nothing is written where that fails. */
 export async function runChosen(
-  state: State,
+  state: WizardState,
   [first, ...more]: FlashChoices,
   context: WizardContext,
 ): Promise<Flashed> {
@@ -65,7 +65,7 @@ export async function runChosen(
 
 /** From the checks to the end, hooks included; asks nothing. */
 export async function runFlash(
-  state: State,
+  state: WizardState,
   choices: FlashChoices,
   hooks: Hooks,
   context: WizardContext,
@@ -73,7 +73,7 @@ export async function runFlash(
   const cancelling = new AbortController()
   const leaving = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
-  const shown: Shown = {
+  const shown: ShownFlash = {
     storedBytes: null,
     disks: new Map(
       choices.map(({ disk }) => [disk, { phase: TEXTS.checking, progress: null, end: null }]),
@@ -114,7 +114,7 @@ export async function runFlash(
 const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
 
 /** One line at a time, for terminals that cannot redraw. */
-function createLines(shown: Shown, { stdout, look, now }: WizardContext) {
+function createLines(shown: ShownFlash, { stdout, look, now }: WizardContext) {
   const disks = [...shown.disks.keys()]
   const common = { stdout, stderr: stdout, look, now, storedBytes: () => shown.storedBytes }
   return disks.length === 1
@@ -124,7 +124,7 @@ function createLines(shown: Shown, { stdout, look, now }: WizardContext) {
 
 function renderBody(
   choices: FlashChoices,
-  shown: Shown,
+  shown: ShownFlash,
   seconds: number,
   context: WizardContext,
   columns: number,
@@ -144,7 +144,7 @@ function renderBody(
 
 function renderOne(
   [{ image, disk }]: FlashChoices,
-  { disks, storedBytes }: Shown,
+  { disks, storedBytes }: ShownFlash,
   time: string,
   { drawing: { ink }, look }: WizardContext,
   columns: number,
@@ -164,7 +164,7 @@ function renderOne(
 
 function renderSeveral(
   [{ image }]: FlashChoices,
-  { disks, storedBytes }: Shown,
+  { disks, storedBytes }: ShownFlash,
   time: string,
   { drawing: { ink }, look }: WizardContext,
   columns: number,

@@ -8,16 +8,16 @@ import type { Ink } from '../../../kit/terminal/text/ink.ts'
 import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import { renderPlace } from '../flow/capture-choice.ts'
-import { SCREENS, stepsOf, type DiskChoice, type State } from '../flow/flow.ts'
-import type { Identity } from '../flow/start.ts'
+import { SCREENS, stepsOf, type DiskChoice, type WizardState } from '../flow/flow.ts'
+import type { MachineIdentity } from '../flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS
 
 /** What does not change while the wizard runs. */
-interface Setting {
+interface WizardSetting {
   readonly version: string
-  readonly identity: Identity
+  readonly identity: MachineIdentity
   /** Where images of this machine are looked for. */
   readonly imageRoot: string
   /** Whether the machine is restarted in the end. */
@@ -26,7 +26,7 @@ interface Setting {
 
 /** How this terminal draws. */
 export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
-  readonly setting: Setting
+  readonly setting: WizardSetting
   readonly ink: Ink
 }
 
@@ -37,7 +37,7 @@ const MIN_ROWS = 16
 const NOTICE_LINES = 3
 
 export function renderHeader(
-  state: State,
+  state: WizardState,
   { setting, ink, unicode }: Drawing,
   { columns, rows }: Size,
 ): readonly string[] {
@@ -70,7 +70,7 @@ export function renderHeader(
   ]
 }
 
-function listChosen({ source, image, disks, capture }: State): readonly string[] {
+function listChosen({ source, image, disks, capture }: WizardState): readonly string[] {
   const disk = disks.length === 0 ? [] : [labelled('disk', disksInWords(disks))]
   if (capture !== null) {
     const { place } = capture

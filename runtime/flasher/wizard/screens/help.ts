@@ -6,7 +6,7 @@ import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
 import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
-import { isCapture, type State } from '../flow/flow.ts'
+import { isCapture, type WizardState } from '../flow/flow.ts'
 import { renderHeader, type Drawing } from './header.ts'
 
 const { help: TEXTS, capture: CAPTURE } = WIZARD_TEXTS
@@ -39,7 +39,7 @@ type KeyRow = readonly [keys: string, does: string]
 
 /** Pages of help; any key shows the next one, then the screen again. */
 export function renderHelp(
-  state: State,
+  state: WizardState,
   { kind, keys }: HelpOptions,
   drawing: Drawing,
   size: Size,

@@ -5,7 +5,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Size } from '../../../kit/terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
-import type { State, Step } from '../flow/flow.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nextChoice, type NextChoice } from './screen-frame.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import { askChoice } from './pending-question.ts'
@@ -17,11 +17,11 @@ const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
 
-export async function showFailure(state: State, context: WizardContext): Promise<Step> {
+export async function showFailure(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
 }
 
-export async function showDone(state: State, context: WizardContext): Promise<Step> {
+export async function showDone(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     praise(state.ends, voice)
     if (state.bootEntry !== null) voice.info(state.bootEntry)
@@ -34,11 +34,11 @@ export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly
 
 /** What comes next; Enter alone takes the first choice. */
 export async function askNext(
-  state: State,
+  state: WizardState,
   context: WizardContext,
   choices: readonly NextChoice[],
   speak: (voice: Voice) => void,
-): Promise<Step> {
+): Promise<WizardStep> {
   const view = {
     prompt: TEXTS.prompt,
     message: TEXTS.question,
@@ -51,7 +51,7 @@ export async function askNext(
   return { step: key === BACK.key ? 'back' : 'quit' }
 }
 
-function explain(state: State, voice: Voice): void {
+function explain(state: WizardState, voice: Voice): void {
   const { disks, end } = state
   if (end === null || end.kind === 'done') return
   if (end.kind === 'cancelled') voice.warn(TEXTS.cancelled)
@@ -64,7 +64,7 @@ function explain(state: State, voice: Voice): void {
   voice.warn(end.leaves)
 }
 
-function explainEach({ disks, ends }: State, voice: Voice): void {
+function explainEach({ disks, ends }: WizardState, voice: Voice): void {
   // What went wrong comes first: there may not be room for all.
   for (const [index, one] of ends.entries()) {
     const disk = disks[index]?.path ?? ''

@@ -7,8 +7,8 @@ import {
   type Question,
   type Subject,
 } from '../../../kit/terminal/prompt/question.ts'
-import type { State, Step } from '../flow/flow.ts'
-import { createChoice, createQuestion, type ChoiceView, type View } from './screen-frame.ts'
+import type { WizardState, WizardStep } from '../flow/flow.ts'
+import { createChoice, createQuestion, type ChoiceView, type ScreenView } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS
@@ -26,16 +26,19 @@ const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
 }
 
 /** The step of a letter; whatever else ends the question ends the wizard. */
-export const stepOf = (asked: Asked): Step => ({
+export const stepOf = (asked: Asked): WizardStep => ({
   step: asked.kind === 'key' ? (STEPS[asked.key] ?? 'quit') : 'quit',
 })
 
-export const askStill = (state: State, view: View, context: WizardContext): Promise<Asked> =>
-  context.ask(stillSubject(createQuestion(state, view, context.drawing)))
+export const askStill = (
+  state: WizardState,
+  view: ScreenView,
+  context: WizardContext,
+): Promise<Asked> => context.ask(stillSubject(createQuestion(state, view, context.drawing)))
 
 /** The key of one of a few choices; null: the person left. */
 export async function askChoice(
-  state: State,
+  state: WizardState,
   view: ChoiceView,
   context: WizardContext,
 ): Promise<string | null> {
@@ -46,8 +49,8 @@ export async function askChoice(
 
 /** `work` calls `changed` when there is more to show, and never rejects; its signal is aborted with the answer. */
 export async function askMeanwhile(
-  state: State,
-  view: () => View,
+  state: WizardState,
+  view: () => ScreenView,
   context: WizardContext,
   work: (changed: () => void, signal: AbortSignal) => Promise<unknown>,
 ): Promise<Asked> {

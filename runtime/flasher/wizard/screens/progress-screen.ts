@@ -1,7 +1,7 @@
 /** A screen that asks nothing: drawn anew while something is done, with its help on `?`; Ctrl-C cancels. */
 import { holdKeyboard, INTERRUPT } from '../../../kit/terminal/prompt/keyboard.ts'
 import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
-import type { State } from '../flow/flow.ts'
+import type { WizardState } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
 import { fitted, frameOf } from './screen-frame.ts'
 import type { WizardContext } from './wizard-context.ts'
@@ -23,7 +23,7 @@ interface ProgressScreen extends Disposable {
 const REDRAW_MS = 250
 
 export function openProgressScreen(
-  state: State,
+  state: WizardState,
   { painter, drawing, look, stdin, stdout, now }: WizardContext,
   view: ProgressView,
 ): ProgressScreen {

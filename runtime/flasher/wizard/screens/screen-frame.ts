@@ -6,10 +6,10 @@ import { pageRowsOf, renderMenu } from '../../../kit/terminal/prompt/menu-lines.
 import type { Menu } from '../../../kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
 import { renderHeader, renderNotice, type Drawing } from './header.ts'
-import type { State } from '../flow/flow.ts'
+import type { WizardState } from '../flow/flow.ts'
 import { renderHelp, type HelpKind } from './help.ts'
 
-export interface View {
+export interface ScreenView {
   readonly menu: Menu
   /**
    * The lines between the header and the list; wider lines are cut off, and those for which `room`
@@ -26,7 +26,7 @@ const rowsBelow = (above: readonly string[], { rows }: Size) =>
 /** A list of fewer rows is of no use; then the introduction is cut short. */
 const MIN_ROWS = 4
 
-export function createQuestion(state: State, view: View, drawing: Drawing): Question {
+export function createQuestion(state: WizardState, view: ScreenView, drawing: Drawing): Question {
   const { menu } = view
   const top = (size: Size) => {
     const header = renderHeader(state, drawing, size)
@@ -79,7 +79,7 @@ export interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'>
 }
 
 /** The same choice with arrow keys, and as a list for terminals that cannot redraw. */
-export function createChoice(state: State, view: ChoiceView, drawing: Drawing): Question {
+export function createChoice(state: WizardState, view: ChoiceView, drawing: Drawing): Question {
   const { message, columns, prompt, intro } = view
   const free = view.choices.filter(({ refusal }) => refusal === null)
   const menu: Menu = {
@@ -127,7 +127,7 @@ const frameChoices = (
 
 /** A screen that asks nothing. */
 export function frameOf(
-  state: State,
+  state: WizardState,
   body: readonly string[],
   drawing: Drawing,
   size: Size,

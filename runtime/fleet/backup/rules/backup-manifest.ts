@@ -29,7 +29,7 @@ const ManifestSchema = z.object({
   files: z.array(FileSchema).max(16),
 })
 
-export type StoredFile = z.infer<typeof FileSchema>
+export type BackupFile = z.infer<typeof FileSchema>
 export type BackupManifest = z.infer<typeof ManifestSchema>
 
 /** The text of `manifest.json`. */

@@ -41,21 +41,21 @@ export const sortBackups = (ids: readonly string[]): readonly string[] =>
   ids.filter(isBackupId).toSorted((a, b) => (sortKey(a) < sortKey(b) ? 1 : -1))
 
 /** What the order of backups depends on. */
-interface Stored {
+interface OrderedBackup {
   readonly backup_id: string
   /** Its number grows with each backup of a storage; one of an earlier release has none. */
   readonly manifest: { readonly number?: number | undefined } | null
 }
 
 /** 0: nobody counted it. */
-export const numberOf = ({ manifest }: Stored): number => manifest?.number ?? 0
+export const numberOf = ({ manifest }: OrderedBackup): number => manifest?.number ?? 0
 
 /**
  * Newest first. The number decides, for the clock may have been wrong: a backup was made no later than
  * those that follow it, and none was made later than now. Of those without a number only the time is
  * known; one that lies ahead says nothing and counts as the oldest. `now` in milliseconds.
  */
-export function orderBackups<Backup extends Stored>(
+export function orderBackups<Backup extends OrderedBackup>(
   backups: readonly Backup[],
   now: number,
 ): readonly Backup[] {
@@ -77,7 +77,7 @@ export function orderBackups<Backup extends Stored>(
 }
 
 /** The time of a backup in milliseconds; 0 where its name is no time. */
-function timeOf({ backup_id }: Stored): number {
+function timeOf({ backup_id }: OrderedBackup): number {
   const iso = readBackupTime(backup_id)
   try {
     return iso === null ? 0 : Temporal.Instant.from(iso).epochMilliseconds

@@ -9,11 +9,11 @@ export interface MachineNote {
 }
 
 type Details = Readonly<Record<string, unknown>>
-type Subject = { readonly mac: string }
+type MachineSubject = { readonly mac: string }
 
 /** `details`: what else a line records of them. */
 export function noteDisks(
-  { mac }: Subject,
+  { mac }: MachineSubject,
   { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
   details: Details = {},
 ): MachineNote {
@@ -31,13 +31,13 @@ export function noteDisks(
 const SHORTENED =
   ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
 
-export const noteFlashed = ({ mac }: Subject, details: Details): MachineNote => ({
+export const noteFlashed = ({ mac }: MachineSubject, details: Details): MachineNote => ({
   kind: 'machine.flashed',
   summary: `${mac} reported that its flash is done`,
   details,
 })
 
-export const noteFlashFailed = ({ mac }: Subject, reason: string | null): MachineNote => ({
+export const noteFlashFailed = ({ mac }: MachineSubject, reason: string | null): MachineNote => ({
   kind: 'machine.flash_failed',
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },

@@ -2,7 +2,7 @@
 import { nearestOf } from '../../../kit/foundation/nearest.ts'
 import { parseTest, splitValues, splitWords, type Vocabulary } from './query.ts'
 
-export interface Mistake {
+export interface QueryMistake {
   /** The term as it was typed. */
   readonly term: string
   /** No such filter, no such value of the filter, or no such time. */
@@ -17,7 +17,7 @@ export interface Mistake {
 const ADDRESS = /^[0-9a-f]{0,4}$/
 const KEY = /^[a-z_]+$/
 
-export function listMistakes(text: string, vocabulary: Vocabulary): readonly Mistake[] {
+export function listMistakes(text: string, vocabulary: Vocabulary): readonly QueryMistake[] {
   const words = splitWords(text)
   return words.flatMap((word, at) => {
     const sign = word.length > 1 && word.startsWith('-') ? '-' : ''
@@ -30,9 +30,9 @@ export function listMistakes(text: string, vocabulary: Vocabulary): readonly Mis
   })
 }
 
-type Found = Pick<Mistake, 'what' | 'suggestion'>
+type FoundMistake = Pick<QueryMistake, 'what' | 'suggestion'>
 
-function findMistake(word: string, vocabulary: Vocabulary): Found | null {
+function findMistake(word: string, vocabulary: Vocabulary): FoundMistake | null {
   const { fields, times, values = {} } = vocabulary
   const colon = word.indexOf(':')
   const [key, rest] = [word.slice(0, Math.max(0, colon)).toLowerCase(), word.slice(colon + 1)]
@@ -46,7 +46,7 @@ function findMistake(word: string, vocabulary: Vocabulary): Found | null {
 const isText = (key: string, rest: string, { prefixes = [] }: Vocabulary): boolean =>
   ADDRESS.test(key) || !KEY.test(key) || prefixes.includes(key) || rest.startsWith('//')
 
-function findFilter(key: string, rest: string, { fields, times }: Vocabulary): Found {
+function findFilter(key: string, rest: string, { fields, times }: Vocabulary): FoundMistake {
   const nearest = nearestOf(key, [...fields, ...times])
   return { what: 'filter', suggestion: nearest === null ? null : `${nearest}:${rest}` }
 }
@@ -56,7 +56,7 @@ function findWrongValue(
   key: string,
   rest: string,
   known: readonly string[] | undefined,
-): Found | null {
+): FoundMistake | null {
   const given = splitValues(rest)
   const isWrong = (value: string) => !value.endsWith('*') && known?.includes(value) === false
   if (!given.some(isWrong)) return null

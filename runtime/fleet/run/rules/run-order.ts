@@ -47,7 +47,7 @@ export interface RunSortRow {
   readonly value: string | null
 }
 
-interface Surroundings {
+interface RunSurroundings {
   /** The key of a machine's name. */
   nameKeyOf(mac: Mac): SortKey
   /** Whether the machine's running flash is stalled. */
@@ -64,7 +64,7 @@ const URGENCY = {
   done: 5,
 } as const satisfies Record<RunState, number>
 
-type KeyOf = (row: RunSortRow, surroundings: Surroundings) => SortKey
+type KeyOf = (row: RunSortRow, surroundings: RunSurroundings) => SortKey
 
 const textKey: KeyOf = ({ value }) => (value === null ? null : naturalKey(value))
 

@@ -1,7 +1,7 @@
 /** Applies a machine's post to its run. */
 import {
   createSilentRun,
-  type Progress,
+  type RunProgress,
   type Run,
   type RunDisk,
   type RunImage,
@@ -35,7 +35,7 @@ const FINAL: Readonly<Partial<Record<RunPhase, Final>>> = {
  * counters never go back, a phase that was left is not entered again, and what ended stays ended.
  * A run that was given up as lost takes the machine's own word for its end.
  */
-export function nextRun(run: Run, post: Progress, now: string): Run {
+export function nextRun(run: Run, post: RunProgress, now: string): Run {
   const result = FINAL[post.phase] ?? null
   if (run.result !== null && run.result !== 'lost') {
     return run.result === result ? complete(run, post) : run
@@ -118,7 +118,7 @@ function conclude(run: Run, result: RunResult, reason: string | null, now: strin
   }
 }
 
-function take(run: Run, post: Progress, now: string): Run {
+function take(run: Run, post: RunProgress, now: string): Run {
   const isFurther = isNextPhase(run, post.phase)
   const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
   const known = { ...before, ...count(before, post), ...describe(before, post) }
@@ -142,7 +142,7 @@ const enter = (run: Run, phase: RunPhase, now: string): Run => ({
 })
 
 /** What is read back while verifying was not written; what comes after may still say its total. */
-function count(run: Run, post: Progress): Partial<Run> {
+function count(run: Run, post: RunProgress): Partial<Run> {
   const isRead = post.phase === 'verify'
   const isCounting = post.phase === 'started' || post.phase === 'write' || post.phase === 'done'
   return {
@@ -154,7 +154,7 @@ function count(run: Run, post: Progress): Partial<Run> {
 }
 
 /** Only of the present phase, and not of a post that is older than what is known. */
-function pace(run: Run, post: Progress): Partial<Run> {
+function pace(run: Run, post: RunProgress): Partial<Run> {
   if (post.bytes_written < run.step_bytes) return {}
   return {
     step_bytes: post.bytes_written,
@@ -165,7 +165,7 @@ function pace(run: Run, post: Progress): Partial<Run> {
   }
 }
 
-const describe = (run: Run, post: Progress): Partial<Run> => ({
+const describe = (run: Run, post: RunProgress): Partial<Run> => ({
   mode: post.mode ?? run.mode,
   image: readImage(post.image, run.image) ?? run.image,
   disk: readDisk(post.disk, run.disk) ?? run.disk,
@@ -175,7 +175,7 @@ const describe = (run: Run, post: Progress): Partial<Run> => ({
 })
 
 /** The last figures of a run whose end was known before they came. */
-function complete(run: Run, post: Progress): Run {
+function complete(run: Run, post: RunProgress): Run {
   const last = { ...count(run, post), ...describe(run, post) }
   const reason = run.reason ?? post.reason ?? null
   const isKnown = FIGURES.every((name) => last[name] === run[name]) && reason === run.reason
@@ -192,13 +192,13 @@ const FIGURES = [
 ] as const
 
 /** What the machine leaves out, the server may know. */
-function readImage(image: Progress['image'], known: RunImage | null): RunImage | null {
+function readImage(image: RunProgress['image'], known: RunImage | null): RunImage | null {
   if (image === null || image === undefined) return null
   const base = known?.name === image.name ? known : NO_IMAGE
   return { ...base, ...dropEmpty(image), name: image.name }
 }
 
-function readDisk(disk: Progress['disk'], known: RunDisk | null): RunDisk | null {
+function readDisk(disk: RunProgress['disk'], known: RunDisk | null): RunDisk | null {
   if (disk === null || disk === undefined) return null
   const base = known !== null && known.serial === disk.serial ? known : NO_DISK
   return { ...base, ...dropEmpty(disk) }
@@ -207,10 +207,10 @@ function readDisk(disk: Progress['disk'], known: RunDisk | null): RunDisk | null
 const NO_IMAGE = { src: null, ref: null, sha256: null, format: null, size_bytes: null } as const
 const NO_DISK: RunDisk = { path: null, model: null, serial: null, size_bytes: null, tran: null }
 
-type Given<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
+type Filled<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
 
-function dropEmpty<T extends object>(fields: T): Given<T> {
-  const given: Given<T> = {}
+function dropEmpty<T extends object>(fields: T): Filled<T> {
+  const given: Filled<T> = {}
   for (const [name, value] of Object.entries(fields)) {
     if (value !== null && value !== undefined && value !== '')
       Object.assign(given, { [name]: value })

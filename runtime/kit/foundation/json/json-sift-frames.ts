@@ -17,25 +17,25 @@ export type Wanted =
 
 const MAX_NAMED = 8
 
-type Frame = ObjectFrame | ListFrame
+type OpenValue = OpenObject | OpenList
 
-interface ObjectFrame {
+interface OpenObject {
   readonly wanted: Extract<Wanted, { readonly kind: 'object' }>
   readonly fields: Map<string, unknown>
   key: string
   named: number
 }
 
-interface ListFrame {
+interface OpenList {
   readonly wanted: Extract<Wanted, { readonly kind: 'list' }>
   readonly items: unknown[]
   count: number
 }
 
-const isList = (frame: Frame): frame is ListFrame => frame.wanted.kind === 'list'
+const isList = (frame: OpenValue): frame is OpenList => frame.wanted.kind === 'list'
 
 export function createSiftFrames(wanted: Wanted) {
-  const frames: Frame[] = []
+  const frames: OpenValue[] = []
   let [value, leftOut, key]: [unknown, number, string] = [undefined, 0, '']
 
   function put(made: unknown) {
@@ -45,7 +45,7 @@ export function createSiftFrames(wanted: Wanted) {
     else frame.fields.set(frame.key, made)
   }
 
-  function lookIn(frame: ObjectFrame): Wanted | null {
+  function lookIn(frame: OpenObject): Wanted | null {
     key = frame.key
     const known = frame.wanted.keys.get(key)
     if (known !== undefined) return known

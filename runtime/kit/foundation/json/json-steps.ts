@@ -44,9 +44,9 @@ const STATES = [
   'n2',
   'n3',
 ] as const
-type State = (typeof STATES)[number]
+type JsonState = (typeof STATES)[number]
 
-const indexOf = (state: State) => STATES.indexOf(state)
+const indexOf = (state: JsonState) => STATES.indexOf(state)
 
 export const STATE = {
   bad: indexOf('bad'),
@@ -76,9 +76,9 @@ const PRINTED = [...Array(256).keys()]
   .map((byte) => String.fromCharCode(byte))
   .join('')
 
-type Rule = readonly [from: State, bytes: string, to: State, means?: number]
+type Rule = readonly [from: JsonState, bytes: string, to: JsonState, means?: number]
 
-const listValues = (from: State): readonly Rule[] => [
+const listValues = (from: JsonState): readonly Rule[] => [
   [from, BLANK, from],
   [from, '{', 'firstKey', BEGINS | OPENS],
   [from, '[', 'firstItem', BEGINS | OPENS],

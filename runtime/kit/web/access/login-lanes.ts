@@ -7,7 +7,7 @@ const MAX_CHECKS_OF_NETWORK = 2
 const MAX_WAITING_OF_NETWORK = 16
 const MAX_WAITING = 256
 
-interface Lane {
+interface LoginLane {
   checking: number
   /** The attempts that wait, in the order in which they came. */
   readonly waiting: (() => void)[]
@@ -15,7 +15,7 @@ interface Lane {
 
 export function createLoginLanes() {
   /** Whose turn was longest ago stands first. */
-  const lanes = new Map<string, Lane>()
+  const lanes = new Map<string, LoginLane>()
   let [checking, waiting] = [0, 0]
 
   function startNext(): void {
@@ -32,7 +32,7 @@ export function createLoginLanes() {
     }
   }
 
-  async function wait<T>(network: string, lane: Lane, check: () => Promise<T>): Promise<T> {
+  async function wait<T>(network: string, lane: LoginLane, check: () => Promise<T>): Promise<T> {
     const turn = Promise.withResolvers<void>()
     waiting += 1
     lane.waiting.push(turn.resolve)
@@ -59,5 +59,5 @@ export function createLoginLanes() {
   }
 }
 
-const isReady = ({ checking, waiting }: Lane): boolean =>
+const isReady = ({ checking, waiting }: LoginLane): boolean =>
   waiting.length > 0 && checking < MAX_CHECKS_OF_NETWORK

@@ -11,7 +11,7 @@ const LIFETIME_SECONDS = 7 * 24 * 3600
 /** A session in use is issued anew when it is this old. */
 const RENEW_SECONDS = 3600
 
-interface Session {
+interface LoginSession {
   /** The value as it stands in the cookie. */
   readonly value: string
   readonly id: string
@@ -22,7 +22,7 @@ interface Session {
   readonly generation: number | null
 }
 
-type Renewed = Pick<Session, 'id' | 'generation'>
+type Renewed = Pick<LoginSession, 'id' | 'generation'>
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -38,7 +38,7 @@ export function createSessions(parts: {
 
   const readBody = (value: string) => readSigned(value, parts.secret)
 
-  function read(value: string): Session | null {
+  function read(value: string): LoginSession | null {
     const body = readBody(value)
     const claims = body === null ? null : parseClaims(body)
     if (claims === null || hasEnded(signedOut, claims)) return null
@@ -86,7 +86,7 @@ export function createSessions(parts: {
     /** `name=value`, as a browser sends it that is logged in nowhere else. */
     renderCookie: (id: string) => renderSessions([renderSession(id)]),
     /** Null for anything but a session of ours that still holds. */
-    read(event: H3Event): Session | null {
+    read(event: H3Event): LoginSession | null {
       for (const value of sessionsOf(event)) {
         const session = read(value)
         if (session !== null) return session
@@ -96,7 +96,7 @@ export function createSessions(parts: {
     /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
     revoke: (id: string) => signedOut.add(id, endOf(beginning())),
     /** Whether one that was read holds still. */
-    holds: ({ value }: Pick<Session, 'value'>) => read(value) !== null,
+    holds: ({ value }: Pick<LoginSession, 'value'>) => read(value) !== null,
     /** The `Set-Cookie` value that takes ours away, and deletes the cookie where none is left. */
     clear(event: H3Event, isSecure: boolean): string {
       const others = listOthers(event)

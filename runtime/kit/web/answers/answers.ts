@@ -1,22 +1,22 @@
 /** The kinds of response that routes return. */
 import { HTTPResponse, type H3Event } from 'h3'
 
-type Headers = Readonly<Record<string, string>>
+type AnswerHeaders = Readonly<Record<string, string>>
 
 const ANSWER = Symbol('answer')
 
 /** Bytes as they are read, until nobody listens any more; a part lasts until the next but one. */
-export type Parts = (signal: AbortSignal) => AsyncIterable<Uint8Array>
+export type ByteStream = (signal: AbortSignal) => AsyncIterable<Uint8Array>
 
 /** The dispatcher adds the headers that every answer carries, and the length of a body in one piece. */
 export interface Answer {
   readonly [ANSWER]: true
   readonly status: number
-  readonly headers: Headers
-  readonly body: string | Uint8Array<ArrayBuffer> | Parts | null
+  readonly headers: AnswerHeaders
+  readonly body: string | Uint8Array<ArrayBuffer> | ByteStream | null
 }
 
-export const answer = (status: number, headers: Headers, body: Answer['body']): Answer => ({
+export const answer = (status: number, headers: AnswerHeaders, body: Answer['body']): Answer => ({
   [ANSWER]: true,
   status,
   headers,
@@ -26,16 +26,16 @@ export const answer = (status: number, headers: Headers, body: Answer['body']): 
 export const isAnswer = (value: object): value is Answer => ANSWER in value
 
 /** 204. */
-export const nothing = (headers: Headers = {}) => answer(204, headers, null)
+export const nothing = (headers: AnswerHeaders = {}) => answer(204, headers, null)
 
 /** 303 to a local path. */
-export const seeOther = (location: string, headers: Headers = {}) =>
+export const seeOther = (location: string, headers: AnswerHeaders = {}) =>
   new HTTPResponse('', { status: 303, headers: { ...headers, location } })
 
-export const text = (body: string, headers: Headers = {}) =>
+export const text = (body: string, headers: AnswerHeaders = {}) =>
   answer(200, { 'content-type': 'text/plain; charset=utf-8', ...headers }, body)
 
-export const page = (body: string, status = 200, headers: Headers = {}) =>
+export const page = (body: string, status = 200, headers: AnswerHeaders = {}) =>
   new HTTPResponse(body, {
     status,
     headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
@@ -43,7 +43,7 @@ export const page = (body: string, status = 200, headers: Headers = {}) =>
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-export const json = (value: unknown, status = 200, headers: Headers = {}) =>
+export const json = (value: unknown, status = 200, headers: AnswerHeaders = {}) =>
   answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
 
 const texts = new WeakMap<object, string>()
@@ -65,7 +65,7 @@ export interface TaggedText {
   /** The strong ETag, with its quotes. */
   readonly etag: string
   /** The response's own headers, besides those that every such answer has. */
-  readonly headers?: Headers
+  readonly headers?: AnswerHeaders
 }
 
 /**

@@ -43,7 +43,7 @@ export interface WebSettings extends PeerSettings {
   readonly openMetrics: boolean
 }
 
-export interface Log {
+export interface LogSink {
   debug(message: string): void
   info(message: string): void
   warn(message: string): void

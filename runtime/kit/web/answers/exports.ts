@@ -63,14 +63,14 @@ async function* walk<Row>(
   }
 }
 
-type Parts<Row> = AsyncIterable<readonly Row[]>
+type RowBatches<Row> = AsyncIterable<readonly Row[]>
 
-async function* renderCsv<Row>({ csvHead, renderCsvRow }: Export<Row>, parts: Parts<Row>) {
+async function* renderCsv<Row>({ csvHead, renderCsvRow }: Export<Row>, parts: RowBatches<Row>) {
   yield csvHead
   for await (const found of parts) yield found.map(renderCsvRow).join('')
 }
 
-async function* renderJson<Row>({ toWire }: Export<Row>, parts: Parts<Row>) {
+async function* renderJson<Row>({ toWire }: Export<Row>, parts: RowBatches<Row>) {
   let separator = '[\n'
   for await (const found of parts) {
     yield separator + found.map((row) => JSON.stringify(toWire(row))).join(',\n')

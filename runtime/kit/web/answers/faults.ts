@@ -5,7 +5,7 @@ import { renderFieldErrors, type FieldError } from '../../foundation/field-error
 import { Fault, renderError, type FaultCode } from '../../foundation/fault.ts'
 import { isFull } from '../../foundation/system-error.ts'
 import { answer, type Answer } from './answers.ts'
-import { type ErrorView, type Log, callerOf } from './caller.ts'
+import { type ErrorView, type LogSink, callerOf } from './caller.ts'
 
 const STATUS = {
   misuse: 400,
@@ -63,7 +63,7 @@ export function refuseFields(fields: readonly FieldError[]) {
 }
 
 export interface FailureContext {
-  readonly log: Log
+  readonly log: LogSink
   renderError(view: ErrorView): string
 }
 
@@ -95,13 +95,13 @@ const renderPage = (
 export const isPage = (event: H3Event): boolean =>
   event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
 
-interface Verdict {
+interface FaultAnswer {
   readonly status: number
   readonly text: RefusalText
   readonly headers?: Readonly<Record<string, string>>
 }
 
-function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdict {
+function judge(error: HTTPError, event: H3Event, { log }: FailureContext): FaultAnswer {
   const thrown = error.cause
   if (isRefusalText(error.data)) {
     return { status: error.status, text: error.data, headers: headersOf(error) }
@@ -119,7 +119,7 @@ function judge(error: HTTPError, event: H3Event, { log }: FailureContext): Verdi
   return tell(500, 'Internal Server Error')
 }
 
-function judgeFault(fault: Fault, where: string, log: Log, isKnown: boolean): Verdict {
+function judgeFault(fault: Fault, where: string, log: LogSink, isKnown: boolean): FaultAnswer {
   // What is wrong with our database is no fault of the request.
   const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
   // That a limit was reached is an answer, however often it is given.
@@ -141,7 +141,7 @@ function describeOwnFault(fault: Fault): string | null {
 /** SQLite's own errors alone carry such a number. */
 const isDatabaseFault = ({ cause }: Fault) => cause instanceof Error && 'errcode' in cause
 
-const tell = (status: number, detail: string, hint: string | null = null): Verdict => ({
+const tell = (status: number, detail: string, hint: string | null = null): FaultAnswer => ({
   status,
   text: { detail, hint },
 })

@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import { decideFileAnswer } from '../../net/rules/byte-range.ts'
 import type { ServedFile } from '../../host/served-files.ts'
-import { answer, type Parts } from './answers.ts'
+import { answer, type ByteStream } from './answers.ts'
 import { CONTENT_LENGTH } from './headers.ts'
 
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
@@ -86,7 +86,7 @@ async function readPiece(file: ServedFile, from: number, length: number) {
 }
 
 /** In two buffers in turn: fresh ones would cost a third more. */
-const readParts = (file: ServedFile, from: number, end: number | null): Parts =>
+const readParts = (file: ServedFile, from: number, end: number | null): ByteStream =>
   async function* (signal) {
     let [at, remaining] = [from, end === null ? Infinity : end - from]
     const size = Math.min(READ_BYTES, remaining)

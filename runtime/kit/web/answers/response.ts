@@ -1,7 +1,7 @@
 /** Builds the response from what a route returned: common headers, its length, and no body for HEAD. */
 import { HTTPResponse, type H3Event } from 'h3'
 import { FastResponse } from 'srvx'
-import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type Parts } from './answers.ts'
+import { answer, isAnswer, jsonAnswer, streamOf, type Answer, type ByteStream } from './answers.ts'
 import { addHeaders, commonHeaders, CONTENT_LENGTH, NOSNIFF } from './headers.ts'
 
 /** A response as the entrance sends it itself, in one write or part by part. */
@@ -51,7 +51,7 @@ function respond({ status, headers: own, body }: Answer, event: H3Event, isHead:
 }
 
 /** For requests within the process, which may keep what they read. */
-async function* copyParts(parts: Parts): AsyncGenerator<Uint8Array> {
+async function* copyParts(parts: ByteStream): AsyncGenerator<Uint8Array> {
   for await (const part of parts(new AbortController().signal)) yield part.slice()
 }
 

@@ -7,9 +7,9 @@ import { after, recover, type Eventual } from '../../foundation/eventual.ts'
 import { renderError } from '../../foundation/fault.ts'
 import { parseHostHeader } from '../../net/rules/host-header.ts'
 import { isPlainTarget, parseTarget, type TargetRefusal } from '../../net/rules/request-target.ts'
-import type { Parts } from '../answers/answers.ts'
+import type { ByteStream } from '../answers/answers.ts'
 import { NOSNIFF } from '../answers/headers.ts'
-import type { Log } from '../answers/caller.ts'
+import type { LogSink } from '../answers/caller.ts'
 import { plainAddress } from './peer.ts'
 import { readWhole } from '../answers/response.ts'
 
@@ -26,7 +26,7 @@ export type Entrance = RequestListener
  * The adapter makes a URL of target and `Host` in a constructor, before any handler of ours: it throws
  * where there is none, and silently walks up the path where segments say so.
  */
-export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
+export function createEntrance(app: H3, log: Pick<LogSink, 'error'>): Entrance {
   const readHost = createHostReader()
 
   function fail(error: unknown, { method, url }: IncomingMessage, response: ServerResponse): void {
@@ -57,7 +57,7 @@ export function createEntrance(app: H3, log: Pick<Log, 'error'>): Entrance {
   return createTurns(accept)
 }
 
-interface Line {
+interface ConnectionState {
   /** The newest answer of the connection. */
   last: ServerResponse
   waiting: number
@@ -71,9 +71,13 @@ const MAX_WAITING = 1000
  * nothing by being worked on earlier.
  */
 function createTurns(accept: (request: IncomingMessage, response: ServerResponse) => void) {
-  const lines = new WeakMap<Socket, Line>()
+  const lines = new WeakMap<Socket, ConnectionState>()
 
-  function enqueue(line: Line, request: IncomingMessage, response: ServerResponse): void {
+  function enqueue(
+    line: ConnectionState,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
     const { socket } = request
     line.waiting += 1
     if (line.waiting > MAX_WAITING) return void socket.destroy()
@@ -117,7 +121,7 @@ function send(response: ServerResponse, answered: Response): Eventual<void> {
  * One part is read while the one before it goes out, and no more is held than that. What goes wrong
  * ends the connection, so that nobody takes a part for the whole; a listener who left is no error.
  */
-async function sendParts(response: ServerResponse, parts: Parts): Promise<void> {
+async function sendParts(response: ServerResponse, parts: ByteStream): Promise<void> {
   const left = new AbortController()
   response.once('close', () => left.abort(LEFT))
   let sent: Promise<void> = Promise.resolve()
@@ -137,7 +141,7 @@ async function sendParts(response: ServerResponse, parts: Parts): Promise<void> 
 }
 
 /** Begins and ends at once, so that what the parts are read from is closed. */
-async function close(parts: Parts): Promise<void> {
+async function close(parts: ByteStream): Promise<void> {
   for await (const _ of parts(AbortSignal.abort(LEFT))) return
 }
 

@@ -2,12 +2,12 @@
 import { PAGES } from '../../../server/texts/texts.ts'
 import type { ErrorView } from '../answers/caller.ts'
 import { banner } from './elements.ts'
-import type { Frame } from './frame.ts'
+import type { PageLayout } from './frame.ts'
 import { html } from './html.ts'
 
 const t = PAGES.frame
 
-export const renderErrorPage = (frame: Frame, view: ErrorView): string =>
+export const renderErrorPage = (frame: PageLayout, view: ErrorView): string =>
   frame.bare({
     title: `${view.status} ${view.title}`,
     body: html`<section id="question" class="stack">

@@ -52,7 +52,7 @@ export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => (
   here: `${event.url.pathname}${event.url.search}`,
 })
 
-export interface Frame {
+export interface PageLayout {
   page(view: PageView): string
   /** Without navigation: the login page and errors. */
   bare(view: Pick<PageView, 'title' | 'body'>): string
@@ -69,7 +69,7 @@ const HTMX_CONFIG = JSON.stringify({
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 
-export function createFrame(parts: FrameDependencies): Frame {
+export function createFrame(parts: FrameDependencies): PageLayout {
   return {
     page: (view) =>
       String(

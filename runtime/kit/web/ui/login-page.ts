@@ -1,6 +1,6 @@
 /** The login page: one field, one button, and what to do when the password is forgotten. */
 import { hidden, textField } from './fields.ts'
-import type { Frame } from './frame.ts'
+import type { PageLayout } from './frame.ts'
 import { html, type Content } from './html.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 
@@ -17,7 +17,7 @@ interface Login {
 }
 
 export const renderLoginPage = (
-  frame: Frame,
+  frame: PageLayout,
   { heading, label, help, error, next }: Login,
 ): string =>
   frame.bare({

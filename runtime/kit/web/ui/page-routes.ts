@@ -2,16 +2,16 @@
 import type { H3Event } from 'h3'
 import type { Route } from '../answers/route.ts'
 
-type Handle = (event: H3Event) => unknown
+type HandleRequest = (event: H3Event) => unknown
 
-export const pageRoute = (path: string, handle: Handle): Route => ({
+export const pageRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'GET',
   path,
   access: 'page',
   handle,
 })
 
-export const buttonRoute = (path: string, handle: Handle): Route => ({
+export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'POST',
   path,
   access: 'page',

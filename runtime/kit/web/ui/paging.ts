@@ -3,7 +3,7 @@
 /** Rows of a page of the machines table. */
 export const PAGE_ROWS = 100
 
-export interface Page<Row> {
+export interface PageOfRows<Row> {
   readonly rows: readonly Row[]
   /** The number of the page from 1; it is never past the last. */
   readonly page: number
@@ -12,7 +12,7 @@ export interface Page<Row> {
 }
 
 /** By the parameter `page`, from 1; anything else means the first page. */
-export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): Page<Row> {
+export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): PageOfRows<Row> {
   const pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS))
   const requested = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1
   const page = Math.min(pages, Math.max(1, requested))

@@ -45,18 +45,18 @@ export const searchField = ({ name, value = '', label, placeholder, filter }: Se
     'data-filter': filter,
   })} />`
 
-interface Search extends Omit<SearchField, 'value'> {
+interface SearchView extends Omit<SearchField, 'value'> {
   readonly path: string
   readonly query: ListQuery
   /** Queries that people come back to; `count`: how many rows each finds. */
-  readonly views: readonly View[]
+  readonly views: readonly SuggestedSearch[]
   /** What stands beside the search. */
   readonly aside?: Content
 }
 
-type View = readonly [title: string, query: ListQuery, count?: number]
+type SuggestedSearch = readonly [title: string, query: ListQuery, count?: number]
 
-export const renderSearch = ({ path, query, views, aside, ...field }: Search): Html =>
+export const renderSearch = ({ path, query, views, aside, ...field }: SearchView): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${path}">
       ${searchField({ ...field, value: query[field.name] })}
@@ -69,7 +69,7 @@ export const renderSearch = ({ path, query, views, aside, ...field }: Search): H
     </nav>
   </div>`
 
-function renderView(path: string, query: ListQuery, [title, view, count]: View): Html {
+function renderView(path: string, query: ListQuery, [title, view, count]: SuggestedSearch): Html {
   const [href, here] = [address(path, view), address(path, query)]
   return html`<a href="${href}" ${attributes({ 'aria-current': href === here ? 'true' : null })}
     >${title}${renderCount(count)}</a

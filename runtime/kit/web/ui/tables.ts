@@ -1,24 +1,24 @@
 /** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import { PAGE_ROWS, type Page } from './paging.ts'
+import { PAGE_ROWS, type PageOfRows } from './paging.ts'
 import type { ListQuery } from './search.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame.table
 
-export interface Column {
+export interface TableColumn {
   /** `sort` after the first click, with `-` for descending; undefined: it cannot be sorted. */
   readonly key?: string
   readonly title: Content
   readonly className?: string
 }
 
-interface Table {
+interface TableView {
   /** The caption that screen readers say. */
   readonly caption: string
   /** A text is the title of a column. */
-  readonly columns: readonly (string | Column)[]
+  readonly columns: readonly (string | TableColumn)[]
   readonly rows: Content
   readonly className?: string
   /** The page, where columns can be sorted. */
@@ -32,7 +32,7 @@ interface Table {
  * On a phone each row is a card: a cell with `data-label="Size"` then stands behind its label, one
  * without takes the whole width.
  */
-export const renderTable = (table: Table): Html =>
+export const renderTable = (table: TableView): Html =>
   html`<div class="table">
     <table${attributes({ class: table.className })}>
       <caption class="spoken">
@@ -45,10 +45,10 @@ export const renderTable = (table: Table): Html =>
     </table>
   </div>`
 
-export const numberColumn = (title: string): Column => ({ title, className: 'number' })
+export const numberColumn = (title: string): TableColumn => ({ title, className: 'number' })
 
 /** The column of checkboxes; the one in its head selects all rows of the page. */
-export const pickColumn = (label: string): Column => ({
+export const pickColumn = (label: string): TableColumn => ({
   className: 'pick',
   title: html`<label class="scripted-only check"
     ><input type="checkbox" id="pick-page" aria-label="${label}" /><span class="narrow-only"
@@ -58,25 +58,25 @@ export const pickColumn = (label: string): Column => ({
 })
 
 /** The column of buttons. */
-export const ACTIONS: Column = { title: html`<span class="spoken">${t.actions}</span>` }
+export const ACTIONS: TableColumn = { title: html`<span class="spoken">${t.actions}</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
-const renderHead = (table: Table): Html =>
+const renderHead = (table: TableView): Html =>
   html`<thead>
     <tr data-label="${t.sortBy}">
       ${table.columns.map((column) => renderTitle(typeof column === 'string' ? { title: column } : column, table))}
     </tr>
   </thead>`
 
-const renderTitle = (column: Column, table: Table): Html =>
+const renderTitle = (column: TableColumn, table: TableView): Html =>
   column.key === undefined
     ? html`<th scope="col" ${attributes({ class: column.className })}>${column.title}</th>`
     : renderSortable(column.key, column, table)
 
 function renderSortable(
   key: string,
-  { title, className }: Column,
-  { path = '', query = {} }: Table,
+  { title, className }: TableColumn,
+  { path = '', query = {} }: TableView,
 ): Html {
   const name = key.replace(/^-/, '')
   const sort = query['sort'] ?? ''
@@ -95,7 +95,7 @@ function renderSortable(
 export function renderPager<Row>(
   path: string,
   query: ListQuery,
-  { page, pages, rows, total }: Page<Row>,
+  { page, pages, rows, total }: PageOfRows<Row>,
 ): Html {
   const link = (to: number, text: string, rel: string) =>
     to < 1 || to > pages || to === page

@@ -5,7 +5,7 @@ import { openFetchParts } from '../../app/release-fetches.ts'
 import { listReadiness, type ReadinessRow } from '../../../fleet/boot/rules/readiness.ts'
 import type { TftpState } from '../../../fleet/boot/rules/tftp.ts'
 import { createBootFiles } from '../../../fleet/boot/boot-files.ts'
-import type { Catalog } from '../../../engine/catalog/catalogs.ts'
+import type { FollowedCatalog } from '../../../engine/catalog/catalogs.ts'
 import { readSpace } from '../../../fleet/state/disk-space.ts'
 import { listLanAddresses } from '../../../fleet/boot/host-addresses.ts'
 import { createReleases } from '../../../fleet/boot/releases.ts'
@@ -20,7 +20,7 @@ export type Netboot = Awaited<ReturnType<typeof openNetboot>>
 interface NetbootDependencies {
   readonly config: LineConfig
   readonly state: State
-  readonly catalog: Catalog
+  readonly catalog: FollowedCatalog
   /** Whether a cache service is set, or runs beside the server. */
   hasCache(): boolean
   readonly env: Environment

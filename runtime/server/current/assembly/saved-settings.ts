@@ -13,9 +13,9 @@ interface SavedSettingsDependencies {
 }
 
 /** The changes by dotted name; null: the value that was saved is removed. */
-type Changes = Readonly<Record<string, string | null>>
+type SettingChanges = Readonly<Record<string, string | null>>
 
-interface Refusal {
+interface SettingRefusal {
   /** The dotted name. */
   readonly at: string
   readonly error: string
@@ -25,7 +25,7 @@ interface Refusal {
 export async function saveSettings(
   { config, store }: SavedSettingsDependencies,
   given: Readonly<Record<string, string>>,
-): Promise<Result<Changes, Refusal>> {
+): Promise<Result<SettingChanges, SettingRefusal>> {
   const changes: Record<string, string | null> = {}
   const shown = new Map(config.list().map((row) => [`${row.section}.${row.key}`, row.text]))
   for (const [name, text] of Object.entries(given)) {

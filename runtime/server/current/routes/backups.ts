@@ -2,7 +2,7 @@
 import { getRouterParam, HTTPResponse, type H3Event } from 'h3'
 import { isBackupId } from '../../../fleet/backup/rules/backup.ts'
 import type { BackupJob } from '../../../fleet/backup/backup-job.ts'
-import type { Backups, Download } from '../../../fleet/backup/backups.ts'
+import type { Backups, BackupDownload } from '../../../fleet/backup/backups.ts'
 import type { StoredBackup } from '../../../fleet/backup/backup-store.ts'
 import { isOver } from '../../../kit/host/jobs.ts'
 import { json, streamOf } from '../../../kit/web/answers/answers.ts'
@@ -141,7 +141,7 @@ const toWire = ({ backup_id, manifest, bytes }: StoredBackup) => ({
 })
 
 /** Each piece is checked before it is sent; one that is wrong breaks the connection off. */
-function send({ bytes, pieces }: Download, name: string) {
+function send({ bytes, pieces }: BackupDownload, name: string) {
   return new HTTPResponse(streamOf(pieces), {
     headers: {
       'content-type': name.endsWith('.json') ? 'application/json' : 'application/octet-stream',

@@ -5,7 +5,7 @@ import { findPicked, type DiskPick } from '../../../engine/inventory/rules/disk-
 import { plainWords } from '../../../kit/foundation/printable.ts'
 import type { RunEnd } from '../../../fleet/run/rules/run-transition.ts'
 import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../engine/inventory/rules/run.ts'
-import type { FlashOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
 import { isFlashMode, targetOf, type Cycle, type Machine, type PlannedFlash } from './machine.ts'
 import { isSameTime, type TokenMatch } from './token.ts'
 
@@ -73,7 +73,7 @@ function decideOrderOwner({ started_at, before }: Cycle, order: string): EndOwne
 }
 
 /** What became of the order that began the cycle `order`; null: it is still open. */
-export function decideOutcome(machine: Machine, order: string): FlashOutcome | null {
+export function decideOutcome(machine: Machine, order: string): RecordedOutcome | null {
   const { cycle } = machine
   if (!isSameTime(cycle.started_at, order)) return decideFormerOutcome(machine, order)
   if (cycle.disarmed_at !== null || cycle.disk_allowed_at !== null) return 'disarmed'

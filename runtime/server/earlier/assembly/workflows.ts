@@ -35,7 +35,7 @@ interface WorkflowsDependencies {
   now(): Date
 }
 
-type Note = ReturnType<typeof noteWorkflowStarted>
+type WorkflowNote = ReturnType<typeof noteWorkflowStarted>
 
 export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
   const { config, state, env, log, now } = parts
@@ -134,5 +134,9 @@ async function end(
   await record(state, mac, noteWorkflowEnded(mac, { run, workflow, host, error }))
 }
 
-const record = ({ journal }: Pick<State, 'journal'>, mac: string, note: Note): Promise<void> =>
+const record = (
+  { journal }: Pick<State, 'journal'>,
+  mac: string,
+  note: WorkflowNote,
+): Promise<void> =>
   journal.record({ ...SYSTEM_EVENT, ...note, subject_kind: 'machine', subject_id: mac })

@@ -141,7 +141,7 @@ function findObstacle({ services: { config } }: PageContext): string | null {
   return certificate === '' ? null : t.https
 }
 
-interface Said {
+interface SaidEvent {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null
@@ -152,7 +152,7 @@ async function answer(
   context: PageContext,
   event: H3Event,
   outcome: Result<null, string>,
-  { failed, ...note }: Said,
+  { failed, ...note }: SaidEvent,
 ) {
   const { site } = context
   if (!outcome.ok)

@@ -1,7 +1,7 @@
 /** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
-import type { FlashOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
 import type { Armer } from '../../../engine/inventory/rules/run.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
@@ -140,7 +140,7 @@ export function keepHeldBack(
 export const nameMachine = ({ hostname }: Machine): string | null => hostname
 
 /** What became of the order that began at `order`; null: it is open. */
-export function decideOutcome(machine: Machine, order: string): FlashOutcome | null {
+export function decideOutcome(machine: Machine, order: string): RecordedOutcome | null {
   const { armed_at, last_flashed_at, failure } = machine
   if (armed_at === order) {
     if (!isArmed(machine)) return 'disarmed'

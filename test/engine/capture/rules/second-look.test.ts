@@ -10,7 +10,7 @@ import { judgeNtfs } from '../../../../runtime/engine/capture/rules/ntfs-cluster
 import { countWithin, listRanges } from '../../../../runtime/engine/capture/rules/range-list.ts'
 import {
   createUnitCheck,
-  type Look,
+  type SecondLook,
   type Looked,
 } from '../../../../runtime/engine/capture/rules/second-look.ts'
 import { lookAtXfs } from '../../../../runtime/engine/capture/rules/xfs-groups.ts'
@@ -20,7 +20,7 @@ const test = suite('second looks')
 const MIB = 1 << 20
 
 /** Answers from a disk's bytes; what lies outside of it ends the look, as in the program. */
-function answer(look: Look, disk: Buffer): string | null {
+function answer(look: SecondLook, disk: Buffer): string | null {
   let step = look.next([])
   for (let asked = 0; step.done !== true; asked += 1) {
     assert.ok(asked < 5000, 'it goes on for ever')

@@ -8,7 +8,7 @@ import {
   createSilentRun,
   ProgressSchema,
   RUN_PHASES,
-  type Progress,
+  type RunProgress,
   type ProgressPost,
   type Run,
   type RunOrigin,
@@ -24,7 +24,7 @@ const ORIGIN: RunOrigin = {
   armed_by: { actor: 'operator', ip: '192.0.2.9', at: '2026-01-01T00:00:00.000Z' },
 }
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString()
-const post = (fields: Partial<ProgressPost> = {}): Progress =>
+const post = (fields: Partial<ProgressPost> = {}): RunProgress =>
   ProgressSchema.parse({
     run: 'run-00000001',
     phase: 'write',
@@ -37,7 +37,7 @@ const post = (fields: Partial<ProgressPost> = {}): Progress =>
   })
 const begin = () =>
   nextRun(createRun('run-00000001', ORIGIN, at(0)), post({ phase: 'started' }), at(0))
-const play = (run: Run, ...posts: readonly Progress[]) =>
+const play = (run: Run, ...posts: readonly RunProgress[]) =>
   posts.reduce((before, each, second) => nextRun(before, each, at(second + 1)), run)
 
 const test = suite('nextRun')

@@ -8,7 +8,7 @@ import {
   hintAgainst,
   renderFindings,
   renderLoss,
-  type Findings,
+  type ReportedFindings,
 } from '../../../../runtime/flasher/commands/rules/flash-report.ts'
 
 const RAW: ImageFacts = {
@@ -36,7 +36,11 @@ const DISK: TargetFacts = {
     uses: [],
   },
 }
-const found = (image: ImageFacts, target: TargetFacts, more: Partial<Findings> = {}): Findings => ({
+const found = (
+  image: ImageFacts,
+  target: TargetFacts,
+  more: Partial<ReportedFindings> = {},
+): ReportedFindings => ({
   dryRun: true,
   image,
   target,

@@ -10,9 +10,9 @@ import {
   type Checked,
   type Effect,
   type Input,
-  type Next,
-  type Setting,
-  type State,
+  type PaneStep,
+  type PanesSetting,
+  type PanesState,
 } from '../../../../runtime/flasher/panes/flow/state.ts'
 import { renderScreen } from '../../../../runtime/flasher/panes/screens/screen.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
@@ -20,7 +20,7 @@ import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
 const test = suite('flasher-tui flow')
 const GB = 1e9
 
-const SETTING: Setting = {
+const SETTING: PanesSetting = {
   version: '1.2.3',
   source: 'http://lab:8080/images',
   server: 'http://lab:8080',
@@ -61,7 +61,7 @@ const image = (name: string, format: 'img' | null, sizeBytes: number | null) => 
 const IMAGES = [image('notes.txt', null, 5), image('debian.img', 'img', 4 * GB)]
 
 /** What follows from a row of inputs; keys are their names. */
-function play(from: Next, ...inputs: readonly (Input | string)[]) {
+function play(from: PaneStep, ...inputs: readonly (Input | string)[]) {
   const effects: Effect[] = [...from.effects]
   let { state } = from
   for (const given of inputs) {
@@ -79,11 +79,11 @@ const listed = (disks: readonly SurveyedDisk[] = [SYSTEM, FREE]): readonly Input
   { input: 'disks', listing: { rows: disks, trouble: null } },
 ]
 
-const open = (setting: Partial<Setting> = {}, reason: string | null = null) =>
-  ({ ...openState({ ...SETTING, ...setting }, { reason }), effects: [] }) satisfies Next
+const open = (setting: Partial<PanesSetting> = {}, reason: string | null = null) =>
+  ({ ...openState({ ...SETTING, ...setting }, { reason }), effects: [] }) satisfies PaneStep
 
 const CHECKED: Input = { input: 'checked', checked: { findings: null, reasons: [], disk: FREE } }
-const statusOf = ({ status }: State) => status?.text ?? null
+const statusOf = ({ status }: PanesState) => status?.text ?? null
 
 const FAILED: FlashOutcome = {
   kind: 'failed',

@@ -8,17 +8,17 @@ import {
   SCREENS,
   stepsOf,
   type DiskChoice,
-  type Next,
+  type NextScreen,
   type ScreenName,
-  type State,
-  type Step,
+  type WizardState,
+  type WizardStep,
 } from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import type { FlashOutcome } from '../../../../runtime/engine/flash/rules/outcome.ts'
-import type { ImageChoice } from '../../../../runtime/flasher/wizard/flow/start.ts'
+import type { ChosenImage } from '../../../../runtime/flasher/wizard/flow/start.ts'
 
 const test = suite('wizard flow')
 
-const IMAGE: ImageChoice = {
+const IMAGE: ChosenImage = {
   name: 'debian.img',
   location: '/images/debian.img',
   format: 'img',
@@ -44,13 +44,16 @@ const START = openState({
   notice: 'the server does not answer',
   identity: { mac: null, server: null, address: null },
 })
-const go = (steps: readonly Step[], from: State = START) =>
-  steps.reduce<Next>((state, step) => (typeof state === 'string' ? state : next(state, step)), from)
-const screenOf = (state: Next) => (typeof state === 'string' ? state : state.screen)
+const go = (steps: readonly WizardStep[], from: WizardState = START) =>
+  steps.reduce<NextScreen>(
+    (state, step) => (typeof state === 'string' ? state : next(state, step)),
+    from,
+  )
+const screenOf = (state: NextScreen) => (typeof state === 'string' ? state : state.screen)
 
-const noticeOf = (state: Next) => (typeof state === 'string' ? null : state.notice)
+const noticeOf = (state: NextScreen) => (typeof state === 'string' ? null : state.notice)
 
-const WAY: readonly Step[] = [
+const WAY: readonly WizardStep[] = [
   { step: 'source', source: 'http://lab/catalog.toml' },
   { step: 'image', image: IMAGE },
   { step: 'disks', disks: [DISK] },
@@ -62,7 +65,7 @@ test('the straight way: catalog, image, disk, confirm, flash', () => {
   assert.equal(screens, ['image', 'disk', 'confirm', 'flash'])
 })
 test('back leads one step back, from a flash that ended to the disks, with the same image', () => {
-  const rows: readonly (readonly [readonly Step[], string])[] = [
+  const rows: readonly (readonly [readonly WizardStep[], string])[] = [
     [WAY.slice(0, 1), 'catalog'],
     [WAY.slice(0, 2), 'image'],
     [WAY.slice(0, 3), 'disk'],
@@ -114,7 +117,7 @@ test('every screen belongs to a step that the header counts', () => {
   for (const screen of screens) assert.ok(stepsOf(screen).includes(SCREENS[screen].step))
 })
 test('whatever is pressed, nothing is chosen on a screen that comes before the choice', () => {
-  const steps = fc.constantFrom<Step>(
+  const steps = fc.constantFrom<WizardStep>(
     ...WAY,
     { step: 'back' },
     { step: 'refresh' },
@@ -151,7 +154,7 @@ const UPLOAD = {
   name: 'a.img.zst',
   token: null,
 } as const
-const CAPTURE_WAY: readonly Step[] = [
+const CAPTURE_WAY: readonly WizardStep[] = [
   { step: 'capture' },
   { step: 'capture-disk', disk: DISK, name: 'a.img.zst' },
   { step: 'capture-place', place: FILE },

@@ -2,9 +2,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   renderConfirm,
-  type Known,
+  type KnownPlan,
 } from '../../../../runtime/flasher/wizard/screens/confirm-text.ts'
-import type { State } from '../../../../runtime/flasher/wizard/flow/flow.ts'
+import type { WizardState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import { createQuestion } from '../../../../runtime/flasher/wizard/screens/screen-frame.ts'
 import { refuse } from '../../../../runtime/kit/foundation/result.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
@@ -19,7 +19,7 @@ const identity = {
   diskseq: null,
 }
 const WORDS = 'Samsung SSD 980 PRO 1TB, serial S5GXNX0R123456, 1.00 TB, nvme'
-const state: State = {
+const state: WizardState = {
   screen: 'confirm',
   source: 'http://lab:8080/catalog.toml',
   image: {
@@ -56,7 +56,7 @@ const PARTS = Array.from({ length: 6 }, (_, at) => ({
   label: `data-${at + 1}`,
   partlabel: null,
 }))
-const known: Known = {
+const known: KnownPlan = {
   plan: null,
   found: [{ parts: PARTS }],
   reasons: [],
@@ -212,7 +212,7 @@ test('what is written for the first boot is said before what is lost, whatever t
     [40, 12],
     [80, 25],
   ] as const) {
-    const textOf = (of: Partial<Known>) =>
+    const textOf = (of: Partial<KnownPlan>) =>
       show(columns, rows, { ...known, ...of })
         .join(' ')
         .replaceAll(/[\s|]+/g, ' ')

@@ -8,7 +8,7 @@ import {
   parseTable,
   seal,
   type MovedBackup,
-  type Table,
+  type GuidTable,
 } from './gpt.ts'
 import { changeLast, parseGptPartitions, type GptPartition } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
@@ -30,11 +30,11 @@ export interface TableFacts {
 export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-small'
 
 /** Its sectors have 512 bytes. */
-type Partition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
+type GrownPartition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
 
 interface TableGrowth {
   /** The partition as it will be. */
-  readonly partition: Partition
+  readonly partition: GrownPartition
   readonly writes: readonly DiskWrite[]
 }
 
@@ -76,7 +76,7 @@ function findTable({ head, tail, diskBytes }: TableFacts): Buffer | null {
 }
 
 /** Never before where it ends now; less than a MiB more is not worth a write. */
-function chooseLast(partition: Partition, table: Table, diskBytes: number): number {
+function chooseLast(partition: GrownPartition, table: GuidTable, diskBytes: number): number {
   const entriesLba = diskBytes / SECTOR - 1 - Math.ceil(table.entries.length / SECTOR)
   const last = Math.floor(entriesLba / ALIGNMENT) * ALIGNMENT - 1
   return last - partition.lastSector < ALIGNMENT ? partition.lastSector : last

@@ -1,6 +1,6 @@
 /** The partitions of a GUID partition table, and a table in which one of them ends elsewhere. */
 import { crc32 } from 'node:zlib'
-import { GPT_AT, seal, type Table } from './gpt.ts'
+import { GPT_AT, seal, type GuidTable } from './gpt.ts'
 
 /** Offsets in an entry, UEFI specification 2.10, table 5.6. */
 const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
@@ -29,7 +29,7 @@ export interface GptPartition {
   readonly lastSector: number
 }
 
-export function parseGptPartitions({ entries, entryBytes }: Table): readonly GptPartition[] {
+export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly GptPartition[] {
   return Array.from({ length: Math.floor(entries.length / entryBytes) }, (_, at) => {
     const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
     const [name = ''] = entry.toString('utf16le', ENTRY_AT.name, ENTRY_AT.end).split('\0')
@@ -46,7 +46,7 @@ export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes
 /** A copy of the disk's first sectors in which the partition ends at `lastSector`. */
 export function changeLast(
   head: Buffer,
-  table: Table,
+  table: GuidTable,
   { number, lastSector }: Pick<GptPartition, 'number' | 'lastSector'>,
   sectorBytes: number,
 ): Buffer {

@@ -73,7 +73,7 @@ export function moveBackup(
   return accept({ head: moved, backup, offset: entriesLba * sectorBytes })
 }
 
-export type Table = NonNullable<ReturnType<typeof parseTable>>
+export type GuidTable = NonNullable<ReturnType<typeof parseTable>>
 
 /** A table whose checksums are right and whose entries lie within `head`; else null. */
 export function parseTable(head: Buffer, sectorBytes: number) {

@@ -1,6 +1,6 @@
 /** Lists the partitions of a disk from its first bytes: a GUID partition table, or an MBR. */
 import { hasDosSignature, readDosEntries } from './dos-table.ts'
-import { hasHeader, parseTable, type Table } from './gpt.ts'
+import { hasHeader, parseTable, type GuidTable } from './gpt.ts'
 import { parseGptPartitions } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 
@@ -33,7 +33,7 @@ export function parsePartitions(
   return partitions.length === 0 ? refuse('no-table') : accept(partitions)
 }
 
-const listGpt = (table: Table, sectorBytes: number): readonly Partition[] =>
+const listGpt = (table: GuidTable, sectorBytes: number): readonly Partition[] =>
   parseGptPartitions(table)
     .filter(({ type }) => type !== UNUSED)
     .map(({ number, name, own, type, firstSector, lastSector }) => ({

@@ -8,16 +8,16 @@ import { isAsked } from './question.ts'
 /** A route once it is known where contexts come from. */
 export type ContextRoute = (contextOf: (event: H3Event) => PageContext) => Route
 
-type Handle = (context: PageContext) => unknown
+type HandleContext = (context: PageContext) => unknown
 type HandleForm = (context: PageContext, form: URLSearchParams) => unknown
 
 export const pageAt =
-  (path: string, handle: Handle): ContextRoute =>
+  (path: string, handle: HandleContext): ContextRoute =>
   (contextOf) =>
     pageRoute(path, (event) => handle(contextOf(event)))
 
 export const buttonAt =
-  (path: string, handle: Handle): ContextRoute =>
+  (path: string, handle: HandleContext): ContextRoute =>
   (contextOf) =>
     buttonRoute(path, (event) => handle(contextOf(event)))
 

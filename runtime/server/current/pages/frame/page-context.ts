@@ -9,7 +9,7 @@ import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import { page } from '../../../../kit/web/answers/answers.ts'
 import type { By } from '../../../../kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { readPlace, type Frame, type PageView } from '../../../../kit/web/ui/frame.ts'
+import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/frame.ts'
 import type { Content } from '../../../../kit/web/ui/html.ts'
 import type { Site } from '../../../routes/site.ts'
 import type { Contact } from '../../../routes/transition.ts'
@@ -28,7 +28,7 @@ interface Queue {
 }
 
 export interface PageDependencies {
-  readonly frame: Frame
+  readonly frame: PageLayout
   readonly services: {
     readonly config: Config<typeof SETTINGS>
     readonly store: SettingsStore

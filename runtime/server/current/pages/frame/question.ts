@@ -54,7 +54,7 @@ export const renderRemoval = ({ title, body, action, cancel, button, fields }: R
     },
   })
 
-interface Question {
+interface PageQuestion {
   readonly title: Content
   readonly body?: Content
   readonly form: {
@@ -69,7 +69,7 @@ interface Question {
   }
 }
 
-export function renderQuestion({ title, body, form }: Question): Html {
+export function renderQuestion({ title, body, form }: PageQuestion): Html {
   const { action, fields, cancel, button } = form
   const target = form.opensQuestion ? opensQuestion(action) : attributes({ method: 'post', action })
   return renderAnswer(

@@ -23,13 +23,13 @@ import { machinePath } from '../view/machine-row.ts'
 
 const t = PAGES.machines.bulk
 
-export interface Done {
+export interface BulkResult {
   readonly machine: Machine
   /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
 }
 
-export interface Verdict extends Done {
+export interface BulkPreview extends BulkResult {
   /** The machine as it would be; null when it is deleted or refused. */
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
@@ -42,7 +42,7 @@ export function judge(
   machine: Machine,
   action: BulkAction,
   parameters: object,
-): Verdict {
+): BulkPreview {
   const skip = (refusal: string | null) => ({ machine, refusal, after: null, arms: false })
   const applied = site.line.actions[action]?.apply(machine, parameters, {
     ...by(),
@@ -58,14 +58,14 @@ export function judge(
 }
 
 /** What must be typed: how many disks are flashed, or machines deleted. Null: nothing. */
-export function askedOf(verdicts: readonly Verdict[], action: BulkAction): string | null {
+export function askedOf(verdicts: readonly BulkPreview[], action: BulkAction): string | null {
   const going = verdicts.filter(({ refusal }) => refusal === null)
   const destructive = action === 'delete' ? going : going.filter(({ arms }) => arms)
   return destructive.length === 0 ? null : String(destructive.length)
 }
 
 /** "Arm 96 machines (1 skipped: locked)". */
-function summarize(text: PluralText, rows: readonly Done[]): string {
+function summarize(text: PluralText, rows: readonly BulkResult[]): string {
   const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
   const summary = fillCount(text, rows.length - reasons.length)
   if (reasons.length === 0) return summary
@@ -81,7 +81,7 @@ const clauseOf = (sentence: string) =>
 
 export function renderPreview(preview: {
   readonly action: BulkAction
-  readonly verdicts: readonly Verdict[]
+  readonly verdicts: readonly BulkPreview[]
   readonly form: URLSearchParams
   readonly wanted: string | null
   readonly error: string | null
@@ -124,7 +124,7 @@ export function renderPreview(preview: {
 
 export const BULK_PATH = '/ui/machines/bulk'
 
-const toRow = (action: BulkAction, { machine, refusal, after, arms }: Verdict): ListedRow => ({
+const toRow = (action: BulkAction, { machine, refusal, after, arms }: BulkPreview): ListedRow => ({
   machine,
   refusal,
   loses: arms,
@@ -147,7 +147,7 @@ const describeFlash = ({ image, disk, machine }: MachineView): Content =>
       disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`
     }`
 
-interface ListedRow extends Done {
+interface ListedRow extends BulkResult {
   /** Whether its disk is erased. */
   readonly loses: boolean
   readonly text: Content
@@ -190,7 +190,7 @@ const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
 
 export function renderResult(
   action: BulkAction,
-  done: readonly Done[],
+  done: readonly BulkResult[],
   form: URLSearchParams,
 ): Html {
   const link = html`<a class="button primary" href="${backOf(form)}">${t.back}</a>`

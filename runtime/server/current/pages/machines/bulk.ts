@@ -16,8 +16,8 @@ import {
   judge,
   renderPreview,
   renderResult,
-  type Done,
-  type Verdict,
+  type BulkResult,
+  type BulkPreview,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
 import { formAt } from '../frame/context-routes.ts'
@@ -53,7 +53,7 @@ async function handle(context: PageContext, form: URLSearchParams): Promise<HTTP
 }
 
 /** A single disk is confirmed by its serial number, as on the machine's own page. */
-function askAboutOne(action: BulkAction, verdicts: readonly Verdict[]): Html | null {
+function askAboutOne(action: BulkAction, verdicts: readonly BulkPreview[]): Html | null {
   const [only, ...others] = verdicts
   if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
   const path = `${machinePath(only.machine.mac)}/do/flash`
@@ -65,7 +65,7 @@ function askAboutOne(action: BulkAction, verdicts: readonly Verdict[]): Html | n
 /** Null: it is confirmed, or needs no confirmation. */
 function askAboutMany(
   action: BulkAction,
-  verdicts: readonly Verdict[],
+  verdicts: readonly BulkPreview[],
   form: URLSearchParams,
 ): Html | null {
   const wanted = askedOf(verdicts, action)
@@ -117,8 +117,8 @@ function findError(
 function judgeConflicts(
   { site }: PageContext,
   action: BulkAction,
-  verdicts: readonly Verdict[],
-): readonly Verdict[] {
+  verdicts: readonly BulkPreview[],
+): readonly BulkPreview[] {
   const findConflict = site.line.actions[action]?.conflicts?.()
   return verdicts.map((verdict) => {
     if (verdict.refusal !== null || verdict.after === null) return verdict
@@ -132,10 +132,10 @@ async function execute(
   context: PageContext,
   action: BulkAction,
   parameters: object,
-  verdicts: readonly Verdict[],
-): Promise<readonly Done[]> {
+  verdicts: readonly BulkPreview[],
+): Promise<readonly BulkResult[]> {
   const by = context.by()
-  const done: Done[] = []
+  const done: BulkResult[] = []
   for (const [at, { machine, refusal }] of verdicts.entries()) {
     if (refusal !== null) {
       done.push({ machine, refusal })

@@ -3,7 +3,7 @@ import { createSelector, type Description } from '../../../../fleet/machine/rule
 import type { Vocabulary } from '../../../../fleet/machine/rules/query.ts'
 import { listSpellings } from '../../../../kit/net/rules/mac.ts'
 import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
-import { listMistakes, type Mistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
+import { listMistakes, type QueryMistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
 import { BOOT_MODES, isUnassigned, type Machine } from '../../rules/machine.ts'
 import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -33,7 +33,7 @@ const VOCABULARY: Vocabulary = {
 }
 
 /** Terms of a search that are not understood. */
-export const listSearchMistakes = (text: string): readonly Mistake[] =>
+export const listSearchMistakes = (text: string): readonly QueryMistake[] =>
   listMistakes(text, VOCABULARY)
 
 /** The filters that there are, for people. */

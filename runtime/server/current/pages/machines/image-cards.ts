@@ -10,7 +10,7 @@ import { isOtherArch } from './flash-question.ts'
 
 const t = PAGES.machine.images
 
-interface ImageChoice {
+interface ImageCards {
   readonly machine: Machine
   readonly selected: string
   readonly images: readonly CatalogEntry[]
@@ -21,7 +21,7 @@ interface ImageChoice {
 /** The list has no search up to this number of images. */
 const MAX_WITHOUT_SEARCH = 6
 
-export const renderImages = ({ machine, selected, images, catalogError }: ImageChoice): Html =>
+export const renderImages = ({ machine, selected, images, catalogError }: ImageCards): Html =>
   radioCards({
     id: 'images',
     name: 'bty_image_ref',

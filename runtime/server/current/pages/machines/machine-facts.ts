@@ -15,7 +15,7 @@ import { renderRunList } from '../view/run-table.ts'
 const t = PAGES.machine.facts
 const deletion = PAGES.machine.deletion
 
-interface Facts {
+interface MachineFacts {
   readonly machine: Machine
   /** The hardware tree as the machine posted it; null: it did not yet. */
   readonly posted: { readonly json: string; readonly at: string } | null
@@ -25,13 +25,13 @@ interface Facts {
   readonly clock: Clock
 }
 
-export const renderFacts = (facts: Facts): Html =>
+export const renderFacts = (facts: MachineFacts): Html =>
   html`<div class="columns even" id="facts">
     <div>${renderIdentity(facts)} ${renderHardwareCard(facts)}</div>
     <div>${renderHistory(facts)} ${renderDeletion(facts.machine)}</div>
   </div>`
 
-function renderIdentity({ machine, clock }: Facts): Html {
+function renderIdentity({ machine, clock }: MachineFacts): Html {
   const { mac, last_seen_ip: ip, armed_by: armer } = machine
   const armedTitle = isFlashMode(machine.boot_mode) ? t.armed : t.configured
   return card({
@@ -57,7 +57,7 @@ function renderSecureBoot({ secure_boot: isOn }: Machine): string | null {
   return isOn ? t.secureBoot.on : t.secureBoot.off
 }
 
-function renderHardwareCard({ machine, posted }: Facts): Html {
+function renderHardwareCard({ machine, posted }: MachineFacts): Html {
   const { mac, known_disks: disks } = machine
   const hardware = posted === null ? null : parseHardware(posted.json)
   return card({
@@ -69,7 +69,7 @@ function renderHardwareCard({ machine, posted }: Facts): Html {
   })
 }
 
-const renderHistory = ({ machine: { mac }, runs, events, clock }: Facts): Html =>
+const renderHistory = ({ machine: { mac }, runs, events, clock }: MachineFacts): Html =>
   html`${card({
     title: t.runs,
     aside: html`<a class="small" href="/ui/runs?mac=${mac}">${t.allRuns}</a>`,

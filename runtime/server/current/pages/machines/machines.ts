@@ -15,10 +15,15 @@ import {
   type Content,
   type Html,
 } from '../../../../kit/web/ui/html.ts'
-import { cutPage, type Page } from '../../../../kit/web/ui/paging.ts'
+import { cutPage, type PageOfRows } from '../../../../kit/web/ui/paging.ts'
 import { readListQuery } from '../../../../kit/web/ui/search.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
-import { pickColumn, renderPager, renderTable, type Column } from '../../../../kit/web/ui/tables.ts'
+import {
+  pickColumn,
+  renderPager,
+  renderTable,
+  type TableColumn,
+} from '../../../../kit/web/ui/tables.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { formAt, pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
@@ -42,7 +47,7 @@ const MAX_BESIDE = 7
 const TIMES: readonly ColumnName[] = ['flashed', 'discovered', 'seen']
 
 /** The first click on a time sorts from the newest. */
-const columnOf = (name: ColumnName): Column => {
+const columnOf = (name: ColumnName): TableColumn => {
   const isTime = TIMES.includes(name)
   const className = isTime ? 'time' : name === 'next' ? 'will' : name
   return { key: isTime ? `-${name}` : name, title: COLUMN_TITLES[name], className }
@@ -164,7 +169,7 @@ function renderFleet(context: PageContext, { query, page, columns }: FleetView):
     ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }
 
-function renderWall(context: PageContext, page: Page<Machine>): Html {
+function renderWall(context: PageContext, page: PageOfRows<Machine>): Html {
   const clock = context.clock()
   const { pathname, search } = context.event.url
   return html`<div class="tiles" ${refreshOnNews('wall', `${pathname}${search}`, 1000)}>

@@ -40,13 +40,13 @@ export const renderSaved = (searches: readonly SavedSearch[]): string =>
     'base64url',
   )
 
-type Refusal = 'no-name' | 'no-search' | 'too-long' | 'too-many'
+type SearchRefusal = 'no-name' | 'no-search' | 'too-long' | 'too-many'
 
 /** One of the same name is replaced; names are in alphabetical order. */
 export function addSaved(
   searches: readonly SavedSearch[],
   given: SavedSearch,
-): Result<readonly SavedSearch[], Refusal> {
+): Result<readonly SavedSearch[], SearchRefusal> {
   const name = printable(given.name.trim())
   const q = given.q.trim()
   if (name === '') return refuse('no-name')

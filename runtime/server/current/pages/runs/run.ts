@@ -141,11 +141,11 @@ const MODES: Readonly<Record<RunMode, string>> = {
   capture: t.target.capture,
 }
 
-type Facts = readonly (readonly [string, Content])[]
+type RunFacts = readonly (readonly [string, Content])[]
 
-function listWritten(run: Run): Facts {
+function listWritten(run: Run): RunFacts {
   const { image, bottleneck, mode } = run
-  const counted: Facts = [
+  const counted: RunFacts = [
     [t.data.read, renderBytes(run.bytes_read)],
     [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
     [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
@@ -164,7 +164,7 @@ function listWritten(run: Run): Facts {
   ]
 }
 
-function listPlace(run: Run, clock: Clock): Facts {
+function listPlace(run: Run, clock: Clock): RunFacts {
   const { id, mode, disk, armed_by: armer } = run
   return [
     [t.target.disk, disk?.model],

@@ -62,7 +62,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Shown): Html {
+function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: ShownRuns): Html {
   const { pathname, search, searchParams } = context.event.url
   const [page, before] = [searchParams.get('page'), searchParams.get('before')]
   const here = address(PATH, { ...query, page, before })
@@ -87,14 +87,14 @@ function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: Sho
   </form>`
 }
 
-interface Shown {
+interface ShownRuns {
   readonly runs: readonly Run[]
   readonly total: number
   readonly pager: Html
 }
 
 /** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
-function readShown(context: PageContext, query: ListQuery): Shown {
+function readShown(context: PageContext, query: ListQuery): ShownRuns {
   const { runs } = context.site
   const filter = { ...parseRunFilter(context.query), limit: PAGE_ROWS }
   const column = parseRunColumn(query['sort'])
@@ -117,7 +117,7 @@ function readShown(context: PageContext, query: ListQuery): Shown {
   }
 }
 
-function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): Shown {
+function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): ShownRuns {
   const { shown, next, total } = readRunPage(runs, filter)
   return {
     runs: shown.map(({ run }) => run),

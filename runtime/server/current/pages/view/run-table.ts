@@ -26,7 +26,7 @@ import {
   numberColumn,
   pickColumn,
   renderTable,
-  type Column,
+  type TableColumn,
 } from '../../../../kit/web/ui/tables.ts'
 import { renderExact, renderSpan, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { stemOf } from './next-boot.ts'
@@ -91,7 +91,7 @@ interface RunTable {
 }
 
 /** The first click sorts from the longest, the fastest, the newest. */
-const COLUMNS: readonly (Column & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
+const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
   { key: 'state', title: titles.state, className: 'state' },
   { key: 'machine', title: titles.machine, className: 'name' },
   { key: 'image', title: titles.image, className: 'image' },

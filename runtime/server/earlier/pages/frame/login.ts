@@ -1,6 +1,6 @@
 /** The login page. */
 import { printable } from '../../../../kit/foundation/printable.ts'
-import type { Frame } from '../../../../kit/web/ui/frame.ts'
+import type { PageLayout } from '../../../../kit/web/ui/frame.ts'
 import { renderLoginPage } from '../../../../kit/web/ui/login-page.ts'
 import { fillHtml, html } from '../../../../kit/web/ui/html.ts'
 import type { LoginView } from '../../../../kit/web/ui/site-views.ts'
@@ -10,7 +10,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 const t = PAGES.earlier.login
 
 /** `user`: who runs the server. */
-export const renderLogin = (frame: Frame, user: string, view: LoginView): string =>
+export const renderLogin = (frame: PageLayout, user: string, view: LoginView): string =>
   renderLoginPage(frame, {
     ...view,
     heading: 'flasher',

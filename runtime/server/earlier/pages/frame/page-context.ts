@@ -7,7 +7,7 @@ import type { PxeHelper } from '../../../../fleet/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../fleet/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../fleet/boot/releases.ts'
 import { page, seeOther } from '../../../../kit/web/answers/answers.ts'
-import { readPlace, type Frame, type PageView } from '../../../../kit/web/ui/frame.ts'
+import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/frame.ts'
 import { messageOf } from '../../../../kit/web/ui/form-notices.ts'
 import { address, html } from '../../../../kit/web/ui/html.ts'
 import type { Clock } from '../../../../kit/web/ui/times.ts'
@@ -23,7 +23,7 @@ export interface PxeServices extends PxeHelper {
 }
 
 export interface PageDependencies {
-  readonly frame: Frame
+  readonly frame: PageLayout
   readonly services: {
     readonly config: LineConfig
     readonly shelf: ImageShelf
