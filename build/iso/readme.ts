@@ -1,11 +1,13 @@
 /** The README on the images partition, for people who open the stick on another machine. */
 
+import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
+
 /** Windows line endings, which all systems can read. */
 export const renderReadme = (version: string): string =>
   [
     `Flasher ${version}`,
     '',
-    'Copy disk images here: .img, .img.zst, .img.xz, .img.gz, .img.bz2, .qcow2.',
+    `Copy disk images here: ${IMAGE_ENDINGS.join(', ')}.`,
     'Machines that start from this stick offer them.',
     '',
     'This partition grows to the end of the stick when a machine first starts from it;',

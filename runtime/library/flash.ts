@@ -3,7 +3,7 @@ import { Fault } from '../kit/foundation/fault.ts'
 import type { FlashEvent, FlashOptions, FlashPlan as Plan } from '../engine/flash/rules/flash.ts'
 import { describeFailure, type FlashFailure } from '../engine/flash/rules/outcome.ts'
 import { accept } from '../kit/foundation/result.ts'
-import type { ImageFormat } from '../engine/image/rules/image.ts'
+import type { ImageFormat } from '../../appliance/disk-images.ts'
 import { createFlasher } from '../engine/flash/flasher.ts'
 import { LibraryError } from './library-error.ts'
 

@@ -1,7 +1,7 @@
 /** Images from servers that drop, stall, lie and change: all of the image gets onto the disk, or none. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ImageFormat } from '../../runtime/engine/image/rules/image.ts'
+import type { ImageFormat } from '../../appliance/disk-images.ts'
 import { createSources, type Sources } from '../../runtime/engine/image/sources/sources.ts'
 import { createRandom, faultOf } from '../support/collect.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'

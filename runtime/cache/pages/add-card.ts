@@ -1,4 +1,7 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
+import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '../../../appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '../../engine/image/rules/format.ts'
+import { fill } from '../../kit/texts/text.ts'
 import { MAX_PART_BYTES } from '../../engine/catalog/rules/image-upload.ts'
 import { card, copyBlock, renderWays } from '../../kit/web/ui/elements.ts'
 import { checkField, textField } from '../../kit/web/ui/fields.ts'
@@ -7,6 +10,17 @@ import { renderUploadForm } from '../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../server/texts/texts.ts'
 
 const t = PAGES.images.add
+
+const list = (isMeant: (format: ImageFormat) => boolean): string =>
+  IMAGE_FORMATS.filter(isMeant)
+    .map((format) => `.${format}`)
+    .join(', ')
+
+const ENDINGS = {
+  raw: list(isStoredRaw),
+  compressed: list((format) => !isStoredRaw(format) && !isOutOfOrder(format)),
+  others: list(isOutOfOrder),
+}
 
 /** What was typed, and why it was refused. */
 export interface AddForm {
@@ -96,8 +110,9 @@ const renderUpload = (): Html =>
     done: '/ui/dashboard?uploaded=',
     id: 'image-file',
     label: t.upload.label,
-    hint: t.upload.hint,
-    accept: '.img,.zst,.xz,.gz,.bz2,.qcow2',
+    hint: fill(t.upload.hint, ENDINGS),
+    // Browsers look at what follows the last dot alone.
+    accept: IMAGE_ENDINGS.map((ending) => ending.slice(ending.lastIndexOf('.'))).join(','),
     fields: html`<details>
       <summary>${t.upload.details}</summary>
       ${textField({

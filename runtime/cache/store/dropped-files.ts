@@ -1,4 +1,5 @@
 /** Image files that people put into the cache's folder: offered once they are complete and hashed. */
+import { FORMATS } from '../../engine/image/rules/format.ts'
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -11,7 +12,7 @@ import {
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { placeNewFile } from '../../kit/host/atomic-file.ts'
 import { hashStart } from '../../kit/host/file-hash.ts'
-import { detectFormat } from '../../engine/image/rules/image.ts'
+import { detectFormat } from '../../engine/image/rules/format.ts'
 import {
   createDigests,
   type FileDigests,
@@ -199,7 +200,10 @@ const createSeen = (stamp: FileStamp, known: FileDigests | null, refusal: string
   progress: 0,
 })
 
-const isFramed = ({ name }: FileStamp) => detectFormat(name) === 'img.zst'
+function isFramed({ name }: FileStamp): boolean {
+  const format = detectFormat(name)
+  return format !== null && FORMATS[format].entered === 'at-frames'
+}
 
 async function compare(folder: string, { stamp, sha256 }: Seen): Promise<string | null> {
   try {

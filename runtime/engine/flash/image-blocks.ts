@@ -2,13 +2,13 @@
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import { canBeEnteredAgain } from './rules/left-behind.ts'
+import { FORMATS, isOutOfOrder } from '../image/rules/format.ts'
 import { decideEntry } from '../image/rules/entry.ts'
 import type { FrameMap } from '../image/rules/frame-map.ts'
 import type { Compare, FrameReading } from '../image/frame/frame-blocks.ts'
-import type { FrameSource } from '../image/frame/frame-loader.ts'
 import type { Blocks } from '../image/blocks.ts'
-import type { Decoders } from '../image/decoders.ts'
-import type { Source } from '../image/sources/source.ts'
+import type { Decoders } from '../image/formats.ts'
+import type { SeekableSource, Source } from '../image/sources/source.ts'
 import { openRaw } from '../image/stream-blocks.ts'
 import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
 import type { Waits } from './wait-times.ts'
@@ -38,10 +38,10 @@ export async function openImage(
   { waits, signal, mirrors }: Opening,
 ): Promise<OpenedImage> {
   const { image, sha256 } = plan
-  const isOutOfOrder = image.format === 'qcow2'
-  if (sha256 !== null && isOutOfOrder) await checkDigestFirst(source, sha256, signal)
+  const isUnordered = isOutOfOrder(image.format)
+  if (sha256 !== null && isUnordered) await checkDigestFirst(source, sha256, signal)
   const map = await findFrames(plan, source)
-  const counted = countSource(source, isOutOfOrder || map !== null ? null : sha256, waits)
+  const counted = countSource(source, isUnordered || map !== null ? null : sha256, waits)
   // What other places hold is known to be the same by the digests of the frames alone.
   const places = listPlaces(counted.source, map === null || map.indexSha256 === null ? [] : mirrors)
   const openFrames = map && places && (await loadFrames({ map, sources: places }))
@@ -73,19 +73,20 @@ async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
 
 /** Null where the image cannot be read here and there. */
 function listPlaces(source: Source, mirrors: readonly Source[]) {
-  const first = frameSourceOf(source)
+  const first = seekableOf(source)
   if (first === null) return null
-  const others = mirrors.map(frameSourceOf).filter((one) => one?.sizeBytes === source.sizeBytes)
+  const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)
   return [first, ...others.filter((one) => one !== null)] as const
 }
 
 /** Null where the image is to be read from start to end. */
 async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
   const { image, sha256 } = plan
-  const readable = frameSourceOf(source)
+  const readable = seekableOf(source)
   // A source that cannot be read here and there is read whole where its digest is known.
   const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
-  const isEntered = image.format === 'img.zst' && (sha256 === null || indexSha256 !== null)
+  const isEntered =
+    FORMATS[image.format].entered === 'at-frames' && (sha256 === null || indexSha256 !== null)
   const found = isEntered && readable !== null ? await readFrames(readable) : null
   const entry = decideEntry(found, { sha256, indexSha256 })
   if (entry.ok) return entry.value
@@ -94,8 +95,8 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
   })
 }
 
-const frameSourceOf = (source: Source): FrameSource | null =>
+const seekableOf = (source: Source): SeekableSource | null =>
   source.readAt === null ? null : { ...source, readAt: source.readAt }
 
-const readFrames = async (source: FrameSource) =>
+const readFrames = async (source: SeekableSource) =>
   (await import('../image/frame-maps.ts')).readFrameMap(source)

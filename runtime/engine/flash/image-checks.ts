@@ -1,9 +1,11 @@
 /** Checks an image before a flash: its content, its size, and its known digest. */
 import { Fault } from '../../kit/foundation/fault.ts'
-import { detectFormat, type ImageFacts, type ImageFormat } from '../image/rules/image.ts'
+import { detectFormat } from '../image/rules/format.ts'
+import type { ImageFacts } from '../image/rules/image.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
 import { findMissed } from '../image/content/image-end.ts'
-import type { Decoders } from '../image/decoders.ts'
+import type { Decoders } from '../image/formats.ts'
 import type { Images } from '../image/images.ts'
 import { readSidecar } from '../image/sources/sidecars.ts'
 import type { Source } from '../image/sources/source.ts'

@@ -1,7 +1,7 @@
 /** Where a disk gets an image's content from: a decoder of its own, or one that several disks share. */
 import type { FlashPlan } from './rules/flash.ts'
 import type { Compare } from '../image/frame/frame-blocks.ts'
-import type { Decoders } from '../image/decoders.ts'
+import type { Decoders } from '../image/formats.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Source } from '../image/sources/source.ts'
 import { copyBody } from './copier.ts'

@@ -1,14 +1,14 @@
 /** So many writes under way at once, and the aligned buffers for them. */
-import type { ImageFormat } from '../image/rules/image.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import { FORMATS } from '../image/rules/format.ts'
 import { createSlot } from '../disk/device.ts'
 
 /** The size of one write, and how many are under way at once. */
 export const SLOT_BYTES = 4 * 1024 * 1024
 const DEPTH = 4
 
-/** One to fill and the rest under way. xz and bzip2 decode more slowly than any disk writes. */
-export const countSlots = (format: ImageFormat): number =>
-  format === 'img.xz' || format === 'img.bz2' ? 3 : DEPTH + 1
+/** One to fill and the rest under way; fewer where decoding is slower than any disk. */
+export const countSlots = (format: ImageFormat): number => (FORMATS[format].isSlow ? 3 : DEPTH + 1)
 
 /** Where buffers come from. */
 export interface SlotPool {

@@ -1,4 +1,5 @@
 /** Carries out a FlashPlan and reports each step; makes no decisions. */
+import { isStoredRaw } from '../image/rules/format.ts'
 import { decideBottleneck } from './rules/bottleneck.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { FrameMap } from '../image/rules/frame-map.ts'
@@ -274,7 +275,7 @@ async function* writeBody(
 
 const originOf = ({ image }: FlashPlan) => ({
   isRemote: image.url !== null,
-  isDecoded: image.format !== 'img',
+  isDecoded: !isStoredRaw(image.format),
 })
 
 async function* verify(run: Run, written: Written): AsyncGenerator<FlashEvent> {

@@ -1,7 +1,8 @@
 /** Lists the images directly in a folder by name and size, without opening them. */
 import { readdir, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { detectFormat, type ImageRow, joinImagePath } from './rules/image.ts'
+import { detectFormat } from './rules/format.ts'
+import { type ImageRow, joinImagePath } from './rules/image.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
 
 /** In byte order of their paths; none where no folder is. */

@@ -3,19 +3,12 @@ import { constants, type Stats } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { exactBytes } from '../flash/rules/flash.ts'
-import {
-  checkContent,
-  detectFormat,
-  IMAGE_FORMATS,
-  type ImageFacts,
-  type ImageFormat,
-  type ImageInfo,
-  isTarballName,
-  type VirtualSize,
-} from './rules/image.ts'
+import { checkContent, detectFormat, FORMATS, isStoredRaw, isTarballName } from './rules/format.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../../appliance/disk-images.ts'
+import type { ImageFacts, ImageInfo, VirtualSize } from './rules/image.ts'
 import { describeFrames, type FrameMap } from './rules/frame-map.ts'
 import { planInspection } from './rules/inspection.ts'
-import { measureImage, MEASURE_HEAD_BYTES } from './rules/measure.ts'
+import { measureImage, MEASURE_HEAD_BYTES } from './formats.ts'
 import { MARK_BYTES } from './content/rules/disk-marks.ts'
 import { notAnImage } from './content/rules/page.ts'
 import { describeRaw, findForeign } from './content/rules/raw-image.ts'
@@ -175,38 +168,44 @@ async function examine(
   { anyContent = false }: ProbeOptions = {},
 ): Promise<Result<Examined, Unfit>> {
   const windows = createWindows(file)
-  const wanted = format === 'img' ? MARK_BYTES : MEASURE_HEAD_BYTES
+  const wanted = isStoredRaw(format) ? MARK_BYTES : MEASURE_HEAD_BYTES
   const head = await windows.read(0, Math.min(wanted, file.sizeBytes ?? Infinity))
-  return format === 'img'
-    ? examineRaw(file, head, anyContent)
-    : examineStored(file, format, head, windows)
+  const begun = { format, head, windows }
+  return await (isStoredRaw(format)
+    ? examineRaw(file, begun, anyContent)
+    : examineStored(file, begun))
 }
 
-async function examineStored(
-  file: Readable,
-  format: Exclude<ImageFormat, 'img'>,
-  head: Buffer,
-  windows: Windows,
-): Promise<Result<Examined, Unfit>> {
-  const content = checkContent(format, head)
+/** A file whose first bytes are known. */
+interface Begun {
+  readonly format: ImageFormat
+  readonly head: Buffer
+  readonly windows: Windows
+}
+
+async function examineStored(file: Readable, begun: Begun): Promise<Result<Examined, Unfit>> {
+  const content = checkContent(begun.format, begun.head)
   if (!content.ok) return refuse(mismatch(file, content.refusal))
-  const map = format === 'img.zst' ? await tryFrameMap(file, windows) : accept(null)
+  const hasFrames = FORMATS[begun.format].entered === 'at-frames'
+  const map = hasFrames ? await tryFrameMap(file, begun.windows) : accept(null)
   if (!map.ok) return map
-  const { sizeBytes: fileBytes, isNear } = file
   // An index covers the whole file, so that there is nothing to walk; far away a table must do.
-  if (map.value !== null && (map.value.indexSha256 !== null || !isNear)) {
+  if (map.value !== null && (map.value.indexSha256 !== null || !file.isNear)) {
     return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value, notes: [] })
   }
-  const found = await follow(measureImage(format, { head, fileBytes, isNear }), windows)
-  if (!found.ok) {
-    return refuse({
-      code: 'image-broken',
-      message: `${file.name}: ${found.refusal}`,
-      hint: undefined,
-    })
-  }
+  const found = await measure(file, begun)
+  if (!found.ok) return found
   const { virtual, notes } = found.value
   return accept({ virtual: decideSize(virtual, map.value), map: map.value, notes })
+}
+
+async function measure(
+  { name, sizeBytes: fileBytes, isNear }: Readable,
+  { format, head, windows }: Begun,
+): Promise<Result<Pick<Examined, 'virtual' | 'notes'>, Unfit>> {
+  const found = await follow(await measureImage(format, { head, fileBytes, isNear }), windows)
+  if (found.ok) return found
+  return refuse({ code: 'image-broken', message: `${name}: ${found.refusal}`, hint: undefined })
 }
 
 /** Frames that do not say what they hold leave it to the table of the file, near as far away. */
@@ -220,15 +219,20 @@ const mismatch = (file: Readable, refusal: Parameters<typeof renderMismatch>[1])
 })
 
 /** A raw image is anything but what is positively something else. */
-function examineRaw(file: Readable, head: Buffer, anyContent: boolean): Result<Examined, Unfit> {
-  const content = checkContent('img', head)
+async function examineRaw(
+  file: Readable,
+  begun: Begun,
+  anyContent: boolean,
+): Promise<Result<Examined, Unfit>> {
+  const { format, head } = begun
+  const content = checkContent(format, head)
   if (!content.ok && !anyContent) return refuse(mismatch(file, content.refusal))
   const foreign = findForeign(file, head)
   if (foreign !== null && !anyContent) return refuse(foreign)
-  const { sizeBytes } = file
-  const virtual: VirtualSize =
-    sizeBytes === null ? UNKNOWN_SIZE : { kind: 'exact', bytes: sizeBytes }
-  return accept({ virtual, map: null, ...describeRaw(head, sizeBytes) })
+  const found = await measure(file, begun)
+  if (!found.ok) return found
+  const { virtual } = found.value
+  return accept({ virtual, map: null, ...describeRaw(head, file.sizeBytes) })
 }
 
 async function tryFrameMap(

@@ -13,7 +13,7 @@ import type { Blocks, Piece } from './blocks.ts'
 import { createClusters, type Clusters } from './qcow2-clusters.ts'
 import { createHostReader, type ReadAt } from './qcow2-host.ts'
 import { openQcow2Map, type Qcow2Map } from './qcow2-map.ts'
-import type { Source } from './sources/source.ts'
+import type { SeekableSource, Source } from './sources/source.ts'
 
 interface Qcow2Blocks extends Blocks {
   /** The exact size of the image once written. */
@@ -177,5 +177,18 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
         if (started.status === 'fulfilled') await started.value?.loaded.catch(() => undefined)
       }
     },
+  }
+}
+
+/** A Fault `image-broken` where a cluster that the tables name does not lie within the file. */
+export async function checkClusters(source: SeekableSource): Promise<void> {
+  const head = Buffer.alloc(QCOW2_HEAD_BYTES)
+  await source.readAt(head, 0)
+  const header = parseQcow2Header(head, source.sizeBytes)
+  // It was measured before, which refuses such a header.
+  if (!header.ok) return
+  const map = await openQcow2Map(createHostReader(source.name, source.readAt), header.value)
+  for (let guest = 0; guest < header.value.virtualBytes;) {
+    guest += (await map.runAt(guest, header.value.virtualBytes - guest)).bytes
   }
 }

@@ -1,37 +1,32 @@
 /** Decodes xz and bzip2 through their tools, which detect more faults and use more cores than we could. */
+import { Fault } from '../../kit/foundation/fault.ts'
 import { createBzip2Scan } from './rules/bzip2-scan.ts'
+import { FORMATS } from './rules/format.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
 import type { Blocks } from './blocks.ts'
 import { feed } from './chunks.ts'
 import { toolMissing, type Shell } from '../../kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
 import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 
-/** The first tool of each format that is installed decodes it; the better one comes first. */
-const TOOLS = {
-  // Two threads hold two blocks of the usual 24 MiB; more memory than that is not worth it.
-  'img.xz': [['xz', '--decompress', '--stdout', '--threads=2', '--memlimit-mt-decompress=75MiB']],
-  'img.bz2': [
-    ['lbzip2', '--decompress', '--stdout', '-n', '2'],
-    ['bzip2', '--decompress', '--stdout'],
-  ],
-} as const satisfies Record<string, readonly (readonly string[])[]>
-type ToolFormat = keyof typeof TOOLS
-
 /** The tool that would decode this format here; a Fault `tool-missing` when there is none. */
-export async function findDecoder(shell: Shell, format: ToolFormat): Promise<readonly string[]> {
-  for (const argv of TOOLS[format]) {
+export async function findDecoder(shell: Shell, format: ImageFormat): Promise<readonly string[]> {
+  const { tools } = FORMATS[format]
+  for (const argv of tools) {
     if (await shell.has(argv[0])) return argv
   }
-  throw toolMissing(TOOLS[format][0][0])
+  throw toolMissing(tools[0]?.[0] ?? format)
 }
 
+/** Decodes what is read of a source (`chunks`) with the first tool of its format that is installed. */
 export async function openWithTool(
   source: Source,
-  format: ToolFormat,
+  format: ImageFormat,
   shell: Shell,
+  chunks: AsyncIterable<Buffer> = source.stream(),
 ): Promise<Blocks> {
   const argv = await findDecoder(shell, format)
-  return blocksOf(throughTool(source, streamFor(source, format), argv, shell), 'own')
+  return blocksOf(throughTool(source, chunks, argv, shell), 'own')
 }
 
 async function* throughTool(
@@ -65,11 +60,8 @@ async function* throughTool(
   }
 }
 
-/** The bytes as they are, looked at where the tools would let garbage behind the image pass. */
-const streamFor = (source: Source, format: ToolFormat): AsyncIterable<Buffer> =>
-  format === 'img.bz2' ? scanBzip2(source) : source.stream()
-
-async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
+/** The bytes as they are: the tools would let garbage behind the image pass. */
+export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
   const scan = createBzip2Scan()
   for await (const chunk of source.stream()) {
     if (!scan.push(chunk).ok) throw damaged(source, GARBAGE)
@@ -77,3 +69,13 @@ async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
   }
   if (!scan.end().ok) throw damaged(source, GARBAGE)
 }
+
+/** A Fault `image-broken` where the file ends within its bzip2 data, or something follows it. */
+export async function checkBzip2End(source: Source): Promise<void> {
+  const scan = createBzip2Scan()
+  for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)
+  if (!scan.end().ok || !scan.isWhole()) throw cutOff(source)
+}
+
+const cutOff = ({ name }: Source) =>
+  new Fault('image-broken', `${name} is cut off, or something follows its end`)

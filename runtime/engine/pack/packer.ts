@@ -1,10 +1,12 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
 import { Fault } from '../../kit/foundation/fault.ts'
 import { exactBytes, leastBytes, type WriteProgress } from '../flash/rules/flash.ts'
-import type { ImageFacts, ImageFormat } from '../image/rules/image.ts'
+import type { ImageFacts } from '../image/rules/image.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '../image/rules/format.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import { report, untilAborted } from '../../kit/host/watch.ts'
-import { createDecoders, type Decoders } from '../image/decoders.ts'
+import { createDecoders, type Decoders } from '../image/formats.ts'
 import { createFiller } from '../image/filler.ts'
 import { readOnce, readTwice, type FrameReading } from '../image/frame/frame-readings.ts'
 import { createFrameWorkers } from '../image/frame/frame-workers.ts'
@@ -105,7 +107,7 @@ interface OpenedReading extends AsyncDisposable {
 async function openReading(opening: PackOpening): Promise<OpenedReading> {
   const { source, format, sha256, decoders, signal } = opening
   const { path, readAt } = source
-  if (format === 'img' && path !== null && readAt !== null) {
+  if (isStoredRaw(format) && path !== null && readAt !== null) {
     const reading = readTwice({ ...source, readAt })
     return {
       reading,
@@ -114,9 +116,9 @@ async function openReading(opening: PackOpening): Promise<OpenedReading> {
       [Symbol.asyncDispose]: () => reading[Symbol.asyncDispose](),
     }
   }
-  const isOutOfOrder = format === 'qcow2'
-  if (isOutOfOrder && sha256 !== null) await checkDigestFirst(source, sha256, signal)
-  const counted = countSource(source, isOutOfOrder ? null : sha256)
+  const isUnordered = isOutOfOrder(format)
+  if (isUnordered && sha256 !== null) await checkDigestFirst(source, sha256, signal)
+  const counted = countSource(source, isUnordered ? null : sha256)
   const blocks = await untilAborted(signal, decoders.open(counted.source, format))
   return {
     reading: readOnce(createFiller(blocks)),

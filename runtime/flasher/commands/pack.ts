@@ -1,5 +1,5 @@
 /** `flasher pack`: makes a `.img.zst` that can be entered anywhere. */
-import { IMAGE_FORMATS } from '../../engine/image/rules/image.ts'
+import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
 import { packImage, type PackOrder } from '../../engine/pack/packer.ts'
 import { createProgress } from '../text/progress.ts'
 import { SUCCESS } from './rules/exit-codes.ts'

@@ -1,7 +1,8 @@
 /** Parses `GET /images` of a server of the earlier line ("Open routes"). */
 import { isRecord } from '../../kit/foundation/shape.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { detectFormat, type ImageFormat } from '../../engine/image/rules/image.ts'
+import { detectFormat } from '../../engine/image/rules/format.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
 
 export interface ServedImage {
   readonly name: string

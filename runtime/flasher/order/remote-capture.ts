@@ -1,4 +1,5 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
+import { PACKED_FORMAT } from '../../../appliance/disk-images.ts'
 import { CAPTURE_LEVEL, describeOrigin } from '../../engine/capture/rules/capture.ts'
 import { milestone, NOTHING_DONE } from '../../engine/flash/rules/run-report.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
@@ -58,7 +59,7 @@ type Run = ReturnType<typeof createRun>
 /** What is reported of it. */
 function createRun({ plan, disk, machine }: CaptureSession, reporter: Reporter) {
   const id = crypto.randomUUID()
-  const image = { name: plan.name, format: 'img.zst' }
+  const image = { name: plan.name, format: PACKED_FORMAT }
   const facts = { run: id, mode: 'capture', disk: describeDisk(plan, disk) } as const
   const steps: string[] = []
   let last: ProgressPost = { ...NOTHING_DONE, ...facts, phase: 'started', image }

@@ -1,5 +1,5 @@
 /** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
-import { IMAGE_FORMATS, type ImageFormat } from '../../engine/image/rules/image.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../../appliance/disk-images.ts'
 import { parseHttpTarget, parseLocation } from '../../kit/net/rules/image-location.ts'
 import {
   findPicked,

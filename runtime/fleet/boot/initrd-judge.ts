@@ -1,5 +1,5 @@
 /** Checks each initrd of the boot directory once, in the background, and remembers the result. */
-import { createDecoders } from '../../engine/image/decoders.ts'
+import { createDecoders } from '../../engine/image/formats.ts'
 import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import { createShell } from '../../kit/host/shell.ts'

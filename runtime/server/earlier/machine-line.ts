@@ -1,7 +1,7 @@
 /** Earlier line: its rules about machines, behind the interface of the shared server. */
 import { parseBootToken, renderBootToken } from '../../fleet/boot/rules/boot-token.ts'
 import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
-import { detectFormat } from '../../engine/image/rules/image.ts'
+import { detectFormat } from '../../engine/image/rules/format.ts'
 import { fieldError, parseFields } from '../../kit/foundation/field-error.ts'
 import { plainWords } from '../../kit/foundation/printable.ts'
 import { accept, refuse } from '../../kit/foundation/result.ts'

@@ -1,5 +1,5 @@
 /** The events and metrics that runs produce. */
-import { IMAGE_FORMATS } from '../../engine/image/rules/image.ts'
+import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
 import type { Run, RunResult } from '../../engine/inventory/rules/run.ts'
 import { secondsOf } from '../../fleet/run/rules/run-view.ts'
 import type { Runs } from '../../fleet/run/runs.ts'

@@ -13,8 +13,9 @@ import {
   type FlashPlan,
 } from '../../../runtime/engine/flash/rules/flash.ts'
 import { parseBackupBytes } from '../../../runtime/engine/disk/rules/tables/gpt.ts'
-import { detectFormat, type ImageFormat } from '../../../runtime/engine/image/rules/image.ts'
-import { createDecoders } from '../../../runtime/engine/image/decoders.ts'
+import { detectFormat } from '../../../runtime/engine/image/rules/format.ts'
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import { createDecoders } from '../../../runtime/engine/image/formats.ts'
 import { createSlot } from '../../../runtime/engine/disk/device.ts'
 import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createImages } from '../../../runtime/engine/image/images.ts'

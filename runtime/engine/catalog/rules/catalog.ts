@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { accept, type Result } from '../../../kit/foundation/result.ts'
 import { canonicaliseSource } from '../../../kit/net/rules/canonical-source.ts'
-import { detectFormat, IMAGE_FORMATS, isTarballName } from '../../image/rules/image.ts'
+import { detectFormat, isTarballName } from '../../image/rules/format.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 
 /** One image. `src` is its identity (see `refOf`), `url` what a machine can fetch it from. */
 export interface CatalogEntry {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { isLoopback } from './blob-address.ts'
 import { decodePart } from '../../../kit/net/rules/image-location.ts'
-import { detectFormat, isTarballName } from '../../image/rules/image.ts'
+import { detectFormat, isTarballName } from '../../image/rules/format.ts'
 
 /** One version of one file: another size, time or inode is another version. */
 export const FileStampSchema = z.object({

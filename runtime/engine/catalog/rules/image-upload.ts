@@ -1,6 +1,6 @@
 /** Checks what a client announces before it uploads an image file into the cache. */
 import { z } from 'zod'
-import { IMAGE_FORMATS } from '../../image/rules/image.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 import { whyNotAnImage } from './dropped-file.ts'
 
 /** The spelling is that of the API. */

@@ -1,4 +1,6 @@
 /** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import { FORMATS } from '../../image/rules/format.ts'
 import type { Bottleneck } from './bottleneck.ts'
 import type { DeltaState } from '../../inventory/rules/run.ts'
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
@@ -9,12 +11,9 @@ import {
   type DiskIdentity,
   type TargetFacts,
 } from '../../disk/rules/disk.ts'
-import {
-  type ImageFacts,
-  type ImageFormat,
-  type VirtualSize,
-  isTarballName,
-} from '../../image/rules/image.ts'
+import type { ImageFacts, VirtualSize } from '../../image/rules/image.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+import { isTarballName } from '../../image/rules/format.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
 
@@ -170,7 +169,7 @@ export function decideTargetRefusals(
   const by = uses.flatMap((use) => (use.kind === 'mounted' ? [] : [renderUse(use)]))
   const needs = image === null ? 0 : leastBytes(image.virtual)
   const has = identity.sizeBytes
-  const isDoubtful = image?.format === 'img.gz' && image.virtual.kind === 'at-least'
+  const isDoubtful = image !== null && isSizeDoubtful(image)
   const isWhole = WHOLE_TYPES.includes(type)
   const isOther = chosen !== null && !isSameDisk(chosen, identity)
   const checks: readonly (readonly [boolean, FlashRefusal])[] = [
@@ -184,6 +183,9 @@ export function decideTargetRefusals(
   ]
   return checks.flatMap(([hit, refusal]) => (hit ? [refusal] : []))
 }
+
+const isSizeDoubtful = ({ format, virtual }: Pick<ImageFacts, 'format' | 'virtual'>): boolean =>
+  format !== null && virtual.kind === 'at-least' && FORMATS[format].sizeWraps
 
 /** What is wrong with the image itself. */
 function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefusal[] {
@@ -247,11 +249,16 @@ export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   return use === undefined ? null : renderUse(use)
 }
 
+/** In the order of the specification. */
+const SUPPORTED = [...IMAGE_FORMATS.slice(-2), ...IMAGE_FORMATS.slice(0, -2)].map(
+  (format) => `.${format}`,
+)
+
 const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'unknown-format': ({ image, tarball }) =>
     tarball
       ? `${image} is a tarball: extract first`
-      : `image format not recognised: ${image} (supported: .qcow2, .img, .img.zst, .img.xz, .img.gz, .img.bz2; --format says what another is)`,
+      : `image format not recognised: ${image} (supported: ${SUPPORTED.join(', ')}; --format says what another is)`,
   'image-empty': ({ image }) => `image is empty: ${image}`,
   'target-missing': ({ target }) => `target does not exist: ${target}`,
   'not-a-block-device': ({ target }) => `target is not a block device: ${target}`,

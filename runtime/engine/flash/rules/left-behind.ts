@@ -1,5 +1,6 @@
 /** Decides which of several disks the others leave behind, and whether these can be finished afterwards. Pure. */
-import type { ImageFormat } from '../../image/rules/image.ts'
+import { isStoredRaw } from '../../image/rules/format.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
 /** One of several disks that are fed from a bounded buffer. */
 export interface FedDisk {
@@ -47,4 +48,4 @@ export const canBeEnteredAgain = ({
   isSeekable,
   hasFrames,
   sha256,
-}: ImageAccess): boolean => isSeekable && (hasFrames || (format === 'img' && sha256 === null))
+}: ImageAccess): boolean => isSeekable && (hasFrames || (isStoredRaw(format) && sha256 === null))

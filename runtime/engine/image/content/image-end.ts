@@ -2,6 +2,7 @@
 import { describeCut } from './rules/raw-image.ts'
 import type { Fault } from '../../../kit/foundation/fault.ts'
 import type { FlashPlan } from '../../flash/rules/flash.ts'
+import { isStoredRaw } from '../rules/format.ts'
 import type { ImageFacts } from '../rules/image.ts'
 import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
@@ -12,7 +13,8 @@ export function findMissed(
   { name, format, isCut = false, expectedBytes }: ImageFacts,
   storedBytes: number | null,
 ): Fault | null {
-  if (format !== 'img' || !isCut || expectedBytes === undefined || storedBytes === null) return null
+  if (!isStoredRaw(format) || !isCut || expectedBytes === undefined || storedBytes === null)
+    return null
   if (storedBytes >= expectedBytes) return null
   const words = `it has ${storedBytes} bytes, the catalog says ${expectedBytes}, and its own partition table that it ends too early`
   return imageBroken(`${name} is cut off: ${words}`)
@@ -21,7 +23,7 @@ export function findMissed(
 /** Before the first byte: a Fault where the length is known already and misses the catalog's. */
 export function checkLength(image: ImageFacts, head: Buffer): void {
   const { sizeBytes } = image
-  if (image.format !== 'img' || sizeBytes === null) return
+  if (!isStoredRaw(image.format) || sizeBytes === null) return
   const isCut = describeCut(head, sizeBytes) !== null
   const missed = findMissed({ ...image, isCut }, sizeBytes)
   if (missed !== null) throw missed

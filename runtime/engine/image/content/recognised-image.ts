@@ -1,8 +1,15 @@
 /** Recognises a file that a command names, and whose name says nothing, by what it holds. */
 import { isDiskImage, MARK_BYTES } from './rules/disk-marks.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
-import { detectContent, formatOfContent, isTarballName, type ImageFormat } from '../rules/image.ts'
-import type { Decoders } from '../decoders.ts'
+import {
+  detectContent,
+  formatOfContent,
+  isOutOfOrder,
+  isStoredRaw,
+  isTarballName,
+} from '../rules/format.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { Decoders } from '../formats.ts'
 import { createFiller } from '../filler.ts'
 import type { Source } from '../sources/source.ts'
 
@@ -19,8 +26,8 @@ export async function recogniseFormat(
   const head = await readStart(source)
   const format = head === null ? null : formatOfContent(detectContent(head))
   if (head === null || format === null) return null
-  if (format === 'img') return isDiskImage(head) ? 'img' : null
-  if (format === 'qcow2' || source.isNameless === true) return format
+  if (isStoredRaw(format)) return isDiskImage(head) ? format : null
+  if (isOutOfOrder(format) || source.isNameless === true) return format
   return (await holdsDisk(source, format, decoders)) ? format : null
 }
 

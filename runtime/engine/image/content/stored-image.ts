@@ -5,14 +5,11 @@ import { describePage, notAnImage } from './rules/page.ts'
 import { renderMismatch } from '../rules/image-head.ts'
 import type { Sent } from '../../../kit/net/rules/sent.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
-import { checkContent, type ImageFormat } from '../rules/image.ts'
-import { createBzip2Scan } from '../rules/bzip2-scan.ts'
-import { parseQcow2Header, QCOW2_HEAD_BYTES } from '../rules/qcow2.ts'
+import { checkContent, isStoredRaw } from '../rules/format.ts'
+import { checkFormatEnd } from '../formats.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import { probeImage } from '../images.ts'
-import { createHostReader } from '../qcow2-host.ts'
-import { openQcow2Map } from '../qcow2-map.ts'
-import type { Source } from '../sources/source.ts'
-import { openGzip } from '../stream-blocks.ts'
+import type { SeekableSource } from '../sources/source.ts'
 
 interface StoredFile {
   readonly name: string
@@ -54,21 +51,17 @@ export async function checkEnd(
   { name, sizeBytes, format }: Omit<StoredFile, 'anyContent'>,
   signal: AbortSignal,
 ): Promise<void> {
-  if (format === null || format === 'img') return
+  if (format === null || isStoredRaw(format)) return
   const source = sourceOf(handle, { name, sizeBytes }, signal)
   await probeImage(source, format)
-  if (format === 'img.gz') await decodeAll(source)
-  if (format === 'img.bz2') await scanAll(source)
-  if (format === 'qcow2') await walkClusters(source)
+  await checkFormatEnd(format, source)
 }
-
-type Stored = Source & { readonly readAt: NonNullable<Source['readAt']> }
 
 function sourceOf(
   handle: FileHandle,
   { name, sizeBytes }: { readonly name: string; readonly sizeBytes: number },
   signal: AbortSignal,
-): Stored {
+): SeekableSource {
   return {
     name,
     fileName: name,
@@ -94,31 +87,3 @@ function sourceOf(
 }
 
 const CHUNK_BYTES = 1024 * 1024
-
-async function decodeAll(source: Source): Promise<void> {
-  await using blocks = openGzip(source)
-  const scratch = Buffer.allocUnsafe(CHUNK_BYTES)
-  while ((await blocks.next(scratch)) !== null);
-}
-
-async function scanAll(source: Source): Promise<void> {
-  const scan = createBzip2Scan()
-  for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)
-  if (!scan.end().ok || !scan.isWhole()) throw cutOff(source)
-}
-
-const cutOff = ({ name }: Source) =>
-  new Fault('image-broken', `${name} is cut off, or something follows its end`)
-
-/** Every cluster that the tables name lies within the file. */
-async function walkClusters(source: Stored): Promise<void> {
-  const head = Buffer.alloc(QCOW2_HEAD_BYTES)
-  await source.readAt(head, 0)
-  const header = parseQcow2Header(head, source.sizeBytes)
-  // The probe has refused it already.
-  if (!header.ok) return
-  const map = await openQcow2Map(createHostReader(source.name, source.readAt), header.value)
-  for (let guest = 0; guest < header.value.virtualBytes;) {
-    guest += (await map.runAt(guest, header.value.virtualBytes - guest)).bytes
-  }
-}

@@ -2,15 +2,12 @@
 import { Fault } from '../../../kit/foundation/fault.ts'
 import type { Frame } from '../rules/frame-map.ts'
 import { findFrameEnd } from '../rules/zstd-frame.ts'
-import type { Source } from '../sources/source.ts'
+import type { SeekableSource } from '../sources/source.ts'
 import { damaged } from '../stream-blocks.ts'
 import type { FrameWorkers } from './frame-workers.ts'
 
-/** A source that can be read anywhere. */
-export type FrameSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
-
 /** What frames are fetched from. */
-export type FrameFile = Pick<FrameSource, 'name' | 'readAt'>
+export type FrameFile = Pick<SeekableSource, 'name' | 'readAt'>
 
 const WRONG_TABLES = 'its tables do not say where its frames end'
 

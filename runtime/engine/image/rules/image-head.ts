@@ -1,13 +1,8 @@
 /** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
 import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
 import { renderCoding, type Sent } from '../../../kit/net/rules/sent.ts'
-import {
-  detectContent,
-  formatOfContent,
-  type Content,
-  type ContentMismatch,
-  type ImageFormat,
-} from './image.ts'
+import { isStoredRaw, detectContent, formatOfContent, type ContentMismatch } from './format.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 interface HeadOptions {
@@ -27,7 +22,7 @@ export function checkHead(
 ): Result<null, string> {
   if (head.length === 0) return refuse(`${name} is empty`)
   // Who says what compressed it has not said that an archive in it is meant for a disk.
-  const content = anyContent === true && format === 'img' ? 'raw' : detectContent(head)
+  const content = anyContent === true && isStoredRaw(format) ? 'raw' : detectContent(head)
   if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
   const way = sent?.coding ? renderCoding(sent.coding) : 'extract it first'
   if (content !== 'raw') return refuse(`${name} holds ${content} data inside: ${way}`)
@@ -65,7 +60,7 @@ export function renderMismatch(
   return found === 'raw' ? words : `${words}: ${findWay(found, isName)}`
 }
 
-function findWay(found: Content, isName: boolean): string {
+function findWay(found: string, isName: boolean): string {
   const right = formatOfContent(found)
   if (right === null) return 'extract or convert it first'
   return isName ? `name it .${right}` : `say ${right}`

@@ -1,6 +1,7 @@
 /** Parses a qcow2 header, and explains why an image cannot be written (docs/interop/qcow2). */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { known, refused, type RangeStep } from './range.ts'
 
 /** What the tables are read by. Offsets and sizes are bytes; `host` means the file, `guest` the disk in it. */
 export interface Qcow2Header {
@@ -230,3 +231,11 @@ const MESSAGES: Cases<'why', Qcow2Refusal, string> = {
 /** A refusal as the rest of a sentence that begins with the image's name, with a hint. */
 export const renderQcow2Refusal = (refusal: Qcow2Refusal): string =>
   decideCase(MESSAGES, 'why', refusal)
+
+/** Its header says it, whatever is known of the file. */
+export function measureQcow2(head: Buffer, fileBytes: number | null): RangeStep {
+  const header = parseQcow2Header(head, fileBytes)
+  return header.ok
+    ? known({ kind: 'exact', bytes: header.value.virtualBytes })
+    : refused(renderQcow2Refusal(header.refusal))
+}

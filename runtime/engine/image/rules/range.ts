@@ -1,5 +1,5 @@
 /** Answers questions about a file by a few short reads: each step returns the next read or the result. */
-import { type VirtualSize } from './image.ts'
+import type { VirtualSize } from './image.ts'
 
 /**
  * One step on the way to a virtual size. Whoever reads (a file, an HTTP server) decides how many

@@ -10,7 +10,7 @@ import {
   type SeekFooter,
 } from './seek-table.ts'
 import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
-import { type VirtualSize } from './image.ts'
+import type { VirtualSize } from './image.ts'
 
 /** A file as small as this is walked however far away it is. */
 const SMALL_FILE_BYTES = 256 * 1024

@@ -37,6 +37,9 @@ export interface Source extends AsyncDisposable {
   stream(from?: number): AsyncIterable<Buffer>
 }
 
+/** One that can be read anywhere. */
+export type SeekableSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
+
 export interface OpenOptions {
   /** Ends every wait of this source, at once, with a Fault `cancelled`. */
   readonly signal?: AbortSignal | undefined

@@ -1,6 +1,6 @@
 /** Earlier line: parses the arguments of `flash`, and reports what is wrong with them. */
 import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
-import { IMAGE_FORMATS, type ImageFormat } from '../../../engine/image/rules/image.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
 import type { FlashOptions } from '../../../engine/flash/rules/flash.ts'
 import { parseLocation, renderLocationRefusal } from '../../../kit/net/rules/image-location.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'

@@ -1,4 +1,5 @@
 /** The rows of both panes: which ones the filter leaves, and why some cannot be chosen. Pure. */
+import { isStoredRaw } from '../../../engine/image/rules/format.ts'
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 import {
   offerDisk,
@@ -67,7 +68,7 @@ function renderDisk(disk: SurveyedDisk, image: PaneImage | null): PaneRow {
 const factsOf = ({ format, sizeBytes }: PaneImage) => ({
   format,
   virtual:
-    format === 'img' && sizeBytes !== null
+    isStoredRaw(format) && sizeBytes !== null
       ? ({ kind: 'exact', bytes: sizeBytes } as const)
       : ({ kind: 'unknown' } as const),
 })

@@ -2,7 +2,7 @@
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 import type { FlashEvent, FlashFindings, WriteProgress } from '../../../engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
-import type { ImageFormat } from '../../../engine/image/rules/image.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
 /** An image that is listed, wherever it lies. */
 export interface PaneImage {

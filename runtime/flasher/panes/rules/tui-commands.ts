@@ -2,7 +2,7 @@
 import type { Command, CommandLine } from '../../../kit/terminal/command/rules/command.ts'
 import { SOURCE_ENVIRONMENT } from '../../../kit/terminal/command/rules/environment.ts'
 import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
-import { DEFAULT_IMAGE_ROOT } from '../../../engine/image/rules/image.ts'
+import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
 
 export const TUI = {
   words: [],

@@ -4,7 +4,7 @@ import type { FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
 import type { FlashEvent, FlashPlan } from '../../../engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
-import type { ImageFormat } from '../../../engine/image/rules/image.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
 /** Who this machine is, for the header. */
 export interface MachineIdentity {

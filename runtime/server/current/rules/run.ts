@@ -1,4 +1,5 @@
 /** Current line: the origin of a run, who armed its machine, and which flash a reported end belongs to. */
+import { PACKED_FORMAT } from '../../../../appliance/disk-images.ts'
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 import { findPicked, type DiskPick } from '../../../engine/inventory/rules/disk-pick.ts'
@@ -17,7 +18,7 @@ export function originOf(
   const { mac, boot_mode, bty_image_ref: ref, armed_by, capture, cycle } = machine
   const order = cycle.started_at
   if (isPending(capture)) {
-    const image = { ...GONE, name: plainWords(capture.name), ref: null, format: 'img.zst' }
+    const image = { ...GONE, name: plainWords(capture.name), ref: null, format: PACKED_FORMAT }
     const { disk_serial: name, disk_seen: seen = null } = capture
     const disk = describeDisk(machine, { name, seen })
     return { mac, mode: 'capture', image, disk, armed_by, order }

@@ -1,4 +1,6 @@
 /** Current line: decides whether a machine can be flashed: its image, its disk, and whether the image fits. */
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '../../../engine/image/rules/format.ts'
 import { isFlashable, type CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderExactDiskSize, renderExactSize } from '../../../kit/foundation/size.ts'
@@ -91,9 +93,10 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
 
 /**
  * How big a disk must be at the least. Compressors add less than a 64th to what they cannot
- * compress; a qcow2 may hold more (snapshots) than its disk.
+ * compress; an image that is read by its tables may hold more (snapshots) than its disk.
  */
-function leastBytes({ format, sizeBytes }: CatalogEntry): number {
-  if (sizeBytes === null || format === 'qcow2' || format === '') return 0
-  return format === 'img' ? sizeBytes : sizeBytes - Math.ceil(sizeBytes / 64)
+function leastBytes({ format: stored, sizeBytes }: CatalogEntry): number {
+  const format = IMAGE_FORMATS.find((known) => known === stored) ?? null
+  if (sizeBytes === null || stored === '' || isOutOfOrder(format)) return 0
+  return isStoredRaw(format) ? sizeBytes : sizeBytes - Math.ceil(sizeBytes / 64)
 }

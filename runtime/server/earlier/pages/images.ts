@@ -1,4 +1,5 @@
 /** /ui/images: what is in the image folder, and how more comes in. */
+import { IMAGE_ENDINGS } from '../../../../appliance/disk-images.ts'
 import type { H3Event, HTTPResponse } from 'h3'
 import { printable } from '../../../kit/foundation/printable.ts'
 import {
@@ -18,6 +19,12 @@ import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.earlier.images
+
+/** Listed as people do, with a word before the last one. */
+const ENDINGS = {
+  endings: IMAGE_ENDINGS.slice(0, -1).join(', '),
+  last: IMAGE_ENDINGS.slice(-1).join(''),
+}
 
 const PATH = '/ui/images'
 
@@ -68,7 +75,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
           <summary>${t.upload.commands}</summary>
           ${copyBlock(renderCommands(baseUrl), t.upload.command)}
         </details>
-        <p class="dim">${fillHtml(t.upload.hint, { folder })}</p>`,
+        <p class="dim">${fillHtml(t.upload.hint, { folder, ...ENDINGS })}</p>`,
     })}`,
   })
 }

@@ -1,6 +1,6 @@
 /** Earlier line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
-import { IMAGE_FORMATS } from '../../../engine/image/rules/image.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 import { InventorySchema } from '../../../engine/inventory/rules/inventory.ts'
 import { BOOT_POLICIES, MACHINE_PROVISIONING, WORKFLOW_STATUSES } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'

@@ -7,7 +7,7 @@ import {
 import { CONFIG, CONFIG_FILES } from '../../../kit/terminal/command/rules/server-command.ts'
 import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
-import { DEFAULT_IMAGE_ROOT } from '../../../engine/image/rules/image.ts'
+import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
 
 const SERVE = {
   words: ['serve'],

@@ -1,5 +1,5 @@
 /** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
-import { DEFAULT_IMAGE_ROOT } from '../../../engine/image/rules/image.ts'
+import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
 import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
 import {
   DISCOVERY_SETTINGS,

@@ -126,7 +126,7 @@ export const EARLIER = {
       label: 'Image file',
       commands: 'From a command line',
       command: 'Command',
-      hint: 'Names must end in .img, .img.zst, .img.xz, .img.gz, .img.bz2 or .qcow2 to be listed. The folder is {folder}.',
+      hint: 'Names must end in {endings} or {last} to be listed. The folder is {folder}.',
     },
   },
   boot: {

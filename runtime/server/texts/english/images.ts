@@ -140,7 +140,7 @@ export const IMAGES = {
     upload: {
       title: 'From your computer',
       label: 'Image file',
-      hint: 'A raw image (.img), also compressed (.img.zst, .img.xz, .img.gz, .img.bz2), or .qcow2. An upload that is interrupted continues where it stopped.',
+      hint: 'A raw image ({raw}), also compressed ({compressed}), or {others}. An upload that is interrupted continues where it stopped.',
       details: 'Checksum',
       digest: 'SHA-256',
       digestHint: 'A file with another checksum is discarded.',

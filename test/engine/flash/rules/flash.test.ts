@@ -15,7 +15,8 @@ import {
   type FlashPlan,
   type FlashRefusal,
 } from '../../../../runtime/engine/flash/rules/flash.ts'
-import { IMAGE_FORMATS, type ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import type { ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
 
 const test = suite('flash')
 

@@ -1,4 +1,5 @@
 /** Describes the next network boot of a machine: a phrase for a row, a sentence for a page. */
+import { IMAGE_ENDINGS } from '../../../../../appliance/disk-images.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
@@ -55,8 +56,12 @@ const WILL: Partial<Readonly<Record<BootRule, string>>> = {
 }
 
 /** `debian-13` of `debian-13.img.zst`. */
-export const stemOf = (name: string): string =>
-  name.replace(/\.(img(\.\w+)?|qcow2|raw)$/i, '') || name
+export const stemOf = (name: string): string => name.replace(ENDING, '') || name
+
+const ENDING = new RegExp(
+  `(\\.img\\.\\w+|\\.raw|${IMAGE_ENDINGS.join('|').replaceAll('.', String.raw`\.`)})$`,
+  'i',
+)
 
 /** The first sentence of a machine's page; the disk that will be lost is part of it. */
 export function renderSentence(view: MachineView): Html {

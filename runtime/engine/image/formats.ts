@@ -1,0 +1,116 @@
+/** What is done with each image format: how it is opened, measured, and checked to its end. */
+import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import type { Shell } from '../../kit/host/shell.ts'
+import type { Blocks } from './blocks.ts'
+import { FORMATS } from './rules/format.ts'
+import { known, UNKNOWN_SIZE, type RangeStep } from './rules/range.ts'
+import type { SeekableSource, Source } from './sources/source.ts'
+
+interface MeasureInput {
+  /** The file's first bytes: MEASURE_HEAD_BYTES, or all where it is shorter. */
+  readonly head: Buffer
+  /** Null where the source does not say. */
+  readonly fileBytes: number | null
+  /** Whether many small reads cost little: a file does not mind, a server does. */
+  readonly isNear: boolean
+}
+
+export const MEASURE_HEAD_BYTES = 512
+
+interface Format {
+  /** The decoded content, read from its start; Faults come from `next`, but for a tool that is missing. */
+  readonly open: (source: Source, shell: Shell) => Promise<Blocks>
+  /** The first step towards the virtual size; the content is known to be of this format. */
+  readonly measure: (input: MeasureInput) => Promise<RangeStep>
+  /** A Fault where a file that could be measured ends too early or too late; null: measuring tells. */
+  readonly checkEnd: ((source: SeekableSource) => Promise<void>) | null
+}
+
+// Each row loads what it needs: a flash loads the decoder of its own image alone.
+const ROWS: Readonly<Record<ImageFormat, Format>> = {
+  'img.zst': {
+    open: async (source) => (await import('./zstd-decoder.ts')).openZstd(source),
+    measure: ofLength(async (fileBytes, { isNear }) =>
+      (await import('./rules/zstd-size.ts')).measureZstd(fileBytes, isNear ? 'walk' : 'glance'),
+    ),
+    checkEnd: null,
+  },
+  'img.xz': {
+    open: async (source, shell) => (await loadTools()).openWithTool(source, 'img.xz', shell),
+    measure: ofLength(async (fileBytes, { head }) =>
+      (await import('./rules/xz.ts')).measureXz(head, fileBytes),
+    ),
+    checkEnd: null,
+  },
+  'img.gz': {
+    open: openGzip,
+    measure: ofLength(async (fileBytes, { head }) =>
+      (await import('./rules/gzip.ts')).measureGzip(head, fileBytes),
+    ),
+    checkEnd: async (source) => await decodeAll(await openGzip(source)),
+  },
+  'img.bz2': {
+    open: async (source, shell) => {
+      const { openWithTool, scanBzip2 } = await loadTools()
+      return await openWithTool(source, 'img.bz2', shell, scanBzip2(source))
+    },
+    measure: ofLength(async (_fileBytes, { head }) =>
+      (await import('./rules/bzip2.ts')).measureBzip2(head),
+    ),
+    checkEnd: async (source) => await (await loadTools()).checkBzip2End(source),
+  },
+  qcow2: {
+    open: async (source) => (await import('./qcow2-blocks.ts')).openQcow2(source),
+    measure: async ({ head, fileBytes }) =>
+      (await import('./rules/qcow2.ts')).measureQcow2(head, fileBytes),
+    checkEnd: async (source) => await (await import('./qcow2-blocks.ts')).checkClusters(source),
+  },
+  img: {
+    open: async (source) => (await import('./stream-blocks.ts')).openRaw(source),
+    measure: ofLength((fileBytes) => Promise.resolve(known({ kind: 'exact', bytes: fileBytes }))),
+    // It may end anywhere.
+    checkEnd: null,
+  },
+}
+
+const loadTools = () => import('./tool-blocks.ts')
+
+async function openGzip(source: Source): Promise<Blocks> {
+  return (await import('./stream-blocks.ts')).openGzip(source)
+}
+
+/** Where nothing but the length of the file leads to the size. */
+function ofLength(
+  measure: (fileBytes: number, input: MeasureInput) => Promise<RangeStep>,
+): Format['measure'] {
+  return async (input) =>
+    input.fileBytes === null ? known(UNKNOWN_SIZE) : await measure(input.fileBytes, input)
+}
+
+async function decodeAll(decoded: Blocks): Promise<void> {
+  await using blocks = decoded
+  const scratch = Buffer.allocUnsafe(1024 * 1024)
+  while ((await blocks.next(scratch)) !== null);
+}
+
+/** The first step towards an image's virtual size; its content is known to be of this format. */
+export const measureImage = (format: ImageFormat, input: MeasureInput): Promise<RangeStep> =>
+  ROWS[format].measure(input)
+
+/** A Fault `image-broken` where the end of a file that could be measured is not the end of its format. */
+export async function checkFormatEnd(format: ImageFormat, source: SeekableSource): Promise<void> {
+  await ROWS[format].checkEnd?.(source)
+}
+
+export type Decoders = ReturnType<typeof createDecoders>
+
+/** Opens an image's decoded content, whatever its format. */
+export const createDecoders = ({ shell }: { readonly shell: Shell }) => ({
+  /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
+  async check(format: ImageFormat): Promise<void> {
+    const { tools } = FORMATS[format]
+    if (tools.length > 0) await (await loadTools()).findDecoder(shell, format)
+  },
+  open: async (source: Source, format: ImageFormat): Promise<Blocks> =>
+    await ROWS[format].open(source, shell),
+})
