@@ -103,13 +103,18 @@ function renderToken(
   return renderBootToken(mac, { cycle, expiresAt }, bootKey.sign)
 }
 
-/** Whether what a machine shows was handed out in its present cycle: neither before it nor elsewhere. */
+/**
+ * Whether what a machine shows was handed out in its present cycle: neither before it nor elsewhere.
+ * `hasRun`: a run of the machine goes on. While one does, or it was sent to flash and no end was
+ * reported, its token does not expire: the clock may have been set since.
+ */
 export function provesBoot(
   { bootKey }: Pick<LineDependencies, 'bootKey'>,
-  { mac, armed_at }: Machine,
+  { mac, armed_at, sent, failure }: Machine,
   { bearer, now }: Contact,
-  isOpen: boolean,
+  hasRun: boolean,
 ): boolean {
+  const isOpen = hasRun || (sent !== null && failure === null)
   const shown =
     bearer === null ? null : parseBootToken(bearer, { mac, now, isOpen }, bootKey.verify)
   if (shown === null || !shown.ok) return false

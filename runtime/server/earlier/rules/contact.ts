@@ -29,9 +29,13 @@ export function noteDone(machine: Machine, now: string): Machine {
   return { ...flashed, armed_at: now, offered_at: null, failure: null }
 }
 
-/** It has another order than that whose end was heard, or that it was sent off with. */
+/**
+ * It has another order than that whose end was heard, or that it was sent off with. The end of an order
+ * has the time at which the next one begins: of times that differ, none says which came first.
+ */
 const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
-  offered_at === null && (sent !== null || (last_flashed_at !== null && last_flashed_at < armed_at))
+  offered_at === null &&
+  (sent !== null || (last_flashed_at !== null && last_flashed_at !== armed_at))
 
 /** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
 export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine => ({

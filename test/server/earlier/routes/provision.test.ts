@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { bodyOf } from '../../../support/server/runs.ts'
 import { asJson } from '../../../support/server/server.ts'
 
 const test = suite('the earlier line: provisioning files')
@@ -63,6 +64,44 @@ test('without the token of this flash nobody reads anything', async () => {
   assert.is((await fetchAs(server, again)).status, 200)
   await ask(`/machines/${MAC}`, asJson({ ...FLASH, image: 'b.img' }, 'PUT'))
   assert.is((await fetchAs(server, again)).status, 401)
+})
+
+/** By an operator who has just logged in. */
+async function give(server: Server, body: object): Promise<number> {
+  const ask = await server.operator()
+  return (await ask(`/machines/${MAC}`, asJson(body, 'PUT'))).status
+}
+
+const YEAR = 365 * 86_400_000
+const JUMPS = [3_600_000, -3_600_000, 30 * 86_400_000, 30 * YEAR, -20 * YEAR]
+
+test('a token that is held while the clock is set is good until its flash ends, and void then', async () => {
+  for (const jump of JUMPS) {
+    for (const tells of [true, false]) {
+      const clock = { time: 1_800_000_000_000 }
+      const now = () => new Date((clock.time += 1000))
+      await using server = await createEarlierServer({ now })
+      await prepare(server)
+      const token = await boot(server)
+      if (tells) {
+        assert.is((await server.request(`/pxe/${MAC}/progress`, asJson(bodyOf()))).status, 204)
+      }
+      clock.time += jump
+      assert.is((await fetchAs(server, token)).status, 200, `${jump}`)
+      // What an operator does meanwhile counts, whatever its time is.
+      assert.is(await give(server, { ...FLASH, hostname: 'box' }), 200)
+      assert.is((await fetchAs(server, token)).status, 200)
+      const others = await boot(server, OTHER)
+      assert.is((await fetchAs(server, others)).status, 401)
+      assert.is((await server.request(`/pxe/${MAC}/done`, { method: 'POST' })).status, 204)
+      clock.time -= jump
+      assert.is((await fetchAs(server, token)).status, 401, 'it is done')
+      const again = await boot(server)
+      assert.is(await give(server, { ...FLASH, image: 'b.img' }), 200)
+      clock.time += jump
+      assert.is((await fetchAs(server, again)).status, 401, 'it has something else to do')
+    }
+  }
 })
 
 test('operators keep, read and remove them; a token that may only read may not', async () => {
