@@ -1,4 +1,5 @@
 /** The events of a build, the lines that report them, and an estimate of the time left. */
+import { parseJson } from '../runtime/kit/foundation/json-reader.ts'
 
 export type BuildEvent =
   | {
@@ -45,15 +46,11 @@ export const expectSeconds = (names: readonly string[], durations: Durations): n
 
 /** Anything but a table of numbers counts as an empty one: only an estimate is lost. */
 export function parseDurations(text: string): Durations {
-  try {
-    const value: unknown = JSON.parse(text)
-    const rows = typeof value === 'object' && value !== null ? Object.entries(value) : []
-    return Object.fromEntries(
-      rows.filter((row): row is [string, number] => typeof row[1] === 'number'),
-    )
-  } catch {
-    return {}
-  }
+  const value = parseJson(text)
+  const rows = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  return Object.fromEntries(
+    rows.filter((row): row is [string, number] => typeof row[1] === 'number'),
+  )
 }
 
 /** `1 min 05 s`, `40 s`; a decimal below ten: `3.2 s`. */

@@ -2,6 +2,7 @@
 import { readFile, realpath } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 interface NpmPackage {
   readonly name: string
@@ -45,9 +46,9 @@ async function findPackage(name: string, folder: string): Promise<string> {
 }
 
 async function readPackage(folder: string) {
-  const about: unknown = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
-  const record = isRecord(about) ? about : {}
-  const { version, license, dependencies } = record
+  const about = parseJson(await readFile(join(folder, 'package.json'), 'utf8'))
+  if (!isRecord(about)) throw new Error(`${folder} holds a package.json that is no JSON object`)
+  const { version, license, dependencies } = about
   return {
     version: typeof version === 'string' ? version : '0',
     license: typeof license === 'string' ? license : 'NOASSERTION',

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { digestListing, digestPath, measurePath } from './digest.ts'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 /** The record of one file or folder that a step made. */
 interface Made {
@@ -138,13 +139,8 @@ async function writeRecord(record: string, made: Readonly<Record<string, Made>>)
 
 async function readRecord(path: string): Promise<Readonly<Record<string, Made>> | null> {
   const text = await readFile(path, 'utf8').catch(() => null)
-  if (text === null) return null
-  try {
-    const value: unknown = JSON.parse(text)
-    return isMade(value) ? value : null
-  } catch {
-    return null
-  }
+  const value = text === null ? null : parseJson(text)
+  return isMade(value) ? value : null
 }
 
 const isMade = (value: unknown): value is Readonly<Record<string, Made>> =>

@@ -1,4 +1,5 @@
 /** Reads the package lists that mkosi writes. */
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 export interface DebianPackage {
   readonly name: string
@@ -11,7 +12,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /** From a `.manifest`, sorted by name. Throws when it is not one. */
 export function parseManifest(text: string): readonly DebianPackage[] {
-  const manifest: unknown = JSON.parse(text)
+  const manifest = parseJson(text)
   const rows = isRecord(manifest) ? manifest['packages'] : null
   if (!Array.isArray(rows))
     throw new Error('this is no manifest of mkosi: its list of packages is missing')

@@ -7,6 +7,7 @@ import { freemem } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { netbootTrio } from '../../appliance/assets.ts'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 import { PROBE_EXIT_CODE, type Accelerator } from './machine.ts'
 import type { ReleaseSite } from './live-source.ts'
 import { decideFamily, type DemoHost } from './needs.ts'
@@ -106,7 +107,7 @@ function isFree(port: number): Promise<boolean> {
 export async function readReleaseSite(checkout: string): Promise<ReleaseSite | null> {
   const program = join(checkout, 'runtime/bin/flasher-web.ts')
   const text = await runTool([process.execPath, program, 'config', 'show', '--json'])
-  const parsed = ConfigSchema.safeParse(text === null ? null : JSON.parse(text))
+  const parsed = ConfigSchema.safeParse(text === null ? null : parseJson(text))
   if (!parsed.success) return null
   const valueOf = (name: string) =>
     parsed.data.settings.find(({ section, key }) => `${section}.${key}` === name)?.value ?? ''

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ReleaseSite } from './live-source.ts'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 interface ServerOptions {
   readonly checkout: string
@@ -125,7 +126,7 @@ async function ask(
   const text = await answer.text()
   if (answer.status >= 400) throw new Error(`${method} ${url}: ${answer.status} ${text}`)
   const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
-  return isJson ? JSON.parse(text) : null
+  return isJson ? parseJson(text) : null
 }
 
 export async function readTail(log: string, lines = 10): Promise<string> {

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 interface ListFiles {
   readonly packages: readonly {
@@ -56,7 +57,7 @@ const asNpm = ({ name = '', version = '', license = '' }: Row): NpmPackage => ({
 const asProgram = ({ name = '', version = '' }: Row): Program => ({ name, version, within: true })
 
 async function readRows(path: string, fields: readonly string[]): Promise<readonly Row[]> {
-  const value: unknown = JSON.parse(await readFile(path, 'utf8'))
+  const value = parseJson(await readFile(path, 'utf8'))
   if (!Array.isArray(value) || value.length === 0) {
     throw new Error(`${path} holds no list of packages`)
   }

@@ -6,6 +6,7 @@ import { $ } from 'zx/core'
 import { layFile, layFolder } from '../app/lay.ts'
 import { listPackages } from '../app/npm.ts'
 import { renderTarball, type TarEntry } from '../archive/tar.ts'
+import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({
@@ -40,7 +41,7 @@ interface Packed {
 async function listPacked(cwd: string): Promise<readonly Packed[]> {
   const run = $({ cwd, quiet: true })
   const { stdout } = await run`npm pack --dry-run --json --ignore-scripts --offline`
-  const answer: unknown = JSON.parse(stdout)
+  const answer = parseJson(stdout)
   const [first] = Array.isArray(answer) ? answer : []
   const files: unknown = first?.files
   if (!Array.isArray(files) || files.length === 0) throw new Error('npm would pack nothing')
