@@ -13,22 +13,22 @@ interface FollowerDependencies {
 export function startFollower(dependencies: FollowerDependencies) {
   const { canFollow, waitForNews, onFailure, signal } = dependencies
   let woken = Promise.withResolvers<void>()
-  let isLive = false
+  let isConnected = false
   let asking = new AbortController()
 
   async function follow() {
     while (!signal.aborted) {
       if (canFollow()) {
-        isLive = true
+        isConnected = true
         const isAnswered = await waitForNews(AbortSignal.any([signal, asking.signal])).then(
           () => true,
           () => false,
         )
         if (isAnswered) continue
-        isLive = false
+        isConnected = false
         if (!signal.aborted) onFailure()
       }
-      isLive = false
+      isConnected = false
       if (signal.aborted) return
       await woken.promise
       woken = Promise.withResolvers()
@@ -38,10 +38,10 @@ export function startFollower(dependencies: FollowerDependencies) {
   const work = follow()
   return {
     /** Whether a change would be known at once. */
-    isLive: () => isLive,
+    isLive: () => isConnected,
     /** Begins anew after another service was set. */
     restart() {
-      isLive = false
+      isConnected = false
       asking.abort()
       asking = new AbortController()
     },

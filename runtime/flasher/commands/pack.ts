@@ -15,7 +15,7 @@ export async function pack({
 }: CommandSession): Promise<number> {
   const order = parseOrder(given)
   const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
-  const onProgress = look.live ? progress.show : () => undefined
+  const onProgress = look.tty ? progress.show : () => undefined
   const { signal } = environment
   const packed = await packImage(environment, order, { signal, onProgress }).finally(progress.clear)
   const frames = `\n${packed.frames} frames, ${packed.zeroFrames} of them zeros`

@@ -17,7 +17,7 @@ export interface ConsoleEnvironment extends LiveConsole {
 }
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
-export const live = (environment: ConsoleEnvironment): Promise<number> =>
+export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<number> =>
   serveConsole(environment, (kernelLine) => {
     const boot = parseLiveBoot(kernelLine)
     return {

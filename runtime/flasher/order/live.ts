@@ -10,7 +10,7 @@ export const readIsOrdered = async (): Promise<boolean> =>
   parseLiveOrder(await readKernelLine(CONSOLE_PATHS.kernelLine)) !== null
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
-export const live = (console: EarlierConsole): Promise<number> =>
+export const serveEarlierConsole = (console: EarlierConsole): Promise<number> =>
   serveConsole(console, (kernelLine) => {
     const order = parseLiveOrder(kernelLine)
     const guestArgs = order === null ? [] : renderGuestArgs(order)

@@ -52,7 +52,7 @@ export async function tui(
   const style = decideTerminalStyle(env, stdout.isTTY)
   const ink = createInk(style)
   const opening = openState(setting, { reason, unsent })
-  if (!style.live) {
+  if (!style.tty) {
     const { runPlain } = await import('./plain.ts')
     const out = encodeOutput(stdout, env)
     return await runPlain(opening.state, services, { stdin, stdout: out, style, signal, now })

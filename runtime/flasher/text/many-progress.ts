@@ -44,7 +44,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
   const logged = new Map<string, number>()
   const width = Math.max(...disks.map((disk) => printable(disk).length))
   const head = (disk: string) => printable(disk).padEnd(width)
-  const isForPeople = look.live || stderr.isTTY === true
+  const isForPeople = look.tty || stderr.isTTY === true
   let drawn = 0
   let drawnAt = -Infinity
 
@@ -71,7 +71,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
     clear()
     const line = isForPeople ? renderEventWords(event) : renderEventText(event)
     stderr.write(`${head(disk)} ${line}`)
-    if (look.live) draw()
+    if (look.tty) draw()
   }
 
   return {
@@ -82,7 +82,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
         return
       }
       bars.set(disk, event)
-      if (look.live) {
+      if (look.tty) {
         if (now() - drawnAt >= REDRAW_SECONDS) draw()
       } else if (now() - (logged.get(disk) ?? -Infinity) >= LOG_SECONDS) {
         logged.set(disk, now())

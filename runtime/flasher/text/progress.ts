@@ -104,7 +104,7 @@ const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
 
 function createText({ stderr, look, storedBytes, now }: ProgressDependencies): ProgressVoice {
-  const isForPeople = look.live || stderr.isTTY === true
+  const isForPeople = look.tty || stderr.isTTY === true
   let isDrawn = false
   let last = { at: -Infinity, fraction: 0 }
 
@@ -137,14 +137,14 @@ function createText({ stderr, look, storedBytes, now }: ProgressDependencies): P
     clear,
     show(event) {
       if (event.event === 'writing' && event.note === undefined) {
-        if (look.live) draw(event)
+        if (look.tty) draw(event)
         else log(event)
         return
       }
       clear()
       stderr.write(isForPeople ? renderEventWords(event) : renderEventText(event))
       // A phase begins: its first line has just been said.
-      if (event.event === 'writing') last = { at: look.live ? -Infinity : now(), fraction: 0 }
+      if (event.event === 'writing') last = { at: look.tty ? -Infinity : now(), fraction: 0 }
     },
   }
 }

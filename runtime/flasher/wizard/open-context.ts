@@ -44,7 +44,7 @@ export async function openWizardContext(
     stdout: out,
     look,
     painter,
-    drawing: { setting, ink: createInk(look), unicode: look.unicode, live: look.live },
+    drawing: { setting, ink: createInk(look), unicode: look.unicode, tty: look.tty },
     signal,
     isRoot,
     env,

@@ -74,9 +74,9 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     ...createRunLists(database, running),
     ...watch,
     /** The run of this machine that goes on, from memory. Another object after every change. */
-    findLive: (mac: string): Run | null => goesOn(running.entries().get(mac)?.run ?? null),
+    findRunning: (mac: string): Run | null => goesOn(running.entries().get(mac)?.run ?? null),
     /** All that go on, from memory. */
-    listLive: (): readonly Run[] =>
+    listRunning: (): readonly Run[] =>
       [...running.entries().values()].flatMap(({ run }) => goesOn(run) ?? []),
     find: (mac: string, id: string): Run | null => running.find(mac, id)?.run ?? null,
     /** False when there is no such run. At most the tail of `MAX_LOG_BYTES` is kept. */

@@ -27,7 +27,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const built = await takeBuilt(environment, config, log)
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
-  const live = built.map((set) => renderBuilt(set, server.active()))
+  const liveSystems = built.map((set) => renderBuilt(set, server.active()))
   return await runServer(environment, {
     app: server.app,
     endChannels: server.endChannels,
@@ -40,7 +40,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     },
     announce(listening) {
       log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-      announce(environment, config, listening, { generated, cacheBeside, live })
+      announce(environment, config, listening, { generated, cacheBeside, live: liveSystems })
     },
   })
 }

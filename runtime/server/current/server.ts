@@ -119,7 +119,7 @@ function createRules(
     sets,
     settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
     placeOf,
-    hasRun: (mac) => state.runs.findLive(mac) !== null,
+    hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl: () => settings().withcache.url || cacheBeside,

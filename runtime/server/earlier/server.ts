@@ -56,7 +56,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       services: { ...services, config, pxe: createPxe(given) },
       zone: () => config.current().display.timezone,
       now,
-      findRun: state.runs.findLive,
+      findRun: state.runs.findRunning,
     })
     return {
       line: createMachineLine({ bootKey, workflows: folders.workflows }),
@@ -68,7 +68,12 @@ export async function createMachineServer(given: MachineServerDependencies) {
           routes: provisionRoutes(site, {
             files,
             proves: (machine, contact) =>
-              provesBoot({ bootKey }, machine, contact, state.runs.findLive(machine.mac) !== null),
+              provesBoot(
+                { bootKey },
+                machine,
+                contact,
+                state.runs.findRunning(machine.mac) !== null,
+              ),
           }),
         }),
         (site) => ({ routes: workflowRoutes(site, workflows) }),

@@ -26,7 +26,7 @@ export async function endRun(
 
 /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
 export const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
-  site.runs.findLive(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
+  site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
 async function giveUp(
   { runs, feed, metrics, noteAll }: Site,

@@ -75,7 +75,7 @@ export function countRun(metrics: Metrics, run: Run): void {
 /** What is under way, read when somebody asks for the metrics. */
 export function gaugeRuns(metrics: Metrics, runs: Runs): void {
   metrics.gauge('flasher_runs', async () => {
-    const running = runs.listLive()
+    const running = runs.listRunning()
     const stalled = running.filter((run) => run.stalled).length
     return [
       { labels: { state: 'running' }, value: running.length - stalled },

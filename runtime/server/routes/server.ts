@@ -15,7 +15,7 @@ import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { ServerServices } from './server-services.ts'
 import type { ServerPlugin, Site } from './site.ts'
-import { liveRoutes } from '../updates/live.ts'
+import { updateRoutes } from '../updates/update-routes.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { machineRoutes } from './machines.ts'
 import { metricsRoutes } from './metrics-route.ts'
@@ -74,7 +74,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
     ...runRoutes(site), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
     ...eventRoutes(site), //              /events /events/:id/ack /events/ack
-    ...liveRoutes(site, channel), //      /events/machines
+    ...updateRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes({ ...site, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
@@ -119,7 +119,7 @@ function createSite<M extends MachineBase>(
     },
     caller: callerOf,
     peer: peerOf,
-    isLive: guard.isLive,
+    isStillValid: guard.isStillValid,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),

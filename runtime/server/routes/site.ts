@@ -32,7 +32,7 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerService
   /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
   checkScope(event: H3Event, scope: Scope): void
   /** False once the caller's session was ended or is over: long answers ask now and then. */
-  isLive(caller: Caller): boolean
+  isStillValid(caller: Caller): boolean
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */

@@ -50,7 +50,7 @@ interface ViewRequest {
 interface SenderDependencies {
   readonly views: ChannelViews<MachineBase>
   readonly machines: Pick<Machines<MachineBase>, 'list'>
-  readonly runs: Pick<Runs, 'findLive' | 'listLive'>
+  readonly runs: Pick<Runs, 'findRunning' | 'listRunning'>
   readonly log: Pick<LogSink, 'error'>
   now(): Date
 }
@@ -58,7 +58,7 @@ interface SenderDependencies {
 interface ChannelDependencies extends SenderDependencies {
   readonly feed: Feed
   /** False once the caller's session was ended or is over. */
-  isLive(caller: Caller): boolean
+  isStillValid(caller: Caller): boolean
 }
 
 /** How the machines table looks; synchronous and without I/O. */
@@ -102,7 +102,8 @@ export function createChannel(parts: ChannelDependencies) {
     if (isKeepAlive) keptAt = now
     for (const { listener, caller } of list()) {
       const since = listener.stalledSince()
-      if (!parts.isLive(caller) || (since !== null && now - since >= STALL_MS)) listener.close()
+      if (!parts.isStillValid(caller) || (since !== null && now - since >= STALL_MS))
+        listener.close()
       else if (isKeepAlive) listener.keepAlive()
     }
   }
@@ -157,7 +158,7 @@ function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
   views: ReadonlyMap<string, SharedView>,
 ) {
-  const rows = createRowCaches(looks.renderRow, runs.findLive)
+  const rows = createRowCaches(looks.renderRow, runs.findRunning)
   const renderBar = createBarRenderer(looks.renderBar)
   const clock = () => now().getTime()
   const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)
@@ -198,7 +199,7 @@ function createSender(
     let sent = 0
     for (const view of views.values()) {
       const { shown, subscribers } = view
-      const live = runs.listLive().filter(({ mac }) => shown === null || shown.has(mac))
+      const live = runs.listRunning().filter(({ mac }) => shown === null || shown.has(mac))
       const lines = live.map(renderBar).join('\n')
       if (lines === view.bars) continue
       view.bars = lines

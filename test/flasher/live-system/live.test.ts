@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { live, type ConsoleEnvironment } from '../../../runtime/flasher/live-system/live.ts'
+import {
+  serveCurrentConsole,
+  type ConsoleEnvironment,
+} from '../../../runtime/flasher/live-system/live.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 
 const test = suite('live')
@@ -64,7 +67,7 @@ async function boot(kernelLine: string) {
           return await wizard()
         },
       }
-      return { keyboard, screen: () => screen, ended: live(environment) }
+      return { keyboard, screen: () => screen, ended: serveCurrentConsole(environment) }
     },
     async [Symbol.asyncDispose]() {
       ending.abort()

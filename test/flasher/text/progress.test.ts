@@ -10,8 +10,8 @@ import {
   type ProgressMode,
 } from '../../../runtime/flasher/text/progress.ts'
 
-const LOG: TerminalStyle = { live: false, colour: false, unicode: false }
-const TERMINAL: TerminalStyle = { live: true, colour: true, unicode: true }
+const LOG: TerminalStyle = { tty: false, colour: false, unicode: false }
+const TERMINAL: TerminalStyle = { tty: true, colour: true, unicode: true }
 
 const writing = (
   bytes: number,

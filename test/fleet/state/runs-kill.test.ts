@@ -56,7 +56,7 @@ function check({ runs }: StateServices, n: number, phase: string): void {
   assert.ok(reached.includes(toPhase(phase)), `run ${n}: ${phase} was lost, ${reached.join()}`)
   if (phase !== 'done') return
   assert.equal([run?.result, run?.bytes_written], ['done', n + 3])
-  assert.is(runs.findLive(macOf(n)), null)
+  assert.is(runs.findRunning(macOf(n)), null)
 }
 
 const PHASES = ['started', 'write', 'verify', 'done'] as const

@@ -118,7 +118,7 @@ test('bodies that are none', async () => {
   const large = { ...bodyOf(), reason: 'x'.repeat(MAX_PROGRESS_BYTES) }
   const answer = await server.request(`/pxe/${MAC}/progress`, asJson(large))
   assert.is(answer.status, 413)
-  assert.is(server.runs.listLive().length, 0)
+  assert.is(server.runs.listRunning().length, 0)
   await checkUp(server)
 })
 

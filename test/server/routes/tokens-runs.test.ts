@@ -156,7 +156,7 @@ test('the done of an earlier boot leaves the run of now alone, and makes none', 
   assert.is(site.server.runs.count({}), 1)
   assert.is((await site.report(second, { run: runIdOf(2) })).status, 204)
   assert.is(await site.done(first), 204)
-  assert.is(site.server.runs.findLive(MAC)?.id, runIdOf(2))
+  assert.is(site.server.runs.findRunning(MAC)?.id, runIdOf(2))
 })
 
 test('a machine whose disks are asked for lists them, then its hardware', async () => {

@@ -60,7 +60,7 @@ test('a change of phase, a stall and an end are news of the row', async () => {
 })
 
 const stateOf = (server: TestServer, mac: string) => {
-  const run = server.runs.findLive(mac)
+  const run = server.runs.findRunning(mac)
   if (run === null) return 'none'
   return run.stalled ? 'stalled' : run.phase
 }
@@ -71,11 +71,11 @@ test('a box that fell silent and boots anew leaves its run as lost', async () =>
   await server.request(`/pxe/${macOf(1)}`)
   await report(server, 1, { bytes_written: 7 })
   await server.request(`/pxe/${macOf(1)}`)
-  assert.is(server.runs.findLive(macOf(1))?.result, null, 'somebody may look at its script')
+  assert.is(server.runs.findRunning(macOf(1))?.result, null, 'somebody may look at its script')
   at += 40_000
   await server.runs.sweep()
   assert.match(await (await server.request(`/pxe/${macOf(1)}`)).text(), /^#!ipxe/)
-  assert.is(server.runs.findLive(macOf(1)), null)
+  assert.is(server.runs.findRunning(macOf(1)), null)
   assert.is(server.runs.find(macOf(1), runIdOf(1))?.result, 'lost')
   const [lost] = await server.journal.list({ kind: 'machine.flash_lost', limit: 5 })
   assert.is(lost?.details?.['run'], runIdOf(1))
@@ -233,7 +233,7 @@ test('500 boxes post at once, twice and out of order: no last state is lost', as
     await Promise.all([...ends, report(server, n, { run, bytes_written: 950, total_bytes })])
   }
   await Promise.all(boxes.map(flash))
-  assert.is(server.runs.listLive().length, 0)
+  assert.is(server.runs.listRunning().length, 0)
   assert.is(server.runs.count({ result: 'done' }), 400)
   assert.is(server.runs.count({ result: 'failed' }), 100)
   for (const n of boxes) {

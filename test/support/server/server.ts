@@ -128,7 +128,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     sets: bootFiles.active,
     settings: pxe,
     placeOf: gate.placeOf,
-    hasRun: (mac) => runs.findLive(mac) !== null,
+    hasRun: (mac) => runs.findRunning(mac) !== null,
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { accept } from '../../../runtime/kit/foundation/result.ts'
 import type { EarlierConsole } from '../../../runtime/flasher/order/order-console.ts'
-import { live } from '../../../runtime/flasher/order/live.ts'
+import { serveEarlierConsole } from '../../../runtime/flasher/order/live.ts'
 import { cli } from '../../../runtime/flasher/programs.ts'
 import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
@@ -130,7 +130,7 @@ export async function createLiveLab() {
         stdin: console.stdin,
         stop: () => ending.abort(),
         readStatus: () => readFile(path('status'), 'utf8'),
-        start: () => live(console),
+        start: () => serveEarlierConsole(console),
       }
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),

@@ -75,10 +75,11 @@ const LIVE_TYPES = ['squashfs', 'erofs', 'iso9660']
 export function listSystem(facts: MountFacts, tables: readonly MountTable[]): readonly string[] {
   return tables.flatMap(({ mounts }) => {
     const root = mounts.findLast(({ point }) => point === '/')
-    const isLive = root === undefined || listNamed(facts, root).length === 0
+    const isLiveSystem = root === undefined || listNamed(facts, root).length === 0
     return mounts
       .filter(
-        ({ point, fstype }) => SYSTEM_POINT.test(point) || (isLive && LIVE_TYPES.includes(fstype)),
+        ({ point, fstype }) =>
+          SYSTEM_POINT.test(point) || (isLiveSystem && LIVE_TYPES.includes(fstype)),
       )
       .flatMap((mount) => listHosts(facts, mount, mounts))
   })

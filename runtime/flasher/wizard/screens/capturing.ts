@@ -43,7 +43,7 @@ export async function runCapturing(
       cancelling.abort()
     },
   })
-  const log = look.live ? null : createLines(context)
+  const log = look.tty ? null : createLines(context)
   return await makeCapture(
     chosen,
     opened,

@@ -51,7 +51,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     identity,
     say(line) {
       said.push(line)
-      if (look.live) draw()
+      if (look.tty) draw()
       else stdout.write(`${printable(line)}\n`)
     },
     async runFlash(choice, hooks) {

@@ -89,7 +89,7 @@ export async function runFlash(
       ;(shown.isReporting ? leaving : cancelling).abort()
     },
   })
-  const log = context.look.live ? null : createLines(shown, context)
+  const log = context.look.tty ? null : createLines(shown, context)
   const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
     shown.storedBytes = image.sizeBytes
     const known = shown.disks.get(target.path)

@@ -25,7 +25,7 @@ interface WizardSetting {
 }
 
 /** How this terminal draws. */
-export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'live'> {
+export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly setting: WizardSetting
   readonly ink: Ink
 }

@@ -44,11 +44,11 @@ export function renderHelp(
   drawing: Drawing,
   size: Size,
 ): readonly Frame[] {
-  const { ink, unicode, live } = drawing
+  const { ink, unicode, tty } = drawing
   const header = renderHeader(state, drawing, size)
   const width = size.columns - 1
   const words = isCapture(state.screen) ? CAPTURE_WORDS : FLASH_WORDS
-  const rows = listKeys(live ? kind : (PLAIN[kind] ?? kind), keys, unicode, words)
+  const rows = listKeys(tty ? kind : (PLAIN[kind] ?? kind), keys, unicode, words)
   const left = Math.max(...rows.map(([name]) => displayWidth(name))) + 2
   const lines = [
     ...wrap(kind === 'none' ? words.runs : ASKS[state.screen], width),

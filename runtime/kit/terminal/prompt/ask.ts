@@ -19,7 +19,7 @@ export async function ask(
   dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  if (dependencies.look.live) return askLive(subject, dependencies, signal)
+  if (dependencies.look.tty) return askOnTerminal(subject, dependencies, signal)
   const { askPlain } = await import('./ask-plain.ts')
   return askPlain(subject, dependencies, signal)
 }
@@ -58,7 +58,7 @@ function createHelpReader(help: Question['help'], painter: Painter, events: Even
 
 const QUIT: Asked = { kind: 'quit' }
 
-async function askLive(
+async function askOnTerminal(
   subject: Subject,
   dependencies: AskDependencies,
   signal: AbortSignal,

@@ -12,7 +12,7 @@ import type { Frame } from './painter.ts'
 const TEXTS = WIZARD_TEXTS.prompt
 const { footer: FOOTER } = TEXTS
 
-interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'live'> {
+interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly columns: number
   /** For the list with its titles. */
   readonly rows: number
@@ -103,7 +103,7 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
 function renderPrompt(
   menu: Menu,
   { line, at, complaint }: MenuState,
-  { columns, unicode, live, ink }: MenuRoom,
+  { columns, unicode, tty, ink }: MenuRoom,
 ) {
   const lead = `> ${menu.prompt}: `
   const room = Math.max(4, columns - 1 - lead.length)
@@ -113,7 +113,7 @@ function renderPrompt(
   const text = shown.slice(from, from + room)
   const trouble = complaint === null ? '' : printable(complaint)
   const fit = (whole: string) => clip(whole, columns - 1, { cut: 'end', unicode })
-  const keys = keysInWords(menu, columns - 1, waysOf(live, unicode))
+  const keys = keysInWords(menu, columns - 1, waysOf(tty, unicode))
   return {
     lines: [ink.danger(fit(trouble)), `${ink.strong(lead)}${text}`, ink.faint(fit(keys))],
     column: Math.min(columns - 1, lead.length + at - from),
@@ -126,8 +126,8 @@ interface Ways {
   readonly several: string
 }
 
-const waysOf = (live: boolean, unicode: boolean): Ways =>
-  live
+const waysOf = (tty: boolean, unicode: boolean): Ways =>
+  tty
     ? { one: unicode ? '↑↓' : FOOTER.arrows, several: FOOTER.space }
     : { one: FOOTER.number, several: FOOTER.numbers }
 

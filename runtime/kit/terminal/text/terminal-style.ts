@@ -12,7 +12,7 @@ export interface Output {
 
 export interface TerminalStyle {
   /** Lines can be redrawn: a terminal, and not a dumb one. */
-  readonly live: boolean
+  readonly tty: boolean
   readonly colour: boolean
   /** Block characters and line drawing are available. */
   readonly unicode: boolean
@@ -20,12 +20,12 @@ export interface TerminalStyle {
 
 /** `isTTY`: whether the stream in question is a terminal at all. */
 export function decideTerminalStyle(env: Environment, isTTY: boolean): TerminalStyle {
-  const live = isTTY && env['TERM'] !== 'dumb'
+  const tty = isTTY && env['TERM'] !== 'dumb'
   return {
-    live,
+    tty,
     // Any value but the empty one counts, by the convention of that name.
-    colour: live && (env['NO_COLOR'] ?? '') === '',
-    unicode: live && isUtf8(env) && !FEW_GLYPHS.test(env['TERM'] ?? ''),
+    colour: tty && (env['NO_COLOR'] ?? '') === '',
+    unicode: tty && isUtf8(env) && !FEW_GLYPHS.test(env['TERM'] ?? ''),
   }
 }
 

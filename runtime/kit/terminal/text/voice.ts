@@ -23,13 +23,13 @@ export interface VoiceStyle {
 /** What goes to a person on `output`; into a pipe or a file the messages go without marks. */
 export function openVoice(output: Output, env: Environment): Voice {
   const look = decideTerminalStyle(env, output.isTTY === true)
-  const encode = look.live ? encodeFor(env) : (text: string) => text
+  const encode = look.tty ? encodeFor(env) : (text: string) => text
   return createVoice(
     (lines) => output.write(encode(lines.map((line) => `${line}\n`).join(''))),
     () => ({
       ink: createInk(look),
       unicode: look.unicode,
-      columns: look.live ? columnsOf(output.columns) : null,
+      columns: look.tty ? columnsOf(output.columns) : null,
     }),
   )
 }

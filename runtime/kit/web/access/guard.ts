@@ -57,7 +57,7 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
       }
     },
     /** False once a session or token is void: long answers ask now and then. */
-    isLive(caller: Caller): boolean {
+    isStillValid(caller: Caller): boolean {
       const value = shown.get(caller) ?? ''
       // Read anew, since its key can have been replaced as well.
       return caller.kind === 'session' ? sessions.holds({ value }) : tokens.find(value) !== null

@@ -30,7 +30,7 @@ export interface PageView {
   /** Above the title: links to the pages that lead here. */
   readonly trail?: Content
   /** The event stream that keeps the page up to date. */
-  readonly live?: string
+  readonly updates?: string
   /** At the right of the title line: at most one primary button. */
   readonly actions?: Content
   readonly messages?: Content
@@ -154,7 +154,7 @@ const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html 
   >`
 
 function renderMain(view: PageView): Html {
-  const { title, heading = title, count, trail, live, actions, messages, body } = view
+  const { title, heading = title, count, trail, updates: live, actions, messages, body } = view
   const stream = live === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': live }
   return html`<main id="content" tabindex="-1" ${attributes(stream)}>
     ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}

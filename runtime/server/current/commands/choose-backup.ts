@@ -11,7 +11,7 @@ import type { ProcessEnvironment } from '../../../kit/program/process-environmen
 
 /** A terminal to ask on and to read from; else a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
-  if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).live) return
+  if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).tty) return
   throw new Fault('misuse', 'missing: ID|FILE', {
     hint: 'On a terminal, "flasher-web restore" lists the backups to choose from; so does the page Backups.',
   })

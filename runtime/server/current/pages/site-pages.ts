@@ -51,7 +51,7 @@ const ROUTES: readonly ContextRoute[] = [
 interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
   readonly version: string
   readonly assets: Assets
-  readonly runs: Pick<Runs, 'findLive' | 'marks'>
+  readonly runs: Pick<Runs, 'findRunning' | 'marks'>
   now(): Date
 }
 
@@ -78,7 +78,7 @@ export function createPages(parts: PagesDependencies) {
     viewMachine(
       machine,
       gather({ baseUrl: NO_BASE, now: now().toISOString() }),
-      runs.findLive(machine.mac),
+      runs.findRunning(machine.mac),
     )
   const views: ServerViews<Machine> = {
     match: createMatch({ context: createContext(parts), view, now }),

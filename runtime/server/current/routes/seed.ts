@@ -78,7 +78,7 @@ async function offer(
   const machine = site.findMachine(mac)
   const { first_boot: template, first_boot_taken_at: takenAt } = machine
   if (template === null) throw refuse(404, `${mac} has no first-boot template`)
-  if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NOT_LIVE)
+  if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NO_NETWORK_BOOT)
   const obstacle = findTemplateObstacle(machine, {
     findTemplate: (name) => templates.find(name)?.template ?? null,
     tokens: settings().tokens,
@@ -89,7 +89,7 @@ async function offer(
   return json({ template, token }, 200, NO_STORE)
 }
 
-const NOT_LIVE = 'The machine is set to boot its own disk.'
+const NO_NETWORK_BOOT = 'The machine is set to boot its own disk.'
 
 /** The token is used up in the transaction that stores when it was made. */
 async function fetchOnce(

@@ -34,7 +34,7 @@ async function showCounts(context: PageContext, event: H3Event): Promise<HTTPRes
   return await context.show(event, {
     title: t.dashboard.title,
     section: HOME,
-    live: address('/events/machines', { q: '', page: 1 }),
+    updates: address('/events/machines', { q: '', page: 1 }),
     body: html`<div id="dashboard-counts" ${refreshOnNews('dashboard-counts', HOME, 2000)}>
       ${card({
         title: t.dashboard.fleet,
@@ -66,7 +66,7 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
       found.length === all.length
         ? all.length
         : fill(t.machines.count, { found: found.length, all: all.length }),
-    live: address('/events/machines', { q: '', page: 1, ...query }),
+    updates: address('/events/machines', { q: '', page: 1, ...query }),
     messages: renderDeleted(searchParams),
     body: html`${all.length === 0 ? null : renderTools(query)}
       <form>
@@ -78,7 +78,7 @@ async function showMachines(context: PageContext, event: H3Event): Promise<HTTPR
           columns: COLUMNS,
           body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
           rows: page.rows.map((machine) =>
-            renderMachineRow(machine, site.runs.findLive(machine.mac), clock),
+            renderMachineRow(machine, site.runs.findRunning(machine.mac), clock),
           ),
         })}
       </form>

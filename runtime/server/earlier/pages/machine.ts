@@ -55,7 +55,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     title: printable(machine.hostname ?? mac),
     section: '/ui/machines',
     trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
-    live: address('/events/machines', { q: `mac:${mac}` }),
+    updates: address('/events/machines', { q: `mac:${mac}` }),
     messages: html`${
       event.url.searchParams.has('saved') ? banner('done', t.saved) : null
     }${renderWarnings(machine, images, kept)}`,

@@ -104,7 +104,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       hint: 'Old runs are removed after a while.',
     })
   }
-  const isLive = run?.status === 'queued' || run?.status === 'running'
+  const isRunning = run?.status === 'queued' || run?.status === 'running'
   return await context.show(event, {
     title: t.title,
     section: '/ui/machines',
@@ -112,7 +112,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       <a href="${machinePath(mac)}">${mac}</a>`,
     body: html`<div
       class="stack"
-      ${refreshEvery('workflow-run', runPath(mac, id), isLive ? 2 : null)}
+      ${refreshEvery('workflow-run', runPath(mac, id), isRunning ? 2 : null)}
     >
       ${run === null ? null : renderFacts(run, context.clock())}
       ${card({

@@ -47,7 +47,7 @@ const drawing = {
   },
   ink: createInk({ colour: false }),
   unicode: false,
-  live: true,
+  tty: true,
 }
 const PARTS = Array.from({ length: 6 }, (_, at) => ({
   device: `/dev/nvme0n1p${at + 1}`,

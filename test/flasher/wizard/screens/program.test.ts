@@ -112,7 +112,7 @@ const drawing = {
   setting: { version: '1.2.3', identity, imageRoot: '/var/lib/flasher/images', reboots: true },
   ink: createInk({ colour: false }),
   unicode: false,
-  live: true,
+  tty: true,
 }
 
 test('whatever the size, the frame fits, and the image root, the reason and the prompt are there', () => {

@@ -8,8 +8,8 @@ import {
 
 const test = suite('look')
 const letters = (env: Readonly<Record<string, string>>, isTTY: boolean) => {
-  const { live, colour, unicode } = decideTerminalStyle(env, isTTY)
-  return `${live ? 'l' : '-'}${colour ? 'c' : '-'}${unicode ? 'u' : '-'}`
+  const { tty, colour, unicode } = decideTerminalStyle(env, isTTY)
+  return `${tty ? 'l' : '-'}${colour ? 'c' : '-'}${unicode ? 'u' : '-'}`
 }
 
 test('what is asked for and what is there', () => {
@@ -33,7 +33,7 @@ test('columns stay within reason', () => {
 test('failures: one line with the name, the rest below, and nothing that controls the terminal', () => {
   let said = ''
   const stderr = { write: (text: string) => (said += text) }
-  const look = { live: false, colour: false, unicode: false }
+  const look = { tty: false, colour: false, unicode: false }
   const log = createLog({ program: 'flasher', stderr, look })
   log.fail('qemu-img: no\u001b[2J\nsecond line\n', 'Try again.')
   log.note('n\u0007')
@@ -45,7 +45,7 @@ test('failures: one line with the name, the rest below, and nothing that control
 test('colour only where it is wanted', () => {
   let said = ''
   const stderr = { write: (text: string) => (said += text) }
-  const look = { live: true, colour: true, unicode: true }
+  const look = { tty: true, colour: true, unicode: true }
   createLog({ program: 'flasher', stderr, look }).fail('no')
   assert.is(said, 'flasher: \u001b[31mno\u001b[39m\n')
 })

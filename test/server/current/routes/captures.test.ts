@@ -92,7 +92,7 @@ for (const tokens of ['off', 'require'] as const) {
     assert.is((await site.report('started')).status, 204)
     const written = { bytes_read: 90, bytes_written: 80, total_bytes: 160, rate: 10 }
     assert.is((await site.report('write', written)).status, 204)
-    const [live] = site.server.runs.listLive()
+    const [live] = site.server.runs.listRunning()
     assert.equal(
       [live?.mode, live?.image?.name, live?.disk?.serial, live?.step_bytes, live?.step_total],
       ['capture', NAME, 'S1', 80, 160],

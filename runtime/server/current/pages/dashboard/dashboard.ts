@@ -49,7 +49,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   return await context.show({
     title: PAGES.frame.titles.dashboard,
     section: PATH,
-    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: context.message(),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
       ${renderNumbers([

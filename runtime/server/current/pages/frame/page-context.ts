@@ -94,7 +94,7 @@ export function createPageContext(
       return machine === null ? mac : nameOf(machine)
     },
     view: (machine) =>
-      viewMachine(machine, parts.gather(contact()), site.runs.findLive(machine.mac)),
+      viewMachine(machine, parts.gather(contact()), site.runs.findRunning(machine.mac)),
     foresee: (machine) => viewMachine(machine, parts.gather(contact()), null),
     notice: () => site.notices.read(event),
     message: () => messageOf({ site }, event),

@@ -61,7 +61,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
     section: '/ui/machines',
     trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
     heading: renderHeading(machine),
-    live: address('/events/machines', { q: `mac:${mac}` }),
+    updates: address('/events/machines', { q: `mac:${mac}` }),
     actions: renderLock(machine),
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}

@@ -83,7 +83,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
       ${refreshOnNews('count', address(PATH, query), 2000)}
       >${found.length === all.length ? all.length : fill(t.countFound, { found: found.length, all: all.length })}</span
     >`,
-    live: address('/events/machines', {
+    updates: address('/events/machines', {
       q: '',
       page: 1,
       ...query,

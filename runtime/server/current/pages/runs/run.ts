@@ -64,7 +64,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
     trail: html`<a href="/ui/runs">${PAGES.frame.titles.runs}</a> /
       <a href="${machinePath(mac)}">${mac}</a>`,
     actions: run.result === null ? null : renderRemovalButton(run),
-    live: address('/events/machines', { q: `mac:${mac}` }),
+    updates: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
       <section class="card stack">
         ${renderRunState(run)} ${renderSentence(run)}

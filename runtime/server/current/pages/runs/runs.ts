@@ -42,7 +42,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
     title: PAGES.frame.titles.runs,
     section: PATH,
     count: String(found.total),
-    live: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: renderRemoved(context.query),
     actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
       ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
@@ -101,7 +101,7 @@ function readShown(context: PageContext, query: ListQuery): ShownRuns {
   if (column === null) return readNewest(runs, filter, query)
   const surroundings = {
     nameKeyOf: (mac: Run['mac']) => nameKeyOf(mac, context.nameOf(mac)),
-    isStalled: (mac: Run['mac']) => runs.findLive(mac)?.stalled === true,
+    isStalled: (mac: Run['mac']) => runs.findRunning(mac)?.stalled === true,
   }
   const rows = runs
     .listSortRows(conditionOf(filter), column)

@@ -13,7 +13,7 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-export function liveRoutes(
+export function updateRoutes(
   site: { caller(event: H3Event): Caller },
   channel: Channel,
 ): readonly Route[] {
