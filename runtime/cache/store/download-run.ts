@@ -239,7 +239,7 @@ async function receive(
   })
 }
 
-/** Two halves of two files could be joined; without ranges there is no middle. */
+/** Two halves of two files could be joined without a version, and without ranges there is no middle. */
 const isSameSource = (note: PartRecord, { version, sizeBytes, readAt }: Source) =>
   readAt !== null &&
   version !== undefined &&

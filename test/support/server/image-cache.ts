@@ -115,15 +115,16 @@ export interface CacheProcess extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<number | null>
 }
 
-const PROGRAM = new URL('../../../runtime/bin/flasher-cache.ts', import.meta.url).pathname
+const CHECKOUT = new URL('../../..', import.meta.url).pathname
 
-/** The real program, on a free port. */
+/** The real program of this checkout, or of another one, on a free port. */
 export async function startCache(
   state: string,
   env: Readonly<Record<string, string>> = {},
+  checkout = CHECKOUT,
 ): Promise<CacheProcess> {
   const port = Number(env['FLASHER_CACHE_PORT'] ?? (await freePort()))
-  const child = spawn(process.execPath, [PROGRAM], {
+  const child = spawn(process.execPath, [join(checkout, 'runtime/bin/flasher-cache.ts')], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...cacheEnv(state, port), ...env },
   })
