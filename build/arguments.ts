@@ -1,6 +1,6 @@
 /** The arguments of a `build:*` script, read by sade: help, version, and an error that suggests the right word. */
 import sade from 'sade'
-import { suggest } from './suggestion.ts'
+import { nearestOf } from '../runtime/kit/foundation/nearest.ts'
 
 interface Option {
   readonly help: string
@@ -88,7 +88,7 @@ function createApp({ name, summary, version, positionals, options = {}, examples
 
 function describeUnknown(flag: string, known: readonly string[]): string {
   const [word = flag] = flag.split('=')
-  const nearest = suggest(word.replace(/^-+/, ''), known)
+  const nearest = nearestOf(word.replace(/^-+/, ''), known)
   const hint = nearest === null ? '' : `; did you mean --${nearest}?`
   return `there is no option ${word}${hint}`
 }

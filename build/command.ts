@@ -3,7 +3,7 @@ import type { Appliance } from '../appliance/appliance.ts'
 import { readArguments, UsageError, type Script } from './arguments.ts'
 import { parseServerBase } from './ipxe/script.ts'
 import { LEVELS, type Level } from './steps/step.ts'
-import { suggest } from './suggestion.ts'
+import { nearestOf } from '../runtime/kit/foundation/nearest.ts'
 
 export interface BuildOptions {
   readonly names: readonly string[]
@@ -68,7 +68,7 @@ export function readBuild(
 }
 
 function unknownImage(name: string, names: readonly string[]): UsageError {
-  const nearest = suggest(name, names)
+  const nearest = nearestOf(name, names)
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   return new UsageError(`there is no image ${name}${hint} (images: ${names.join(', ')})`)
 }
@@ -76,7 +76,7 @@ function unknownImage(name: string, names: readonly string[]): UsageError {
 export function readLevel(text = ''): Level {
   const level = LEVELS.find((one) => one === text)
   if (level !== undefined) return level
-  const nearest = suggest(text, LEVELS)
+  const nearest = nearestOf(text, LEVELS)
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   throw new UsageError(`--level must be ${LEVELS.join(' or ')}${text && `, not ${text}`}${hint}`)
 }

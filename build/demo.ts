@@ -15,7 +15,7 @@ import { listNeeds } from './demo/needs.ts'
 import { CHECKOUT, readVersion } from './facts.ts'
 import { findObstacle } from './prepare.ts'
 import { runScript, type Context } from './script.ts'
-import { suggest } from './suggestion.ts'
+import { nearestOf } from '../runtime/kit/foundation/nearest.ts'
 
 const SCRIPT = {
   name: 'demo',
@@ -77,7 +77,7 @@ function readImage(given: string | undefined): string | null {
 function readAccelerator(given = ''): Accelerator | 'auto' {
   const found = ACCELERATORS.find((one) => one === given)
   if (found !== undefined) return found
-  const nearest = suggest(given, ACCELERATORS)
+  const nearest = nearestOf(given, ACCELERATORS)
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`
   throw new UsageError(`--accel must be one of ${ACCELERATORS.join(', ')}${hint}`)
 }
