@@ -5,6 +5,8 @@ import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { renderError } from '../kit/foundation/fault.ts'
+import { createLog } from '../kit/terminal/text/log.ts'
+import { decideTerminalStyle } from '../kit/terminal/text/terminal-style.ts'
 import { renderOrigin } from '../cache/commands/reach.ts'
 import { loadLine } from './line.ts'
 import { listen, probe } from './listen.ts'
@@ -18,7 +20,12 @@ const MAX_PORTS = 20
 const START_MS = 10_000
 
 const environment = openProcess('flasher-web')
-const { stderr } = environment
+const { stderr, env } = environment
+const log = createLog({
+  program: 'flasher-web',
+  stderr,
+  look: decideTerminalStyle(env, stderr.isTTY),
+})
 let child: ChildProcess | null = null
 /** The server has ended; the cache ends with it. */
 let isEnding = false
@@ -38,7 +45,7 @@ async function startCache({
 }: Parameters<StartCache>[0]): Promise<string | null> {
   const free = await findPort(host, port)
   if (free === null) {
-    stderr.write(`flasher-web: no free port for flasher-cache from ${port} on\n`)
+    log.note(`no free port for flasher-cache from ${port} on`)
     return null
   }
   const flags = named.flatMap((path) => ['--config', path])
@@ -53,12 +60,10 @@ async function startCache({
     },
   })
   child = started
-  started.once('error', (error) =>
-    stderr.write(`flasher-web: flasher-cache: ${renderError(error)}\n`),
-  )
+  started.once('error', (error) => log.note(`flasher-cache: ${renderError(error)}`))
   started.once('exit', () => {
     if (!isEnding && !environment.signal.aborted) {
-      stderr.write('flasher-web: flasher-cache has ended\n')
+      log.note('flasher-cache has ended')
     }
   })
   const url = renderOrigin(host, free)

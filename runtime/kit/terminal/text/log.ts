@@ -27,8 +27,8 @@ export function createLog({ program, stderr, look }: LogDependencies): Log {
         log({ type, args }) {
           const [first = '', ...more] = printableLines(args.join(' '))
           const shown = type === 'fail' ? emphasise(first, 'red', look) : first
-          const lines = [`${program}: ${shown}`, ...more.map((line) => `  ${line}`)]
-          stderr.write(`${lines.join('\n')}\n`)
+          const head = type === 'log' ? first : `${program}: ${shown}`
+          stderr.write(`${[head, ...more.map((line) => `  ${line}`)].join('\n')}\n`)
         },
       },
     ],
@@ -37,7 +37,7 @@ export function createLog({ program, stderr, look }: LogDependencies): Log {
     fail: (message, hint) =>
       consola.fail([message.trim(), ...(hint === undefined ? [] : [hint])].join('\n')),
     note: (message) => consola.warn(printable(message)),
-    line: (text) => stderr.write(`${printable(text)}\n`),
+    line: (text) => consola.log(printable(text)),
   }
 }
 
