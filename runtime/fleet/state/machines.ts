@@ -1,4 +1,5 @@
 /** The fleet's records: one JSON document per machine, by MAC. */
+import type { Eventual } from '../../kit/foundation/eventual.ts'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
@@ -41,17 +42,13 @@ export function createMachines<Machine extends MachineBase>(
 ) {
   const { elapsed = () => performance.now() } = options
   const sightings = createMachineSightings(database, elapsed)
-  const decode = createDecoder(options, sightings.merge)
-  const fleet = createFleet(database, decode, sightings)
-  const { apply } = fleet
-  /** Readers must not see what could not be stored. */
-  const distrust = (thrown: unknown): never => {
-    fleet.forget()
-    throw thrown
-  }
+  const fleet = createFleet(database, createDecoder(options, sightings.merge), sightings.merge)
+  const rows = createRows(database, fleet, sightings)
+  const door = createDoor(database, fleet, rows)
   return {
+    ...door,
     find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac)?.machine ?? null,
-    /** The same from memory, for rules that ask for many at a time. */
+    /** As stored, from memory: what everybody may see. */
     peek: (mac: Mac): Machine | null => fleet.current().get(mac)?.machine ?? null,
     count: async (): Promise<number> => fleet.current().size,
     /** All of them, by MAC. The same array as before when nothing changed. */
@@ -59,22 +56,13 @@ export function createMachines<Machine extends MachineBase>(
     /** The same at once, so that nothing changes while it is looked at. */
     peekAll: (): readonly Machine[] => fleet.list(),
     /**
-     * Reads a record, lets `change` make the next one (null: leave it), and stores it, with nothing in
-     * between; returns what is stored now. On disk before it resolves. `before` has the newest
-     * sighting merged in, and is the object that readers have where the record is the same.
+     * Commits what `change` makes of the newest record (null: leave it), again where another change
+     * came first; returns what is stored now.
      */
     async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
-      let epoch = 0
-      const stored = await database
-        .write((sql) => {
-          epoch = database.epoch()
-          return apply(sql, mac, change)
-        })
-        .catch(distrust)
-      // What another process has written since is newer than what was stored here.
-      if (database.epoch() === epoch) fleet.publish(mac, stored)
-      else fleet.forget()
-      return stored?.machine ?? null
+      const before = door.newest(mac)
+      const after = change(before) ?? before
+      return (await door.commit(mac, before, after)) ? after : await this.update(mac, change)
     },
     /** All of the changes in one transaction, or none. */
     async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
@@ -83,7 +71,7 @@ export function createMachines<Machine extends MachineBase>(
         if (hardware !== null) trees.set(mac, await packHardware(hardware))
       }
       const store = (sql: Sql) => {
-        for (const { mac, change } of changes) apply(sql, mac, change)
+        for (const { mac, change } of changes) rows.apply(sql, mac, change)
         for (const [mac, tree] of trees) saveHardware(sql, mac, tree)
       }
       await database.write(store).finally(fleet.forget)
@@ -92,19 +80,14 @@ export function createMachines<Machine extends MachineBase>(
     see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
       fleet.see(mac)
+      door.see(mac, sightings.merge)
     },
     /** Milliseconds since `see` was called for it, whatever the clock says; null: not in this process. */
     silenceOf: sightings.silenceOf,
-    /** False when there was none. */
+    /** With its hardware, also where its record cannot be read. False when there was none. */
     async remove(mac: Mac): Promise<boolean> {
-      const remove = (sql: Sql) => {
-        removeHardware(sql, mac)
-        database.noteChange()
-        return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
-      }
-      const removed = await database.write(remove).catch(distrust)
+      const removed = await door.remove(mac)
       sightings.forget(mac)
-      fleet.publish(mac, null)
       return removed
     },
     /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
@@ -115,6 +98,100 @@ export function createMachines<Machine extends MachineBase>(
     },
   }
 }
+
+/** What is on its way to the disk: a record, or its removal. */
+interface Pending<Machine> {
+  readonly entry: Entry<Machine> | null
+  /** False: it was not stored, as another change came first. */
+  readonly done: Promise<boolean>
+}
+
+/**
+ * The one door through which a record changes: found, decided on, and committed. Many changes of one
+ * moment share a transaction and one wait for the disk; each is made on the one before it.
+ */
+function createDoor<Machine extends MachineBase>(
+  database: Database,
+  fleet: ReturnType<typeof createFleet<Machine>>,
+  rows: ReturnType<typeof createRows<Machine>>,
+) {
+  const pending = new Map<Mac, Pending<Machine>>()
+
+  function newest(mac: Mac): Entry<Machine> | null {
+    const onItsWay = pending.get(mac)
+    return onItsWay === undefined ? (fleet.current().get(mac) ?? null) : onItsWay.entry
+  }
+
+  function track(mac: Mac, entry: Entry<Machine> | null, work: Promise<boolean>) {
+    const done = work.finally(() => {
+      if (pending.get(mac) === mine) pending.delete(mac)
+    })
+    const mine = { entry, done }
+    pending.set(mac, mine)
+    return done
+  }
+
+  /** True once `next` is on disk; false: `before` was no longer what is stored. */
+  async function store(
+    mac: Mac,
+    before: Entry<Machine> | null,
+    next: Entry<Machine>,
+  ): Promise<boolean> {
+    let epoch = 0
+    try {
+      const isStored = await database.write((sql) => {
+        epoch = database.epoch()
+        return rows.replace(sql, mac, before, next)
+      })
+      // What another process has written since is newer than what was stored here.
+      if (isStored && database.epoch() === epoch) fleet.publish(mac, next)
+      else fleet.forget()
+      return isStored
+    } catch (thrown) {
+      return fleet.distrust(thrown)
+    }
+  }
+
+  return {
+    /**
+     * What the next decision is made on, from memory: a change on its way to the disk counts. What
+     * follows from the decision waits for `commit`, also where it changes nothing.
+     */
+    newest: (mac: Mac): Machine | null => newest(mac)?.machine ?? null,
+    /** Whether a change of it is on its way to the disk. */
+    isChanging: (mac: Mac): boolean => pending.has(mac),
+    /**
+     * Stores `after` in place of `before`, which is what `newest` answered; `before` null: there is
+     * none, `after` null: nothing changes. True once it is on disk, as is `before` where nothing
+     * changes: no promise where it is there already. False: another change came first, and nothing is
+     * stored: find, decide and commit again. Throws where the disk does.
+     */
+    commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
+      const known = newest(mac)
+      if ((known?.machine ?? null) !== before) return false
+      // What could not be stored was nothing to decide on.
+      if (after === before || after === null) return pending.get(mac)?.done.catch(isRaced) ?? true
+      const entry = { machine: after, text: JSON.stringify(after) }
+      return track(mac, entry, store(mac, known, entry))
+    },
+    /** False when there was nothing to remove. */
+    async remove(mac: Mac): Promise<boolean> {
+      const removing = database.write((sql) => rows.remove(sql, mac))
+      const publish = () => {
+        fleet.publish(mac, null)
+        return true
+      }
+      await track(mac, null, removing.then(publish, fleet.distrust))
+      return await removing
+    },
+    see(mac: Mac, merge: (machine: Machine) => Machine): void {
+      const onItsWay = pending.get(mac)?.entry
+      if (onItsWay) onItsWay.machine = merge(onItsWay.machine)
+    },
+  }
+}
+
+const isRaced = () => false
 
 /** A stored record as a machine; null where it cannot be read. */
 const createDecoder =
@@ -149,11 +226,9 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
 function createFleet<Machine extends MachineBase>(
   database: Database,
   decode: (row: Row) => Machine | null,
-  { merge, outdate }: ReturnType<typeof createMachineSightings>,
+  merge: (machine: Machine) => Machine,
 ) {
   const entries = new Map<Mac, Entry<Machine>>()
-  /** The latest records that were written and are not published yet. */
-  const written = new Map<Mac, Entry<Machine>>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
@@ -170,49 +245,20 @@ function createFleet<Machine extends MachineBase>(
     epoch = present
     return entries
   }
-  /** The machine of a row: the very object that readers have, where the record is the same. */
-  const find = (row: Row | null, mac: Mac): Entry<Machine> | null => {
-    if (row === null) return null
-    const text = readText(row, 'record')
-    const known = entries.get(mac)
-    if (known?.text === text) return known
-    const pending = written.get(mac)
-    return pending?.text === text ? { machine: merge(pending.machine), text } : take(row)
-  }
-  /** The next change of a machine need not parse what was just written. */
-  const remember = (mac: Mac, entry: Entry<Machine>, before: Machine | null) => {
-    outdate(before, entry.machine)
-    if (written.size >= MAX_WRITTEN) written.clear()
-    written.set(mac, entry)
-    return entry
-  }
+  const forget = () => void (epoch = null)
   // Now rather than at the first contact: a large fleet takes a moment.
   current()
   return {
     current,
+    take,
     list(): readonly Machine[] {
       current()
       return (listed ??= [...entries.values()].map(({ machine }) => machine).toSorted(byMac))
     },
-    /** In a transaction, where the row is the truth: another process, or a change before, may have written it. */
-    apply(sql: Sql, mac: Mac, change: Change<Machine>): Entry<Machine> | null {
-      const before = find(sql.get(FIND, mac), mac)
-      const next = change(before?.machine ?? null)
-      if (next === null || next === before?.machine) return before
-      const text = JSON.stringify(next)
-      database.noteChange()
-      sql.run(SAVE, mac, text, next.last_seen_at, next.last_seen_ip)
-      return remember(mac, { machine: next, text }, before?.machine ?? null)
-    },
     publish(mac: Mac, stored: Entry<Machine> | null) {
       listed = null
-      if (stored === null) {
-        entries.delete(mac)
-        return
-      }
-      const { machine, text } = stored
-      if (written.get(mac)?.text === text) written.delete(mac)
-      entries.set(mac, { machine: merge(machine), text })
+      if (stored === null) entries.delete(mac)
+      else entries.set(mac, { machine: merge(stored.machine), text: stored.text })
     },
     /** What was seen of it since is merged in. */
     see(mac: Mac) {
@@ -221,7 +267,51 @@ function createFleet<Machine extends MachineBase>(
       listed = null
       entry.machine = merge(entry.machine)
     },
-    forget: () => void (epoch = null),
+    forget,
+    /** Readers must not see what could not be stored. */
+    distrust(thrown: unknown): never {
+      forget()
+      throw thrown
+    },
+  }
+}
+
+/** What is done in a transaction, where the row is the truth: another process may have written it. */
+function createRows<Machine extends MachineBase>(
+  database: Database,
+  { take }: ReturnType<typeof createFleet<Machine>>,
+  { outdate }: ReturnType<typeof createMachineSightings>,
+) {
+  function save(sql: Sql, next: Entry<Machine>, before: Machine | null): void {
+    const { mac, last_seen_at, last_seen_ip } = next.machine
+    database.noteChange()
+    sql.run(SAVE, mac, next.text, last_seen_at, last_seen_ip)
+    outdate(before, next.machine)
+  }
+
+  return {
+    /** Stores `next` where the record still is `before`; false: it is not. */
+    replace(sql: Sql, mac: Mac, before: Entry<Machine> | null, next: Entry<Machine>): boolean {
+      const row = sql.get(FIND, mac)
+      // A record that cannot be read counts as none.
+      const isStill =
+        before === null
+          ? row === null || take(row) === null
+          : row !== null && readText(row, 'record') === before.text
+      if (isStill) save(sql, next, before?.machine ?? null)
+      return isStill
+    },
+    apply(sql: Sql, mac: Mac, change: (before: Machine | null) => Machine): void {
+      const row = sql.get(FIND, mac)
+      const before = row === null ? null : (take(row)?.machine ?? null)
+      const machine = change(before)
+      save(sql, { machine, text: JSON.stringify(machine) }, before)
+    },
+    remove(sql: Sql, mac: Mac): boolean {
+      removeHardware(sql, mac)
+      database.noteChange()
+      return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
+    },
   }
 }
 
@@ -231,7 +321,5 @@ const takeWith =
     const machine = decode(row)
     return machine === null ? null : { machine, text: readText(row, 'record') }
   }
-
-const MAX_WRITTEN = 2000
 
 const byMac = (a: MachineBase, b: MachineBase) => (a.mac < b.mac ? -1 : 1)

@@ -1,5 +1,6 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { after, type Eventual } from '../../kit/foundation/eventual.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
@@ -37,15 +38,21 @@ export interface Fleet<M extends MachineBase> {
   /** False when there was none. */
   remove(mac: Mac, by: By): Promise<boolean>
   /**
-   * Stores what `decide` makes of a record (null: there is none, or none is made) and puts it on
-   * record. `decide` is pure: it is asked again where somebody else changes the record meanwhile.
-   * A promise only where something is stored.
+   * The one door through which a record changes: stores what was decided of `before`, which is what
+   * `machines.newest` answered, and puts it on record. True once both are on disk, and no promise
+   * where nothing is stored. False: another change came first and nothing is stored: find and decide
+   * again. Throws where the disk does.
+   */
+  commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): Eventual<boolean>
+  /**
+   * Finds a record, commits what `decide` makes of it (null: there is none, or none is made), and does
+   * so again where another change came first.
    */
   update<T extends Transition<M>>(
     mac: Mac,
     by: By,
     decide: (before: M | null) => T | null,
-  ): Eventual<T | null>
+  ): Promise<T | null>
   /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
   /**
@@ -73,18 +80,31 @@ interface FleetDependencies<M extends MachineBase> extends Pick<
 
 export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): Fleet<M> {
   const { line, machines } = site
-  const changes = createChanges()
-  const update = createUpdate(site, changes)
-  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, changes, mac, by)
+  const commit = createCommit(site)
+  const update: Fleet<M>['update'] = async (mac, by, decide) => {
+    const before = machines.newest(mac)
+    const decided = decide(before)
+    if (decided === null || (await commit(mac, by, before, decided))) return decided
+    return await update(mac, by, decide)
+  }
+  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
   return {
+    commit,
     update,
     remove,
-    upsert: (mac, body, by, isExpected = () => true) =>
-      upsertMachine(site, changes, mac, by, (before) => {
-        if (!isExpected(before)) return refuse({ why: 'stale' })
+    async upsert(mac, body, by, isExpected = () => true) {
+      let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
+      await update(mac, by, (before) => {
+        answer = refuse({ why: 'stale' })
+        if (!isExpected(before)) return null
         const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
-        return parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
-      }),
+        answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
+        return parsed.ok
+          ? { machine: parsed.value, notes: [noteUpsert(line, before, parsed.value)] }
+          : null
+      })
+      return answer
+    },
     async act(mac, { action, parameters, isDryRun = false, findConflict }, by) {
       if (action === 'delete') {
         const isThere = isDryRun ? machines.peek(mac) !== null : await remove(mac, by)
@@ -142,117 +162,87 @@ const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }
 })
 
 /**
- * The record in memory decides, and nothing is stored where nothing changes. What follows in memory
- * follows at once: the next machine, which may share the commit with this one, must find it.
+ * Nothing is stored where nothing changes. What follows in memory follows at once: the next machine,
+ * which may share the commit with this one, must find it.
  */
-function createUpdate<M extends MachineBase>(
-  { machines, feed, noteAll, onFlashSlot }: FleetDependencies<M>,
-  changes: Changes,
-): Fleet<M>['update'] {
-  const note = (mac: Mac, { actor, ip }: By, made: Transition<M> | null): Eventual<void> =>
-    made === null || made.notes.length === 0
-      ? undefined
-      : noteAll(made.notes, { subject_id: mac, actor, ip })
+function createCommit<M extends MachineBase>({
+  machines,
+  feed,
+  noteAll,
+  onFlashSlot,
+}: FleetDependencies<M>): Fleet<M>['commit'] {
+  const note = (mac: Mac, { actor, ip }: By, { notes }: Transition<M>): Eventual<void> =>
+    notes.length === 0 ? undefined : noteAll(notes, { subject_id: mac, actor, ip })
 
-  async function store<T extends Transition<M>>(
-    mac: Mac,
-    by: By,
-    before: M | null,
-    first: T,
-    settled: (before: M | null) => T | null,
-  ): Promise<T | null> {
-    let decided: T | null = first
-    const isAlone = !changes.has(mac)
-    const stored = changes.track(mac, () =>
-      machines.update(mac, (found) => {
-        if (found !== before) decided = settled(found)
-        return decided === null || decided.machine === found ? null : decided.machine
-      }),
-    )
+  /** `isAlone`: no other change of the machine is under way. */
+  async function settle(
+    stored: Promise<boolean>,
+    isAlone: boolean,
+    [mac, by, decided]: readonly [Mac, By, Transition<M>],
+  ): Promise<boolean> {
     // The place that was assigned for a record that could not be stored is free again.
-    stored.catch(() => onFlashSlot?.(first.machine, 'released'))
-    // Side by side record and events share one wait for the disk. Behind another change of the machine
-    // it may be decided anew, so the events wait until it is.
-    await Promise.all([stored, isAlone ? note(mac, by, decided) : null])
+    stored.catch(() => onFlashSlot?.(decided.machine, 'released'))
+    // Side by side record and events share one wait for the disk. Behind another change, which may not
+    // be stored, this one may be decided anew, so the events wait until it is stored.
+    const [isStored] = await Promise.all([stored, isAlone ? note(mac, by, decided) : null])
+    if (!isStored) return false
     feed.announce({ topic: 'machine', mac })
     if (!isAlone) await note(mac, by, decided)
-    return decided
+    return true
   }
 
-  return (mac, by, decide) => {
-    const settled: typeof decide = (before) => {
-      const made = decide(before)
-      if (made?.slot !== undefined) onFlashSlot?.(made.machine, made.slot)
-      return made
-    }
-    const before = machines.peek(mac)
-    const decided = settled(before)
-    return decided === null || decided.machine === before
-      ? after(note(mac, by, decided), () => decided)
-      : store(mac, by, before, decided, settled)
+  return (mac, by, before, decided) => {
+    const { machine, slot } = decided
+    if (slot !== undefined) onFlashSlot?.(machine, slot)
+    const isAlone = !machines.isChanging(mac)
+    const stored = machines.commit(mac, before, machine)
+    if (stored instanceof Promise) return settle(stored, isAlone, [mac, by, decided])
+    return stored && after(note(mac, by, decided), () => true)
   }
 }
 
-/** Machines whose records are being changed. */
-function createChanges() {
-  const counts = new Map<Mac, number>()
-  return {
-    has: (mac: Mac) => counts.has(mac),
-    async track<T>(mac: Mac, change: () => Promise<T>): Promise<T> {
-      counts.set(mac, (counts.get(mac) ?? 0) + 1)
-      try {
-        return await change()
-      } finally {
-        const left = (counts.get(mac) ?? 1) - 1
-        if (left === 0) counts.delete(mac)
-        else counts.set(mac, left)
-      }
-    },
-  }
-}
+/** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
+const ROUTINE: ReadonlySet<string> = new Set([
+  'netboot.pxe.offered',
+  'netboot.pxe.plan',
+  'netboot.flasher.armed',
+])
 
-type Changes = ReturnType<typeof createChanges>
-
-async function upsertMachine<M extends MachineBase>(
-  { machines, line, feed, noteAll }: FleetDependencies<M>,
-  changes: Changes,
-  mac: Mac,
-  by: By,
-  replace: (before: M | null) => Result<M, UpsertRefusal>,
-): Promise<Result<M, UpsertRefusal>> {
-  const made: { answer: Result<M, UpsertRefusal>; before: M | null } = {
-    answer: refuse({ why: 'stale' }),
-    before: null,
+/** Records events in the journal; what was asked for matters more than that it is on record. */
+export const createNotes =
+  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): NoteAll =>
+  (notes, { subject_id, actor, ip: source_ip }) => {
+    const storing = journal.recordOrCount(
+      notes.map((note) => ({ subject_kind: 'machine', ...note, subject_id, actor, source_ip })),
+    )
+    const recorded = storing?.catch((error: unknown) =>
+      log.error(`event ${notes.map(({ kind }) => kind).join(', ')}: ${renderError(error)}`),
+    )
+    return notes.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
   }
-  await changes.track(mac, () =>
-    machines.update(mac, (before) => {
-      made.before = before
-      made.answer = replace(before)
-      return made.answer.ok ? made.answer.value : null
-    }),
-  )
-  const { answer, before } = made
-  if (!answer.ok) return answer
-  feed.announce({ topic: 'machine', mac })
-  const { details } = line.describe(answer.value)
-  const changed = before === null ? {} : compareFields(line.describe(before).details, details)
-  const kind = before === null ? 'machine.created' : 'machine.upserted'
-  const isSame = Object.keys(changed).length === 0
-  const verb = isSame ? 'was saved without a change' : 'was changed'
-  const summary = `${mac} ${before === null ? 'was created' : verb}`
-  const recorded = before === null ? details : { ...details, changes: changed }
-  await noteAll([{ kind, summary, details: recorded }], { subject_id: mac, ...by })
-  return answer
+
+/** Says what an operator's edit changed. */
+function noteUpsert<M extends MachineBase>(
+  { describe }: Pick<ServerServices<M>['line'], 'describe'>,
+  before: M | null,
+  saved: M,
+): Note {
+  const { mac } = saved
+  const { details } = describe(saved)
+  if (before === null) return { kind: 'machine.created', summary: `${mac} was created`, details }
+  const changes = compareFields(describe(before).details, details)
+  const isSame = Object.keys(changes).length === 0
+  const summary = `${mac} ${isSame ? 'was saved without a change' : 'was changed'}`
+  return { kind: 'machine.upserted', summary, details: { ...details, changes } }
 }
 
 async function removeMachine<M extends MachineBase>(
   { machines, line, runs, feed, metrics, noteAll }: FleetDependencies<M>,
-  changes: Changes,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
   const before = machines.peek(mac)
-  if (!(await changes.track(mac, () => machines.remove(mac)))) return false
+  if (!(await machines.remove(mac))) return false
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
   feed.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details

@@ -6,11 +6,11 @@ import { createAttempts } from '../../kit/web/access/attempts.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '../updates/channel.ts'
-import { createClock, readContact } from './contacts.ts'
+import { contactRoutes, readContact } from './contact.ts'
 import { createApp } from '../../kit/web/http/dispatch.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { eventRoutes } from './events.ts'
-import { createFleet } from './fleet.ts'
+import { createFleet, createNotes } from './fleet.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { ServerServices } from './server-services.ts'
@@ -20,12 +20,10 @@ import { loginRoutes } from '../../kit/web/access/login.ts'
 import { machineRoutes } from './machines.ts'
 import { metricsRoutes } from './metrics-route.ts'
 import { createMetrics, timeRoute } from '../../kit/web/http/metrics.ts'
-import { createNotes } from './event-recorder.ts'
 import { createNotices } from '../../kit/web/ui/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
 import { createPasswordChange } from '../../kit/web/access/password-change.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
-import { pxeRoutes } from './pxe.ts'
 import { callerOf, peerOf } from '../../kit/web/answers/caller.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { countRun, renderLost } from './run-events.ts'
@@ -64,7 +62,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.
     ...healthRoutes(options.version), //  /healthz /version
-    ...pxeRoutes(site), //                /pxe-bootstrap.ipxe /pxe/:mac /plan
+    ...contactRoutes(site), //            /pxe-bootstrap.ipxe /pxe/:mac /plan
     ...signalRoutes(site), //             /pxe/:mac/inventory /done /status
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
@@ -124,5 +122,15 @@ function createSite<M extends MachineBase>(
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
     contact: (event) => readContact(event, peerOf(event), clock()),
+  }
+}
+
+/** Many contacts share a millisecond, and its text. */
+function createClock(now: () => Date): () => string {
+  let [at, text] = [Number.NaN, '']
+  return () => {
+    const present = now()
+    if (present.getTime() !== at) [at, text] = [present.getTime(), present.toISOString()]
+    return text
   }
 }

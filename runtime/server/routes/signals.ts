@@ -7,6 +7,8 @@ import { createInventorySift } from '../../engine/inventory/rules/inventory.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { RunIdSchema, type Run } from '../../engine/inventory/rules/run.ts'
+import type { RunUpdate } from '../../fleet/run/run-posts.ts'
+import type { RunEnd } from '../../fleet/run/rules/run-transition.ts'
 import { plainWords } from '../../kit/foundation/printable.ts'
 import { nothing } from '../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
@@ -16,8 +18,7 @@ import type { Site } from './site.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { createDiskLists } from './discovery.ts'
-import { endRun } from './run-ends.ts'
-import { isOnRecord, nameRun } from './run-events.ts'
+import { countRun, isOnRecord, nameRun } from './run-events.ts'
 
 const STATUS_BODY = z.strictObject({
   status: z.enum(['done', 'failed']),
@@ -121,6 +122,25 @@ const RUN = { run: 'The run that ended; its order alone ends with it' }
 function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
   const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
   return id.success ? runs.find(mac, id.data) : null
+}
+
+/**
+ * Ends a run that has no final post of its own, also of a client that reports nothing but its end.
+ * Null: nothing is known of a run.
+ */
+async function endRun(
+  { line, machines, runs, metrics }: Site,
+  mac: Mac,
+  { result, reason, run }: Pick<RunEnd, 'result' | 'reason'> & { readonly run: Run | null },
+  contact: Contact,
+): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
+  const machine = machines.peek(mac)
+  if (machine === null) return null
+  const { origin, ...which } = line.describeRun(machine, contact, run?.order ?? null)
+  const ended = await runs.end(origin, { result, reason, run: run?.id ?? null, ...which })
+  if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
+  else if (ended.hasEnded) countRun(metrics, ended.run)
+  return ended
 }
 
 /** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */

@@ -118,6 +118,43 @@ test('changes of one moment build on each other, and readers see none before it 
   assert.equal((await state.machines.find(macOf(1)))?.labels, ['d'])
 })
 
+test('a commit on what is no longer the newest stores nothing; one without a change waits for it', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  await add(state, 1)
+  const { machines } = state
+  const labelled = (...labels: readonly string[]) => machineOf(1, { labels })
+  const found = machines.newest(macOf(1))
+  assert.is(machines.commit(macOf(1), found, found), true)
+  const first = machines.commit(macOf(1), found, labelled('a'))
+  assert.is(machines.commit(macOf(1), found, labelled('b')), false)
+  const newest = machines.newest(macOf(1))
+  const same = machines.commit(macOf(1), newest, newest)
+  assert.equal([newest?.labels, machines.peek(macOf(1))?.labels], [['a'], []])
+  const second = machines.commit(macOf(1), newest, labelled('a', 'b'))
+  assert.ok(await same)
+  assert.is(machines.peek(macOf(1))?.labels[0], 'a')
+  assert.equal([await first, await second], [true, true])
+  assert.equal(machines.peek(macOf(1))?.labels, ['a', 'b'])
+  assert.not(machines.isChanging(macOf(1)))
+})
+
+test('a commit that another process came before stores nothing, and neither do those made on it', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  await add(state, 1)
+  await using visitor = await folder.open({ visit: true })
+  const { machines } = state
+  const found = machines.newest(macOf(1))
+  const theirs = visitor.machines.update(macOf(1), () => machineOf(1, { labels: ['theirs'] }))
+  const ours = machines.commit(macOf(1), found, machineOf(1, { labels: ['ours'] }))
+  const newest = machines.newest(macOf(1))
+  const next = machines.commit(macOf(1), newest, machineOf(1, { labels: ['next'] }))
+  assert.equal([await ours, await next], [false, false])
+  assert.equal((await theirs)?.labels, ['theirs'])
+  assert.equal(machines.newest(macOf(1))?.labels, ['theirs'])
+})
+
 test('a change finds what another process has stored', async () => {
   await using folder = await createStateFolder()
   await using state = await folder.open()

@@ -1,0 +1,283 @@
+/**
+ * A machine's contact, `GET /pxe/{mac}` and `/plan`, as one story: find its record, decide, commit,
+ * answer; again where another change came first. Open to all, and never an error that strands iPXE.
+ */
+import type { H3Event } from 'h3'
+import { after, recover, type Eventual } from '../../kit/foundation/eventual.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { renderExit } from '../../fleet/boot/rules/boot-script.ts'
+import { renderBootstrap } from '../../fleet/boot/rules/bootstrap.ts'
+import { decideGrubServer, renderGrubConfig } from '../../fleet/boot/rules/grub-config.ts'
+import { SYSTEM } from '../../fleet/state/journal.ts'
+import { isInfiniBand, isStation, parseMac, type Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { readBearer } from '../../kit/web/access/guard.ts'
+import { keptJson, text, type Answer } from '../../kit/web/answers/answers.ts'
+import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { Peer } from '../../kit/web/answers/caller.ts'
+import { createDiscovery } from './discovery.ts'
+import type { Site } from './site.ts'
+import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
+import { readAddress, readMac } from '../../kit/web/answers/checked.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import { countRun, renderLost } from './run-events.ts'
+
+/** Where GRUB looks on the server that firmware loaded it from. */
+const GRUB_CONFIG = '/grub/grub.cfg'
+
+/** A machine at its contact. */
+interface Found {
+  /** Its record; null: it has none. */
+  readonly before: MachineBase | null
+  /** What is decided on: the record, or at a first contact the one that it begins with. */
+  readonly machine: MachineBase
+}
+
+function createContacts(site: Site) {
+  const { line, machines, fleet, feed } = site
+  const admitNew = createDiscovery(site, (reason) => {
+    const summary = `New machines are not recorded: ${reason}`
+    const on = { subject_id: null, ...SYSTEM }
+    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
+  })
+
+  return {
+    /** Null: it is not let in. Anyone in reach can make records, so new ones come at a bounded pace. */
+    find(mac: Mac, { now, ip }: Contact): Found | null {
+      const before = machines.newest(mac)
+      if (before !== null && before.discovered_at !== null) return { before, machine: before }
+      if (before === null && !(isStation(mac) && admitNew())) return null
+      // Also a record that an operator made before the machine ever came.
+      const machine = before ?? line.discover(mac, now)
+      const seen = { discovered_at: now, last_seen_at: now, last_seen_ip: ip }
+      return { before, machine: { ...machine, ...seen } }
+    },
+    /** False: another change of the machine came first, and all of it is to be done again. */
+    commit(
+      mac: Mac,
+      { now, ip }: Contact,
+      { before }: Found,
+      decided: Transition<MachineBase>,
+    ): Eventual<boolean> {
+      const by = { actor: 'pxe-client', ip } as const
+      const made = before === null ? withDiscovery(line, mac, decided) : decided
+      return after(fleet.commit(mac, by, before, made), (isStored) => {
+        if (!isStored) return false
+        // Kept apart from the record: a contact that changes nothing else writes no record.
+        machines.see(mac, { at: now, ip: ip ?? '' })
+        feed.announce({ topic: 'machine', mac })
+        return true
+      })
+    },
+  }
+}
+
+function withDiscovery(
+  line: Site['line'],
+  mac: Mac,
+  decided: Transition<MachineBase>,
+): Transition<MachineBase> {
+  const summary = `${mac} made its first contact`
+  const { details } = line.describe(decided.machine)
+  return {
+    ...decided,
+    notes: [{ kind: 'machine.discovered', summary, details }, ...decided.notes],
+  }
+}
+
+function createHandlers(site: Site) {
+  const { line, metrics } = site
+  const contacts = createContacts(site)
+
+  function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
+    const found = contacts.find(mac, contact)
+    if (found === null) return turnAway(contact)
+    const decided = line.decideBoot(found.machine, contact)
+    return after(contacts.commit(mac, contact, found, decided), (isStored) =>
+      isStored ? sendScript(mac, contact, decided) : offerScript(mac, contact),
+    )
+  }
+
+  const sendScript = (
+    mac: Mac,
+    contact: Contact,
+    { mode, offer, script }: ScriptTransition<MachineBase>,
+  ): Eventual<Answer> =>
+    after(leaveStalled(site, mac, contact), () => {
+      metrics.count('flasher_pxe_requests_total', { mode, offer })
+      return text(script)
+    })
+
+  /** Who is not let in boots its own disk. */
+  function turnAway(contact: Contact): Answer {
+    metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'not-admitted' })
+    return text(exitOf(contact))
+  }
+
+  function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
+    // Boot loaders stop at an error, and this one could never be set to anything else.
+    if (isInfiniBand(readAddress(event))) return text(exitOf(contact))
+    const mac = readMac(event)
+    const work = () =>
+      event.req.method === 'HEAD'
+        ? text(previewScript(site, mac, contact))
+        : offerScript(mac, contact)
+    return recover(work, (error) => {
+      // Boot loaders stop at an error of ours, with nobody there to type: the box boots its own disk instead.
+      site.log.error(`script for ${mac}: ${renderError(error)}`)
+      metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
+      return text(exitOf(contact))
+    })
+  }
+
+  function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
+    const found = contacts.find(mac, contact)
+    // Who is not let in is told what a new machine would be told.
+    if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
+    const decided = line.decidePlan(found.machine, contact)
+    // On disk before the answer: from then on the machine may write.
+    return after(contacts.commit(mac, contact, found, decided), (isStored) =>
+      isStored ? sendPlan(decided) : offerPlan(mac, contact),
+    )
+  }
+
+  function sendPlan({ mode, plan }: PlanTransition<MachineBase>): Answer {
+    metrics.count('flasher_plan_requests_total', { mode })
+    return keptJson(plan)
+  }
+
+  function answerPlan(event: H3Event): Eventual<Answer> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    // What the cache has now is what the machine will get.
+    const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
+    return after(renewed, () => offerPlan(mac, contact))
+  }
+
+  return { answerScript, answerPlan }
+}
+
+/** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
+export const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
+  site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
+
+async function giveUp(
+  { runs, feed, metrics, noteAll }: Site,
+  mac: Mac,
+  { ip }: Contact,
+): Promise<void> {
+  const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
+  if (lost === null) return
+  feed.announce({ topic: 'machine', mac })
+  countRun(metrics, lost)
+  await noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
+}
+
+export function contactRoutes(site: Site): readonly Route[] {
+  const { answerScript, answerPlan } = createHandlers(site)
+  return [
+    {
+      method: 'GET',
+      path: '/pxe-bootstrap.ipxe',
+      access: 'open',
+      doc: { summary: 'The script that an iPXE binary chains to first', answers: { 200: TEXT } },
+      handle: (event) => text(renderBootstrap(site.contact(event).baseUrl, readOwnMac(event))),
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac',
+      access: 'open',
+      doc: {
+        summary: "The machine's boot script; a machine that is new is discovered",
+        query: {
+          buildarch: "iPXE's ${buildarch}",
+          platform: "iPXE's ${platform}",
+          hostname: 'The host name that DHCP gave it; it is shown until somebody names the machine',
+        },
+        answers: { 200: TEXT },
+        isNeverMissing: true,
+      },
+      handle: (event) => answerScript(event, site.contact(event)),
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac.grub',
+      access: 'open',
+      doc: {
+        summary: "The same decision as a script of Debian's signed GRUB, for Secure Boot",
+        query: {
+          buildarch: "GRUB's $grub_cpu",
+          platform: "GRUB's $grub_platform",
+          server: 'Host and port by which GRUB reaches this server: its Host header has no port',
+          offered: 'What the script before has offered in this boot; the same again is no new boot',
+        },
+        answers: { 200: TEXT },
+        isNeverMissing: true,
+      },
+      handle: (event) => answerScript(event, readGrubContact(site, event)),
+    },
+    {
+      method: 'GET',
+      path: GRUB_CONFIG,
+      access: 'open',
+      doc: {
+        summary: 'The configuration of the signed GRUB: it asks for the script of its machine',
+        answers: { 200: TEXT },
+      },
+      handle: (event) => text(renderGrubConfig(readGrubContact(site, event).loader)),
+    },
+    {
+      method: 'GET',
+      path: '/pxe/:mac/plan',
+      answersHead: false,
+      access: 'open',
+      doc: {
+        summary: 'What the live environment does with this machine',
+        answers: { 200: 'Plan' },
+        refuses: [401],
+        isNeverMissing: true,
+      },
+      handle: answerPlan,
+    },
+  ]
+}
+
+function readGrubContact(site: Site, event: H3Event) {
+  const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
+  const baseUrl = site.settings().publicUrl ?? `http://${loader}`
+  return { ...site.contact(event), baseUrl, loader }
+}
+
+const exitOf = ({ loader = null }: Contact) => renderExit(loader)
+
+/** For its headers: the decision is made, and nothing follows from it. */
+function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): string {
+  const known = machines.peek(mac)
+  if (known === null && !isStation(mac)) return exitOf(contact)
+  return line.decideBoot(known ?? line.discover(mac, contact.now), contact).script
+}
+
+const TEXT = { type: 'string', contentMediaType: 'text/plain' }
+
+/** Our own iPXE names the NIC that it came by; what any other says is ignored. */
+function readOwnMac(event: H3Event): Mac | null {
+  const named = parseMac(event.url.searchParams.get('mac') ?? '')
+  return named.ok ? named.value : null
+}
+
+const NONE: Contact['query'] = {}
+
+/** What a rule may know of one request. `now`: an ISO time. */
+export const readContact = (event: H3Event, peer: Peer, now: string): Contact => ({
+  now,
+  baseUrl: peer.baseUrl,
+  ip: peer.ip,
+  bearer: readBearer(event),
+  query: event.url.search === '' ? NONE : readQuery(event.url.searchParams),
+})
+
+/** The first few fields, each cut to a length that no honest one has. */
+function readQuery(query: URLSearchParams): Contact['query'] {
+  const fields = [...query].slice(0, LIMITS.queryFields)
+  return Object.fromEntries(fields.map(([name, value]) => [name, value.slice(0, LIMITS.queryText)]))
+}
