@@ -118,12 +118,13 @@ test('changes of one moment build on each other, and readers see none before it 
   assert.equal((await state.machines.find(macOf(1)))?.labels, ['d'])
 })
 
+const labelled = (...labels: readonly string[]) => machineOf(1, { labels })
+
 test('a commit on what is no longer the newest stores nothing; one without a change waits for it', async () => {
   await using folder = await createStateFolder()
   await using state = await folder.open()
   await add(state, 1)
   const { machines } = state
-  const labelled = (...labels: readonly string[]) => machineOf(1, { labels })
   const found = machines.newest(macOf(1))
   assert.is(machines.commit(macOf(1), found, found), true)
   const first = machines.commit(macOf(1), found, labelled('a'))
