@@ -1,7 +1,4 @@
-/**
- * A machine's contact, `GET /pxe/{mac}` and `/plan`, as one story: find its record, decide, commit,
- * answer; again where another change came first. Open to all, and never an error that strands iPXE.
- */
+/** A machine's contact, `GET /pxe/{mac}` and its plan: found, decided on, committed and answered, and never an error that strands iPXE. */
 import type { H3Event } from 'h3'
 import { after, recover, type Eventual } from '../../kit/foundation/eventual.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
@@ -132,7 +129,7 @@ function createHandlers(site: Site) {
 
   function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
     const found = contacts.find(mac, contact)
-    // Who is not let in is told what a new machine would be told.
+    // A machine that is not let in gets the plan of a new one, and leaves no record.
     if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
     const decided = line.decidePlan(found.machine, contact)
     // On disk before the answer: from then on the machine may write.
@@ -158,7 +155,7 @@ function createHandlers(site: Site) {
 }
 
 /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
-export const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
+const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
   site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
 async function giveUp(

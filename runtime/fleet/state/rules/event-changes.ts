@@ -7,7 +7,7 @@ interface Change {
 }
 
 /** By field name. */
-export type Changes = Readonly<Record<string, Change>>
+type Changes = Readonly<Record<string, Change>>
 
 type Fields = Readonly<Record<string, unknown>>
 
