@@ -94,7 +94,7 @@ async function addAll(
   const log = createLog({
     program: 'flasher-cache',
     stderr: environment.stderr,
-    look: decideTerminalStyle(environment.env, environment.stderr.isTTY === true),
+    style: decideTerminalStyle(environment.env, environment.stderr.isTTY === true),
   })
   const { success } = openVoice(environment.stdout, environment.env)
   const { images, flaws } = await readManifest(source, { env: environment.env })

@@ -59,11 +59,11 @@ export async function capture(session: CommandSession): Promise<number> {
 }
 
 async function run(
-  { given, environment, look }: CommandSession,
+  { given, environment, style }: CommandSession,
   opened: OpenedCapture,
   sink: CaptureSink,
 ) {
-  const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
+  const progress = createProgress('text', { ...environment, style, storedBytes: () => null })
   const level = Number(given.values['level'])
   const { signal } = environment
   const options = { level, signal, onProgress: progress.show }

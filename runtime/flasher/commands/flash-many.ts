@@ -93,7 +93,7 @@ const openProgress = (
     ...session.environment,
     mode: progressModeOf(session.given),
     disks: request.targets,
-    look: session.look,
+    style: session.style,
     storedBytes: () => storedBytes,
   })
 

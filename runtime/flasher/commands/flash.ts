@@ -40,7 +40,7 @@ export async function flash(session: CommandSession): Promise<number> {
 }
 
 function createRun(session: CommandSession): FlashSession {
-  const { given, environment, json, look } = session
+  const { given, environment, json, style } = session
   const mode = progressModeOf(given)
   const known: FlashFacts = { fields: {}, storedBytes: null }
   const storedBytes = () => known.storedBytes
@@ -48,7 +48,7 @@ function createRun(session: CommandSession): FlashSession {
   const outLook = decideTerminalStyle(environment.env, out.isTTY === true)
   return {
     ...session,
-    progress: createProgress(mode, { ...environment, look, storedBytes }),
+    progress: createProgress(mode, { ...environment, style, storedBytes }),
     known,
     say: (text, how) => out.write(how === undefined ? text : emphasise(text, how, outLook)),
   }

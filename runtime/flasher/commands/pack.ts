@@ -10,12 +10,12 @@ export async function pack({
   given,
   environment,
   json,
-  look,
+  style,
   document,
 }: CommandSession): Promise<number> {
   const order = parseOrder(given)
-  const progress = createProgress('text', { ...environment, look, storedBytes: () => null })
-  const onProgress = look.tty ? progress.show : () => undefined
+  const progress = createProgress('text', { ...environment, style, storedBytes: () => null })
+  const onProgress = style.tty ? progress.show : () => undefined
   const { signal } = environment
   const packed = await packImage(environment, order, { signal, onProgress }).finally(progress.clear)
   const frames = `\n${packed.frames} frames, ${packed.zeroFrames} of them zeros`

@@ -42,7 +42,7 @@ export interface CommandSession {
   readonly json: boolean
   readonly log: Log
   /** The style of stderr. */
-  readonly look: TerminalStyle
+  readonly style: TerminalStyle
   /** The JSON document on stdout. */
   document(fields: DocumentFields): void
   /**
@@ -64,8 +64,8 @@ export function createSession(
   line: CommandLine,
 ): CommandSession {
   const { stdout, stderr, env, signal } = environment
-  const look = decideTerminalStyle(env, stderr.isTTY === true)
-  const log = createLog({ program: line.program, stderr, look })
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
+  const log = createLog({ program: line.program, stderr, style })
   const json = given.switches.has('json')
   // The last line of a stream of JSON lines is one line too.
   const oneLine = given.values['progress'] === 'ndjson'
@@ -78,7 +78,7 @@ export function createSession(
     line,
     json,
     log,
-    look,
+    style,
     document,
     fail(thrown, { known = {}, isPrinted = false } = {}) {
       const { code, message, hint } = describe(asCancel(thrown, signal))

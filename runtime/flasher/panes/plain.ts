@@ -108,7 +108,7 @@ async function askMenu(
     frame: (state, size) =>
       renderMenu(intro.map(printable), menu, state, { ...style, ...size, ink }),
   }
-  return await askPlain(stillSubject(question), { stdin, stdout, look: style, painter }, signal)
+  return await askPlain(stillSubject(question), { stdin, stdout, style, painter }, signal)
 }
 
 const HELP = 'Type the number of a row, or one of the letters, then press Enter.'
@@ -124,8 +124,8 @@ async function flashOnce(
   say('checking ...')
   const checked = await services.check(choice, signal)
   const room = { width: 78, height: 1000, seconds: 0 }
-  const look = { ink: createInk(style), unicode: style.unicode }
-  const view = renderDialog({ kind: 'confirm', choice, checked }, room, look)
+  const paneStyle = { ink: createInk(style), unicode: style.unicode }
+  const view = renderDialog({ kind: 'confirm', choice, checked }, room, paneStyle)
   for (const text of ['', view.title, '', ...view.lines.map((line) => line.text)]) say(text)
   if (checked.reasons.length > 0) return
   const menu: Menu = { prompt: 'Flash', columns: [], rows: [], keys: [ERASE, BACK], enter: 'n' }
@@ -173,7 +173,7 @@ async function write(
     stdout,
     // What goes there is for the person.
     stderr: { write: (text) => stdout.write(text), isTTY: true },
-    look: style,
+    style,
     now,
     storedBytes,
   })

@@ -58,11 +58,17 @@ export async function tui(
     return await runPlain(opening.state, services, { stdin, stdout: out, style, signal, now })
   }
   const painter = createPainter(stdout, encodeFor(env))
-  const look = { ink, unicode: style.unicode }
+  const paneStyle = { ink, unicode: style.unicode }
   try {
-    const state = await runPanes(opening, services, { stdin, painter, look, signal, now })
+    const state = await runPanes(opening, services, {
+      stdin,
+      painter,
+      style: paneStyle,
+      signal,
+      now,
+    })
     painter.leave()
-    const log = createLog({ program, stderr, look: decideTerminalStyle(env, stderr.isTTY) })
+    const log = createLog({ program, stderr, style: decideTerminalStyle(env, stderr.isTTY) })
     return report(state, log, signal)
   } finally {
     painter.leave()

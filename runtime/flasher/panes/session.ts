@@ -11,7 +11,7 @@ import { runFlash, type TuiServices } from './services.ts'
 interface SessionTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly painter: Painter
-  readonly look: PaneStyle
+  readonly style: PaneStyle
   /** This signal is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
@@ -25,14 +25,14 @@ const REDRAW_MS = 250
 export async function runPanes(
   opening: PaneStep,
   services: TuiServices,
-  { stdin, painter, look, signal, now }: SessionTerminal,
+  { stdin, painter, style, signal, now }: SessionTerminal,
 ): Promise<PanesState> {
   let { state } = opening
   let began = now()
   let isOver = false
   const draw = () => {
     // What is found out after the end is shown nowhere.
-    if (!isOver) painter.paint(renderScreen(state, painter.size(), look, now() - began))
+    if (!isOver) painter.paint(renderScreen(state, painter.size(), style, now() - began))
   }
 
   function take(input: Input) {

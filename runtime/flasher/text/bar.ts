@@ -33,17 +33,17 @@ export function renderStatus(progress: WriteProgress, storedBytes: number | null
 }
 
 /** ` write   45% [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left` */
-export function renderBar(progress: WriteProgress, look: BarStyle): string {
-  const fraction = fractionOf(progress, look.storedBytes)
-  const [percent, ...details] = statusParts(progress, look.storedBytes)
+export function renderBar(progress: WriteProgress, style: BarStyle): string {
+  const fraction = fractionOf(progress, style.storedBytes)
+  const [percent, ...details] = statusParts(progress, style.storedBytes)
   const { phases } = TEXTS
   const width = Math.max(...Object.values(phases).map(({ length }) => length))
-  const phase = look.isReading === true ? 'read' : progress.phase
+  const phase = style.isReading === true ? 'read' : progress.phase
   const head = ` ${phases[phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
   const tail = details.join('  ')
-  const room = Math.min(40, look.columns - 1 - head.length - tail.length - 4)
-  const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, look.unicode)}` : ''
-  return `${head}${bar}  ${tail}`.slice(0, look.columns - 1)
+  const room = Math.min(40, style.columns - 1 - head.length - tail.length - 4)
+  const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, style.unicode)}` : ''
+  return `${head}${bar}  ${tail}`.slice(0, style.columns - 1)
 }
 
 function statusParts(progress: WriteProgress, storedBytes: number | null): readonly string[] {

@@ -39,12 +39,12 @@ const REDRAW_SECONDS = 0.1
 /** The time between two lines of a log about one disk. */
 const LOG_SECONDS = 10
 
-function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptions): ManyProgress {
+function createText({ disks, stderr, style, storedBytes, now }: ManyProgressOptions): ManyProgress {
   const bars = new Map<string, WriteProgress>()
   const logged = new Map<string, number>()
   const width = Math.max(...disks.map((disk) => printable(disk).length))
   const head = (disk: string) => printable(disk).padEnd(width)
-  const isForPeople = look.tty || stderr.isTTY === true
+  const isForPeople = style.tty || stderr.isTTY === true
   let drawn = 0
   let drawnAt = -Infinity
 
@@ -55,10 +55,10 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
 
   function draw() {
     const columns = columnsOf(stderr.columns) - width - 1
-    const style = { columns, unicode: look.unicode, storedBytes: storedBytes() }
+    const barStyle = { columns, unicode: style.unicode, storedBytes: storedBytes() }
     const lines = disks.flatMap((disk) => {
       const progress = bars.get(disk)
-      return progress === undefined ? [] : [`${head(disk)} ${renderBar(progress, style)}\n`]
+      return progress === undefined ? [] : [`${head(disk)} ${renderBar(progress, barStyle)}\n`]
     })
     clear()
     stderr.write(lines.join(''))
@@ -71,7 +71,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
     clear()
     const line = isForPeople ? renderEventWords(event) : renderEventText(event)
     stderr.write(`${head(disk)} ${line}`)
-    if (look.tty) draw()
+    if (style.tty) draw()
   }
 
   return {
@@ -82,7 +82,7 @@ function createText({ disks, stderr, look, storedBytes, now }: ManyProgressOptio
         return
       }
       bars.set(disk, event)
-      if (look.tty) {
+      if (style.tty) {
         if (now() - drawnAt >= REDRAW_SECONDS) draw()
       } else if (now() - (logged.get(disk) ?? -Infinity) >= LOG_SECONDS) {
         logged.set(disk, now())

@@ -30,7 +30,7 @@ export interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
   /** The style of stderr. */
-  readonly look: TerminalStyle
+  readonly style: TerminalStyle
   /** The image's bytes as stored; null where they are not known. */
   readonly storedBytes: () => number | null
   /** Seconds on any steady clock. */
@@ -103,8 +103,8 @@ const LOG_SECONDS = 10
 const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
 
-function createText({ stderr, look, storedBytes, now }: ProgressDependencies): ProgressVoice {
-  const isForPeople = look.tty || stderr.isTTY === true
+function createText({ stderr, style, storedBytes, now }: ProgressDependencies): ProgressVoice {
+  const isForPeople = style.tty || stderr.isTTY === true
   let isDrawn = false
   let last = { at: -Infinity, fraction: 0 }
 
@@ -116,7 +116,7 @@ function createText({ stderr, look, storedBytes, now }: ProgressDependencies): P
   function draw(progress: WriteProgress) {
     if (now() - last.at < REDRAW_SECONDS) return
     last = { at: now(), fraction: 0 }
-    const { unicode } = look
+    const { unicode } = style
     const columns = columnsOf(stderr.columns)
     stderr.write(
       `\r${renderBar(progress, { columns, unicode, storedBytes: storedBytes() })}\u001b[K`,
@@ -137,14 +137,14 @@ function createText({ stderr, look, storedBytes, now }: ProgressDependencies): P
     clear,
     show(event) {
       if (event.event === 'writing' && event.note === undefined) {
-        if (look.tty) draw(event)
+        if (style.tty) draw(event)
         else log(event)
         return
       }
       clear()
       stderr.write(isForPeople ? renderEventWords(event) : renderEventText(event))
       // A phase begins: its first line has just been said.
-      if (event.event === 'writing') last = { at: look.tty ? -Infinity : now(), fraction: 0 }
+      if (event.event === 'writing') last = { at: style.tty ? -Infinity : now(), fraction: 0 }
     },
   }
 }

@@ -26,7 +26,7 @@ export async function openWizardContext(
   mac: string | null,
 ): Promise<WizardContext> {
   const { env, stdin, stdout, isRoot, signal, now } = environment
-  const look = decideTerminalStyle(env, stdout.isTTY)
+  const style = decideTerminalStyle(env, stdout.isTTY)
   const out = encodeOutput(stdout, env)
   const painter = createPainter(stdout, encodeFor(env))
   const imageRoot = resolveImageRoot(null, env)
@@ -42,9 +42,9 @@ export async function openWizardContext(
   return {
     stdin,
     stdout: out,
-    look,
+    style,
     painter,
-    drawing: { setting, ink: createInk(look), unicode: look.unicode, tty: look.tty },
+    drawing: { setting, ink: createInk(style), unicode: style.unicode, tty: style.tty },
     signal,
     isRoot,
     env,
@@ -57,7 +57,7 @@ export async function openWizardContext(
     reboot: reboots ? () => restart(env) : null,
     ask(subject) {
       painter.forget()
-      return ask(subject, { stdin, stdout: out, look, painter }, signal)
+      return ask(subject, { stdin, stdout: out, style, painter }, signal)
     },
     listLocal: () => listImages(imageRoot),
     async loadCatalog(source, until) {

@@ -34,8 +34,8 @@ export async function wizard(environment: WizardEnvironment, given: Arguments): 
       context.painter.leave()
       const message = start.notice ?? TEXTS.leftToWizard
       const { createLog } = await import('../../kit/terminal/text/log.ts')
-      const look = decideTerminalStyle(environment.env, environment.stderr.isTTY)
-      createLog({ program: 'flasher', stderr: environment.stderr, look }).fail(
+      const style = decideTerminalStyle(environment.env, environment.stderr.isTTY)
+      createLog({ program: 'flasher', stderr: environment.stderr, style }).fail(
         message,
         TEXTS.terminalNeededToGoOn,
       )

@@ -26,12 +26,12 @@ test('without a decoded size, what was read of the file tells how far it is', ()
   assert.is(renderStatus(UNSIZED, 1000), '50%  2.00 GB  412 MB/s')
 })
 test('drawn in ASCII and in blocks', () => {
-  const look = { columns: 80, storedBytes: null }
+  const style = { columns: 80, storedBytes: null }
   assert.is(
-    renderBar(HALF, { ...look, unicode: false }),
+    renderBar(HALF, { ...style, unicode: false }),
     ' write   50% [############-------------]  2.00 of 4.00 GB  412 MB/s  0:05 left',
   )
-  assert.match(renderBar(HALF, { ...look, unicode: true }), / █{13}▌░{13} /)
+  assert.match(renderBar(HALF, { ...style, unicode: true }), / █{13}▌░{13} /)
 })
 test('a narrow terminal gets less, never a broken line', () => {
   assert.is(

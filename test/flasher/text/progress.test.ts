@@ -31,7 +31,7 @@ const writing = (
 /** Shows events at given seconds and returns what was written. */
 function play(
   mode: ProgressMode,
-  look: TerminalStyle,
+  style: TerminalStyle,
   events: readonly (readonly [number, FlashEvent])[],
 ) {
   const said = { stdout: '', stderr: '' }
@@ -39,7 +39,7 @@ function play(
   const progress = createProgress(mode, {
     stdout: { write: (text: string) => (said.stdout += text) },
     stderr: { write: (text: string) => (said.stderr += text), columns: 60 },
-    look,
+    style,
     storedBytes: () => null,
     now: () => clock,
   })

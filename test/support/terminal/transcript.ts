@@ -21,7 +21,7 @@ export function createTranscript(where: string): Transcript {
   let seen = 0
   let pending = ''
   let isClosed = false
-  let look = doNothing
+  let style = doNothing
 
   const describe = (what: string, pattern: RegExp) => {
     const tail = text.trimEnd().split('\n').slice(-TAIL_LINES).join('\n')
@@ -36,31 +36,31 @@ export function createTranscript(where: string): Transcript {
       const cut = Math.max(0, text.length - KEPT_CHARACTERS)
       text = text.slice(cut)
       seen = Math.max(0, seen - cut)
-      look()
+      style()
     },
     close() {
       isClosed = true
-      look()
+      style()
     },
     waitFor(pattern, seconds) {
       const { promise, resolve, reject } = Promise.withResolvers<string>()
       const timer = setTimeout(() => {
         reject(describe(`${seconds} seconds went by without`, pattern))
       }, seconds * 1000)
-      look = () => {
+      style = () => {
         const rest = text.slice(seen)
         const found = pattern.exec(rest)
         if (found !== null) {
           const end = found.index + found[0].length
           seen += end
           resolve(rest.slice(0, end))
-          look = doNothing
+          style = doNothing
         } else if (isClosed) reject(describe('the machine ended without', pattern))
       }
-      look()
+      style()
       return promise.finally(() => {
         clearTimeout(timer)
-        look = doNothing
+        style = doNothing
       })
     },
   }

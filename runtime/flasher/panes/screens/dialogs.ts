@@ -27,7 +27,7 @@ interface DialogView {
   readonly lines: readonly ScreenRow[]
 }
 
-type Drawn = Dialog & { readonly room: DialogRoom; readonly look: PaneStyle }
+type Drawn = Dialog & { readonly room: DialogRoom; readonly style: PaneStyle }
 
 const VIEWS: Cases<'kind', Drawn, DialogView> = {
   help: ({ room }) => ({ title: 'Help', lines: renderHelp(room.width) }),
@@ -40,8 +40,8 @@ const VIEWS: Cases<'kind', Drawn, DialogView> = {
   ended: (dialog) => renderEnd(dialog),
 }
 
-export const renderDialog = (dialog: Dialog, room: DialogRoom, look: PaneStyle): DialogView =>
-  decideCase(VIEWS, 'kind', { ...dialog, room, look })
+export const renderDialog = (dialog: Dialog, room: DialogRoom, style: PaneStyle): DialogView =>
+  decideCase(VIEWS, 'kind', { ...dialog, room, style })
 
 const BLANK: ScreenRow = { text: '' }
 
@@ -66,7 +66,7 @@ function renderConfirm({
   choice: { image, disk },
   checked,
   room: { width, height },
-  look,
+  style,
 }: Extract<Drawn, { kind: 'confirm' }>): DialogView {
   const { findings, reasons } = checked
   const head = [
@@ -84,7 +84,7 @@ function renderConfirm({
     const rejected = reasons.flatMap((reason) => lines(reason, width, 'danger'))
     return { title: 'This cannot be flashed', lines: [...head, ...rejected] }
   }
-  const losses = layOutLosses(checked.disk.parts, width - 2, look.unicode)
+  const losses = layOutLosses(checked.disk.parts, width - 2, style.unicode)
   const warning: ScreenRow = {
     text: printable(`Everything on ${disk.path} will be lost:`),
     ink: 'danger',
@@ -115,7 +115,7 @@ function renderFlash({
   running: { phase, progress, storedBytes },
   cancel,
   room: { width, seconds },
-  look: { unicode },
+  style: { unicode },
 }: Extract<Drawn, { kind: 'flash' }>): DialogView {
   const bar =
     progress === null

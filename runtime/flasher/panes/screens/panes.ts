@@ -49,11 +49,11 @@ const FEW_DISK_COLUMNS: readonly Column[] = [
 export const pageRowsOf = (height: number): number => Math.max(1, height - AROUND)
 
 /** As wide as `width`, as high as `height`. */
-export function renderPanes(state: PanesState, { width, height }: FrameRoom, look: PaneStyle) {
-  if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, look)
+export function renderPanes(state: PanesState, { width, height }: FrameRoom, style: PaneStyle) {
+  if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, style)
   const left = Math.floor(width * IMAGES_SHARE)
-  const images = renderPane(state, 'images', { width: left, height }, look)
-  const disks = renderPane(state, 'disks', { width: width - left, height }, look)
+  const images = renderPane(state, 'images', { width: left, height }, style)
+  const disks = renderPane(state, 'disks', { width: width - left, height }, style)
   return images.map((line, row) => line + (disks[row] ?? ''))
 }
 
@@ -61,10 +61,16 @@ function renderPane(
   state: PanesState,
   pane: PaneName,
   room: FrameRoom,
-  look: PaneStyle,
+  style: PaneStyle,
 ): readonly string[] {
   const isActive = state.focus === pane && state.dialog === null
-  return renderFrame(titleOf(state, pane), listLines(state, pane, room, look), room, isActive, look)
+  return renderFrame(
+    titleOf(state, pane),
+    listLines(state, pane, room, style),
+    room,
+    isActive,
+    style,
+  )
 }
 
 /** A filter takes the place of the address: it must be seen whole while it is typed. */

@@ -32,22 +32,22 @@ export const pageRows = (state: PanesState, { rows }: Size): number =>
 export function renderScreen(
   state: PanesState,
   size: Size,
-  look: PaneStyle,
+  style: PaneStyle,
   seconds: number,
 ): Frame {
-  const { ink } = look
+  const { ink } = style
   // The last column stays free: terminals differ in what they do after it.
   const width = size.columns - 1
   const room = { width, height: panesHeight(state, size.rows) }
-  const fit = (text: string) => clip(text, width, { cut: 'end', unicode: look.unicode })
+  const fit = (text: string) => clip(text, width, { cut: 'end', unicode: style.unicode })
   return {
     lines: [
-      ink.strong(renderHeader(state.setting, width, look)),
+      ink.strong(renderHeader(state.setting, width, style)),
       ...(state.dialog === null
-        ? renderPanes(state, room, look)
-        : frameDialog(state.dialog, room, look, seconds)),
-      ...(hasMarked(state, size.rows) ? renderMarked(state, width, look) : []),
-      ...renderStatus(state, width, look),
+        ? renderPanes(state, room, style)
+        : frameDialog(state.dialog, room, style, seconds)),
+      ...(hasMarked(state, size.rows) ? renderMarked(state, width, style) : []),
+      ...renderStatus(state, width, style),
       ink.faint(fit(` ${keysOf(state)}`)),
     ],
     cursor: null,
@@ -55,10 +55,10 @@ export function renderScreen(
 }
 
 /** Two lines, at the bottom of which stands what became of the done signal. */
-function renderStatus(state: PanesState, width: number, look: PaneStyle): readonly string[] {
+function renderStatus(state: PanesState, width: number, style: PaneStyle): readonly string[] {
   const lines = [statusOf(state), signalOf(state)].flatMap(({ tone, text }) =>
     (text === '' ? [] : wrap(text, width - 1)).map((line) =>
-      dyeStatus(tone, look)(clip(` ${line}`, width, { cut: 'end', unicode: look.unicode })),
+      dyeStatus(tone, style)(clip(` ${line}`, width, { cut: 'end', unicode: style.unicode })),
     ),
   )
   return [...lines.slice(-STATUS_ROWS), '', ''].slice(0, STATUS_ROWS)
@@ -67,16 +67,16 @@ function renderStatus(state: PanesState, width: number, look: PaneStyle): readon
 function frameDialog(
   dialog: Dialog,
   room: { readonly width: number; readonly height: number },
-  look: PaneStyle,
+  style: PaneStyle,
   seconds: number,
 ): readonly string[] {
   const width = Math.min(MAX_DIALOG, room.width)
   const inner = { width: width - FRAME_WIDTH, height: room.height - 2, seconds }
-  const { title, lines } = renderDialog(dialog, inner, look)
+  const { title, lines } = renderDialog(dialog, inner, style)
   const height = Math.min(room.height, Math.max(MIN_DIALOG, lines.length + 2))
   const margin = ' '.repeat(Math.floor((room.width - width) / 2))
   const above = Math.floor((room.height - height) / 3)
-  const framed = renderFrame(title, lines, { width, height }, true, look)
+  const framed = renderFrame(title, lines, { width, height }, true, style)
   const shown = [...Array.from({ length: above }, () => ''), ...framed.map((line) => margin + line)]
   return Array.from({ length: room.height }, (_, row) => shown[row] ?? '')
 }
@@ -84,11 +84,11 @@ function frameDialog(
 function renderHeader(
   { version, server, mac, address }: PanesSetting,
   width: number,
-  look: PaneStyle,
+  style: PaneStyle,
 ) {
   const left = printable(` flasher-tui ${version}  ${server ?? 'standalone'}`)
   const right = printable([mac, address].filter((part) => part !== null).join('  '))
-  return spread(left, right, width, look.unicode)
+  return spread(left, right, width, style.unicode)
 }
 
 const dyeStatus = (tone: Status['tone'], { ink }: PaneStyle) =>

@@ -31,7 +31,7 @@ export async function runCapturing(
   opened: OpenedCapture,
   context: WizardContext,
 ): Promise<CaptureOutcome> {
-  const { env, isRoot, look } = context
+  const { env, isRoot, style } = context
   const cancelling = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: ShownCapture = { phase: TEXTS.reading, progress: null, storedBytes: 0 }
@@ -43,7 +43,7 @@ export async function runCapturing(
       cancelling.abort()
     },
   })
-  const log = look.tty ? null : createLines(context)
+  const log = style.tty ? null : createLines(context)
   return await makeCapture(
     chosen,
     opened,
@@ -65,17 +65,17 @@ export async function runCapturing(
 }
 
 /** One line at a time, for terminals that cannot redraw. */
-const createLines = ({ stdout, look, now }: WizardContext) =>
-  createProgress('text', { stdout, stderr: stdout, look, now, storedBytes: () => null })
+const createLines = ({ stdout, style, now }: WizardContext) =>
+  createProgress('text', { stdout, stderr: stdout, style, now, storedBytes: () => null })
 
 function renderBody(
   { disk, place }: ChosenCapture,
   { phase, progress, storedBytes }: ShownCapture,
-  { drawing: { ink }, look }: WizardContext,
+  { drawing: { ink }, style }: WizardContext,
   { seconds, columns }: { readonly seconds: number; readonly columns: number },
 ): readonly string[] {
   const time = renderDuration(seconds)
-  const bar = { columns, unicode: look.unicode, storedBytes: null, isReading: true }
+  const bar = { columns, unicode: style.unicode, storedBytes: null, isReading: true }
   return [
     ink.strong(printable(`${disk.path} -> ${renderPlace(place)}`)),
     '',

@@ -20,7 +20,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
   const setting = { ...given.drawing.setting, identity, reboots: true }
   const drawing = { ...given.drawing, setting }
   const context = { ...given, drawing }
-  const { painter, look, stdout } = context
+  const { painter, style, stdout } = context
   const said: string[] = []
   const state: WizardState = {
     ...openState({ screen: 'image', catalog: null, notice: null, identity }),
@@ -51,7 +51,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     identity,
     say(line) {
       said.push(line)
-      if (look.tty) draw()
+      if (style.tty) draw()
       else stdout.write(`${printable(line)}\n`)
     },
     async runFlash(choice, hooks) {

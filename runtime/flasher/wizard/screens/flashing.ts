@@ -89,7 +89,7 @@ export async function runFlash(
       ;(shown.isReporting ? leaving : cancelling).abort()
     },
   })
-  const log = context.look.tty ? null : createLines(shown, context)
+  const log = context.style.tty ? null : createLines(shown, context)
   const onEvent = (event: FlashEvent, { image, target }: FlashPlan) => {
     shown.storedBytes = image.sizeBytes
     const known = shown.disks.get(target.path)
@@ -114,9 +114,9 @@ export async function runFlash(
 const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
 
 /** One line at a time, for terminals that cannot redraw. */
-function createLines(shown: ShownFlash, { stdout, look, now }: WizardContext) {
+function createLines(shown: ShownFlash, { stdout, style, now }: WizardContext) {
   const disks = [...shown.disks.keys()]
-  const common = { stdout, stderr: stdout, look, now, storedBytes: () => shown.storedBytes }
+  const common = { stdout, stderr: stdout, style, now, storedBytes: () => shown.storedBytes }
   return disks.length === 1
     ? createProgress('text', common)
     : createManyProgress({ ...common, mode: 'text', disks })
@@ -146,12 +146,12 @@ function renderOne(
   [{ image, disk }]: FlashChoices,
   { disks, storedBytes }: ShownFlash,
   time: string,
-  { drawing: { ink }, look }: WizardContext,
+  { drawing: { ink }, style }: WizardContext,
   columns: number,
 ): readonly string[] {
   const { phase = '', progress = null } = disks.get(disk) ?? {}
   const bar =
-    progress === null ? '' : renderBar(progress, { columns, unicode: look.unicode, storedBytes })
+    progress === null ? '' : renderBar(progress, { columns, unicode: style.unicode, storedBytes })
   return [
     ink.strong(printable(`${image.name} -> ${disk}`)),
     '',
@@ -166,11 +166,11 @@ function renderSeveral(
   [{ image }]: FlashChoices,
   { disks, storedBytes }: ShownFlash,
   time: string,
-  { drawing: { ink }, look }: WizardContext,
+  { drawing: { ink }, style }: WizardContext,
   columns: number,
 ): readonly string[] {
   const width = Math.max(...[...disks.keys()].map((disk) => displayWidth(printable(disk))))
-  const style = { columns: columns - width - 1, unicode: look.unicode, storedBytes }
+  const barStyle = { columns: columns - width - 1, unicode: style.unicode, storedBytes }
   const count = disks.size
   return [
     ink.strong(printable(fill(pluralOf(TEXTS.onto, count), { image: image.name, count }))),
@@ -179,7 +179,7 @@ function renderSeveral(
       const head = pad(printable(disk), width)
       if (end?.kind === 'done') return `${head} ${ink.good(TEXTS.done)}`
       if (end !== null) return `${head} ${ink.danger(printable(end.reason))}`
-      return `${head} ${progress === null ? printable(phase) : renderBar(progress, style)}`
+      return `${head} ${progress === null ? printable(phase) : renderBar(progress, barStyle)}`
     }),
     '',
     ink.faint(fill(TEXTS.soFar, { time })),

@@ -24,7 +24,7 @@ const REDRAW_MS = 250
 
 export function openProgressScreen(
   state: WizardState,
-  { painter, drawing, look, stdin, stdout, now }: WizardContext,
+  { painter, drawing, style, stdin, stdout, now }: WizardContext,
   view: ProgressView,
 ): ProgressScreen {
   const before = now()
@@ -32,7 +32,7 @@ export function openProgressScreen(
   let page: number | null = null
   const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
   const draw = () => {
-    if (!look.tty) {
+    if (!style.tty) {
       stdout.write(`${view.phase()}\n`)
       return
     }
@@ -43,7 +43,7 @@ export function openProgressScreen(
   }
   /** `typed`: `?`, or any key while the help is shown. */
   const turnPage = (typed: string) => {
-    if (!look.tty || (page === null && typed !== HELP_KEY)) return
+    if (!style.tty || (page === null && typed !== HELP_KEY)) return
     const next = page === null ? 0 : page + 1
     page = next < pages().length ? next : null
     draw()
@@ -60,7 +60,7 @@ export function openProgressScreen(
   })
   undo.use(keyboard)
   void keyboard.drained
-  if (look.tty) {
+  if (style.tty) {
     painter.forget()
     undo.use(setInterval(draw, REDRAW_MS))
     undo.defer(painter.onResize(draw))

@@ -158,5 +158,5 @@ async function failMisuse<ProcessEnvironment extends ProgramEnvironment>(
 
 async function openLog(program: string, { env, stderr }: ProgramEnvironment) {
   const { createLog } = await import('../text/log.ts')
-  return createLog({ program, stderr, look: decideTerminalStyle(env, stderr.isTTY === true) })
+  return createLog({ program, stderr, style: decideTerminalStyle(env, stderr.isTTY === true) })
 }

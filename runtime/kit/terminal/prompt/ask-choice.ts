@@ -17,7 +17,7 @@ interface ChoiceInput {
 /** The first frame of `choices` is on the screen already. */
 export async function askChoice(
   choices: FramedChoices,
-  { stdout, look, painter }: AskDependencies,
+  { stdout, style, painter }: AskDependencies,
   { keys, events, showHelp }: ChoiceInput,
   signal: AbortSignal,
 ): Promise<Asked> {
@@ -33,14 +33,14 @@ export async function askChoice(
     }
     const output = Object.assign(new Writable({ write }), size)
     // What stdout gets is encoded on the way.
-    const terminal = { input: keys, output, look, encode: (text: string) => text }
+    const terminal = { input: keys, output, style, encode: (text: string) => text }
     try {
       const key = await choose(choices, terminal, {
         signal: AbortSignal.any([signal, interrupting.signal]),
         isCleared: true,
       })
-      const style = { ...look, ink: createInk(look) }
-      const lines = [...choices.above(size), renderChosen(choices, key, style)]
+      const drawn = { ...style, ink: createInk(style) }
+      const lines = [...choices.above(size), renderChosen(choices, key, drawn)]
       painter.paint({ lines, cursor: { row: lines.length - 1, column: 0 } })
       return { kind: 'key', key }
     } catch (thrown) {

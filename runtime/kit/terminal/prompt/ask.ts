@@ -19,7 +19,7 @@ export async function ask(
   dependencies: AskDependencies,
   signal: AbortSignal,
 ): Promise<Asked> {
-  if (dependencies.look.tty) return askOnTerminal(subject, dependencies, signal)
+  if (dependencies.style.tty) return askOnTerminal(subject, dependencies, signal)
   const { askPlain } = await import('./ask-plain.ts')
   return askPlain(subject, dependencies, signal)
 }

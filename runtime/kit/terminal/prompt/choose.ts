@@ -13,7 +13,7 @@ import { createInk } from '../text/ink.ts'
 interface ChoiceTerminal {
   readonly input: NodeJS.ReadableStream
   readonly output: NodeJS.WritableStream & Output
-  readonly look: TerminalStyle
+  readonly style: TerminalStyle
   readonly encode: Encode
 }
 
@@ -30,11 +30,11 @@ const OTHER_LINES = 6
 /** Fault `cancelled` when the person leaves without choosing, or the signal is aborted. */
 export async function choose<Value>(
   question: Choices<Value>,
-  { input, output, look, encode }: ChoiceTerminal,
+  { input, output, style, encode }: ChoiceTerminal,
   { signal, isCleared = false }: ChoiceOptions,
 ): Promise<Value> {
-  const ink = createInk(look)
-  const layout = layOutChoices(question, columnsOf(output.columns), { ...look, ink })
+  const ink = createInk(style)
+  const layout = layOutChoices(question, columnsOf(output.columns), { ...style, ink })
   const { prefix, pointer, message, rows, keys } = layout
   const choices = question.choices.map(({ value, cells }, index) => {
     const { name = '', reason = null } = rows[index] ?? {}

@@ -54,6 +54,6 @@ export const HELP_KEY = '?'
 export interface AskDependencies {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Output
-  readonly look: TerminalStyle
+  readonly style: TerminalStyle
   readonly painter: Painter
 }

@@ -16,17 +16,17 @@ export interface Log {
 interface LogDependencies {
   readonly program: string
   readonly stderr: Output
-  readonly look: TerminalStyle
+  readonly style: TerminalStyle
 }
 
-export function createLog({ program, stderr, look }: LogDependencies): Log {
+export function createLog({ program, stderr, style }: LogDependencies): Log {
   const consola = createConsola({
     throttleMin: Number.POSITIVE_INFINITY,
     reporters: [
       {
         log({ type, args }) {
           const [first = '', ...more] = printableLines(args.join(' '))
-          const shown = type === 'fail' ? emphasise(first, 'red', look) : first
+          const shown = type === 'fail' ? emphasise(first, 'red', style) : first
           const head = type === 'log' ? first : `${program}: ${shown}`
           stderr.write(`${[head, ...more.map((line) => `  ${line}`)].join('\n')}\n`)
         },

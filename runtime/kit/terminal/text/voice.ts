@@ -22,14 +22,14 @@ export interface VoiceStyle {
 
 /** What goes to a person on `output`; into a pipe or a file the messages go without marks. */
 export function openVoice(output: Output, env: Environment): Voice {
-  const look = decideTerminalStyle(env, output.isTTY === true)
-  const encode = look.tty ? encodeFor(env) : (text: string) => text
+  const style = decideTerminalStyle(env, output.isTTY === true)
+  const encode = style.tty ? encodeFor(env) : (text: string) => text
   return createVoice(
     (lines) => output.write(encode(lines.map((line) => `${line}\n`).join(''))),
     () => ({
-      ink: createInk(look),
-      unicode: look.unicode,
-      columns: look.tty ? columnsOf(output.columns) : null,
+      ink: createInk(style),
+      unicode: style.unicode,
+      columns: style.tty ? columnsOf(output.columns) : null,
     }),
   )
 }

@@ -39,12 +39,12 @@ export async function chooseBackup(
     refusal: decideRefusal(backup, line),
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
-  const look = decideTerminalStyle(env, stderr.isTTY === true)
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
   const { choose, holdLeaving } = await import('../../../kit/terminal/prompt/choose.ts')
   using leaving = holdLeaving(stdin)
   return await choose(
     { message: 'Restore which backup?', columns: COLUMNS, choices, canLeave: true },
-    { input: stdin, output: stderr, look, encode: encodeFor(env) },
+    { input: stdin, output: stderr, style, encode: encodeFor(env) },
     { signal: AbortSignal.any([signal, leaving.signal]) },
   )
 }

@@ -111,8 +111,8 @@ function tell({ stdout, env }: ProcessEnvironment, report: Report): void {
 
 /** What can be bound: the catalog as it is now, or as it was when it was last fetched. */
 async function readCatalog({ config, state }: Visit, { env, stderr }: ProcessEnvironment) {
-  const look = decideTerminalStyle(env, stderr.isTTY === true)
-  const { note } = createLog({ program: COMMAND_LINE.program, stderr, look })
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
+  const { note } = createLog({ program: COMMAND_LINE.program, stderr, style })
   await using catalog = await createCatalog({
     url: () => config.current().withcache.url || null,
     kept: createKeptCatalogs(decideFolders(config).catalog),

@@ -22,8 +22,8 @@ export async function visitState(
   }: { readonly alone?: boolean; readonly replacesDamaged?: boolean } = {},
 ) {
   const { env, stderr } = environment
-  const look = decideTerminalStyle(env, stderr.isTTY === true)
-  const { note } = createLog({ program: COMMAND_LINE.program, stderr, look })
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
+  const { note } = createLog({ program: COMMAND_LINE.program, stderr, style })
   const config = await readConfiguration(environment, given)
   for (const problem of config.problems()) note(renderProblem(problem))
   const release = await readVersion()

@@ -254,7 +254,7 @@ test('a screen is never wider or higher than the terminal, and is plain without 
     play(open(), ...listed(), 'tab', 'f', CHECKED).state,
     play(open(), ...listed(), 'tab', 'f', CHECKED, 'y', 'c').state,
   ]
-  const look = { ink: createInk({ colour: false }), unicode: false }
+  const style = { ink: createInk({ colour: false }), unicode: false }
   for (const state of states) {
     for (const [columns, rows] of [
       [80, 25],
@@ -262,7 +262,7 @@ test('a screen is never wider or higher than the terminal, and is plain without 
       [40, 12],
       [20, 10],
     ] as const) {
-      const { lines } = renderScreen(state, { columns, rows }, look, 3)
+      const { lines } = renderScreen(state, { columns, rows }, style, 3)
       assert.ok(lines.length <= rows, `${lines.length} lines on ${rows}`)
       assert.equal(
         lines.filter((line) => line.length >= columns || /[^ -~]/.test(line)),

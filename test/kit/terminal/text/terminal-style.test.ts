@@ -33,8 +33,8 @@ test('columns stay within reason', () => {
 test('failures: one line with the name, the rest below, and nothing that controls the terminal', () => {
   let said = ''
   const stderr = { write: (text: string) => (said += text) }
-  const look = { tty: false, colour: false, unicode: false }
-  const log = createLog({ program: 'flasher', stderr, look })
+  const style = { tty: false, colour: false, unicode: false }
+  const log = createLog({ program: 'flasher', stderr, style })
   log.fail('qemu-img: no\u001b[2J\nsecond line\n', 'Try again.')
   log.note('n\u0007')
   assert.is(
@@ -45,8 +45,8 @@ test('failures: one line with the name, the rest below, and nothing that control
 test('colour only where it is wanted', () => {
   let said = ''
   const stderr = { write: (text: string) => (said += text) }
-  const look = { tty: true, colour: true, unicode: true }
-  createLog({ program: 'flasher', stderr, look }).fail('no')
+  const style = { tty: true, colour: true, unicode: true }
+  createLog({ program: 'flasher', stderr, style }).fail('no')
   assert.is(said, 'flasher: \u001b[31mno\u001b[39m\n')
 })
 test.run()
