@@ -124,7 +124,7 @@ test('a stick that does not grow is mounted anyway', async () => {
       said.push(line)
     },
     sticks: {
-      look: async () => ({ medium, parts: [own], disks: [], labels: new Map() }),
+      inspect: async () => ({ medium, parts: [own], disks: [], labels: new Map() }),
       grow: async () => {
         throw new Fault('plan-refused', 'no')
       },
@@ -142,7 +142,7 @@ test('a stick that does not grow is mounted anyway', async () => {
 })
 
 test('looking around changes nothing and fails on no machine', async () => {
-  const { medium, parts } = await sticks.look()
+  const { medium, parts } = await sticks.inspect()
   assert.equal(medium, { disk: null, partition: null, isFile: false })
   assert.ok(parts.every(({ node, disk, number }) => node.startsWith(disk) && number > 0))
 })
@@ -160,7 +160,7 @@ async function reasonOf(growing: Promise<unknown>): Promise<string> {
 test('whole disks are those with hardware: no partition, and nothing that lies on another disk', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-sticks-'))
   await using stick = await plugIn(folder.path, { megabytes: 128 })
-  const { parts, disks } = await sticks.look()
+  const { parts, disks } = await sticks.inspect()
   assert.is(parts.find(({ node }) => node === stick.growable.node)?.isFixed, true)
   const expected = readdirSync('/sys/class/block').filter((name) =>
     existsSync(`/sys/class/block/${name}/device`),

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { constants, open, type FileHandle } from 'node:fs/promises'
 import type { Stats } from 'node:fs'
 import { Fault } from '../../kit/foundation/fault.ts'
-import { entryOf, look, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
+import { entryOf, findEntry, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
 import { moveName, removeName } from '../../kit/host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
@@ -18,7 +18,7 @@ export async function isFolderInside(root: string, path: string): Promise<boolea
 export async function existsInside(root: string, path: string): Promise<boolean> {
   const [parent, name] = splitLast(path)
   await using walk = await walkTo(root, parent, 'stop')
-  return walk.folder !== null && (await look(walk.folder, name)) !== null
+  return walk.folder !== null && (await findEntry(walk.folder, name)) !== null
 }
 
 /** The text of a regular file of at most `maxBytes`; null for anything else. */
@@ -31,7 +31,7 @@ export async function readInside(
   for (let links = 0; next !== null && links <= MAX_LINKS; links += 1) {
     const [parent, name] = splitLast(next)
     await using walk = await walkTo(root, parent, 'stop')
-    const stats = walk.folder === null ? null : await look(walk.folder, name)
+    const stats = walk.folder === null ? null : await findEntry(walk.folder, name)
     if (walk.folder === null || stats === null) return null
     if (stats.isFile()) return await readFile(walk.folder, name, maxBytes)
     if (!stats.isSymbolicLink()) return null
@@ -59,7 +59,7 @@ export async function writeInside(root: string, request: WriteInside): Promise<v
   await using walk = await walkTo(root, path, 'make')
   const { folder } = walk
   if (folder === null) throw new Fault('input-invalid', `/${path} is no folder in the image`)
-  const there = await look(folder, name)
+  const there = await findEntry(folder, name)
   if (there !== null && !there.isFile() && !there.isSymbolicLink()) {
     throw new Fault('input-invalid', `/${path}/${name} is ${kindOf(there)} in the image`)
   }

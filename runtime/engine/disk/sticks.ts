@@ -48,7 +48,7 @@ interface SticksDependencies {
 
 export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
-    async look(): Promise<DiskSurroundings> {
+    async inspect(): Promise<DiskSurroundings> {
       // After another kind of boot there are no notes, and before udev has run no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
       const [parts, disks, labels] = await Promise.all([

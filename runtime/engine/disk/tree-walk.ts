@@ -36,7 +36,8 @@ export async function walkTo(root: string, path: string, missing: 'stop' | 'make
   /** One name further. */
   async function step(here: FileHandle, name: string, way: readonly FileHandle[]) {
     if (name === '..') return way.slice(0, Math.max(1, way.length - 1))
-    const stats = (await look(here, name)) ?? (missing === 'make' ? await make(here, name) : null)
+    const stats =
+      (await findEntry(here, name)) ?? (missing === 'make' ? await make(here, name) : null)
     if (stats?.isSymbolicLink() === true) {
       const target = await readLink(here, name)
       if (target === null) return null
@@ -62,7 +63,7 @@ export async function walkTo(root: string, path: string, missing: 'stop' | 'make
 }
 
 /** What is under a name, links not followed; null: nothing. */
-export const look = (folder: FileHandle, name: string): Promise<Stats | null> =>
+export const findEntry = (folder: FileHandle, name: string): Promise<Stats | null> =>
   lstat(entryOf(folder, name)).catch(ifMissing(null))
 
 /** Null for a target that is no text: Node would look up another name than the one in the link. */

@@ -22,7 +22,7 @@ export function openImagesOfHost(env: Environment): Promise<number> {
 
 /** Returns the exit code: 0 also when there is no such stick. */
 export async function openImages({ sticks, say }: ImagesEnvironment): Promise<number> {
-  const place = chooseImagesPartition(await sticks.look())
+  const place = chooseImagesPartition(await sticks.inspect())
   if (place === null) return 0
   const { node, growable } = place
   if (growable !== null) {

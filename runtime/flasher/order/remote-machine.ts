@@ -104,12 +104,12 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
     client,
     say,
     transcript: () => lines,
-    /** The disks as `look` saw them last. */
+    /** The disks as `readDisks` saw them last. */
     disks: () => disks,
     /** Whether the server has this list. */
     isListed: () => isListed,
     /** Looks at the disks, once more. */
-    async look(): Promise<readonly InventoryDisk[]> {
+    async readDisks(): Promise<readonly InventoryDisk[]> {
       const names = await readPlaceNames(given.placeNames)
       found = await given.disks.survey({ loops: given.loops ?? false })
       disks = listInventory(found, names)
@@ -121,7 +121,7 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
       const seen = found.find((disk) => disk.path === path)
       return seen === undefined ? null : chooseDisk(seen)
     },
-    /** Sends the server what `look` found; null: it took the list. */
+    /** Sends the server what `readDisks` found; null: it took the list. */
     async sendDisks(retry: RetryTime): Promise<Rejection | null> {
       const sent = await client.sendInventory(inventory(), retry)
       isListed = sent.ok
@@ -167,7 +167,12 @@ const joinBases = (bases: readonly string[], text: Joining) =>
   bases.reduce((one, other) => fill(text, { one, other }))
 
 /** A list that cannot be made or sent does not keep us from asking for the plan. */
-async function sendFirst({ look, sendDisks, say, retryTime }: RemoteMachine): Promise<void> {
+async function sendFirst({
+  readDisks: look,
+  sendDisks,
+  say,
+  retryTime,
+}: RemoteMachine): Promise<void> {
   try {
     await look()
   } catch (thrown) {

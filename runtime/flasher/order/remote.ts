@@ -247,7 +247,7 @@ async function findAgain(
   machine: RemoteMachine,
 ): Promise<Result<InventoryDisk, string>> {
   try {
-    return findDisk(await machine.look(), plan.disk, plan.seen ?? null)
+    return findDisk(await machine.readDisks(), plan.disk, plan.seen ?? null)
   } catch (thrown) {
     return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
   }
