@@ -24,7 +24,7 @@ const { stderr, env } = environment
 const log = createLog({
   program: 'flasher-web',
   stderr,
-  look: decideTerminalStyle(env, stderr.isTTY),
+  style: decideTerminalStyle(env, stderr.isTTY),
 })
 let child: ChildProcess | null = null
 /** The server has ended; the cache ends with it. */
