@@ -287,11 +287,11 @@ test('one command loads nothing of another', async () => {
   const loadedBy = async (words: readonly string[]) =>
     (await runFlasher(words, { nodeOptions })).stderr
   const list = await loadedBy(['list', 'images'])
-  assert.match(list, /runtime\/services\/image\/images\.ts/)
+  assert.match(list, /runtime\/engine\/image\/images\.ts/)
   assert.not.match(list, /writer\.ts|provisioner\.ts|manual\.ts/)
   assert.not.match(
     await loadedBy(['--version']),
-    /runtime\/services\/(image\/images|disk\/disks)\.ts/,
+    /runtime\/engine\/(image\/images|disk\/disks)\.ts/,
   )
 })
 test('it is a program of its own', async () => {

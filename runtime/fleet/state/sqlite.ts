@@ -1,4 +1,4 @@
-/** Opens one SQLite file through db0, with the features that only SQLite has (docs/decisions/0018). */
+/** Drives one SQLite file that db0 has opened, with the features that only SQLite has (docs/decisions/0018). */
 import {
   backup,
   DatabaseSync,
@@ -6,7 +6,7 @@ import {
   type SQLOutputValue,
   type StatementSync,
 } from 'node:sqlite'
-import { createDatabase as connect } from 'db0'
+import { createDatabase as connect, type Database } from 'db0'
 import nodeSqlite from 'db0/connectors/node-sqlite'
 import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
 import { touchFile } from './ownership.ts'
@@ -49,15 +49,16 @@ export function openSqlite(path: string) {
     }
   }
   touchFile(path)
-  const instance = guard(() => connectFile(path))
+  const database = connect(nodeSqlite({ path }))
+  const instance = guard(() => instanceOf(database))
   const prepare = keepStatements(instance)
   const sql: Sql = {
     all: (text, ...values) => guard(() => prepare(text).all(...values)),
     get: (text, ...values) => guard(() => prepare(text).get(...values) ?? null),
     run: (text, ...values) => guard(() => Number(prepare(text).run(...values).changes)),
   }
-  /** Several statements at once, without parameters. */
-  const execute = (text: string) => guard(() => void instance.exec(text))
+  /** Several statements without parameters. This connector of db0 has done them, or thrown, when it returns. */
+  const execute = (text: string) => guard(() => void database.exec(text))
   execute(`PRAGMA busy_timeout = ${BUSY_MS}`)
 
   return {
@@ -71,13 +72,13 @@ export function openSqlite(path: string) {
     /** All of `work` or none of it. */
     transact: <T>(work: () => T): T =>
       guard(() => {
-        instance.exec('BEGIN')
+        execute('BEGIN')
         try {
           const result = work()
-          instance.exec('COMMIT')
+          execute('COMMIT')
           return result
         } finally {
-          if (instance.isTransaction) instance.exec('ROLLBACK')
+          if (instance.isTransaction) execute('ROLLBACK')
         }
       }),
     /** A consistent copy. */
@@ -132,9 +133,9 @@ function keepStatements(instance: DatabaseSync) {
   }
 }
 
-/** db0 opens it; what it hands over is typed as a promise and is none. */
-function connectFile(path: string): DatabaseSync {
-  const instance: unknown = connect(nodeSqlite({ path })).getInstance()
+/** The connection that db0 has opened; it is typed as a promise and is none. */
+function instanceOf(database: Database): DatabaseSync {
+  const instance: unknown = database.getInstance()
   if (instance instanceof DatabaseSync) return instance
   throw new TypeError('db0 gave no node:sqlite connection')
 }
