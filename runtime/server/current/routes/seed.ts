@@ -1,4 +1,5 @@
 /** `/pxe/{mac}/first-boot`: offers a live system the first-boot configuration of its machine, and hands it out once. */
+import { MODES } from '../rules/boot-mode.ts'
 import type { H3Event } from 'h3'
 import {
   DocumentSchema,
@@ -78,7 +79,7 @@ async function offer(
   const machine = site.findMachine(mac)
   const { first_boot: template, first_boot_taken_at: takenAt } = machine
   if (template === null) throw refuse(404, `${mac} has no first-boot template`)
-  if (machine.boot_mode === 'ipxe-exit') throw refuse(409, NO_NETWORK_BOOT)
+  if (MODES[machine.boot_mode].does === 'boot-disk') throw refuse(409, NO_NETWORK_BOOT)
   const obstacle = findTemplateObstacle(machine, {
     findTemplate: (name) => templates.find(name)?.template ?? null,
     tokens: settings().tokens,

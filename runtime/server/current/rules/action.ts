@@ -1,4 +1,5 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
+import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../fleet/boot/rules/boot-decision.ts'
 import {
@@ -25,7 +26,7 @@ import {
   type Adjustment,
 } from './operator-edits.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
-import { BOOT_MODES, type Machine } from './machine.ts'
+import { type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {

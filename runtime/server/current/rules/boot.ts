@@ -1,4 +1,5 @@
 /** Current line: decides the response of `GET /pxe/{mac}` ("boot_mode values and the script returned"). */
+import { type BootRule, MODES, RULES, flashesOnce, type ModePurpose } from './boot-mode.ts'
 import {
   decideArch,
   DEFAULT_DRIVE,
@@ -12,30 +13,9 @@ import {
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { FlashSlot } from '../../../engine/inventory/rules/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
-import { isHalfWritten, isHeldBack, type BootMode, type Machine } from './machine.ts'
+import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
-import { checkReadiness, type Unready } from './target.ts'
-
-export type BootRule =
-  | 'ipxe-exit'
-  | 'wizard'
-  | 'disks-wanted'
-  | 'disks-stale'
-  | 'disks-known'
-  | 'flash'
-  | 'flash-retry'
-  | 'flashed'
-  | 'disk-allowed'
-  | 'disarmed'
-  | 'held-back'
-  | 'disk-after-flash'
-  | 'loop-to-disk'
-  | 'loop-to-person'
-  | 'no-live-system'
-  | 'half-written'
-  | 'queued'
-  | 'capture'
-  | Unready
+import { checkReadiness } from './target.ts'
 
 export interface BootRuling {
   readonly rule: BootRule
@@ -59,11 +39,10 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   const capture = decideCapture(machine, surroundings)
   const rule = decideRule(machine, surroundings, capture === 'due')
   const sets = pickSets(surroundings.sets, machine.arch)
-  const isLive = GOES_LIVE.has(rule)
   const ruling = {
     rule,
     place: null,
-    reason: REASONS[rule],
+    reason: RULES[rule].reason,
     counts: false,
     restarts: rule === 'disks-stale',
     alarms:
@@ -72,18 +51,18 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     givesUpCapture: capture === 'looping',
   }
   const escape = chooseEscape(machine, surroundings)
-  if (!isLive) return { ...ruling, decision: toDisk(machine) }
+  if (RULES[rule].starts === 'disk') return { ...ruling, decision: toDisk(machine) }
   if (sets === null) return { ...ruling, ...withoutLive(machine), decision: escape }
   const { base } = surroundings
-  const place = FLASHING.has(rule) ? surroundings.placeOf(machine) : null
+  const place = RULES[rule].flashes ? surroundings.placeOf(machine) : null
   if (place !== null) {
     const saying = renderQueuePosition(place)
     const decision = { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying } as const
-    return { ...ruling, rule: 'queued', reason: REASONS.queued, place, decision }
+    return { ...ruling, rule: 'queued', reason: RULES.queued.reason, place, decision }
   }
   return {
     ...ruling,
-    counts: !UNCOUNTED.has(rule),
+    counts: RULES[rule].counted,
     decision: {
       kind: 'to-live',
       base,
@@ -98,7 +77,9 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
 /** What a restored state says comes after a disk that may be half written. */
 function decideRule(machine: Machine, surroundings: Surroundings, isCaptured: boolean): BootRule {
   if (isCaptured) return 'capture'
-  return isHeldBack(machine) ? 'held-back' : DECIDE[machine.boot_mode](machine, surroundings)
+  return isHeldBack(machine)
+    ? 'held-back'
+    : DECIDE[MODES[machine.boot_mode].does](machine, surroundings)
 }
 
 /** A capture comes before the mode, but never before the end of a flash (docs/decisions/0022). */
@@ -108,67 +89,17 @@ function decideCapture(machine: Machine, { settings }: Surroundings): 'due' | 'l
   return capture.offers >= settings.loop_limit ? 'looping' : 'due'
 }
 
-/** A person is there, or the order of a capture counts its own. */
-const UNCOUNTED: ReadonlySet<BootRule> = new Set(['wizard', 'capture', 'held-back'])
-
-/** A disk is written without a person there: where there is a limit, one after the other. */
-const FLASHING: ReadonlySet<BootRule> = new Set(['flash', 'flash-retry'])
-
 /** What the ruling means for the machine's place among those that flash. */
 export function decideSlot({ rule }: BootRuling): FlashSlot {
   if (rule === 'queued') return 'queued'
-  return FLASHING.has(rule) ? 'offered' : 'passed'
+  return RULES[rule].flashes ? 'offered' : 'passed'
 }
 
-/** Why a machine gets what it gets, in a sentence. */
-const REASONS: Readonly<Record<BootRule, string>> = {
-  'ipxe-exit': 'Its mode is to boot its own disk.',
-  wizard: 'Its mode is to open the wizard for the person in front of it.',
-  'disks-wanted': 'Its disks have not been listed yet.',
-  'disks-stale': 'The list of its disks is older than inventory_refresh.',
-  'disks-known': 'Its disks are known.',
-  flash: 'An image and a disk are selected: it is flashed.',
-  'flash-retry': 'Its last flash never reported that it was done: it is flashed again.',
-  flashed: 'It was flashed once, as configured.',
-  'disk-allowed': 'An operator chose to boot its disk, although a flash never reported its end.',
-  disarmed:
-    'An older state of the server was restored, which arms no machine: it is flashed once an operator chooses Flash again.',
-  'held-back':
-    'A flash of it began and never reported its end, and an older state of the server was restored since: the disk may be half written.',
-  'disk-after-flash': 'It was just flashed, and boot_disk_once_after_flash is on.',
-  'loop-to-disk': 'It started the live system too often without finishing; nothing was written.',
-  'loop-to-person':
-    'Its flash was started too often without finishing: the disk may be half written.',
-  'no-live-system': 'The server has no live system for this machine.',
-  'half-written':
-    'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
-  capture: 'A capture of one of its disks was ordered.',
-  queued: 'max_flashes machines are being flashed already: it waits for its turn.',
-  locked: 'Locked, so it is not flashed.',
-  'no-image': 'No image is assigned.',
-  'unknown-image': 'The assigned image is not in the catalog.',
-  'not-an-image': 'The assigned file is not a disk image.',
-  'no-target': 'No target disk selected.',
-}
-
-/** The rules that start the live system. */
-const GOES_LIVE: ReadonlySet<BootRule> = new Set([
-  'wizard',
-  'disks-wanted',
-  'disks-stale',
-  'flash',
-  'flash-retry',
-  'loop-to-person',
-  'held-back',
-  'capture',
-])
-
-const DECIDE: Readonly<Record<BootMode, (m: Machine, s: Surroundings) => BootRule>> = {
-  'ipxe-exit': () => 'ipxe-exit',
-  'flasher-tui': () => 'wizard',
-  'flasher-inventory': decideInventory,
-  'flasher-flash-always': decideFlash,
-  'flasher-flash-once': decideFlash,
+const DECIDE: Readonly<Record<ModePurpose, (m: Machine, s: Surroundings) => BootRule>> = {
+  'boot-disk': () => 'ipxe-exit',
+  'open-wizard': () => 'wizard',
+  'list-disks': decideInventory,
+  flash: decideFlash,
 }
 
 /** After each list of disks the machine boots its disk at least once, however short the refresh. */
@@ -201,7 +132,7 @@ function decideEnded({
   boot_mode,
   cycle,
 }: Machine): 'flashed' | 'disk-allowed' | 'disarmed' | null {
-  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) return 'flashed'
+  if (flashesOnce(boot_mode) && cycle.finished_at !== null) return 'flashed'
   if (cycle.disk_allowed_at !== null) return 'disk-allowed'
   return cycle.disarmed_at === null ? null : 'disarmed'
 }
@@ -225,7 +156,7 @@ const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait
 
 function withoutLive(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
   const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'
-  return { rule, reason: REASONS[rule] }
+  return { rule, reason: RULES[rule].reason }
 }
 
 const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)

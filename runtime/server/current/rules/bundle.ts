@@ -1,4 +1,5 @@
 /** Current line: the export bundle, `inventory.json` version 3 ("Export bundle"). */
+import { DISCOVERED_MODE } from './boot-mode.ts'
 import { z } from 'zod'
 import {
   hideSecrets,
@@ -118,7 +119,7 @@ export const importMachine = (
   now: string,
 ): Machine => {
   const machine: Machine = {
-    ...createMachine(mac, 'flasher-inventory', now),
+    ...createMachine(mac, DISCOVERED_MODE, now),
     known_disks,
     known_disks_at,
     name: name || null,

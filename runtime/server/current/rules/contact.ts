@@ -1,4 +1,5 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
+import { DISCOVERED_MODE, MODES, flashesAlways, isFlashMode } from './boot-mode.ts'
 import {
   endOrder,
   isPending,
@@ -13,14 +14,7 @@ import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
-import {
-  createMachine,
-  isFlashMode,
-  targetOf,
-  type BootMode,
-  type Cycle,
-  type Machine,
-} from './machine.ts'
+import { createMachine, targetOf, type Cycle, type Machine } from './machine.ts'
 import { parseHostname } from './label.ts'
 import type { Plan } from './plan.ts'
 import { decideOwner, describePlanned, type EndOwner } from './run.ts'
@@ -29,7 +23,7 @@ import { decideOwner, describePlanned, type EndOwner } from './run.ts'
 
 /** A MAC that asks for its script for the first time. */
 export const discover = (mac: Mac, now: string): Machine => ({
-  ...createMachine(mac, 'flasher-inventory', now),
+  ...createMachine(mac, DISCOVERED_MODE, now),
   discovered_at: now,
 })
 
@@ -131,7 +125,7 @@ const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'fla
 
 /** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
 export const noteBootFile = (machine: Machine, now: string): Machine =>
-  isFlashMode(machine.boot_mode) || machine.boot_mode === 'flasher-inventory'
+  isFlashMode(machine.boot_mode) || MODES[machine.boot_mode].does === 'list-disks'
     ? touch(change(machine, now, { saw_flasher_boot: true }), now)
     : machine
 
@@ -204,7 +198,8 @@ export function noteDisks(
   const target_disk_seen = target === null ? null : keepPick(target, disks).seen
   const listed = { known_disks: disks, known_disks_at: now, secure_boot, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
-  const isAwaited = machine.boot_mode === 'flasher-inventory' && machine.cycle.finished_at === null
+  const isAwaited =
+    MODES[machine.boot_mode].does === 'list-disks' && machine.cycle.finished_at === null
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
 
@@ -224,9 +219,7 @@ export function noteDone(
       return endBefore(changeCycle(flashed, now, { carried: false }), now)
     case 'current': {
       const heard = { ...flashed, planned_as: null }
-      return machine.cycle.disarmed_at === null
-        ? AFTER_FLASH[machine.boot_mode](heard, now)
-        : endDisarmed(heard, now)
+      return machine.cycle.disarmed_at === null ? endFlash(heard, now) : endDisarmed(heard, now)
     }
   }
 }
@@ -253,22 +246,20 @@ const endCarried = (machine: Machine, now: string): Machine =>
 const endDisarmed = (machine: Machine, now: string): Machine =>
   changeCycle(machine, now, { carried: false, planned: false, failure: null })
 
-const AFTER_FLASH: Readonly<Record<BootMode, (machine: Machine, now: string) => Machine>> = {
-  'ipxe-exit': endCarried,
-  'flasher-tui': endCarried,
-  'flasher-inventory': endCarried,
-  'flasher-flash-once': (machine, now) =>
-    changeCycle({ ...machine, saw_flasher_boot: true }, now, {
-      finished_at: machine.cycle.finished_at ?? now,
-      owes_disk_boot: machine.cycle.finished_at === null,
-      carried: false,
-      failure: null,
-    }),
-  'flasher-flash-always': (machine, now) => {
+/** What a flash that ended makes of the cycle; where its mode flashes no longer, only that it ended. */
+function endFlash(machine: Machine, now: string): Machine {
+  if (!isFlashMode(machine.boot_mode)) return endCarried(machine, now)
+  if (flashesAlways(machine.boot_mode)) {
     const armed = startCycle(machine, now)
     const before = { started_at: machine.cycle.started_at, finished_at: now }
     return { ...armed, cycle: { ...armed.cycle, carried: false, before, owes_disk_boot: true } }
-  },
+  }
+  return changeCycle({ ...machine, saw_flasher_boot: true }, now, {
+    finished_at: machine.cycle.finished_at ?? now,
+    owes_disk_boot: machine.cycle.finished_at === null,
+    carried: false,
+    failure: null,
+  })
 }
 
 function change(machine: Machine, now: string, fields: Partial<Machine>): Machine {

@@ -1,13 +1,14 @@
 /** Current line: orders that a restored state brings back are taken away; disks that may be half written stay held back. */
+import { flashesOnce, isFlashMode } from './boot-mode.ts'
 import { endOrder, isPending } from '../../../engine/capture/rules/order.ts'
-import { isFlashMode, isHalfWritten, isHeldBack, type Cycle, type Machine } from './machine.ts'
+import { isHalfWritten, isHeldBack, type Cycle, type Machine } from './machine.ts'
 
 /** It would be flashed or captured with nobody asked, now or once it is unlocked. */
 function hasOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle, capture }: Machine) {
   if (isPending(capture)) return true
-  const isEnded = boot_mode === 'flasher-flash-once' && cycle.finished_at !== null
+  const isEnded = flashesOnce(boot_mode) && cycle.finished_at !== null
   // In flash-always a late end begins the next flash, also where the disk was to be booted.
-  const isAllowed = boot_mode === 'flasher-flash-once' && cycle.disk_allowed_at !== null
+  const isAllowed = flashesOnce(boot_mode) && cycle.disk_allowed_at !== null
   const isOpen = !isEnded && !isAllowed && cycle.disarmed_at === null
   return isFlashMode(boot_mode) && isOpen && bty_image_ref !== null && target_disk_serial !== null
 }

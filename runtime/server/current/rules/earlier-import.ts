@@ -1,4 +1,5 @@
 /** Current line: what of a server of the earlier line becomes of a machine here, and what does not come along. */
+import { DISCOVERED_MODE } from './boot-mode.ts'
 import { z } from 'zod'
 import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
@@ -69,7 +70,7 @@ export function planImport(
   const [image] = matches
   const { mac, discovered_at, last_seen_at, last_seen_ip, last_flashed_at, created_at } = earlier
   const machine: Machine = {
-    ...createMachine(mac, 'flasher-inventory', now),
+    ...createMachine(mac, DISCOVERED_MODE, now),
     name,
     bty_image_ref: matches.length === 1 && image !== undefined ? image.ref : null,
     discovered_at,

@@ -2,22 +2,10 @@
 import type { CaptureOrder } from '../../../engine/capture/rules/order.ts'
 import type { SerialConsole } from '../../../fleet/boot/rules/boot-decision.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { isFlashMode, type BootMode } from './boot-mode.ts'
 import type { DiskPick, PickedDisk } from '../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk, MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import type { Armer, RunDisk, RunImage } from '../../../engine/inventory/rules/run.ts'
-
-export const BOOT_MODES = [
-  'ipxe-exit',
-  'flasher-flash-always',
-  'flasher-flash-once',
-  'flasher-tui',
-  'flasher-inventory',
-] as const
-export type BootMode = (typeof BOOT_MODES)[number]
-
-/** The modes that write a disk. */
-export const isFlashMode = (mode: BootMode): boolean =>
-  mode === 'flasher-flash-always' || mode === 'flasher-flash-once'
 
 /** A flash that did not work, as the machine reported it. */
 interface Failure {

@@ -1,4 +1,5 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
+import { MODES, flashesOnce, isFlashMode } from './boot-mode.ts'
 import {
   createOrder,
   endOrder,
@@ -13,7 +14,6 @@ import {
   createCycle,
   createMachine,
   hasUnfinishedFlash,
-  isFlashMode,
   isHeldBack,
   targetOf,
   type Cycle,
@@ -129,7 +129,7 @@ export function allowDisk(machine: Machine, now: string): Result<Machine, string
 /** Has the disks listed anew at the next network boot. */
 export function refreshInventory(machine: Machine, now: string): Result<Machine, string> {
   if (isHeldBack(machine)) return refuse(UNFINISHED)
-  return machine.boot_mode === 'flasher-inventory'
+  return MODES[machine.boot_mode].does === 'list-disks'
     ? accept(startCycle(machine, now))
     : refuse('Its boot mode is not flasher-inventory; flash modes list the disks each time.')
 }
@@ -165,7 +165,7 @@ function findCaptureRefusal(machine: Machine): string | null {
   if (hasUnfinishedFlash(machine)) return UNFINISHED
   // In flash-always a late end of the flash before would arm the next one.
   const isDisarmed =
-    boot_mode === 'flasher-flash-once' &&
+    flashesOnce(boot_mode) &&
     [cycle.finished_at, cycle.disk_allowed_at, cycle.disarmed_at].some((at) => at !== null)
   return isFlashMode(boot_mode) && !isDisarmed
     ? 'It is set to be flashed: choose another boot mode first.'

@@ -1,4 +1,5 @@
 /** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
+import { MODES, flashesAlways, flashesOnce, type ModePurpose } from './boot-mode.ts'
 import { renderCacheBase, replaceLoopback } from '../../../engine/catalog/rules/blob-address.ts'
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
@@ -13,7 +14,7 @@ import {
   type PickedDisk,
 } from '../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
-import { isHalfWritten, isHeldBack, type BootMode, type Machine } from './machine.ts'
+import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
 import { DISARMED, HELD_BACK } from './disarming.ts'
 import type { Surroundings } from './surroundings.ts'
 import {
@@ -92,19 +93,18 @@ export const decidePlan = (
   planCapture(machine, surroundings, features) ??
   (isHeldBack(machine)
     ? interactive('held-back', HELD_BACK)
-    : DECIDE[machine.boot_mode](machine, surroundings, features))
+    : DECIDE[MODES[machine.boot_mode].does](machine, surroundings, features))
 
 /** Of a client that announces nothing. */
 const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
 
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
 
-const DECIDE: Readonly<Record<BootMode, Decide>> = {
-  'ipxe-exit': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
-  'flasher-tui': () => interactive('wizard', null),
-  'flasher-inventory': () => rule('list-disks', { mode: 'inventory' }),
-  'flasher-flash-always': planFlash,
-  'flasher-flash-once': planFlash,
+const DECIDE: Readonly<Record<ModePurpose, Decide>> = {
+  'boot-disk': () => exit('ipxe-exit', 'This machine is set to boot its own disk.'),
+  'open-wizard': () => interactive('wizard', null),
+  'list-disks': () => rule('list-disks', { mode: 'inventory' }),
+  flash: planFlash,
 }
 
 /** Null: no capture is to be done, or the disk may be half written, which comes first. */
@@ -157,7 +157,7 @@ function planFlash(
   })
   if (obstacle !== null) return interactive('first-boot', obstacle)
   const registerUefiBoot =
-    boot_mode === 'flasher-flash-always' && surroundings.settings.boot_disk_once_after_flash
+    flashesAlways(boot_mode) && surroundings.settings.boot_disk_once_after_flash
   const firstBoot = machine.first_boot !== null
   const delta = askDelta(surroundings)
   const { grow } = machine
@@ -194,7 +194,7 @@ const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
 
 /** Null: the cycle goes on. */
 function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
-  if (boot_mode === 'flasher-flash-once' && cycle.finished_at !== null) {
+  if (flashesOnce(boot_mode) && cycle.finished_at !== null) {
     return exit('flashed', 'This machine was flashed once, as it should.')
   }
   if (cycle.disk_allowed_at !== null) {

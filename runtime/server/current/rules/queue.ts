@@ -1,5 +1,6 @@
 /** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
-import { isFlashMode, type Machine } from './machine.ts'
+import { isFlashMode } from './boot-mode.ts'
+import { type Machine } from './machine.ts'
 
 /** The settings of section `[pxe]` that are about the line; the names are theirs. */
 export interface QueueRules {

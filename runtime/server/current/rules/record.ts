@@ -1,4 +1,5 @@
 /** Current line: stores and parses a machine's record, also as older releases stored it. */
+import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../fleet/boot/rules/boot-decision.ts'
 import { CaptureOrderSchema } from '../../../engine/capture/rules/order.ts'
@@ -6,7 +7,7 @@ import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { PickedDiskSchema } from '../../../engine/inventory/rules/disk-pick.ts'
 import { RunSchema } from '../../../engine/inventory/rules/run.ts'
 import { InventoryDiskSchema } from '../../../engine/inventory/rules/inventory.ts'
-import { BOOT_MODES, createCycle, type Machine } from './machine.ts'
+import { createCycle, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 

@@ -1,4 +1,5 @@
 /** Current line: the origin of a run, who armed its machine, and which flash a reported end belongs to. */
+import { isFlashMode } from './boot-mode.ts'
 import { PACKED_FORMAT } from '../../../../appliance/disk-images.ts'
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
@@ -7,7 +8,7 @@ import { plainWords } from '../../../kit/foundation/printable.ts'
 import type { RunEnd } from '../../../fleet/run/rules/run-transition.ts'
 import type { Armer, RunDisk, RunImage, RunOrigin } from '../../../engine/inventory/rules/run.ts'
 import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
-import { isFlashMode, targetOf, type Cycle, type Machine, type PlannedFlash } from './machine.ts'
+import { targetOf, type Cycle, type Machine, type PlannedFlash } from './machine.ts'
 import { isSameTime, type TokenMatch } from './token.ts'
 
 /** `findImage` as in `Surroundings`. What a person picks at the wizard, the record does not know. */

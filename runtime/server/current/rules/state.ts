@@ -1,8 +1,9 @@
 /** Current line: derives the state of a machine in one word, its conditions, and what happens next. */
+import { type BootRule, RULES, isFlashMode } from './boot-mode.ts'
 import type { RunMode } from '../../../engine/inventory/rules/run.ts'
-import type { BootRule, BootRuling } from './boot.ts'
+import type { BootRuling } from './boot.ts'
 import type { QueuePosition } from './queue.ts'
-import { isFlashMode, isUnassigned, type Machine } from './machine.ts'
+import { isUnassigned, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
 import { PAGES } from '../../texts/texts.ts'
@@ -100,7 +101,7 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
   return isLive && isRunning(rule) ? { state: 'running', ...t.running[rule] } : usual(rule)
 }
 
-const usual = (rule: BootRule): StateView => ({ state: USUAL[rule], ...t.usual[rule] })
+const usual = (rule: BootRule): StateView => ({ state: RULES[rule].state, ...t.usual[rule] })
 
 const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
   state: 'armed',
@@ -110,29 +111,3 @@ const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
 
 /** What goes on once the machine has fetched the live system. */
 const isRunning = (rule: BootRule): rule is keyof typeof t.running => Object.hasOwn(t.running, rule)
-
-const USUAL: Readonly<Record<BootRule, MachineState>> = {
-  'ipxe-exit': 'ready',
-  wizard: 'ready',
-  'disks-wanted': 'ready',
-  'disks-stale': 'ready',
-  'disks-known': 'ready',
-  flash: 'armed',
-  'flash-retry': 'armed',
-  flashed: 'done',
-  'disk-allowed': 'ready',
-  disarmed: 'needs-you',
-  'held-back': 'needs-you',
-  'disk-after-flash': 'done',
-  'loop-to-disk': 'needs-you',
-  'loop-to-person': 'needs-you',
-  'no-live-system': 'needs-you',
-  'half-written': 'needs-you',
-  queued: 'armed',
-  capture: 'ready',
-  locked: 'needs-you',
-  'no-image': 'needs-you',
-  'unknown-image': 'needs-you',
-  'not-an-image': 'needs-you',
-  'no-target': 'needs-you',
-}

@@ -1,8 +1,9 @@
 /** Current line: which boot token a machine must present, and what it permits (`[pxe] tokens`). */
+import { isFlashMode } from './boot-mode.ts'
 import type { BootToken, TokenDefect } from '../../../fleet/boot/rules/boot-token.ts'
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { isFlashMode, type Machine } from './machine.ts'
+import { type Machine } from './machine.ts'
 
 /** `prefer`: what is shown must be right, but nothing need be shown. */
 export const TOKEN_POLICIES = ['off', 'prefer', 'require'] as const

@@ -1,11 +1,11 @@
 /** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
+import { BOOT_MODES, DEFAULT_MODE, isFlashMode } from './boot-mode.ts'
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
 import { accept, type Result } from '../../../kit/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '../../../engine/inventory/rules/inventory.ts'
 import { TemplateNameSchema } from '../../../engine/first-boot/rules/template.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
-import { BOOT_MODES, isFlashMode } from './machine.ts'
 
 /**
  * Unknown keys are refused; what is left out has its default, whatever was there before. Only name
@@ -20,7 +20,7 @@ export const MachineUpsertSchema = z.strictObject({
   name: NameSchema.optional(),
   first_boot: TemplateNameSchema.nullable().optional(),
   labels: LabelsSchema.default([]),
-  boot_mode: z.enum(BOOT_MODES).default('ipxe-exit'),
+  boot_mode: z.enum(BOOT_MODES).default(DEFAULT_MODE),
   sanboot_drive: z
     .string()
     .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')

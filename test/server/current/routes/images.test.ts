@@ -10,7 +10,7 @@ import { imageRoutes } from '../../../../runtime/server/current/routes/images.ts
 import {
   ImagesSchema,
   ManifestSchema,
-} from '../../../../runtime/server/current/rules/image-schema.ts'
+} from '../../../../runtime/server/current/rules/api-schema.ts'
 import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
 import { createTestServer } from '../../../support/server/server.ts'
 

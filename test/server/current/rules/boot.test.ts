@@ -1,7 +1,8 @@
 /** The tables of "States and transitions", row by row, and the life of a machine in each mode. */
+import { BOOT_MODES } from '../../../../runtime/server/current/rules/boot-mode.ts'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BOOT_MODES } from '../../../../runtime/server/current/rules/machine.ts'
+
 import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
 import {
   createFixture,

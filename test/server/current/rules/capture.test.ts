@@ -1,14 +1,11 @@
+import type { BootMode } from '../../../../runtime/server/current/rules/boot-mode.ts'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { nameOrder } from '../../../../runtime/engine/capture/rules/order.ts'
 import { ACTIONS } from '../../../../runtime/server/current/rules/action.ts'
 import { decideBoot } from '../../../../runtime/server/current/rules/boot.ts'
 import * as contacts from '../../../../runtime/server/current/rules/contact.ts'
-import {
-  createMachine,
-  type BootMode,
-  type Machine,
-} from '../../../../runtime/server/current/rules/machine.ts'
+import { createMachine, type Machine } from '../../../../runtime/server/current/rules/machine.ts'
 import { applyUpsert, flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
 import { decidePlan, renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
 import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'

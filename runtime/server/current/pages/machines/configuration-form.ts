@@ -1,4 +1,5 @@
 /** The form of a machine in three steps (image, disk, what it does on network boot), then its names. */
+import { USUAL_FLASH_MODE } from '../../rules/boot-mode.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -11,7 +12,7 @@ import { machinePath } from '../view/machine-row.ts'
 import { renderDisks } from './disk-cards.ts'
 import { renderImages } from './image-cards.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
-import { MODES, renderModes } from './mode-cards.ts'
+import { MODE_TEXTS, renderModes } from './mode-cards.ts'
 
 const t = PAGES.machine.form
 
@@ -36,7 +37,7 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
     id="configuration"
     ${attributes({
       'data-dirty': form.isTyped,
-      'data-mode-selected': fill(t.modeSelected, { mode: MODES['flasher-flash-once'].title }),
+      'data-mode-selected': fill(t.modeSelected, { mode: MODE_TEXTS[USUAL_FLASH_MODE].title }),
     })}
     ${opensQuestion(machinePath(machine.mac))}
   >

@@ -1,4 +1,5 @@
 /** The question before a machine boots a disk that may be only partly written. */
+import { isFlashMode } from '../../rules/boot-mode.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { banner } from '../../../../kit/web/ui/elements.ts'
@@ -7,7 +8,7 @@ import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import type { FlashQuestion } from './flash-question.ts'
 import { renderQuestion } from '../frame/question.ts'
-import { isFlashMode } from '../../rules/machine.ts'
+
 import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../view/machine-row.ts'
 

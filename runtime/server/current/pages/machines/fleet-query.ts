@@ -1,10 +1,11 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
+import { BOOT_MODES } from '../../rules/boot-mode.ts'
 import { createSelector, type Description } from '../../../../fleet/machine/rules/selection.ts'
 import type { Vocabulary } from '../../../../fleet/machine/rules/query.ts'
 import { listSpellings } from '../../../../kit/net/rules/mac.ts'
 import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
 import { listMistakes, type QueryMistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
-import { BOOT_MODES, isUnassigned, type Machine } from '../../rules/machine.ts'
+import { isUnassigned, type Machine } from '../../rules/machine.ts'
 import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 

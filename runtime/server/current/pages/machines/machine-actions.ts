@@ -1,10 +1,6 @@
 /** Decides which buttons a machine's page offers in its present state, and which of them comes first. */
-import {
-  hasUnfinishedFlash,
-  isFlashMode,
-  isHalfWritten,
-  type Machine,
-} from '../../rules/machine.ts'
+import { isFlashMode } from '../../rules/boot-mode.ts'
+import { hasUnfinishedFlash, isHalfWritten, type Machine } from '../../rules/machine.ts'
 import { isHeldBack, type MachineView } from '../view/machine-view.ts'
 
 export type MachineAction = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'

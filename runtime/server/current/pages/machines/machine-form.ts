@@ -1,4 +1,5 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
+import { DEFAULT_MODE } from '../../rules/boot-mode.ts'
 import { SERIAL_CONSOLES, type SerialConsole } from '../../../../fleet/boot/rules/boot-decision.ts'
 import { renderFieldErrors, type FieldError } from '../../../../kit/foundation/field-error.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
@@ -46,7 +47,7 @@ export const readValues = (given: URLSearchParams, stored: FormValues): FormValu
   mapNames(FIELDS, (name) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name])
 
 /** A post without a field means its default, as a PUT does; one without a name keeps it. */
-export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: 'ipxe-exit' }
+export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: DEFAULT_MODE }
 
 /** Why a form was refused. */
 export interface FormRefusal {

@@ -1,4 +1,5 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
+import { DEFAULT_MODE } from '../../rules/boot-mode.ts'
 import type { HTTPResponse } from 'h3'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -44,7 +45,7 @@ export const MACHINE_POSTS = [
   formAt(`${PATH}/do/flash`, flash),
   formAt(`${PATH}/do/boot-disk`, bootDisk),
   buttonAt(`${PATH}/do/disarm`, (context) =>
-    act(context, 'mode', SAVED, { boot_mode: 'ipxe-exit' }),
+    act(context, 'mode', SAVED, { boot_mode: DEFAULT_MODE }),
   ),
   formAt(`${PATH}/do/first-boot`, (context, form) =>
     act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),

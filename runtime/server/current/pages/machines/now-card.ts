@@ -1,4 +1,5 @@
 /** The first card of a machine's page: its state, why it failed, what happens next, and what can be done. */
+import { USUAL_FLASH_MODE, isFlashMode } from '../../rules/boot-mode.ts'
 import { renderBoot } from '../../../../fleet/boot/rules/boot-script.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
@@ -9,7 +10,7 @@ import { postButton } from '../../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
-import { isFlashMode } from '../../rules/machine.ts'
+
 import type { PageContext } from '../frame/page-context.ts'
 import { questionButton } from '../frame/question.ts'
 import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
@@ -17,7 +18,7 @@ import { renderSentence } from '../view/next-boot.ts'
 import { nameDisk, renderBar } from '../view/run-bar.ts'
 import { runPath } from '../view/run-table.ts'
 import { listActions, type MachineAction } from './machine-actions.ts'
-import { MODES } from './mode-cards.ts'
+import { MODE_TEXTS } from './mode-cards.ts'
 
 const t = PAGES.machine.now
 
@@ -178,8 +179,8 @@ export function renderDone(query: URLSearchParams, view: MachineView): Content {
     : banner(
         'done',
         fillHtml(t.savedNotArmed, {
-          mode: html`<strong>${MODES[boot_mode].title}</strong>`,
-          flash: html`<strong>${MODES['flasher-flash-once'].title}</strong>`,
+          mode: html`<strong>${MODE_TEXTS[boot_mode].title}</strong>`,
+          flash: html`<strong>${MODE_TEXTS[USUAL_FLASH_MODE].title}</strong>`,
         }),
       )
 }

@@ -1,4 +1,5 @@
 /** One machine as a row of the table or a tile of the wall. */
+import { flashesAlways } from '../../rules/boot-mode.ts'
 import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -93,7 +94,7 @@ function renderDoing(view: MachineView): Content {
   if (state === 'running') return progress(null, null, is)
   const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
   const will = isFlash
-    ? view.machine.boot_mode === 'flasher-flash-always'
+    ? flashesAlways(view.machine.boot_mode)
       ? t.flashAlways
       : t.flashOnce
     : renderWill(view)

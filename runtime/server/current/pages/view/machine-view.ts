@@ -1,10 +1,11 @@
 /** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
+import { type BootRule, isFlashMode } from '../../rules/boot-mode.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { findPicked } from '../../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { decideBoot, type BootRule, type BootRuling } from '../../rules/boot.ts'
-import { isFlashMode, targetOf, type Machine } from '../../rules/machine.ts'
+import { decideBoot, type BootRuling } from '../../rules/boot.ts'
+import { targetOf, type Machine } from '../../rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
 import { decideState, type StateView } from '../../rules/state.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'

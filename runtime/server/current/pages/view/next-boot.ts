@@ -1,4 +1,5 @@
 /** Describes the next network boot of a machine: a phrase for a row, a sentence for a page. */
+import { type BootRule, flashesAlways } from '../../rules/boot-mode.ts'
 import { IMAGE_ENDINGS } from '../../../../../appliance/disk-images.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
@@ -6,7 +7,7 @@ import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { renderBytes, shorten } from '../../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import type { BootRule } from '../../rules/boot.ts'
+
 import type { MachineState } from '../../rules/state.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
 import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
@@ -69,7 +70,7 @@ export function renderSentence(view: MachineView): Html {
   const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
   if (!willFlash(view) || view.image === null) return state
   if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
-  const isAlways = view.machine.boot_mode === 'flasher-flash-always'
+  const isAlways = flashesAlways(view.machine.boot_mode)
   const sentence = fillHtml(isAlways ? t.flashesAlways : t.flashesOnce, {
     disk: renderTarget(view),
     image: fillHtml(t.image, {
