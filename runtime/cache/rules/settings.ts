@@ -23,6 +23,7 @@ export const SETTINGS = {
 /** Sections of the same files that the server reads. */
 const SERVERS = [
   'server',
+  'paths',
   'withcache',
   'boot',
   'releases',
@@ -39,8 +40,6 @@ const SERVERS = [
 
 const ELSEWHERE = {
   ...Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null])),
-  'paths.boot_dir': null,
-  'paths.backup_dir': null,
 }
 
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)

@@ -1,4 +1,4 @@
-/** Changes one key in a configuration file and keeps its author's formatting. */
+/** Changes keys in configuration files and keeps their author's formatting. */
 import { findLayer } from './rules/layers.ts'
 import { accept, refuse, type Result } from '../foundation/result.ts'
 import { findSetting, type Setting, type SettingsTable, type TomlValue } from './rules/setting.ts'
@@ -6,7 +6,7 @@ import type { Origin } from './rules/settings-parser.ts'
 import { editToml, locateTomlKey, type TomlEditRefusal } from './rules/toml-edit.ts'
 import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts'
 
-export type ConfigEditRefusal =
+type ConfigEditRefusal =
   | { readonly why: 'unknown' }
   | { readonly why: 'secret' }
   /** A variable or a settings page overrides every file. */
@@ -17,10 +17,11 @@ export type ConfigEditRefusal =
   | { readonly why: 'not-editable'; readonly path: string; readonly cause: TomlEditRefusal }
 
 export interface ConfigEdited {
+  /** `server.port` */
+  readonly name: string
   readonly path: string
   /** Where the key is now; null when it was removed. */
   readonly line: number | null
-  readonly isChanged: boolean
 }
 
 export interface ConfigEdit {
@@ -30,26 +31,62 @@ export interface ConfigEdit {
   readonly text: string
 }
 
-/** `files`: as they are on disk now. Writes only what reads back as exactly what was asked for. */
+/** By dotted name, why each edit that cannot be made is refused. */
+export type RefusedEdits = ReadonlyMap<string, ConfigEditRefusal>
+
+/**
+ * Makes all of the edits or none. Files are read afresh, and only what reads back as exactly what
+ * was asked for is written.
+ */
 export async function editConfig(
   table: SettingsTable,
   files: ConfigFiles,
-  origin: Origin | null,
-  { section, key, text }: ConfigEdit,
-): Promise<Result<ConfigEdited, ConfigEditRefusal>> {
-  const checked = checkEdit(findSetting(table, section, key), origin, text)
-  if (!checked.ok) return checked
+  originOf: (section: string, key: string) => Origin | null,
+  edits: readonly ConfigEdit[],
+): Promise<Result<readonly ConfigEdited[], RefusedEdits>> {
+  const refused = new Map<string, ConfigEditRefusal>()
+  const texts = new Map(files.layers.map(({ path, text }) => [path, text]))
+  const places: { readonly edit: ConfigEdit; readonly path: string }[] = []
+  for (const edit of edits) {
+    const { section, key, text } = edit
+    const checked = checkEdit(findSetting(table, section, key), originOf(section, key), text)
+    const changed = checked.ok ? await changeText(files, texts, edit, checked.value) : checked
+    if (changed.ok) places.push({ edit, path: changed.value })
+    else refused.set(`${section}.${key}`, changed.refusal)
+  }
+  if (refused.size > 0) return refuse(refused)
+  for (const path of new Set(places.map((place) => place.path))) {
+    const text = texts.get(path) ?? ''
+    if (text !== textIn(files, path)) await writeConfigFile(path, text)
+  }
+  return accept(
+    places.map(({ edit: { section, key }, path }) => ({
+      name: `${section}.${key}`,
+      path,
+      line: locateTomlKey(texts.get(path) ?? '', { section, key }),
+    })),
+  )
+}
+
+const textIn = ({ layers }: ConfigFiles, path: string): string =>
+  layers.find((layer) => layer.path === path)?.text ?? ''
+
+/** Changes one of `texts`, which are the files by their paths; returns which. */
+async function changeText(
+  files: ConfigFiles,
+  texts: Map<string, string>,
+  { section, key }: ConfigEdit,
+  value: TomlValue | null,
+): Promise<Result<string, ConfigEditRefusal>> {
   // The file that holds the key, else the first that can be written.
   const holder = findLayer(files.layers, section, key)
   const paths = holder === null ? files.paths : [holder.path]
   const path = await findWritable(paths)
   if (path === undefined) return refuse({ why: 'not-writable', paths })
-  const before = files.layers.find((layer) => layer.path === path)?.text ?? ''
-  const edited = editToml(before, { section, key }, checked.value)
+  const edited = editToml(texts.get(path) ?? '', { section, key }, value)
   if (!edited.ok) return refuse({ why: 'not-editable', path, cause: edited.refusal })
-  const isChanged = edited.value !== before
-  if (isChanged) await writeConfigFile(path, edited.value)
-  return accept({ path, line: locateTomlKey(edited.value, { section, key }), isChanged })
+  texts.set(path, edited.value)
+  return accept(path)
 }
 
 /** The value to write; null: the key is to be removed. */
@@ -59,7 +96,7 @@ function checkEdit(
   text: string,
 ): Result<TomlValue | null, ConfigEditRefusal> {
   if (row === null || origin === null) return refuse({ why: 'unknown' })
-  if (row.isSecret) return refuse({ why: 'secret' })
+  if (row.isKept) return refuse({ why: 'secret' })
   if (origin.by === 'environment' || origin.by === 'settings-page') {
     return refuse({ why: 'overruled', by: origin })
   }
@@ -81,7 +118,7 @@ export function renderEditRefusal(refusal: ConfigEditRefusal): string {
     case 'unknown':
       return 'no such setting'
     case 'secret':
-      return 'secrets are not changed here'
+      return 'it decides who may log in: change it in the configuration file'
     case 'overruled':
       return refusal.by.by === 'environment'
         ? `it is set by the environment variable ${refusal.by.variable}`

@@ -14,14 +14,14 @@ import {
   type SettingsReading,
   type SettingsSources,
 } from './rules/settings-parser.ts'
-import { describeSettings, type ShownSetting } from './rules/shown-setting.ts'
+import { describeSettings, type EditPaths, type ShownSetting } from './rules/shown-setting.ts'
 import {
   editConfig,
   type ConfigEdit,
   type ConfigEdited,
-  type ConfigEditRefusal,
+  type RefusedEdits,
 } from './config-editor.ts'
-import { readConfigFiles, type ConfigFiles } from './config-files.ts'
+import { isWritable, readConfigFiles, type ConfigFiles } from './config-files.ts'
 import { createQueue } from '../host/queue.ts'
 import type { Environment } from '../host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
@@ -55,8 +55,17 @@ export interface Config<Table extends SettingsTable> {
   readSaved(): Reloaded
   /** Reads the files again. When they cannot be used it throws, and all stays as it is. */
   reload(): Promise<Reloaded>
-  /** One after the other; the result is in effect, or waits for a restart, when it resolves. */
-  edit(change: ConfigEdit): Promise<Result<ConfigEdited & Reloaded, ConfigEditRefusal>>
+  /** Where an edit may go at this moment. */
+  listEditPaths(): Promise<EditPaths>
+  /**
+   * All of the changes or none, one call after the other; the result is in effect, or waits for a
+   * restart, when it resolves.
+   *
+   * @throws {Fault} A file cannot be read or written.
+   */
+  edit(
+    changes: readonly ConfigEdit[],
+  ): Promise<Result<Reloaded & { readonly edited: readonly ConfigEdited[] }, RefusedEdits>>
   /** Called after every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
 }
@@ -121,14 +130,18 @@ export async function readConfig<Table extends SettingsTable>(
     },
     readSaved: () => apply(files),
     reload: () => inTurn(async () => apply(await readConfigFiles(places))),
-    edit: (change) =>
+    async listEditPaths() {
+      const { paths } = files
+      const verdicts = await Promise.all(paths.map(isWritable))
+      return { paths, writable: paths.filter((_, at) => verdicts[at] === true) }
+    },
+    edit: (changes) =>
       inTurn(async () => {
         const present = await readConfigFiles(places)
-        const origin = originOf(change.section, change.key)
-        const edited = await editConfig(table, present, origin, change)
-        if (!edited.ok) return edited
+        const made = await editConfig(table, present, originOf, changes)
+        if (!made.ok) return made
         const reloaded = apply(await readConfigFiles(places))
-        return { ok: true, value: { ...edited.value, ...reloaded } }
+        return { ok: true, value: { edited: made.value, ...reloaded } }
       }),
     listen(listener) {
       listeners.add(listener)

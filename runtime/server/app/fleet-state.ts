@@ -13,7 +13,7 @@ import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { renderEmptyState } from '../../fleet/state/opening.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
 import type { Config } from '../../kit/config/config.ts'
-import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
 import type { SettingsTable } from '../../kit/config/rules/setting.ts'
 
 export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>

@@ -1,5 +1,5 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
-import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { pathOfUrl } from '../../kit/net/rules/host-header.ts'
 import { PAGES } from '../texts/texts.ts'

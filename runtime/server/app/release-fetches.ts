@@ -1,5 +1,5 @@
 /** What fetching releases takes, whichever folder they come into. */
-import type { ServerSettings } from '../../kit/config/rules/server-settings.ts'
+import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
 import { FetchJobSchema } from '../../fleet/boot/release-job.ts'
 import type { ReleaseSettings } from '../../fleet/boot/releases.ts'
 import { openJobRecords } from '../../kit/host/job-records.ts'

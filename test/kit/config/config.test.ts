@@ -18,6 +18,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseSettings, SETTINGS } from '../../../runtime/server/current/rules/settings.ts'
 import { readConfig } from '../../../runtime/kit/config/config.ts'
+import { decideLock } from '../../../runtime/kit/config/rules/shown-setting.ts'
 
 const run = promisify(execFile)
 
@@ -129,10 +130,12 @@ test('an edit goes into the file that holds the key, and is in effect', async ()
     'flasher/flasher.toml': '[server]\nport = 1\n',
   })
   const config = await place.open()
-  const edited = await config.edit({ section: 'pxe', key: 'max_flashes', text: ' 12 ' })
+  const edited = await config.edit([{ section: 'pxe', key: 'max_flashes', text: ' 12 ' }])
   assert.ok(edited.ok)
   if (edited.ok) {
-    assert.equal([edited.value.path, edited.value.line], [place.at('etc/flasher.toml'), 3])
+    assert.equal(edited.value.edited, [
+      { name: 'pxe.max_flashes', path: place.at('etc/flasher.toml'), line: 3 },
+    ])
     assert.equal(edited.value.changed, ['pxe.max_flashes'])
   }
   assert.is(config.current().pxe.max_flashes, 12)
@@ -140,14 +143,14 @@ test('an edit goes into the file that holds the key, and is in effect', async ()
     await place.text('etc/flasher.toml'),
     '# mine\n[pxe] # p\nmax_flashes =  12   # three\n',
   )
-  const port = await config.edit({ section: 'server', key: 'port', text: '99' })
+  const port = await config.edit([{ section: 'server', key: 'port', text: '99' }])
   assert.ok(port.ok && port.value.pending.includes('server.port'))
   assert.is(config.current().server.port, 1)
   assert.ok(config.list().find(({ key }) => key === 'port')?.isPending)
-  const fresh = await config.edit({ section: 'log', key: 'level', text: 'warn' })
-  assert.ok(fresh.ok && fresh.value.path === place.at('etc/flasher.toml'))
-  const gone = await config.edit({ section: 'pxe', key: 'max_flashes', text: '' })
-  assert.ok(gone.ok && gone.value.line === null)
+  const fresh = await config.edit([{ section: 'log', key: 'level', text: 'warn' }])
+  assert.ok(fresh.ok && fresh.value.edited[0]?.path === place.at('etc/flasher.toml'))
+  const gone = await config.edit([{ section: 'pxe', key: 'max_flashes', text: '' }])
+  assert.ok(gone.ok && gone.value.edited[0]?.line === null)
   assert.is(config.current().pxe.max_flashes, 0)
   assert.match(await place.text('etc/flasher.toml'), /^# mine\n\[pxe\] # p\n/)
 })
@@ -156,7 +159,7 @@ test('edits at one moment are made one after the other', async () => {
   await using place = await createPlace({ 'etc/flasher.toml': '' })
   const config = await place.open()
   const keys = ['max_flashes', 'loop_limit', 'discovery_per_minute', 'discovery_rows'] as const
-  const edits = keys.map((key) => config.edit({ section: 'pxe', key, text: '33' }))
+  const edits = keys.map((key) => config.edit([{ section: 'pxe', key, text: '33' }]))
   assert.ok((await Promise.all(edits)).every(({ ok }) => ok))
   assert.equal(
     keys.map((key) => config.current().pxe[key]),
@@ -178,10 +181,63 @@ test('what may not be edited is refused with the reason', async () => {
     ['admin', 'password', 'x', 'secret'],
   ] as const
   for (const [section, key, text, why] of rows) {
-    const refused = await config.edit({ section, key, text })
-    assert.is(refused.ok ? 'accepted' : refused.refusal.why, why, `${section}.${key}`)
+    const refused = await config.edit([{ section, key, text }])
+    const reason = refused.ok ? 'accepted' : refused.refusal.get(`${section}.${key}`)?.why
+    assert.is(reason, why, `${section}.${key}`)
   }
   assert.is(await place.text('etc/flasher.toml'), '[pxe]\nloop_limit = 3\n')
+})
+
+test('several edits are made together or not at all, and each in the file of its key', async () => {
+  await using place = await createPlace({
+    'etc/flasher.toml': '[pxe]\nloop_limit = 3 # three\n',
+    'flasher/flasher.toml': '[log]\nlevel = "warn"\n',
+  })
+  const config = await place.open()
+  const edits = [
+    { section: 'pxe', key: 'loop_limit', text: '4' },
+    { section: 'log', key: 'level', text: 'error' },
+    { section: 'pxe', key: 'flash_silence', text: '1h 30 min' },
+  ]
+  const wrong = { section: 'pxe', key: 'max_flashes', text: 'many' }
+  const refused = await config.edit([...edits, wrong])
+  assert.ok(!refused.ok)
+  if (!refused.ok) assert.equal([...refused.refusal.keys()], ['pxe.max_flashes'])
+  assert.is(await place.text('etc/flasher.toml'), '[pxe]\nloop_limit = 3 # three\n')
+  assert.ok((await config.edit(edits)).ok)
+  assert.is(
+    await place.text('etc/flasher.toml'),
+    '[pxe]\nloop_limit = 4 # three\nflash_silence = "90m"\n',
+  )
+  assert.is(await place.text('flasher/flasher.toml'), '[log]\nlevel = "error"\n')
+  assert.is(config.current().pxe.flash_silence, 5400)
+})
+
+test('what cannot be written is known before anybody tries', async () => {
+  if (process.geteuid?.() !== 0) return
+  await using place = await createPlace({ 'etc/flasher.toml': '[pxe]\nloop_limit = 3\n' })
+  const config = await place.open({ FLASHER_SERVER_PORT: '5' })
+  const lockOf = async (name: string) => {
+    const row = config.list().find((each) => each.name === name)
+    return row && decideLock(row, await config.listEditPaths())
+  }
+  assert.is(await lockOf('pxe.loop_limit'), null)
+  assert.equal(await lockOf('server.port'), {
+    why: 'environment',
+    variable: 'FLASHER_SERVER_PORT',
+  })
+  assert.equal(await lockOf('admin.password'), { why: 'kept' })
+  const etc = place.at('etc')
+  await run('mount', ['--bind', etc, etc])
+  try {
+    await run('mount', ['-o', 'remount,ro,bind', etc])
+    const paths = [place.at('etc/flasher.toml')]
+    assert.equal(await lockOf('pxe.loop_limit'), { why: 'read-only', paths })
+    // Another one goes into the file of the state directory.
+    assert.is(await lockOf('pxe.max_flashes'), null)
+  } finally {
+    await run('umount', [etc])
+  }
 })
 
 test('mode, owner and links stay, and nothing is left beside', async () => {
@@ -189,7 +245,7 @@ test('mode, owner and links stay, and nothing is left beside', async () => {
   await symlink('../real.toml', place.at('etc/flasher.toml'))
   await chmod(place.at('real.toml'), 0o604)
   const config = await place.open()
-  assert.ok((await config.edit({ section: 'pxe', key: 'loop_limit', text: '4' })).ok)
+  assert.ok((await config.edit([{ section: 'pxe', key: 'loop_limit', text: '4' }])).ok)
   assert.ok((await lstat(place.at('etc/flasher.toml'))).isSymbolicLink())
   assert.is((await stat(place.at('real.toml'))).mode & 0o777, 0o604)
   assert.is(await place.text('real.toml'), '[pxe]\nloop_limit = 4\n')
@@ -199,8 +255,8 @@ test('mode, owner and links stay, and nothing is left beside', async () => {
 test('a first file is made for its owner and group alone', async () => {
   await using place = await createPlace({})
   const config = await place.open()
-  const edited = await config.edit({ section: 'pxe', key: 'loop_limit', text: '4' })
-  assert.ok(edited.ok && edited.value.path === place.at('etc/flasher.toml'))
+  const edited = await config.edit([{ section: 'pxe', key: 'loop_limit', text: '4' }])
+  assert.ok(edited.ok && edited.value.edited[0]?.path === place.at('etc/flasher.toml'))
   assert.is((await stat(place.at('etc/flasher.toml'))).mode & 0o777, 0o640)
 })
 
@@ -213,7 +269,7 @@ test('a file that is mounted by itself is rewritten in place', async () => {
   await run('mount', ['--bind', place.at('mine.toml'), place.at('etc/flasher.toml')])
   try {
     const config = await place.open()
-    assert.ok((await config.edit({ section: 'pxe', key: 'loop_limit', text: '4' })).ok)
+    assert.ok((await config.edit([{ section: 'pxe', key: 'loop_limit', text: '4' }])).ok)
     assert.is(await place.text('mine.toml'), '# long\n[pxe]\nloop_limit = 4 # x\n')
     assert.equal(await readdir(place.at('etc')), ['conf.d', 'flasher.toml'])
   } finally {

@@ -1,16 +1,34 @@
-/** The types of settings: texts, numbers, addresses, durations, lists. */
+/** The kinds of settings: what each accepts, and the field that asks for it. */
 import { z } from 'zod'
 import { parseJson } from '../../foundation/json-reader.ts'
 import { PUBLIC_KEY } from '../../foundation/ssh-signature.ts'
 import { parsePasswordHash } from '../../foundation/password-hash.ts'
-import type { Kind, TomlValue } from './setting.ts'
+import type { Field, Kind, TomlValue } from './setting.ts'
+
+const NO_LABELS = {} as const
 
 /** A kind whose values TOML holds as they are. */
 const plain = <T extends TomlValue>(
   schema: z.ZodType<T>,
   wants: string,
+  field: Field,
   fromText: (text: string) => unknown = (text) => text.trim(),
-): Kind<T> => ({ schema, wants, fromText, toToml: (value) => value })
+): Kind<T, typeof NO_LABELS> => ({
+  schema,
+  wants,
+  field,
+  labels: NO_LABELS,
+  fromText,
+  toToml: (value) => value,
+})
+
+/** A text with an example of what it may be. */
+const textual = (
+  schema: z.ZodType<string>,
+  wants: string,
+  example: string,
+  more: Omit<Extract<Field, { as: 'text' }>, 'as' | 'example'> = {},
+) => plain(schema, wants, { as: 'text', example, ...more })
 
 const line = z
   .string()
@@ -19,40 +37,61 @@ const line = z
 const orEmpty = (pattern: RegExp) =>
   line.regex(new RegExp(`^(?:${pattern.source})?$`, pattern.flags))
 
-export const text = plain(line, 'one line of text')
+/** A name out of an open list: the usual ones are suggested. */
+export const nameLike = (...usual: readonly [string, ...string[]]) =>
+  textual(line, 'one line of text', usual[0], { suggest: () => usual })
 
 /** Kept as it is, blanks included: passwords hold them. */
-export const secretText = plain(line, 'one line of text', (given) => given)
+export const secretText = plain(
+  line,
+  'one line of text',
+  { as: 'secret', rows: 1 },
+  (given) => given,
+)
 
 export const passwordHash = plain(
   line.refine((given) => given.trim() === '' || parsePasswordHash(given).ok),
   'a hash as flasher-web password --print makes it, or an argon2id one',
+  { as: 'secret', rows: 1 },
   (given) => given,
 )
 
-export const path = plain(orEmpty(/\/[^\0]*/), 'an absolute path')
+export const path = (example: string) => textual(orEmpty(/\/[^\0]*/), 'an absolute path', example)
 
 /** `owner/name`. */
-export const repository = plain(orEmpty(/[\w.-]{1,100}\/[\w.-]{1,100}/), 'owner/name')
+export const repository = textual(
+  orEmpty(/[\w.-]{1,100}\/[\w.-]{1,100}/),
+  'owner/name',
+  'acme/flasher',
+)
 
 /** A release's tag, which ends up in URLs and file names. */
-export const tag = plain(line.regex(/^[A-Za-z0-9][\w.+-]{0,99}$/), 'a tag like v1.2.3, or latest')
+export const tag = textual(
+  line.regex(/^[A-Za-z0-9][\w.+-]{0,99}$/),
+  'a tag like v1.2.3, or latest',
+  'v1.4.0',
+  { suggest: () => ['latest'] },
+)
 
 /** Where a server listens, or nothing: an address, or a name that stands for one. */
-export const hostOrNone = plain(
+export const hostOrNone = textual(
   orEmpty(/[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9A-Fa-f:.]{2,45}/),
   'an address or a host name',
+  '192.0.2.10',
 )
 
-export const host: Kind<string> = { ...hostOrNone, schema: hostOrNone.schema.refine(Boolean) }
+export const host = { ...hostOrNone, schema: hostOrNone.schema.refine(Boolean) }
 
 /** `http://host[:port][/path]`, without credentials, query or fragment; empty: none. */
-export const baseUrl = plain(
-  line
-    .refine((given) => given === '' || isBaseUrl(given))
-    .transform((given) => given.replace(/\/+$/, '')),
-  'an address like http://host:port, without a query or credentials',
-)
+export const baseUrl = (example: string) =>
+  textual(
+    line
+      .refine((given) => given === '' || isBaseUrl(given))
+      .transform((given) => given.replace(/\/+$/, '')),
+    'an address like http://host:port, without a query or credentials',
+    example,
+    { keyboard: 'url' },
+  )
 
 function isBaseUrl(given: string): boolean {
   const url = URL.parse(given)
@@ -60,10 +99,24 @@ function isBaseUrl(given: string): boolean {
   return isWritten && url !== null && url.hostname !== '' && url.username === ''
 }
 
-export const wholeNumber = (least: number, most: number): Kind<number> =>
-  plain(z.int().min(least).max(most), `a whole number from ${least} to ${most}`, numberOrText)
+/** `labels`: words for numbers that mean something else, as `{ 0: 'no limit' }`. */
+export const wholeNumber = <
+  const Named extends Readonly<Record<string, string>> = typeof NO_LABELS,
+>(
+  least: number,
+  most: number,
+  labels?: Named,
+) => ({
+  ...plain(
+    z.int().min(least).max(most),
+    `a whole number from ${least} to ${most}`,
+    { as: 'number', least, most },
+    numberOrText,
+  ),
+  labels: labels ?? NO_LABELS,
+})
 
-export const port: Kind<number> = wholeNumber(1, 65_535)
+export const port = wholeNumber(1, 65_535)
 
 function numberOrText(given: string): unknown {
   const digits = given.trim().replace(/(?<=\d)_(?=\d)/g, '')
@@ -72,52 +125,96 @@ function numberOrText(given: string): unknown {
 
 const WORDS = { true: ['true', 'yes', 'on', '1'], false: ['false', 'no', 'off', '0'] }
 
-export const toggle: Kind<boolean> = plain(z.boolean(), 'true or false', (given) => {
+export const toggle = plain(z.boolean(), 'true or false', { as: 'toggle' }, (given) => {
   const word = given.trim().toLowerCase()
   return WORDS.true.includes(word) || (WORDS.false.includes(word) ? false : given)
 })
 
-export const choice = <const Names extends readonly [string, ...string[]]>(
-  names: Names,
-): Kind<Names[number]> =>
-  plain(z.enum(names), `one of ${names.join(', ')}`, (given) => given.trim().toLowerCase())
+/** The names of an `as const` object, in its order. */
+const namesOf = <Name extends string>(labels: Readonly<Record<Name, string>>): readonly Name[] =>
+  Object.keys(labels).filter((name): name is Name => Object.hasOwn(labels, name))
 
-/** A list in TOML, commas or blanks between its parts in a text. */
-const listOf = (part: z.ZodType<string>, wants: string): Kind<readonly string[]> =>
-  plain(z.array(part).max(1000).readonly(), wants, (given) => given.split(/[\s,]+/).filter(Boolean))
+/** One of a few names, each with the words for it. */
+export function choice<const Named extends Readonly<Record<string, string>>>(
+  labels: Named,
+): Kind<keyof Named & string, Named> {
+  const names = namesOf<keyof Named & string>(labels)
+  return {
+    schema: z.custom<keyof Named & string>((given) => names.some((name) => name === given)),
+    wants: `one of ${names.join(', ')}`,
+    field: { as: 'choice', names },
+    labels,
+    fromText: (given) => given.trim().toLowerCase(),
+    toToml: (value) => value,
+  }
+}
+
+/** A list in TOML; in a text, `between` stands between its parts, in a form's field a line break. */
+const listOf = (
+  part: z.ZodType<string>,
+  {
+    most,
+    wants,
+    example,
+  }: { readonly most: number; readonly wants: string; readonly example: string },
+  between: RegExp,
+): Kind<readonly string[], typeof NO_LABELS> => ({
+  ...plain(z.array(part).max(most).readonly(), wants, { as: 'list', example }, (given) =>
+    given
+      .split(between)
+      .map((each) => each.trim())
+      .filter(Boolean),
+  ),
+  toField: (parts) => parts.join('\n'),
+})
 
 /** What a `Host` header may hold: names and addresses without a port. */
 export const hosts = listOf(
   line.regex(/^[A-Za-z0-9[](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9\]])?$/),
-  'a list of host names and addresses',
+  { most: 1000, wants: 'a list of host names and addresses', example: 'flasher.example.org' },
+  /[\s,]+/,
 )
 
 /** Addresses and CIDR ranges. */
 export const ranges = listOf(
   z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
-  'a list of addresses and ranges like 10.0.0.0/8',
+  {
+    most: 1000,
+    wants: 'a list of addresses and ranges like 10.0.0.0/8',
+    example: '10.0.0.0/8',
+  },
+  /[\s,]+/,
 )
 
-/** As `.pub` files have them; commas between them in a text. */
-export const publicKeys: Kind<readonly string[]> = plain(
-  z.array(line.regex(PUBLIC_KEY)).max(100).readonly(),
-  'a list of keys like ssh-ed25519 AAAA… name',
-  (given) =>
-    given
-      .split(',')
-      .map((key) => key.trim())
-      .filter(Boolean),
+/** As `.pub` files have them, which hold blanks. */
+export const publicKeys = listOf(
+  line.regex(PUBLIC_KEY),
+  {
+    most: 100,
+    wants: 'a list of keys like ssh-ed25519 AAAA… name',
+    example: 'ssh-ed25519 AAAA… releases@example.org',
+  },
+  /[\n,]+/,
 )
 
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
+/** Lengths in seconds; what people write for them is in `SPELLINGS`. */
+const UNITS = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 } as const
+
+const SPELLINGS: Readonly<Record<string, keyof typeof UNITS>> = {
+  ...{ '': 's', s: 's', sec: 's', second: 's' },
+  ...{ m: 'min', min: 'min', minute: 'min' },
+  ...{ h: 'h', hr: 'h', hour: 'h' },
+  ...{ d: 'd', day: 'd', w: 'w', week: 'w' },
+}
 
 /** Some 300 years. */
 const MAX_SECONDS = 1e10
 
 /**
- * Seconds: a number, or a number with a unit (`90s`, `15m`, `24h`, `7d`, `2w`); `never` is Infinity.
+ * Seconds: a number, or numbers with units (`90s`, `5 min`, `1h 30m`, `7 days`); `never` is
+ * Infinity. Files get the short form (`15m`), fields the one for people (`15 min`).
  */
-export const duration: Kind<number> = {
+export const duration: Kind<number, typeof NO_LABELS> = {
   schema: z.union([
     z.int().min(0).max(MAX_SECONDS),
     z
@@ -126,12 +223,15 @@ export const duration: Kind<number> = {
       .refine((seconds) => seconds === Infinity || (seconds >= 0 && seconds <= MAX_SECONDS)),
   ]),
   wants: 'seconds, a span like 90s, 15m, 24h or 7d, or never',
+  field: { as: 'duration', least: 0 },
+  labels: NO_LABELS,
   fromText: numberOrText,
-  toToml: renderDuration,
+  toToml: (seconds) => renderDuration(seconds).replace(' ', '').replace('min', 'm'),
+  toField: renderDuration,
 }
 
 /** A span of a minute at least: each time that it ends, another server is asked. */
-export const longDuration: Kind<number> = {
+export const longDuration: Kind<number, typeof NO_LABELS> = {
   ...duration,
   // The default is checked as well, and is a number already.
   schema: z.union([
@@ -139,34 +239,52 @@ export const longDuration: Kind<number> = {
     duration.schema.refine((seconds) => seconds >= 60),
   ]),
   wants: 'a span of at least 1m, like 24h or 7d, or never',
+  field: { as: 'duration', least: 60 },
 }
+
+const PART = /(\d+)\s*([a-z]*)/g
 
 function parseDuration(given: string): number {
-  const word = given.trim().toLowerCase()
-  if (word === 'never') return Infinity
-  const [, count = '', unit = 's'] = /^(\d{1,10})\s*([smhdw])?$/.exec(word) ?? []
-  return count === '' ? Number.NaN : Number(count) * (UNITS[unit] ?? Number.NaN)
+  const words = given.trim().toLowerCase()
+  if (words === 'never') return Infinity
+  if (words === '' || words.length > 40 || words.replace(PART, '').trim() !== '') return Number.NaN
+  const parts = [...words.matchAll(PART)].map(([, count = '', word = '']) => {
+    const unit = SPELLINGS[word] ?? SPELLINGS[word.replace(/s$/, '')]
+    // Seconds need no unit where nothing else is said.
+    return unit === undefined || (word === '' && count !== words)
+      ? Number.NaN
+      : Number(count) * UNITS[unit]
+  })
+  return parts.reduce((sum, part) => sum + part, 0)
 }
 
-/** In the longest unit that is exact: `24h` is `1d`. */
-function renderDuration(seconds: number): string {
+/** In the longest unit that is exact: 24 hours are `1 d`. */
+export function renderDuration(seconds: number): string {
   if (seconds === Infinity) return 'never'
-  if (seconds === 0) return '0s'
   const [unit, length] =
-    Object.entries(UNITS).findLast(([, each]) => seconds % each === 0) ?? (['s', 1] as const)
-  return `${seconds / length}${unit}`
+    Object.entries(UNITS).findLast(([, each]) => seconds > 0 && seconds % each === 0) ??
+    (['s', 1] as const)
+  return `${seconds / length} ${unit}`
 }
 
 /** By powers: of 1000 (`kB`), of 1024 (`KiB`). */
 const PREFIXES = 'kmgt'
 
 /** Bytes: a number, or a number with a unit (`200 GiB`, `1.5 TB`). */
-export const bytes: Kind<number> = {
+export const bytes: Kind<number, typeof NO_LABELS> = {
   schema: z.union([z.int().min(0), z.string().transform(parseBytes).pipe(z.int().min(0))]),
   wants: 'bytes, or a size like 200 GiB',
+  field: { as: 'size' },
+  labels: NO_LABELS,
   fromText: numberOrText,
   toToml: renderExactBytes,
 }
+
+/** The same, with words for sizes that mean something else: `{ 0: 'no limit' }`. */
+export const bytesOr = <const Named extends Readonly<Record<string, string>>>(labels: Named) => ({
+  ...bytes,
+  labels,
+})
 
 function parseBytes(given: string): number {
   const [, count, prefix = '', binary] =
@@ -192,7 +310,12 @@ function renderExactBytes(count: number): number | string {
 }
 
 /** An IANA name; the runtime's own list decides. */
-export const timeZone = plain(line.refine(isTimeZone), 'a time zone like Europe/Copenhagen, or UTC')
+export const timeZone = textual(
+  line.refine(isTimeZone),
+  'a time zone like Europe/Copenhagen, or UTC',
+  'Europe/Copenhagen',
+  { suggest: () => ['UTC', ...Intl.supportedValuesOf('timeZone')] },
+)
 
 function isTimeZone(given: string): boolean {
   try {
@@ -203,9 +326,10 @@ function isTimeZone(given: string): boolean {
 }
 
 /** A table of names and simple values; JSON in a text. */
-export const options: Kind<Readonly<Record<string, string | number | boolean>>> = plain(
+export const options = plain<Readonly<Record<string, string | number | boolean>>>(
   z.record(z.string().max(100), z.union([line, z.number(), z.boolean()])).readonly(),
   'a table of texts, numbers and switches',
+  { as: 'secret', rows: 4 },
   // What is not JSON is refused by the schema, with what is wanted.
   (given) => parseJson(given) ?? given,
 )

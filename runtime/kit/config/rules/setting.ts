@@ -1,17 +1,44 @@
-/** One key of the configuration: its type, its default, and how it is displayed. */
+/** One key of the configuration: what it is called, its type, its default, and the field that asks for it. */
 import type { ZodType } from 'zod'
 import { printable } from '../../foundation/printable.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
+import type { SettingTopic } from './setting-groups.ts'
+
+/** Words for single values, by the value as text: of a choice all of them, else only those that need one. */
+type Labels = Readonly<Record<string, string>>
+
+/** How a form asks for a value: each has a control of its own on the settings page. */
+export type Field =
+  | { readonly as: 'toggle' }
+  | { readonly as: 'choice'; readonly names: readonly string[] }
+  | { readonly as: 'number'; readonly least: number; readonly most: number }
+  /** `least` in seconds. */
+  | { readonly as: 'duration'; readonly least: number }
+  | { readonly as: 'size' }
+  | {
+      readonly as: 'text'
+      readonly example: string
+      readonly keyboard?: 'url'
+      /** What a browser offers while somebody types; other values are possible. */
+      readonly suggest?: () => readonly string[]
+    }
+  /** Goes to the server and never back; a table of options has several rows. */
+  | { readonly as: 'secret'; readonly rows: number }
+  | { readonly as: 'list'; readonly example: string }
 
 /** A sort of value: how it is checked, and how it is written in TOML, a variable or a form. */
-export interface Kind<T> {
+export interface Kind<T, Named extends Labels = Labels> {
   readonly schema: ZodType<T>
   /** What it must be, to follow "must be": `a whole number from 1 to 65535`. */
   readonly wants: string
+  readonly field: Field
+  readonly labels: Named
   /** The value of a text (a variable's, a form field's), still to be checked by the schema. */
   readonly fromText: (text: string) => unknown
   /** As a TOML file writes it. */
   readonly toToml: (value: T) => TomlValue
+  /** As a form's field holds it, where that is not the text of a file. */
+  readonly toField?: (value: T) => string
 }
 
 /** What configuration files hold of what TOML can. */
@@ -22,7 +49,15 @@ export type TomlValue =
   | readonly TomlValue[]
   | { readonly [key: string]: TomlValue }
 
-export interface Setting<T> {
+/** The program that reads a setting; on the page of another one, that is said. */
+type Program = 'flasher-web' | 'flasher-cache' | 'both'
+
+export interface Setting<T, Named extends Labels = Labels> {
+  /** What pages call it, in English. */
+  readonly title: string
+  /** The heading under which the settings page lists it. */
+  readonly topic: SettingTopic
+  readonly program: Program
   /** One sentence for the reference. */
   readonly help: string
   readonly fallback: T
@@ -30,55 +65,89 @@ export interface Setting<T> {
   readonly fallbackWords: string | null
   /** A variable of its own beside `FLASHER_<SECTION>_<KEY>`. */
   readonly env: string | null
-  /** Never shown, logged or edited in a browser. */
+  /** Never shown, logged or sent to a browser. */
   readonly isSecret: boolean
+  /** Changed in files alone: it decides who may log in (docs/decisions/0046). */
+  readonly isKept: boolean
+  /** The card of the settings page that saves it in the database (docs/decisions/0014), by its anchor. */
+  readonly card: string | null
   readonly reload: 'live' | 'restart'
   readonly wants: string
+  readonly field: Field
+  readonly labels: Named
   /** Checks what a file holds; refused with what is wanted instead, in words. */
   readonly parse: (given: unknown) => Result<T, string>
   /** The value of a text; an empty text is no value and never gets here. */
   readonly fromText: (text: string) => unknown
   /** Null when `given` is not a value of this setting. */
   readonly toToml: (given: unknown) => TomlValue | null
+  /** As a form's field holds it; empty when `given` is not a value of this setting. */
+  readonly toField: (given: unknown) => string
 }
 
-interface SettingOptions {
-  readonly secret?: true
-  readonly restart?: true
-  readonly env?: string
+interface SettingParts<T, Named extends Labels> {
+  readonly title: string
+  readonly topic: SettingTopic
+  readonly help: string
+  readonly kind: Kind<T, Named>
+  readonly fallback: NoInfer<T>
   readonly fallbackWords?: string
+  readonly env?: string
+  /** A change is in effect from the next start on. */
+  readonly restart?: true
+  readonly kept?: true
+  readonly card?: string
 }
 
-export function setting<T>(
-  kind: Kind<T>,
-  fallback: T,
-  help: string,
-  { secret, restart, env, fallbackWords }: SettingOptions = {},
-): Setting<T> {
-  const isSecret = secret === true
-  const parse = (given: unknown): Result<T, string> => {
-    const checked = kind.schema.safeParse(given)
-    if (checked.success) return accept(checked.data)
-    return refuse(
-      isSecret ? `must be ${kind.wants}` : `must be ${kind.wants}, not ${renderGiven(given)}`,
-    )
-  }
-  return {
-    help,
-    fallback,
-    fallbackWords: fallbackWords ?? null,
-    env: env ?? null,
-    isSecret,
-    reload: restart === true ? 'restart' : 'live',
-    wants: kind.wants,
-    parse,
-    fromText: kind.fromText,
-    toToml: (given) => {
+/** What makes the settings of one program: `settingOf('flasher-web')({ title: 'Port', … })`. */
+export const settingOf =
+  (program: Program) =>
+  <T, Named extends Labels>(parts: SettingParts<T, Named>): Setting<T, Named> => {
+    const { kind, fallbackWords = null, env = null, restart, kept, card = null } = parts
+    const isSecret = kind.field.as === 'secret'
+    const parse = (given: unknown): Result<T, string> => {
+      const checked = kind.schema.safeParse(given)
+      if (checked.success) return accept(checked.data)
+      const [issue] = checked.error.issues
+      return refuse(
+        isSecret
+          ? `must be ${kind.wants}`
+          : `must be ${kind.wants}, not ${renderGiven(findCulprit(given, issue?.path[0]))}`,
+      )
+    }
+    const toToml = (given: unknown): TomlValue | null => {
       const parsed = parse(given)
       return parsed.ok ? kind.toToml(parsed.value) : null
-    },
+    }
+    return {
+      title: parts.title,
+      topic: parts.topic,
+      program,
+      help: parts.help,
+      fallback: parts.fallback,
+      fallbackWords,
+      env,
+      isSecret,
+      isKept: kept === true,
+      card,
+      reload: restart === true ? 'restart' : 'live',
+      wants: kind.wants,
+      field: kind.field,
+      labels: kind.labels,
+      parse,
+      fromText: kind.fromText,
+      toToml,
+      toField(given) {
+        const parsed = parse(given)
+        if (!parsed.ok) return ''
+        return kind.toField?.(parsed.value) ?? renderText(kind.toToml(parsed.value))
+      },
+    }
   }
-}
+
+/** Of a list, the entry that is wrong. */
+const findCulprit = (given: unknown, at: PropertyKey | undefined): unknown =>
+  Array.isArray(given) && typeof at === 'number' ? given[at] : given
 
 /** Sections, and the keys in them. */
 export type SettingsTable = Readonly<Record<string, Readonly<Record<string, Setting<unknown>>>>>
@@ -89,6 +158,19 @@ export type SettingsOf<Table extends SettingsTable> = {
     readonly [Key in keyof Table[Section]]: Table[Section][Key] extends Setting<infer Value>
       ? Value
       : never
+  }
+}
+
+/** What a language translates of a table: typed by it, so that none is missing. */
+export type SettingTexts<Table extends SettingsTable> = {
+  readonly [Section in keyof Table]: {
+    readonly [Key in keyof Table[Section]]: {
+      readonly title: string
+      readonly help: string
+      readonly labels: Table[Section][Key] extends { readonly labels: infer Named }
+        ? { readonly [Name in keyof Named]: string }
+        : never
+    }
   }
 }
 
@@ -107,6 +189,12 @@ export const listSettings = (table: SettingsTable) =>
   Object.entries(table).flatMap(([section, keys]) =>
     Object.entries(keys).map(([key, row]) => ({ section, key, row })),
   )
+
+/** A setting by its dotted name: `server.port`. */
+export function findNamed(table: SettingsTable, name: string): Setting<unknown> | null {
+  const [section = '', key = ''] = name.split('.')
+  return findSetting(table, section, key)
+}
 
 export const findSetting = (table: SettingsTable, section: string, key: string) =>
   Object.hasOwn(table, section) && Object.hasOwn(table[section] ?? {}, key)

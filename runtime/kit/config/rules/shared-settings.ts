@@ -1,81 +1,297 @@
-/** Settings that the machine server and the cache service share, read from the same files. */
-import {
-  baseUrl,
-  bytes,
-  host,
-  longDuration,
-  passwordHash,
-  path,
-  port,
-  secretText,
-} from './setting-kinds.ts'
-import { setting } from './setting.ts'
+/** Settings that several programs have, in the same words: the machine servers of both lines, and the cache service. */
+import * as kinds from './setting-kinds.ts'
+import { settingOf, type Setting, type SettingsOf } from './setting.ts'
+
+const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds
+const both = settingOf('both')
+const ofServer = settingOf('flasher-web')
+const ofCache = settingOf('flasher-cache')
 
 export const ADMIN_SETTINGS = {
-  password: setting(
-    secretText,
-    '',
-    'The administrator password in plain text; empty: the one that was set on the account page or with `flasher-web password`.',
-    { secret: true },
-  ),
-  password_hash: setting(
-    passwordHash,
-    '',
-    'A hash of the password, instead of the password itself: `$argon2id$…` or `$scrypt$…`.',
-    {
-      secret: true,
-    },
-  ),
+  password: both({
+    title: 'Administrator password',
+    topic: 'login',
+    help: 'The administrator password in plain text; empty: the one that was set on the account page or with `flasher-web password`.',
+    kind: kinds.secretText,
+    fallback: '',
+    kept: true,
+  }),
+  password_hash: both({
+    title: 'Hash of the administrator password',
+    topic: 'login',
+    help: 'A hash of the password, instead of the password itself: `$argon2id$…` or `$scrypt$…`.',
+    kind: kinds.passwordHash,
+    fallback: '',
+    kept: true,
+  }),
 }
 
-export const STATE_DIR = setting(
-  path,
-  '',
-  'Where the server keeps its database, its keys, and everything without a folder of its own.',
-  {
-    restart: true,
-    fallbackWords:
-      '`/var/lib/flasher` for root, else `$XDG_STATE_HOME/flasher` (`~/.local/state/flasher`)',
-  },
-)
+export const STATE_DIR = both({
+  title: 'State folder',
+  topic: 'folders',
+  help: 'Where the server keeps its database, its keys, and everything without a folder of its own.',
+  kind: path('/var/lib/flasher'),
+  fallback: '',
+  restart: true,
+  fallbackWords:
+    '`/var/lib/flasher` for root, else `$XDG_STATE_HOME/flasher` (`~/.local/state/flasher`)',
+})
 
-export const SESSION_SECRET = setting(
-  secretText,
-  '',
-  'Signs sessions, instead of the key in `<paths.state_dir>/session-secret`.',
-  { secret: true, restart: true },
-)
+export const SESSION_SECRET = both({
+  title: 'Key for sessions',
+  topic: 'login',
+  help: 'Signs sessions, instead of the key in `<paths.state_dir>/session-secret`.',
+  kind: kinds.secretText,
+  fallback: '',
+  restart: true,
+  kept: true,
+})
 
-export const PUBLIC_URL = setting(
-  baseUrl,
-  '',
-  'The address of this server in boot scripts, instead of the `Host` header of the request. With a path, boot files are below it; pages are not.',
-)
+export const PUBLIC_URL = both({
+  title: 'Public address',
+  topic: 'proxy',
+  help: 'The address of this server in boot scripts, instead of the `Host` header of the request. With a path, boot files are below it; pages are not.',
+  kind: baseUrl('https://flash.example.org'),
+  fallback: '',
+})
 
 /** Of `flasher-cache`. */
 export const CACHE_SETTINGS = {
-  host: setting(host, '0.0.0.0', 'The address on which `flasher-cache` listens.', {
+  host: ofCache({
+    title: 'Listen address of the cache',
+    topic: 'cache',
+    help: 'The address on which `flasher-cache` listens.',
+    kind: kinds.host,
+    fallback: '0.0.0.0',
     restart: true,
   }),
-  port: setting(port, 8081, 'The port on which `flasher-cache` listens.', { restart: true }),
-  dir: setting(path, '', 'Where `flasher-cache` keeps images.', {
+  port: ofCache({
+    title: 'Port of the cache',
+    topic: 'cache',
+    help: 'The port on which `flasher-cache` listens.',
+    kind: kinds.port,
+    fallback: 8081,
+    restart: true,
+  }),
+  dir: ofCache({
+    title: 'Image folder',
+    topic: 'cache',
+    help: 'Where `flasher-cache` keeps images.',
+    kind: path('/srv/flasher/images'),
+    fallback: '',
     restart: true,
     fallbackWords: '`<paths.state_dir>/cache`',
   }),
-  max_bytes: setting(
-    bytes,
-    0,
-    'How much `flasher-cache` may keep before it removes the least recently used images; 0: as much as fits on the disk.',
-  ),
-  upstream_check_interval: setting(
-    longDuration,
-    Infinity,
-    'How often `flasher-cache` looks whether the sources of its images moved on; it says so, and downloads nothing.',
-  ),
-  token: setting(
-    secretText,
-    '',
-    'A bearer token with which programs may change the images of `flasher-cache`, beside the one that it generates.',
-    { secret: true },
-  ),
+  max_bytes: ofCache({
+    title: 'Space for images',
+    topic: 'cache',
+    help: 'How much `flasher-cache` may keep before it removes the least recently used images; 0: as much as fits on the disk.',
+    kind: kinds.bytesOr({ 0: 'As much as fits on the disk' }),
+    fallback: 0,
+  }),
+  upstream_check_interval: ofCache({
+    title: 'Interval at which sources are looked at again',
+    topic: 'cache',
+    help: 'How often `flasher-cache` looks whether the sources of its images moved on; it says so, and downloads nothing.',
+    kind: kinds.longDuration,
+    fallback: Infinity,
+  }),
+  token: ofCache({
+    title: 'Token of the cache',
+    topic: 'cache',
+    help: 'A bearer token with which programs may change the images of `flasher-cache`, beside the one that it generates.',
+    kind: kinds.secretText,
+    fallback: '',
+  }),
 }
+
+/** Of section `[server]`: as what callers reach it. */
+export const REACH_SETTINGS = {
+  public_url: PUBLIC_URL,
+  allowed_hosts: ofServer({
+    title: 'Allowed host names',
+    topic: 'proxy',
+    help: 'The host names and addresses under which the server answers; empty: any valid one.',
+    kind: kinds.hosts,
+    fallback: [],
+  }),
+  trusted_proxies: ofServer({
+    title: 'Trusted proxies',
+    topic: 'proxy',
+    help: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.',
+    kind: kinds.ranges,
+    fallback: [],
+  }),
+  tls_cert: ofServer({
+    title: 'HTTPS certificate',
+    topic: 'listening',
+    help: 'A PEM certificate with its chain; with it, the server uses HTTPS.',
+    kind: path('/etc/flasher/tls.crt'),
+    fallback: '',
+    restart: true,
+  }),
+  tls_key: ofServer({
+    title: 'HTTPS key',
+    topic: 'listening',
+    help: 'The PEM key of that certificate.',
+    kind: path('/etc/flasher/tls.key'),
+    fallback: '',
+    restart: true,
+  }),
+}
+
+/** Sections `[boot]` and `[releases]`. */
+export const RELEASE_SETTINGS = {
+  boot: {
+    release_repo: ofServer({
+      title: 'Release repository',
+      topic: 'upstream',
+      help: 'The repository, `owner/name`, whose releases the Netboot page fetches.',
+      kind: kinds.repository,
+      fallback: '',
+      card: 'netboot-release',
+    }),
+    release_tag: ofServer({
+      title: 'Release tag',
+      topic: 'upstream',
+      help: 'The release to fetch: a tag, or `latest`.',
+      kind: kinds.tag,
+      fallback: 'latest',
+      card: 'netboot-release',
+    }),
+  },
+  releases: {
+    base_url: ofServer({
+      title: 'Release site',
+      topic: 'upstream',
+      help: 'The site that hosts those releases.',
+      kind: baseUrl('https://github.com'),
+      fallback: '',
+    }),
+    public_keys: ofServer({
+      title: 'Keys that sign releases',
+      topic: 'upstream',
+      help: 'SSH keys of which one must have signed a release before it is fetched; empty: none need have.',
+      kind: kinds.publicKeys,
+      fallback: [],
+    }),
+  },
+}
+
+/** Of section `[pxe]`. */
+export const RUN_PATIENCE = ofServer({
+  title: 'Mark a flash as stalled after',
+  topic: 'flashing',
+  help: 'How long a flash may go without a report before it is marked as stalled.',
+  kind: duration,
+  fallback: 30,
+})
+
+export const DISCOVERY_SETTINGS = {
+  discovery_per_minute: ofServer({
+    title: 'New machines per minute',
+    topic: 'boot',
+    help: 'How many unknown machines are recorded per minute; others boot their own disk.',
+    kind: wholeNumber(0, 1_000_000),
+    fallback: 600,
+  }),
+  discovery_rows: ofServer({
+    title: 'Unassigned machines at most',
+    topic: 'boot',
+    help: 'How many machines may be unassigned before no new ones are recorded.',
+    kind: wholeNumber(0, 1_000_000),
+    fallback: 20_000,
+  }),
+}
+
+/** Of section `[retention]`. */
+export const HISTORY_SETTINGS = {
+  events: ofServer({
+    title: 'Events to keep',
+    topic: 'retention',
+    help: 'The number of events to keep.',
+    kind: wholeNumber(100, 10_000_000),
+    fallback: 100_000,
+  }),
+  event_days: ofServer({
+    title: 'Keep events for (days)',
+    topic: 'retention',
+    help: 'The number of days to keep them.',
+    kind: wholeNumber(1, 36_500),
+    fallback: 180,
+  }),
+  runs: ofServer({
+    title: 'Flash runs to keep',
+    topic: 'retention',
+    help: 'The number of flash runs to keep.',
+    kind: wholeNumber(10, 1_000_000),
+    fallback: 10_000,
+  }),
+  run_days: ofServer({
+    title: 'Keep flash runs for (days)',
+    topic: 'retention',
+    help: 'The number of days to keep them.',
+    kind: wholeNumber(1, 36_500),
+    fallback: 730,
+  }),
+  bak_files: ofServer({
+    title: 'Databases of earlier releases to keep',
+    topic: 'retention',
+    help: 'The number of databases of earlier releases to keep.',
+    kind: wholeNumber(1, 1000),
+    fallback: 5,
+  }),
+}
+
+export const WARN_FREE_BYTES = ofServer({
+  title: 'Warn below this much free space',
+  topic: 'limits',
+  help: 'The server warns when the state directory has less free space than this.',
+  kind: kinds.bytes,
+  fallback: 2 ** 30,
+})
+
+/** Sections `[display]`, `[metrics]` and `[log]`. */
+export const OUTPUT_SETTINGS = {
+  display: {
+    timezone: ofServer({
+      title: 'Time zone',
+      topic: 'monitoring',
+      help: 'The time zone in which pages show times.',
+      kind: kinds.timeZone,
+      fallback: 'UTC',
+      env: 'FLASHER_DISPLAY_TZ',
+    }),
+  },
+  metrics: {
+    open: ofServer({
+      title: 'Metrics without login',
+      topic: 'monitoring',
+      help: 'Whether `/metrics` answers without a session or token.',
+      kind: toggle,
+      fallback: false,
+    }),
+  },
+  log: {
+    level: ofServer({
+      title: 'Log level',
+      topic: 'monitoring',
+      help: 'The lowest level that the server logs.',
+      kind: choice({ debug: 'Debug', info: 'Information', warn: 'Warnings', error: 'Errors' }),
+      fallback: 'info',
+    }),
+  },
+} as const
+
+/** What programs of both lines read, whatever else a line has. */
+export type ServerSettings = SettingsOf<
+  typeof RELEASE_SETTINGS &
+    typeof OUTPUT_SETTINGS & {
+      readonly server: typeof REACH_SETTINGS & { readonly session_secret: typeof SESSION_SECRET }
+      readonly pxe: typeof DISCOVERY_SETTINGS & { readonly run_patience: typeof RUN_PATIENCE }
+      readonly retention: typeof HISTORY_SETTINGS & {
+        readonly warn_free_bytes: typeof WARN_FREE_BYTES
+      }
+      readonly tuning: { readonly max_upload_bytes: Setting<number> }
+    }
+>

@@ -20,28 +20,53 @@ export const describeSettings = (
   listSettings(table).map(({ section, key, row }) => {
     const name = `${section}.${key}`
     const origin: Origin = origins.get(name) ?? { by: 'default' }
-    const text = textOf(row, valueOf(configured, section, key))
+    const value = valueOf(configured, section, key)
+    const text = textOf(row, value)
     return {
       section,
       key,
-      help: row.help,
-      /** To follow "must be". */
-      wants: row.wants,
-      /** As a form's field holds it; empty for secrets and defaults. */
+      /** `server.port` */
+      name,
+      setting: row,
+      /** Null for secrets. */
+      value: row.isSecret ? null : value,
+      /** As a file or variable holds it; empty for secrets and defaults. */
       text: row.isSecret || origin.by === 'default' ? '' : text,
       /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
       shown: renderShown(row, text, origin),
       origin,
-      isSecret: row.isSecret,
       /** Changed, and in effect from the next start on. */
       isPending: pending.includes(name),
-      /** A page cannot change it: a secret, or set by the environment. */
-      isLocked: row.isSecret || origin.by === 'environment',
-      reload: row.reload,
       /** The variable that sets it. */
       variable: variablesOf(section, key, row)[0],
     }
   })
+
+/** Why a page cannot change a setting. */
+export type Lock =
+  | { readonly why: 'environment'; readonly variable: string }
+  | { readonly why: 'kept' }
+  /** The file that holds it, or those that could: none may be written. */
+  | { readonly why: 'read-only'; readonly paths: readonly string[] }
+
+/** Where edits may go: the files that count, the winner first, and those of them that can be written. */
+export interface EditPaths {
+  readonly paths: readonly string[]
+  readonly writable: readonly string[]
+}
+
+/** Null: a page can change it. */
+export function decideLock(
+  { origin, setting }: ShownSetting,
+  { paths, writable }: EditPaths,
+): Lock | null {
+  if (origin.by === 'environment') return { why: 'environment', variable: origin.variable }
+  if (setting.isKept) return { why: 'kept' }
+  const holders = origin.by === 'file' ? [origin.path] : paths
+  return holders.some((path) => writable.includes(path))
+    ? null
+    : { why: 'read-only', paths: holders }
+}
 
 /** The default, for the reference. */
 export const renderFallback = (row: Setting<unknown>): string =>

@@ -88,7 +88,28 @@ function onInput(event) {
   if (event.target.dataset.filter !== undefined) filter(event.target)
 }
 
+/** What a search hides must not keep a form from being sent without a word. */
+function onInvalid({ target }) {
+  const setting = target.closest('.setting[hidden]')
+  if (setting !== null) setting.hidden = false
+}
+
+/** A form without which the page must not be left once somebody has typed in it. */
+let sent = null
+
+function onSend(event) {
+  sent = event.target
+}
+
+function onLeave(event) {
+  const form = document.querySelector('form.careful[data-dirty]')
+  if (form !== null && form !== sent) event.preventDefault()
+}
+
 document.addEventListener('click', onClick)
+document.addEventListener('submit', onSend)
+addEventListener('beforeunload', onLeave)
+document.addEventListener('invalid', onInvalid, true)
 document.addEventListener('submit', setTheme)
 document.addEventListener('input', onInput)
 document.addEventListener('htmx:beforeSwap', onAnswer)

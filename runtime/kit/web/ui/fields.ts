@@ -9,7 +9,16 @@ interface FieldBase {
   readonly error?: string | null
 }
 
-interface TextField extends FieldBase {
+/** A control without its label: what all of them have. */
+interface Control {
+  readonly id?: string
+  readonly name: string
+  readonly isWrong?: boolean
+  /** Ids of what explains it. */
+  readonly describedBy?: string | null
+}
+
+interface InputControl extends Control {
   readonly value?: string
   readonly type?: 'text' | 'password' | 'search' | 'number' | 'url'
   readonly placeholder?: string
@@ -17,16 +26,32 @@ interface TextField extends FieldBase {
   readonly required?: boolean
   readonly autofocus?: boolean
   readonly mono?: boolean
+  /** For a few characters. */
+  readonly short?: boolean
   readonly minLength?: number
   readonly maxLength?: number
   readonly min?: number
   readonly max?: number
+  /** The id of a `<datalist>`. */
+  readonly list?: string | null
 }
 
-const describedBy = ({ name, hint, error }: FieldBase): string | null =>
-  [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`]
-    .filter(Boolean)
-    .join(' ') || null
+/** What the control of a labelled field has. */
+const controlOf = ({ name, hint, error }: FieldBase): Control => ({
+  name,
+  isWrong: Boolean(error),
+  describedBy:
+    [error ? `${name}-error` : '', hint === undefined ? '' : `${name}-hint`]
+      .filter(Boolean)
+      .join(' ') || null,
+})
+
+const commonOf = ({ id, name, isWrong, describedBy }: Control) => ({
+  id: id ?? name,
+  name,
+  'aria-invalid': isWrong === true ? 'true' : null,
+  'aria-describedby': describedBy,
+})
 
 const wrap = (field: FieldBase, control: Content): Html =>
   html`<div class="field">
@@ -36,70 +61,74 @@ const wrap = (field: FieldBase, control: Content): Html =>
     ${field.error ? html`<p class="error" id="${field.name}-error">${field.error}</p>` : null}
   </div>`
 
-export const textField = (field: TextField): Html =>
-  wrap(
-    field,
-    html`<input${attributes({
-      id: field.name,
-      name: field.name,
-      type: field.type ?? 'text',
-      value: field.value,
-      placeholder: field.placeholder,
-      autocomplete: field.autocomplete ?? 'off',
-      required: field.required,
-      autofocus: field.autofocus,
-      minlength: field.minLength,
-      maxlength: field.maxLength,
-      min: field.min,
-      max: field.max,
-      class: field.mono === true ? 'mono' : null,
-      spellcheck: field.mono === true ? 'false' : null,
-      'aria-invalid': field.error ? 'true' : null,
-      'aria-describedby': describedBy(field),
-    })} />`,
-  )
+export const inputControl = (control: InputControl): Html =>
+  html`<input${attributes({
+    ...commonOf(control),
+    type: control.type ?? 'text',
+    value: control.value,
+    placeholder: control.placeholder || null,
+    autocomplete: control.autocomplete ?? 'off',
+    required: control.required,
+    autofocus: control.autofocus,
+    minlength: control.minLength,
+    maxlength: control.maxLength,
+    min: control.min,
+    max: control.max,
+    list: control.list,
+    class: control.mono === true ? 'mono' : control.short === true ? 'short' : null,
+    spellcheck: control.mono === true ? 'false' : null,
+  })} />`
 
-interface AreaField extends FieldBase {
+export const textField = (
+  field: FieldBase & Omit<InputControl, 'id' | 'isWrong' | 'describedBy'>,
+): Html => wrap(field, inputControl({ ...field, ...controlOf(field) }))
+
+interface AreaControl extends Control {
   readonly value: string
   readonly rows: number
+  readonly placeholder?: string
 }
+
+export const areaControl = (control: AreaControl): Html =>
+  // The first line break behind the tag is not part of the text.
+  html`<textarea${attributes({
+    ...commonOf(control),
+    rows: control.rows,
+    placeholder: control.placeholder,
+    class: 'mono',
+    spellcheck: 'false',
+    autocomplete: 'off',
+  })}>
+${control.value}</textarea>`
 
 /** Several lines of text, for programs rather than people. */
-export const areaField = (field: AreaField): Html =>
-  wrap(
-    field,
-    // The first line break behind the tag is not part of the text.
-    html`<textarea${attributes({
-      id: field.name,
-      name: field.name,
-      rows: field.rows,
-      class: 'mono',
-      spellcheck: 'false',
-      autocomplete: 'off',
-      'aria-describedby': describedBy(field),
-    })}>
-${field.value}</textarea>`,
-  )
+export const areaField = (
+  field: FieldBase & { readonly value: string; readonly rows: number },
+): Html => wrap(field, areaControl({ ...field, ...controlOf(field) }))
 
-interface Option {
+interface SelectControl extends Control {
   readonly value: string
-  readonly text: string
+  readonly options: readonly { readonly value: string; readonly text: string }[]
 }
 
-export const selectField = (
-  field: FieldBase & { readonly value: string; readonly options: readonly Option[] },
-): Html =>
-  wrap(
-    field,
-    html`<select${attributes({
-      id: field.name,
-      name: field.name,
-      'aria-describedby': describedBy(field),
-    })}>${field.options.map(
-      ({ value, text }) =>
-        html`<option${attributes({ value, selected: value === field.value })}>${text}</option>`,
-    )}</select>`,
-  )
+export const selectControl = (control: SelectControl): Html =>
+  html`<select${attributes(commonOf(control))}>${control.options.map(
+    ({ value, text }) =>
+      html`<option${attributes({ value, selected: value === control.value })}>${text}</option>`,
+  )}</select>`
+
+export const selectField = (field: FieldBase & Pick<SelectControl, 'value' | 'options'>): Html =>
+  wrap(field, selectControl({ ...field, ...controlOf(field) }))
+
+/** On or off; a form has `true` or `false`, the last of its name, because browsers leave out what is off. */
+export const switchControl = (control: Control & { readonly checked: boolean }): Html =>
+  html`${hidden({ [control.name]: 'false' })}<input${attributes({
+      ...commonOf(control),
+      type: 'checkbox',
+      role: 'switch',
+      value: 'true',
+      checked: control.checked,
+    })} />`
 
 interface CheckField extends Omit<FieldBase, 'error'> {
   readonly value?: string

@@ -9,6 +9,8 @@ export interface Notice {
   readonly error: string
   /** Fields as they were typed, by name, so that the form comes back with them. */
   readonly typed: Readonly<Record<string, string>>
+  /** Why each of several fields was refused, by name. */
+  readonly errors: Readonly<Record<string, string>>
 }
 
 export type Notices = ReturnType<typeof createNotices>
@@ -17,7 +19,22 @@ export type Notices = ReturnType<typeof createNotices>
 const KEPT_MS = 15 * 60_000
 /** The most notices of all sessions; the oldest are forgotten first. */
 const MAX = 200
-const LONGEST = { error: 500, typed: 2000 } as const
+/** Characters: of one error, of all that was typed into a form. */
+const LONGEST = { error: 500, form: 64 * 1024 } as const
+
+const cutFields = (
+  fields: Readonly<Record<string, string>>,
+  most: number,
+): Readonly<Record<string, string>> => {
+  let left = most
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, text]) => {
+      const cut = text.slice(0, left)
+      left -= cut.length
+      return [name, cut]
+    }),
+  )
+}
 
 /** Why the form that led here was refused, as a banner. */
 export function messageOf(
@@ -33,17 +50,18 @@ export function createNotices(now: () => Date) {
 
   return {
     /** What the page's address carries as `notice`; it says nothing to anybody else, nor for long. */
-    keep(event: H3Event, error: string, typed: Notice['typed'] = {}): string {
+    keep(
+      event: H3Event,
+      error: string,
+      { typed = {}, errors = {} }: Partial<Pick<Notice, 'typed' | 'errors'>> = {},
+    ): string {
       const id = randomBytes(9).toString('base64url')
       const session = sessionOf(event)
       if (session === null) return id
-      const fields = Object.entries(typed).map(([name, text]) => [
-        name,
-        text.slice(0, LONGEST.typed),
-      ])
       kept.set(id, {
         error: error.slice(0, LONGEST.error),
-        typed: Object.fromEntries(fields),
+        typed: cutFields(typed, LONGEST.form),
+        errors: cutFields(errors, LONGEST.form),
         session,
         until: now().getTime() + KEPT_MS,
       })

@@ -1,5 +1,5 @@
 /** Current line: checks settings that a page saves in the database, and saves all of them or none. */
-import { findSetting } from '../../../kit/config/rules/setting.ts'
+import { findNamed } from '../../../kit/config/rules/setting.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -27,7 +27,7 @@ export async function saveSettings(
   given: Readonly<Record<string, string>>,
 ): Promise<Result<SettingChanges, SettingRefusal>> {
   const changes: Record<string, string | null> = {}
-  const shown = new Map(config.list().map((row) => [`${row.section}.${row.key}`, row.text]))
+  const shown = new Map(config.list().map(({ name, text }) => [name, text]))
   for (const [name, text] of Object.entries(given)) {
     // What a file says and nobody changed stays the file's.
     if (shown.get(name) === text.trim()) continue
@@ -52,7 +52,7 @@ function parseSaved(config: LineConfig, name: string, text: string): Result<stri
     return refuse(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
   }
   if (text === '') return accept(null)
-  const row = findSetting(SETTINGS, section, key)
+  const row = findNamed(SETTINGS, name)
   const parsed = row?.parse(row.fromText(text))
   return parsed?.ok === false ? refuse(parsed.refusal) : accept(text)
 }

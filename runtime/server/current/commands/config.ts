@@ -76,11 +76,11 @@ const toRow = ({ section, key, shown, origin }: ShownSetting) => ({
   from: renderOrigin(origin),
 })
 
-const toJson = ({ section, key, shown, origin, reload, variable }: ShownSetting) => ({
+const toJson = ({ section, key, shown, origin, setting, variable }: ShownSetting) => ({
   section,
   key,
   value: shown,
   origin,
-  reload,
+  reload: setting.reload,
   variable,
 })

@@ -1,157 +1,223 @@
-/** Current line: every setting of `flasher-web`, with its type, default and meaning ("Configuration"). */
+/** Current line: every setting of `flasher-web`, with its title, group, kind, default and meaning ("Configuration"). */
 import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
 import {
+  ADMIN_SETTINGS,
+  CACHE_SETTINGS,
   DISCOVERY_SETTINGS,
   HISTORY_SETTINGS,
   OUTPUT_SETTINGS,
   REACH_SETTINGS,
   RELEASE_SETTINGS,
   RUN_PATIENCE,
-  WARN_FREE_BYTES,
-} from '../../../kit/config/rules/server-settings.ts'
-import {
-  ADMIN_SETTINGS,
-  CACHE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
+  WARN_FREE_BYTES,
 } from '../../../kit/config/rules/shared-settings.ts'
-import { TOKEN_POLICIES } from './token.ts'
-import { setting, type SettingsTable } from '../../../kit/config/rules/setting.ts'
+import { settingOf, type SettingsTable } from '../../../kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
   type SettingsSources,
 } from '../../../kit/config/rules/settings-parser.ts'
 
-const { wholeNumber, toggle, choice, text, path, port, duration, baseUrl } = kinds
-const restart = true
+const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
+const setting = settingOf('flasher-web')
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   server: {
-    host: setting(kinds.host, '0.0.0.0', 'The address to listen on; `::` for IPv6 too.', {
-      restart,
+    host: setting({
+      title: 'Listen address',
+      topic: 'listening',
+      help: 'The address to listen on; `::` for IPv6 too.',
+      kind: kinds.host,
+      fallback: '0.0.0.0',
+      restart: true,
     }),
-    port: setting(port, 8080, 'The port to listen on; network-boot firmware tries 8080, then 80.', {
-      restart,
+    port: setting({
+      title: 'Port',
+      topic: 'listening',
+      help: 'The port to listen on; network-boot firmware tries 8080, then 80.',
+      kind: port,
+      fallback: 8080,
+      restart: true,
     }),
     ...REACH_SETTINGS,
     session_secret: SESSION_SECRET,
   },
   paths: {
     state_dir: STATE_DIR,
-    boot_dir: setting(path, '', 'The files of live systems, served below `/boot/`.', {
-      restart,
+    boot_dir: setting({
+      title: 'Netboot folder',
+      topic: 'folders',
+      help: 'The files of live systems, served below `/boot/`.',
+      kind: path('/srv/flasher/boot'),
+      fallback: '',
+      restart: true,
       fallbackWords: '`<paths.state_dir>/boot`',
     }),
-    backup_dir: setting(path, '', 'Where the backup driver `fs` writes.', {
-      restart,
+    backup_dir: setting({
+      title: 'Backup folder',
+      topic: 'folders',
+      help: 'Where the backup driver `fs` writes.',
+      kind: path('/srv/flasher/backups'),
+      fallback: '',
+      restart: true,
       fallbackWords: '`<paths.state_dir>/backups`',
     }),
   },
   withcache: {
-    url: setting(
-      baseUrl,
-      '',
-      'The address of the cache service that holds the images; empty: none.',
-    ),
-    token: setting(
-      kinds.secretText,
-      '',
-      'The `cache.token` of that service. With it, the server reports which images machines use, and the cache keeps them.',
-      { secret: true },
-    ),
+    url: setting({
+      title: 'Address of the cache service',
+      topic: 'upstream',
+      help: 'The address of the cache service that holds the images; empty: none.',
+      kind: baseUrl('http://192.0.2.10:8081'),
+      fallback: '',
+      card: 'ramboot',
+    }),
+    token: setting({
+      title: 'Token for the cache service',
+      topic: 'upstream',
+      help: 'The `cache.token` of that service. With it, the server reports which images machines use, and the cache keeps them.',
+      kind: kinds.secretText,
+      fallback: '',
+    }),
   },
   cache: CACHE_SETTINGS,
   ...RELEASE_SETTINGS,
   flash: {
-    delta: setting(
-      toggle,
-      false,
-      'Whether machines read their disks and write only what differs, where the image has an index (`flasher pack`).',
-    ),
+    delta: setting({
+      title: 'Write only what differs',
+      topic: 'flashing',
+      help: 'Whether machines read their disks and write only what differs, where the image has an index (`flasher pack`).',
+      kind: toggle,
+      fallback: false,
+    }),
   },
   pxe: {
-    tokens: setting(
-      choice(TOKEN_POLICIES),
-      'off',
-      'Whether machines must prove with a token from their boot script that this server booted them; `prefer`: only machines that can.',
-    ),
-    tokens_hours: setting(
-      wholeNumber(1, 8760),
-      24,
-      'How long such a token is valid: longer than a flash takes, or a person at the wizard.',
-    ),
-    max_flashes: setting(
-      wholeNumber(0, 100_000),
-      0,
-      'How many machines may flash at the same time, while the others wait in line; 0: no limit.',
-    ),
-    flash_silence: setting(
-      duration,
-      1800,
-      'How long a flashing machine may go without a report before its place goes to the next in line.',
-    ),
+    tokens: setting({
+      title: 'Boot tokens',
+      topic: 'boot',
+      help: 'Whether machines must prove with a token from their boot script that this server booted them; `prefer`: only machines that can.',
+      kind: choice({ off: 'Off', prefer: 'Machines that can', require: 'All machines' }),
+      fallback: 'off',
+    }),
+    tokens_hours: setting({
+      title: 'Lifetime of boot tokens (hours)',
+      topic: 'boot',
+      help: 'How long such a token is valid: longer than a flash takes, or a person at the wizard.',
+      kind: wholeNumber(1, 8760),
+      fallback: 24,
+    }),
+    max_flashes: setting({
+      title: 'Simultaneous flashes',
+      topic: 'flashing',
+      help: 'How many machines may flash at the same time, while the others wait in line; 0: no limit.',
+      kind: wholeNumber(0, 100_000, { 0: 'No limit' }),
+      fallback: 0,
+    }),
+    flash_silence: setting({
+      title: 'Free the place of a silent machine after',
+      topic: 'flashing',
+      help: 'How long a flashing machine may go without a report before its place goes to the next in line.',
+      kind: duration,
+      fallback: 1800,
+    }),
     run_patience: RUN_PATIENCE,
-    inventory_refresh: setting(
-      duration,
-      86_400,
-      'How old a disk inventory may be before the live system takes a new one; `0`: at every second boot.',
-    ),
-    loop_limit: setting(
-      wholeNumber(1, 1000),
-      5,
-      'How many unfinished live boots in a row count as a boot loop.',
-    ),
-    boot_disk_once_after_flash: setting(
-      toggle,
-      false,
-      'Whether `flasher-flash-always` lets a machine boot its disk once between two flashes.',
-    ),
+    inventory_refresh: setting({
+      title: 'Refresh disk inventory after',
+      topic: 'boot',
+      help: 'How old a disk inventory may be before the live system takes a new one; `0`: at every second boot.',
+      kind: duration,
+      fallback: 86_400,
+    }),
+    loop_limit: setting({
+      title: 'Boots until a loop is suspected',
+      topic: 'boot',
+      help: 'How many unfinished live boots in a row count as a boot loop.',
+      kind: wholeNumber(1, 1000),
+      fallback: 5,
+    }),
+    boot_disk_once_after_flash: setting({
+      title: 'Boot the disk once between flashes',
+      topic: 'flashing',
+      help: 'Whether `flasher-flash-always` lets a machine boot its disk once between two flashes.',
+      kind: toggle,
+      fallback: false,
+    }),
     ...DISCOVERY_SETTINGS,
   },
   netboot: {
-    tftp_probe_host: setting(
-      kinds.hostOrNone,
-      '',
-      'The host whose TFTP daemon the Netboot page checks.',
-      { fallbackWords: '`127.0.0.1`' },
-    ),
+    tftp_probe_host: setting({
+      title: 'TFTP server to check',
+      topic: 'boot',
+      help: 'The host whose TFTP daemon the Netboot page checks.',
+      kind: kinds.hostOrNone,
+      fallback: '',
+      fallbackWords: '`127.0.0.1`',
+    }),
   },
   backup: {
-    enabled: setting(toggle, false, 'Whether backups are made on schedule.'),
-    cadence: setting(
-      choice(['daily', 'weekly', 'manual']),
-      'manual',
-      'How often backups are made.',
-    ),
-    retention: setting(wholeNumber(1, 10_000), 7, 'The number of backups to keep.'),
-    driver: setting(
-      text,
-      'fs',
-      'Where backups are stored: `fs` (a folder), `s3`, or another unstorage driver whose package is installed.',
-      { restart },
-    ),
-    driver_options: setting(kinds.options, {}, 'Options of that driver.', {
-      secret: true,
-      restart,
+    enabled: setting({
+      title: 'Scheduled backups',
+      topic: 'backups',
+      help: 'Whether backups are made on schedule.',
+      kind: toggle,
+      fallback: false,
+      card: 'backup-schedule',
+    }),
+    cadence: setting({
+      title: 'Backup interval',
+      topic: 'backups',
+      help: 'How often backups are made.',
+      kind: choice({ daily: 'Every day', weekly: 'Every week', manual: 'Never, only manually' }),
+      fallback: 'manual',
+      card: 'backup-schedule',
+    }),
+    retention: setting({
+      title: 'Backups to keep',
+      topic: 'backups',
+      help: 'The number of backups to keep.',
+      kind: wholeNumber(1, 10_000),
+      fallback: 7,
+      card: 'backup-schedule',
+    }),
+    driver: setting({
+      title: 'Backup storage',
+      topic: 'backups',
+      help: 'Where backups are stored: `fs` (a folder), `s3`, or another unstorage driver whose package is installed.',
+      kind: kinds.nameLike('fs', 's3'),
+      fallback: 'fs',
+      restart: true,
+    }),
+    driver_options: setting({
+      title: 'Options of the backup storage',
+      topic: 'backups',
+      help: 'Options of that driver.',
+      kind: kinds.options,
+      fallback: {},
+      restart: true,
     }),
   },
   retention: {
     ...HISTORY_SETTINGS,
-    boot_sets: setting(
-      wholeNumber(1, 100),
-      2,
-      'The number of live systems to keep for a roll-back.',
-    ),
+    boot_sets: setting({
+      title: 'Live systems to keep',
+      topic: 'retention',
+      help: 'The number of live systems to keep for a roll-back.',
+      kind: wholeNumber(1, 100),
+      fallback: 2,
+    }),
     warn_free_bytes: WARN_FREE_BYTES,
   },
   tuning: {
-    max_upload_bytes: setting(
-      kinds.bytes,
-      200 * 2 ** 30,
-      'The largest file that `PUT /boot/…` accepts.',
-    ),
+    max_upload_bytes: setting({
+      title: 'Largest upload',
+      topic: 'limits',
+      help: 'The largest file that `PUT /boot/…` accepts.',
+      kind: kinds.bytes,
+      fallback: 200 * 2 ** 30,
+    }),
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable

@@ -3,11 +3,12 @@ import { isFlashMode } from './boot-mode.ts'
 import type { BootToken, TokenDefect } from '../../../fleet/boot/rules/boot-token.ts'
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { SettingsOf } from '../../../kit/config/rules/setting.ts'
+import type { SETTINGS } from './settings.ts'
 import { type Machine } from './machine.ts'
 
 /** `prefer`: what is shown must be right, but nothing need be shown. */
-export const TOKEN_POLICIES = ['off', 'prefer', 'require'] as const
-export type TokenPolicy = (typeof TOKEN_POLICIES)[number]
+export type TokenPolicy = SettingsOf<typeof SETTINGS>['pxe']['tokens']
 
 /** The settings of section `[pxe]` that are about tokens; the names are theirs. */
 export interface TokenRules {

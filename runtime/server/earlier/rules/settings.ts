@@ -8,10 +8,10 @@ import {
   REACH_SETTINGS,
   RELEASE_SETTINGS,
   RUN_PATIENCE,
+  SESSION_SECRET,
   WARN_FREE_BYTES,
-} from '../../../kit/config/rules/server-settings.ts'
-import { SESSION_SECRET } from '../../../kit/config/rules/shared-settings.ts'
-import { setting, type SettingsTable } from '../../../kit/config/rules/setting.ts'
+} from '../../../kit/config/rules/shared-settings.ts'
+import { settingOf, type SettingsTable } from '../../../kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
@@ -19,69 +19,127 @@ import {
 } from '../../../kit/config/rules/settings-parser.ts'
 
 const { path, port } = kinds
-const restart = true
+const setting = settingOf('flasher-web')
 
 export const SETTINGS = {
   admin: {
-    password_helper: setting(
-      path,
-      '',
-      'The program that checks the password of the user who runs the server.',
-      { restart, fallbackWords: '`unix_chkpwd` on the search path' },
-    ),
+    password_helper: setting({
+      title: 'Password helper',
+      topic: 'login',
+      help: 'The program that checks the password of the user who runs the server.',
+      kind: path('/usr/sbin/unix_chkpwd'),
+      fallback: '',
+      restart: true,
+      fallbackWords: '`unix_chkpwd` on the search path',
+    }),
   },
   server: {
-    host: setting(kinds.host, '0.0.0.0', 'The address to listen on; `::` for IPv6 too.', {
-      restart,
+    host: setting({
+      title: 'Listen address',
+      topic: 'listening',
+      help: 'The address to listen on; `::` for IPv6 too.',
+      kind: kinds.host,
+      fallback: '0.0.0.0',
+      restart: true,
       env: 'FLASHER_WEB_HOST',
     }),
-    port: setting(port, 8080, 'The port to listen on.', { restart, env: 'FLASHER_WEB_PORT' }),
+    port: setting({
+      title: 'Port',
+      topic: 'listening',
+      help: 'The port to listen on.',
+      kind: port,
+      fallback: 8080,
+      restart: true,
+      env: 'FLASHER_WEB_PORT',
+    }),
     ...REACH_SETTINGS,
     session_secret: SESSION_SECRET,
   },
   paths: {
-    state_dir: setting(path, '', 'Where the server keeps its state: database and keys.', {
-      restart,
+    state_dir: setting({
+      title: 'State folder',
+      topic: 'folders',
+      help: 'Where the server keeps its state: database and keys.',
+      kind: path('/var/lib/flasher'),
+      fallback: '',
+      restart: true,
       env: 'FLASHER_STATE_DIR',
       fallbackWords: '`/var/lib/flasher` for root, else `~/.local/state/flasher`',
     }),
-    image_root: setting(path, DEFAULT_IMAGE_ROOT, 'The folder whose images are offered.', {
-      restart,
+    image_root: setting({
+      title: 'Image folder',
+      topic: 'folders',
+      help: 'The folder whose images are offered.',
+      kind: path('/srv/flasher/images'),
+      fallback: DEFAULT_IMAGE_ROOT,
+      restart: true,
       env: 'FLASHER_IMAGE_ROOT',
     }),
-    boot_dir: setting(path, '', 'The files of live systems, served below `/boot/`.', {
-      restart,
+    boot_dir: setting({
+      title: 'Netboot folder',
+      topic: 'folders',
+      help: 'The files of live systems, served below `/boot/`.',
+      kind: path('/srv/flasher/boot'),
+      fallback: '',
+      restart: true,
       env: 'FLASHER_BOOT_DIR',
       fallbackWords: '`<paths.state_dir>/boot`',
     }),
-    pxe_helper: setting(path, '', 'The program that activates PXE proxy-DHCP, run by sudo.', {
+    pxe_helper: setting({
+      title: 'PXE helper',
+      topic: 'boot',
+      help: 'The program that activates PXE proxy-DHCP, run by sudo.',
+      kind: path('/usr/local/sbin/flasher-web-activate-pxe'),
+      fallback: '',
       fallbackWords: '`flasher-web-activate-pxe` in `/usr/local/sbin` or `/usr/sbin`',
     }),
   },
   ...RELEASE_SETTINGS,
   pxe: { run_patience: RUN_PATIENCE, ...DISCOVERY_SETTINGS },
   workflow: {
-    program: setting(path, '', 'The program that runs the workflows of `cijoe-online`.', {
+    program: setting({
+      title: 'Workflow program',
+      topic: 'workflows',
+      help: 'The program that runs the workflows of `cijoe-online`.',
+      kind: path('/usr/local/bin/cijoe'),
+      fallback: '',
       fallbackWords: '`cijoe` on the search path',
     }),
-    time_limit: setting(
-      kinds.duration,
-      1800,
-      'How long a run waits until the machine answers, and then how long its workflow may take.',
-    ),
-    parallel: setting(kinds.wholeNumber(1, 256), 8, 'How many workflows run at once.', { restart }),
-    ssh_port: setting(port, 22, 'The port of SSH on the machines.'),
+    time_limit: setting({
+      title: 'Time limit of a workflow',
+      topic: 'workflows',
+      help: 'How long a run waits until the machine answers, and then how long its workflow may take.',
+      kind: kinds.duration,
+      fallback: 1800,
+    }),
+    parallel: setting({
+      title: 'Simultaneous workflows',
+      topic: 'workflows',
+      help: 'How many workflows run at once.',
+      kind: kinds.wholeNumber(1, 256),
+      fallback: 8,
+      restart: true,
+    }),
+    ssh_port: setting({
+      title: 'SSH port of machines',
+      topic: 'workflows',
+      help: 'The port of SSH on the machines.',
+      kind: port,
+      fallback: 22,
+    }),
   },
   retention: {
     ...HISTORY_SETTINGS,
     warn_free_bytes: WARN_FREE_BYTES,
   },
   tuning: {
-    max_upload_bytes: setting(
-      kinds.bytes,
-      200 * 2 ** 30,
-      'The largest file that `PUT /images/…` and `PUT /boot/…` take.',
-    ),
+    max_upload_bytes: setting({
+      title: 'Largest upload',
+      topic: 'limits',
+      help: 'The largest file that `PUT /images/…` and `PUT /boot/…` take.',
+      kind: kinds.bytes,
+      fallback: 200 * 2 ** 30,
+    }),
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable

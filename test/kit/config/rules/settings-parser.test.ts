@@ -8,7 +8,7 @@ import {
   toggle,
   wholeNumber,
 } from '../../../../runtime/kit/config/rules/setting-kinds.ts'
-import { setting, type SettingsTable } from '../../../../runtime/kit/config/rules/setting.ts'
+import { settingOf, type SettingsTable } from '../../../../runtime/kit/config/rules/setting.ts'
 import {
   keepStarted,
   parseSettings,
@@ -16,13 +16,19 @@ import {
 } from '../../../../runtime/kit/config/rules/settings-parser.ts'
 import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
 
+const setting = settingOf('flasher-web')
+const called = { title: 'Called', topic: 'limits', help: 'It helps.' } as const
+
 const TABLE = {
   server: {
-    port: setting(wholeNumber(1, 65_535), 8080, 'The port.', { restart: true }),
-    hosts: setting(hosts, [], 'Names.'),
-    quick: setting(toggle, false, 'Fast.', { env: 'FLASHER_QUICK' }),
+    port: setting({ ...called, kind: wholeNumber(1, 65_535), fallback: 8080, restart: true }),
+    hosts: setting({ ...called, kind: hosts, fallback: [] }),
+    quick: setting({ ...called, kind: toggle, fallback: false, env: 'FLASHER_QUICK' }),
   },
-  pxe: { age: setting(duration, 60, 'Age.'), most: setting(bytes, 0, 'Most.') },
+  pxe: {
+    age: setting({ ...called, kind: duration, fallback: 60 }),
+    most: setting({ ...called, kind: bytes, fallback: 0 }),
+  },
 } as const satisfies SettingsTable
 
 function layer(path: string, text: string): Layer {

@@ -1,6 +1,6 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
 import type { HTTPResponse } from 'h3'
-import { SETTING_TITLES } from '../settings/setting-titles.ts'
+import { findTexts } from '../settings/setting-texts.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { isAlarm } from '../../../../fleet/state/event-rows.ts'
 import { json } from '../../../../kit/web/answers/answers.ts'
@@ -75,7 +75,7 @@ function renderEvents(
     clock: context.clock(),
     query,
     findImage: (ref: string) => images.get(ref) ?? null,
-    findSetting: (name: string) => SETTING_TITLES.get(name) ?? null,
+    findSetting: (name: string) => findTexts(name)?.title ?? null,
   }
   return html`<form method="post" action="/ui/events/acknowledge">
     ${hidden({ back: address(PATH, query) })}

@@ -21,10 +21,11 @@ export const buttonAt =
   (contextOf) =>
     buttonRoute(path, (event) => handle(contextOf(event)))
 
+/** `most`: bytes, where a form may be longer than usual. */
 export const formAt =
-  (path: string, handle: HandleForm): ContextRoute =>
+  (path: string, handle: HandleForm, most?: number): ContextRoute =>
   (contextOf) =>
-    formRoute(path, (event, form) => handle(contextOf(event), form))
+    formRoute(path, (event, form) => handle(contextOf(event), form), most)
 
 /** `ask` shows a question, whose answer is posted to the same path. */
 export const removalAt = (path: string, ask: HandleForm, remove: HandleForm): ContextRoute =>

@@ -18,6 +18,8 @@ export interface Refused {
   readonly text?: string
   /** What was typed, for the fields of the form. */
   readonly typed?: Notice['typed']
+  /** Why each of several fields was refused, by name. */
+  readonly errors?: Notice['errors']
   /** More parameters of the address. */
   readonly query?: Readonly<Record<string, string | null>>
   /** The anchor without its `#`. */
@@ -32,9 +34,9 @@ export function goBack(
   { notices }: Pick<Site<Machine>, 'notices'>,
   event: H3Event,
   path: string,
-  { error, text = error, typed, query, anchor }: Refused,
+  { error, text = error, typed = {}, errors = {}, query, anchor }: Refused,
 ): HTTPResponse {
-  const notice = notices.keep(event, text, typed)
+  const notice = notices.keep(event, text, { typed, errors })
   const page = address(path, { error: error.slice(0, MAX_LENGTH), notice, ...query })
   return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)
 }

@@ -28,6 +28,7 @@ import { pageAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import { titleOf } from '../settings/setting-texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.netboot
@@ -195,7 +196,7 @@ function renderTftp({ services, contact }: PageContext): Html {
       <p class="dim small">
         ${fillHtml(t.tftp.note, {
           setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
-            >${PAGES.settings.titles['netboot.tftp_probe_host']}</a
+            >${titleOf('netboot.tftp_probe_host')}</a
           >`,
         })}
       </p>`,

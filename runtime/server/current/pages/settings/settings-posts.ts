@@ -2,14 +2,21 @@
 import type { HTTPResponse } from 'h3'
 import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
 import { Fault } from '../../../../kit/foundation/fault.ts'
+import { findNamed } from '../../../../kit/config/rules/setting.ts'
+import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+import { renderEditRefusal, type ConfigEdit } from '../../../../kit/config/config-editor.ts'
+import { peerOf } from '../../../../kit/web/answers/caller.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { renderEditRefusal } from '../../../../kit/config/config-editor.ts'
-import { SETTING_TITLES } from './setting-titles.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { SETTINGS } from '../../rules/settings.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
 import { formAt } from '../frame/context-routes.ts'
 import type { Refused } from '../frame/form-answer.ts'
 import type { PageContext } from '../frame/page-context.ts'
-import { nameOf } from './settings-rows.ts'
+import { inputOf } from './setting-fields.ts'
+
+const t = PAGES.settings.errors
 
 const PATH = '/ui/settings'
 
@@ -23,9 +30,13 @@ const UPSTREAM = {
 /** The fields of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
 
+/** Bytes: lists of keys are long, and the form holds them as they were and as they are wanted. */
+const MAX_FORM = 256 * 1024
+
 export const SETTINGS_POSTS = [
   formAt(`${PATH}/upstream`, saveUpstream),
   formAt(`${PATH}/backup`, saveBackup),
+  formAt(`${PATH}/config`, saveConfig, MAX_FORM),
   formAt(`${PATH}/config/edit`, editConfig),
 ]
 
@@ -68,12 +79,17 @@ async function saveBackup(context: PageContext, form: URLSearchParams): Promise<
   return context.goBack(PATH, asRefused(refusal, 'backup-schedule'))
 }
 
-/** The page shows what was typed in its field again. */
+/** The page shows what was typed in its field again, and beside it why it was refused. */
 const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
   error,
-  typed: { at, value },
+  typed: { [at]: value },
+  errors: { [at]: describeError(error) },
   anchor,
 })
+
+/** `Must be a whole number from 1 to 65535, not "x".` */
+const describeError = (error: string): string =>
+  `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
 
 const SUMMARIES = {
   upstream: 'Upstream settings changed',
@@ -85,8 +101,8 @@ const readShown = ({ services }: PageContext, names: readonly string[]) =>
   Object.fromEntries(
     services.config
       .list()
-      .filter((row) => names.includes(nameOf(row)))
-      .map((row) => [nameOf(row), row.shown || null]),
+      .filter(({ name }) => names.includes(name))
+      .map(({ name, shown }) => [name, shown || null]),
   )
 
 /** Saves all of them or none; what a file says and nobody changed stays the file's. */
@@ -107,44 +123,137 @@ async function saveAll(
   return null
 }
 
+/** One setting, as the deployed server takes it; an empty value removes the key. */
 async function editConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
   checkFields(form, EDITED)
   const [section, key, text] = [form.get('section'), form.get('key'), form.get('value')]
   if (section === null || key === null || text === null) {
     throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
   }
-  const at = `${section}.${key}`
-  const fail = async (error: string, value: string) => {
-    await note(context, 'settings.config.failed', `${at} was not changed: ${error}`, {
-      section,
-      key,
-    })
-    return context.goBack(PATH, asRefused({ at, value, error }, at))
-  }
-  try {
-    const before = readShown(context, [at])
-    const edited = await context.services.config.edit({ section, key, text })
-    if (!edited.ok) {
-      // Browsers keep pages, so a secret is not repeated in one.
-      const value = edited.refusal.why === 'secret' ? '' : text
-      return await fail(renderEditRefusal(edited.refusal), value)
+  return await applyEdits(context, [{ section, key, text }])
+}
+
+/**
+ * All settings of files as the page's form has them, each under its name, with what its field held
+ * when the page was made under `was:` and its name: what nobody changed here stays as it is, also
+ * where somebody else changed it meanwhile. `reset` names a setting whose key is removed.
+ */
+async function saveConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+  const rows = new Map(context.services.config.list().map((row) => [row.name, row]))
+  const names = [...rows.keys()]
+  checkFields(form, ['reset', ...names, ...names.map((name) => `was:${name}`)])
+  const reset = form.get('reset')
+  const edits: ConfigEdit[] = []
+  const stale = new Map<string, string>()
+  for (const [name, row] of rows) {
+    const { section, key } = row
+    const [text, was] = [readTyped(form, row), form.get(`was:${name}`)]
+    if (name === reset) edits.push({ section, key, text: '' })
+    else if (text !== null && text !== (was ?? '')) {
+      edits.push({ section, key, text })
+      const present = inputOf(row)
+      if (was !== null && readLines(was) !== present && text !== present) stale.set(name, present)
     }
-    const { path, line, pending } = edited.value
-    const title = SETTING_TITLES.get(at) ?? at
-    const summary = `${title} (${at}) was changed in ${path}`
-    await note(context, 'settings.config.updated', summary, {
-      section,
-      key,
-      path,
-      line,
-      changes: compareFields(before, readShown(context, [at])),
-    })
-    context.site.feed.announce({ topic: 'settings' })
-    return context.goTo(`${PATH}?saved=${pending.includes(at) ? 'restart' : 'config'}#${at}`)
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error
-    return await fail(error.message, text)
   }
+  if (edits.length === 0) return context.goTo(`${PATH}?saved=unchanged`)
+  return stale.size === 0
+    ? await applyEdits(context, edits)
+    : answerRefusals(
+        context,
+        edits,
+        new Map(
+          [...stale].map(([name, value]) => [name, fill(t.stale, { value: value || t.nothing })]),
+        ),
+      )
+}
+
+/** Browsers send line breaks of their own. */
+const readLines = (text: string): string => text.replaceAll('\r\n', '\n').trim()
+
+/** The last of a name: a switch that is off sends its hidden field alone. Null: it has no field. */
+function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): string | null {
+  const text = form.getAll(name).at(-1)
+  if (text === undefined) return null
+  return setting.isSecret ? text : readLines(text)
+}
+
+async function applyEdits(
+  context: PageContext,
+  edits: readonly ConfigEdit[],
+): Promise<HTTPResponse> {
+  const names = edits.map(nameOf)
+  const lockOut = findLockOut(context, edits)
+  if (lockOut !== null) return answerRefusals(context, edits, new Map([[ALLOWED_HOSTS, lockOut]]))
+  const before = readShown(context, names)
+  const made = await tryEdits(context, edits)
+  if (!made.ok) {
+    for (const [name, error] of made.errors) {
+      const [section, key] = name.split('.')
+      const summary = `${name} was not changed: ${error}`
+      await note(context, 'settings.config.failed', summary, { section, key })
+    }
+    const errors = [...made.errors].map(([name, error]) => [name, describeError(error)] as const)
+    return answerRefusals(context, edits, new Map(errors), [...made.errors.values()][0])
+  }
+  for (const { name, path, line } of made.edited) {
+    const [section, key] = name.split('.')
+    const summary = `${findNamed(SETTINGS, name)?.title ?? name} (${name}) was changed in ${path}`
+    const changes = compareFields(before, readShown(context, [name]))
+    await note(context, 'settings.config.updated', summary, { section, key, path, line, changes })
+  }
+  context.site.feed.announce({ topic: 'settings' })
+  const isPending = names.some((name) => made.pending.includes(name))
+  return context.goTo(`${PATH}?saved=${isPending ? 'restart' : 'config'}#${names[0]}`)
+}
+
+const ALLOWED_HOSTS = 'server.allowed_hosts'
+
+/** A list of names without the one in use would leave nobody a page to mend it on; null: it is there. */
+function findLockOut(context: PageContext, edits: readonly ConfigEdit[]): string | null {
+  const text = edits.find((edit) => nameOf(edit) === ALLOWED_HOSTS)?.text ?? ''
+  const { server } = SETTINGS
+  const allowed = server.allowed_hosts.parse(server.allowed_hosts.fromText(text))
+  if (!allowed.ok || allowed.value.length === 0) return null
+  const host = peerOf(context.event).host.replace(/\.?(?::\d+)?$/, '')
+  const own = URL.parse(context.services.config.current().server.public_url)?.hostname
+  const isAllowed = allowed.value.some((name) => name.toLowerCase().replace(/\.$/, '') === host)
+  return isAllowed || own === host ? null : fill(t.lockedOut, { host })
+}
+
+const nameOf = ({ section, key }: ConfigEdit): string => `${section}.${key}`
+
+/** What went wrong by name; a file that cannot be used is the fault of all of them. */
+async function tryEdits({ services }: PageContext, edits: readonly ConfigEdit[]) {
+  const fail = (errors: ReadonlyMap<string, string>) => ({ ok: false, errors }) as const
+  try {
+    const made = await services.config.edit(edits)
+    if (made.ok) return { ok: true, ...made.value } as const
+    return fail(new Map([...made.refusal].map(([name, why]) => [name, renderEditRefusal(why)])))
+  } catch (thrown) {
+    if (!(thrown instanceof Fault)) throw thrown
+    // Its further lines show a part of the file, which can hold secrets.
+    const [message = ''] = thrown.message.split('\n')
+    return fail(new Map(edits.map((edit) => [nameOf(edit), message])))
+  }
+}
+
+/** Back to the form, with everything that was typed but secrets: browsers keep pages. */
+function answerRefusals(
+  context: PageContext,
+  edits: readonly ConfigEdit[],
+  errors: ReadonlyMap<string, string>,
+  error = [...errors.values()][0] ?? '',
+): HTTPResponse {
+  const typed = edits.flatMap((edit) =>
+    findNamed(SETTINGS, nameOf(edit))?.isSecret === false ? [[nameOf(edit), edit.text]] : [],
+  )
+  const [first] = errors.keys()
+  return context.goBack(PATH, {
+    error,
+    typed: Object.fromEntries(typed),
+    errors: Object.fromEntries(errors),
+    ...(first === undefined ? {} : { anchor: first }),
+  })
 }
 
 async function note(

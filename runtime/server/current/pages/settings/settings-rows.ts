@@ -1,32 +1,38 @@
-/** One setting on the settings page: its name, value and source, what overrides it, and its form. */
-import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+/** One setting on the settings page: its name, its field, its default and source, or why it is locked. */
+import {
+  decideLock,
+  type EditPaths,
+  type Lock,
+  type ShownSetting,
+} from '../../../../kit/config/rules/shown-setting.ts'
 import { pathOfUrl } from '../../../../kit/net/rules/host-header.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { icon } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { SETTING_TITLES } from './setting-titles.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { inputOf, renderControl, renderHint } from './setting-fields.ts'
+import { describeFallback, describeValue, findTexts, titleOf } from './setting-texts.ts'
 
 const t = PAGES.settings.row
 
-/** What was typed and refused, to be shown in its field again. */
-export interface Refused {
-  /** `server.port` */
-  readonly name: string
+/** What was typed into a form that was refused. */
+interface Typed {
   readonly text: string
-  readonly error: string
+  /** Null: this field is not the reason. */
+  readonly error: string | null
 }
 
-export const nameOf = ({ section, key }: Pick<ShownSetting, 'section' | 'key'>): string =>
-  `${section}.${key}`
-
-export const titleOf = (name: string): string => SETTING_TITLES.get(name) ?? name
+/** By the setting's name. */
+export type Refusals = ReadonlyMap<string, Typed>
 
 /** What the search looks in; `topic` are the headings above it. Of secrets only whether they are set. */
 export const keywordsOf = (row: ShownSetting, topic: string): string => {
+  const texts = findTexts(row.name)
   const variable = row.variable.replace(PREFIX, '')
-  const help = row.help.replaceAll(PROGRAM, '')
-  return [titleOf(nameOf(row)), nameOf(row), variable, help, row.shown, topic].join(' ')
+  const help = texts?.help.replaceAll(PROGRAM, '') ?? ''
+  const labels = Object.values(texts?.labels ?? {})
+  return [titleOf(row.name), row.name, variable, help, row.shown, ...labels, topic].join(' ')
 }
 
 /** In all of them: a search for "flash" would find everything. */
@@ -34,101 +40,132 @@ const PREFIX = /^FLASHER_/
 const PROGRAM = /flasher(?:-(?:web|cache))?/g
 
 interface SettingView {
-  readonly refused: Refused | null
+  readonly paths: EditPaths
+  readonly refusals: Refusals
   readonly keywords: string
   readonly isHidden: boolean
 }
 
 export function renderSetting(row: ShownSetting, view: SettingView): Html {
-  const name = nameOf(row)
-  const mine = view.refused?.name === name ? view.refused : null
-  const found = { 'data-keywords': view.keywords, hidden: view.isHidden && mine === null }
+  const { name, setting } = row
+  const typed = view.refusals.get(name)
+  const found = { 'data-keywords': view.keywords, hidden: view.isHidden && typed === undefined }
+  const id = `set-${name}`
+  const lock = decideLock(row, view.paths)
+  const isElsewhere = setting.card !== null && row.origin.by !== 'file' && typed === undefined
+  const isEdited = lock === null && !isElsewhere
+  const title = isEdited
+    ? html`<label for="${id}">${titleOf(name)}</label>`
+    : html`<strong>${titleOf(name)}</strong>`
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
-      <strong>${titleOf(name)}</strong> <code class="key">${name}</code>
-      <p class="small dim">${renderHelp(row.help)}</p>
+      ${title} <code class="key">${name}</code>
+      <p class="small dim" id="${id}-help">${renderHelp(findTexts(name)?.help ?? '')}</p>
     </div>
     <div>
-      <span class="value">${renderShown(row)}</span>
-      ${row.isPending ? html`<p class="small warning">${t.restart}</p>` : null} ${renderPath(row)}
-      <p class="small dim">${sourceOf(row)}</p>
+      ${isEdited ? renderEdit(row, id, typed) : renderFixed(row, lock)}
+      ${typed?.error ? html`<p class="error" id="${id}-error">${typed.error}</p>` : null}
+      ${renderWarnings(row)}
+      <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
     </div>
-    <div>${renderChange(row, mine)}</div>
   </li>`
 }
 
-/** A proxy that serves this server below a path serves no pages there. */
-function renderPath(row: ShownSetting): Html | null {
-  const path = nameOf(row) === 'server.public_url' ? pathOfUrl(row.shown) : ''
-  return path === '' ? null : html`<p class="small warning">${fill(t.publicPath, { path })}</p>`
+function renderEdit(row: ShownSetting, id: string, typed: Typed | undefined): Html {
+  const { name, setting, origin } = row
+  const [hints, isWrong] = [[renderHint(row), effectOf(row)].filter(Boolean), Boolean(typed?.error)]
+  const described = [
+    `${id}-help`,
+    hints.length === 0 ? '' : `${id}-hint`,
+    isWrong ? `${id}-error` : '',
+  ]
+  const isSet = origin.by === 'file' && setting.field.as !== 'toggle'
+  return html`${hidden({ [`was:${name}`]: setting.isSecret ? null : inputOf(row) })}
+    <div class="control">
+      ${renderControl(row, {
+        id,
+        text: typed?.text ?? inputOf(row),
+        isWrong,
+        describedBy: described.filter(Boolean).join(' '),
+      })}
+      ${isSet ? renderReset(row) : null}
+    </div>
+    ${hints.length === 0 ? null : html`<p class="hint" id="${id}-hint">${hints.join(' ')}</p>`}`
 }
 
-function renderShown({ shown, isSecret }: ShownSetting): Content {
-  const isSet = shown !== '' && !(isSecret && shown === 'unset')
-  if (!isSet) return html`<span class="dim">${t.unset}</span>`
-  return isSecret ? t.secret : shown
+/** When a change takes effect, where that is not at once. */
+function effectOf({ setting: { program, reload }, isPending }: ShownSetting): string | null {
+  if (program === 'flasher-cache')
+    return t.effect[reload === 'restart' ? 'restartCache' : 'reloadCache']
+  return reload === 'restart' && !isPending ? t.effect.restart : null
 }
 
-/** Settings that a form above the list changes, by its anchor; a line of a file is edited in the list. */
-const CARDS: Readonly<Record<string, string>> = {
-  'withcache.url': '#ramboot',
-  'boot.release_repo': '#netboot-release',
-  'boot.release_tag': '#netboot-release',
-  'backup.enabled': '#backup-schedule',
-  'backup.cadence': '#backup-schedule',
-  'backup.retention': '#backup-schedule',
+/** Removes the key from its file, whatever the field holds. */
+function renderReset({ name, setting }: ShownSetting): Html {
+  const word = setting.isSecret ? t.remove : t.reset
+  const label = fill(t.resetLabel, { word, setting: titleOf(name) })
+  return html`<button name="reset" value="${name}" formnovalidate aria-label="${label}">
+    ${word}
+  </button>`
 }
 
-function renderChange(row: ShownSetting, refused: Refused | null): Html {
-  const { origin, isLocked } = row
-  if (isLocked) {
-    const text = origin.by === 'environment' ? t.changed.environment : t.changed.secret
-    return html`<span class="small dim">${text}</span>`
+function renderFixed(row: ShownSetting, lock: Lock | null): Html {
+  const value = row.setting.isSecret
+    ? row.shown === 'set' && t.secret
+    : describeValue(row.name, row.setting, row.value) || row.shown
+  return html`<p class="fixed">
+    ${lock === null ? null : icon('lock')}
+    <span class="value">${value || html`<span class="dim">${t.unset}</span>`}</span>
+    ${lock === null ? html`<a href="#${row.setting.card}">${t.card}</a>` : null}
+  </p>`
+}
+
+function renderWarnings(row: ShownSetting): Content {
+  // A proxy that serves this server below a path serves no pages there.
+  const path = row.name === 'server.public_url' ? pathOfUrl(row.shown) : ''
+  const warnings = [row.isPending ? t.pending : '', path && fill(t.publicPath, { path })]
+  return warnings.filter(Boolean).map((text) => html`<p class="small warning">${text}</p>`)
+}
+
+/** Where the value comes from, what overrides it, and the default. */
+function sourceOf({ name, setting, origin, variable }: ShownSetting): Content {
+  const values = {
+    variable: html`<code>${variable}</code>`,
+    default: describeFallback(name, setting),
   }
-  const anchor = CARDS[nameOf(row)]
-  return anchor === undefined || origin.by === 'file' || refused !== null
-    ? renderEdit(row, refused)
-    : html`<a href="${anchor}">${t.changed.card}</a>`
-}
-
-function sourceOf({ origin, variable }: ShownSetting): Content {
-  const code = html`<code>${variable}</code>`
   switch (origin.by) {
     case 'environment':
-      return fillHtml(t.origin.environment, { variable: html`<code>${origin.variable}</code>` })
+      return null
     case 'settings-page':
-      return fillHtml(t.origin.page, { variable: code })
+      return fillHtml(t.origin.page, values)
     case 'file':
-      return fillHtml(t.origin.file, { path: html`<code>${origin.path}</code>`, variable: code })
+      return fillHtml(t.origin.file, { path: html`<code>${origin.path}</code>`, ...values })
     case 'default':
-      return fillHtml(t.origin.default, { variable: code })
+      return fillHtml(t.origin.default, values)
   }
 }
 
-const renderEdit = (row: ShownSetting, refused: Refused | null): Html => {
-  const id = `edit-${nameOf(row)}`
-  return html`<details${attributes({ open: refused !== null })}>
-    <summary>${fillHtml(t.edit, { setting: html`<span class="spoken">${titleOf(nameOf(row))}</span>` })}</summary>
-    <form method="post" action="/ui/settings/config/edit">
-      ${hidden({ section: row.section, key: row.key })}
-      <div class="field">
-        <label for="${id}">${titleOf(nameOf(row))}</label>
-        <input${attributes({
-          id,
-          name: 'value',
-          value: refused?.text ?? row.text,
-          autocomplete: 'off',
-          spellcheck: 'false',
-          'aria-invalid': refused === null ? null : 'true',
-          'aria-describedby': `${id}-hint`,
-        })} />
-        <p class="hint" id="${id}-hint">${fill(t.hint, { type: row.wants })}${row.reload === 'restart' ? ` ${t.restart}` : ''}</p>
-        ${refused === null ? null : html`<p class="error" role="alert">${refused.error}</p>`}
-      </div>
-      <button class="primary">${t.button}</button>
-    </form>
-  </details>`
+function fillLock(row: ShownSetting, lock: Lock): Content {
+  switch (lock.why) {
+    case 'environment':
+      return fillHtml(t.locked.environment, { variable: html`<code>${lock.variable}</code>` })
+    case 'kept':
+      return html`${row.name === 'admin.password' ? renderAccount() : t.locked.kept}
+      ${sourceOf(row)}`
+    case 'read-only': {
+      const paths = html`<code>${lock.paths.join(', ')}</code>`
+      return row.origin.by === 'file'
+        ? fillHtml(t.locked.file, { path: paths })
+        : html`${fillHtml(lock.paths.length === 0 ? t.locked.noFile : t.locked.files, { paths })}
+          ${sourceOf(row)}`
+    }
+  }
 }
+
+const renderAccount = (): Html =>
+  fillHtml(t.locked.password, {
+    account: html`<a href="/ui/account#change-password">${t.account}</a>`,
+  })
 
 /** Names between backticks are rendered as code. */
 const renderHelp = (text: string): Content =>

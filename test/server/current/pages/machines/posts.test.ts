@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '../../../../../build/initrd/newc.ts'
-import { SETTING_TITLES } from '../../../../../runtime/server/current/pages/settings/setting-titles.ts'
+import { titleOf } from '../../../../../runtime/server/current/pages/settings/setting-texts.ts'
 import { createServerHome } from '../../../../support/server/flasher-web.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -179,10 +179,10 @@ test('configuration lines: written, refused, not for what the environment says',
     '/ui/settings?saved=config#server.public_url',
   ])
   for (const [section, key, value, says] of [
-    ['pxe', 'loop_limit', 'many', /must be/],
+    ['pxe', 'loop_limit', 'many', /Must be a whole number from 1 to 1000, not &quot;many&quot;\./],
     ['server', 'port', '80', /environment variable FLASHER_SERVER_PORT/],
-    ['admin', 'password', 'x', /secret/],
-    ['no', 'such', 'x', /no such setting/],
+    ['admin', 'password', 'x', /It decides who may log in/],
+    ['no', 'such', 'x', /No such setting/],
   ] as const) {
     const [, location] = await edit(section, key, value)
     assert.match(
@@ -192,8 +192,7 @@ test('configuration lines: written, refused, not for what the environment says',
     const page = await site.text(location)
     assert.match(page, says)
     const name = `${section}.${key}`
-    const title = SETTING_TITLES.get(name) ?? name
-    assert.match(page, `<a href="#${name}">${title}</a> was not saved:`)
+    assert.match(page, `<a href="#${name}">${titleOf(name)}</a>: `)
   }
 })
 

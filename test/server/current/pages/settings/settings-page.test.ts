@@ -21,6 +21,16 @@ async function open(env: Readonly<Record<string, string>> = {}) {
       page: async (query = '') => await (await ask(`/ui/settings${query}`)).text(),
       post: (path: string, fields: Readonly<Record<string, string>>) =>
         ask(path, { method: 'POST', body: new URLSearchParams(fields) }),
+      /** The query of the page that a browser is sent to. */
+      async refused(path: string, fields: Readonly<Record<string, string>>) {
+        const answer = await fetch(`${server.url}${path}`, {
+          method: 'POST',
+          redirect: 'manual',
+          headers: { cookie, accept: 'text/html' },
+          body: new URLSearchParams(fields),
+        })
+        return (answer.headers.get('location') ?? '').replace(/^[^?]*|#.*$/g, '')
+      },
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     }
   }
@@ -79,6 +89,8 @@ test('a form with a field that there is not is refused, and nothing of it is sav
     ['upstream', {}],
     ['backup', { backup_enabled: 'on', cadence: 'daily' }],
     ['backup', {}],
+    ['config', { 'pxe.loop_limt': '9' }],
+    ['config', { 'was:pxe.loop_limit': '9', value: '9' }],
     ['config/edit', { section: 'pxe', key: 'loop_limit', value: '9', more: '' }],
     ['config/edit', { section: 'pxe', key: 'loop_limit' }],
   ] as const
@@ -105,6 +117,152 @@ test('what a form shows and nobody changes stays what the file says', async () =
   const page = await server.page()
   assert.match(page, 'value="c/d"')
   assert.match(page, 'value="v2.0.0"')
+})
+
+const fieldOf = (page: string, name: string) => {
+  const [, id = ''] = new RegExp(`<li class="setting" id="(${name})"`).exec(page) ?? []
+  const [row = ''] = page.slice(page.indexOf(`id="${id}"`)).split('</li>', 1)
+  return row
+}
+
+test('a field follows from the kind of its setting', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const page = await server.page()
+  for (const [name, ...patterns] of [
+    ['metrics.open', /type="checkbox" role="switch" value="true"/, /Default: Off/],
+    ['log.level', /<select/, /<option value="info" selected>Information</],
+    ['pxe.loop_limit', /type="number"[^>]*placeholder="5"[^>]*min="1" max="1000"/, /1 to 1000\./],
+    ['pxe.max_flashes', /type="number"/, /0: No limit\./, /Default: No limit/],
+    ['pxe.flash_silence', /placeholder="30 min"/, /Such as 30 s, 5 min/, /Default: 30 minutes/],
+    ['tuning.max_upload_bytes', /placeholder="200 GiB"/, /Such as 500 MB or 10 GiB/],
+    ['server.public_url', /type="url"/, /Such as https:\/\/flash\.example\.org/],
+    ['display.timezone', /list="set-display\.timezone-list"/, /<option value="Europe\/Oslo">/],
+    ['withcache.token', /type="password"[^>]*autocomplete="new-password"/],
+    ['server.allowed_hosts', /<textarea/, /One per line/],
+  ] as const) {
+    const field = fieldOf(page, name)
+    for (const pattern of patterns) assert.match(field, pattern, name)
+    // The label names the field, and help and hint describe it.
+    assert.match(field, `<label for="set-${name}">`)
+    assert.match(field, `aria-describedby="set-${name}-help`)
+  }
+  assert.match(fieldOf(page, 'server.port'), /Locked: set by the environment variable/)
+  assert.match(fieldOf(page, 'admin.password_hash'), /Locked: it decides who may log in/)
+  assert.match(fieldOf(page, 'cache.port'), 'after a restart of flasher-cache')
+})
+
+test('the form saves what was changed, and leaves alone what somebody else changed meanwhile', async () => {
+  await using site = await open()
+  const argv = ['--config', site.home.at('a.toml')]
+  await site.home.write('a.toml', '[pxe] # mine\nloop_limit = 7\n[metrics]\nopen = true\n')
+  await using server = await site.start(argv)
+  const shown = {
+    'was:pxe.loop_limit': '7',
+    'pxe.loop_limit': '7',
+    'was:metrics.open': 'true',
+    'metrics.open': 'true',
+    'was:pxe.flash_silence': '',
+    'pxe.flash_silence': '',
+    'was:server.trusted_proxies': '',
+    'server.trusted_proxies': '',
+    'withcache.token': '',
+  }
+  const save = async (fields: Readonly<Record<string, string>>) => {
+    const answer = await server.post('/ui/settings/config', { ...shown, ...fields })
+    return answer.headers.get('location') ?? String(answer.status)
+  }
+  assert.is(await save({}), '/ui/settings?saved=unchanged')
+  assert.is(
+    await save({
+      'metrics.open': 'false',
+      'pxe.flash_silence': '5 min',
+      'server.trusted_proxies': '10.0.0.0/8\r\n\r\n ::1 ',
+      'withcache.token': ' a token ',
+    }),
+    '/ui/settings?saved=config#server.trusted_proxies',
+  )
+  const text = await site.home.text('a.toml')
+  assert.match(text, '[pxe] # mine\nloop_limit = 7\nflash_silence = "5m"\n')
+  assert.match(text, '[metrics]\nopen = false\n')
+  assert.match(text, /\[ ?"10\.0\.0\.0\/8", "::1" ?\]/)
+  assert.match(text, 'token = " a token "')
+  assert.not.match(await server.page(), 'a token ')
+  // This page is older than the change above.
+  assert.is(await save({ 'pxe.loop_limit': '8' }), '/ui/settings?saved=config#pxe.loop_limit')
+  assert.match(await site.home.text('a.toml'), 'open = false')
+  const stale = await save({ 'pxe.flash_silence': '9 min' })
+  const page = await server.page(stale.replace('/ui/settings', '').split('#')[0])
+  assert.match(fieldOf(page, 'pxe.flash_silence'), 'Changed meanwhile, to: 5 min.')
+  assert.match(fieldOf(page, 'pxe.flash_silence'), 'value="9 min"')
+  const reset = await save({ reset: 'pxe.loop_limit', 'pxe.loop_limit': '' })
+  assert.is(reset, '/ui/settings?saved=config#pxe.loop_limit')
+  assert.not.match(await site.home.text('a.toml'), 'loop_limit')
+})
+
+test('bad input is refused beside its field, and nothing that was typed is lost but secrets', async () => {
+  await using site = await open()
+  const argv = ['--config', site.home.at('a.toml')]
+  await site.home.write('a.toml', '[pxe]\nloop_limit = 7\n')
+  await using server = await site.start(argv)
+  const key = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} name`
+  const many = Array.from({ length: 60 }, () => key).join('\n')
+  const answer = await server.post('/ui/settings/config', {
+    'pxe.loop_limit': '0',
+    'tuning.max_upload_bytes': 'much',
+    'server.trusted_proxies': '10.0.0.0/8\n<b>',
+    'releases.public_keys': many,
+    'withcache.token': 'hunter2',
+    'metrics.open': 'true',
+  })
+  const location = answer.headers.get('location') ?? ''
+  assert.match(location, /#server\.trusted_proxies$/)
+  const page = await server.page(location.replace('/ui/settings', '').split('#')[0])
+  for (const [name, error, value] of [
+    ['pxe.loop_limit', 'Must be a whole number from 1 to 1000, not 0.', 'value="0"'],
+    [
+      'tuning.max_upload_bytes',
+      'Must be bytes, or a size like 200 GiB, not &quot;much&quot;.',
+      'value="much"',
+    ],
+    [
+      'server.trusted_proxies',
+      'Must be a list of addresses and ranges like 10.0.0.0/8, not &quot;&lt;b&gt;&quot;.',
+      '10.0.0.0/8\n&lt;b&gt;</textarea>',
+    ],
+  ] as const) {
+    const field = fieldOf(page, name)
+    assert.match(field, `<p class="error" id="set-${name}-error">${error}</p>`)
+    assert.match(field, `aria-invalid="true"`)
+    assert.match(field, `set-${name}-error"`)
+    assert.match(field, value, name)
+  }
+  assert.match(fieldOf(page, 'releases.public_keys'), many)
+  assert.match(fieldOf(page, 'metrics.open'), ' checked')
+  assert.not.match(page + location, 'hunter2')
+  assert.is(await site.home.text('a.toml'), '[pxe]\nloop_limit = 7\n')
+})
+
+test('a list of host names without the one in use is refused: nobody could mend it here', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const post = async (list: string) => {
+    const answer = await server.post('/ui/settings/config', { 'server.allowed_hosts': list })
+    return answer.headers.get('location') ?? ''
+  }
+  assert.match(await post('a.example'), 'Add+127.0.0.1')
+  assert.match(await post('a.example\n127.0.0.1'), 'saved=config')
+  assert.match(await server.page(), 'a.example')
+})
+
+test('a backup schedule that is refused comes back with its error', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const fields = { backup_enabled: 'on', backup_cadence: 'weekly', backup_retention_count: '0' }
+  const location = await server.refused('/ui/settings/backup', fields)
+  const page = await server.page(location)
+  assert.match(page, /id="backup_retention_count-error">Must be a whole number from 1 to 10000/)
+  assert.match(page, /name="backup_retention_count"[^>]*value="0"/)
 })
 
 /** The settings and forms that are shown, by their keywords. */
@@ -143,8 +301,14 @@ test('settings have names, sections of the specification are there, and none is 
   }
   assert.not.match(page, 'id="wizard"')
   assert.not.match(page, /<ul class="settings">\s*<\/ul>/)
-  assert.match(page, /<strong>Time zone<\/strong>\s*<code class="key">display\.timezone<\/code>/)
-  assert.match(page, /<span class="value">200 GiB<\/span>/)
+  assert.match(
+    page,
+    /<label for="set-display\.timezone">Time zone<\/label>\s*<code class="key">display\.timezone<\/code>/,
+  )
+  assert.match(
+    page,
+    /Default: 200 GiB\. Override with <code>FLASHER_TUNING_MAX_UPLOAD_BYTES<\/code> or a file\./,
+  )
 })
 
 test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', async () => {
