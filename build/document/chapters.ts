@@ -18,6 +18,7 @@ const ORDER = [
   'library',
   'architecture',
   'trips',
+  'adding-a-setting',
   'images',
   'release',
   'translating',

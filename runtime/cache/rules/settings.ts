@@ -38,8 +38,6 @@ const SERVERS = [
   'wizard',
 ] as const
 
-const ELSEWHERE = {
-  ...Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null])),
-}
+const ELSEWHERE = Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null]))
 
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)

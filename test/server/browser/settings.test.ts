@@ -49,6 +49,97 @@ test('settings are filtered while somebody types, and headings without any go', 
   })
 })
 
+test('a switch, a choice, a number, a span, a size and a list are changed at once, and come back', async () => {
+  await using site = await startSite({ FLASHER_PXE_RUN_PATIENCE: '90s' })
+  await withPage(site, async (page) => {
+    await logIn(page)
+    await page.goto('/ui/settings')
+    const field = (name: string) => page.getByLabel(name, { exact: true })
+    const metrics = page.getByRole('switch', { name: 'Metrics without login' })
+    await metrics.focus()
+    await page.keyboard.press('Space')
+    await field('Log level').selectOption('Warnings')
+    await field('Boots until a loop is suspected').fill('9')
+    await field('Free the place of a silent machine after').fill('1h 30min')
+    await field('Largest upload').fill('10 gib')
+    await field('Trusted proxies').fill('10.0.0.0/8\n::1')
+    await field('Token for the cache service').fill('hunter2')
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByText('Saved in the configuration file').waitFor()
+    assert.is(await metrics.isChecked(), true)
+    assert.is(await field('Log level').inputValue(), 'warn')
+    assert.is(await field('Boots until a loop is suspected').inputValue(), '9')
+    assert.is(await field('Free the place of a silent machine after').inputValue(), '90 min')
+    assert.is(await field('Largest upload').inputValue(), '10 GiB')
+    assert.is(await field('Trusted proxies').inputValue(), '10.0.0.0/8\n::1')
+    assert.is(await field('Token for the cache service').inputValue(), '')
+    assert.not.match(await page.content(), 'hunter2')
+    const file = await site.home.text('state/flasher.toml')
+    assert.match(file, 'flash_silence = "90m"')
+    assert.match(file, 'max_upload_bytes = "10 GiB"')
+    // Set by the environment: shown, with the reason, and without a field.
+    const locked = page.locator('[id="pxe.run_patience"]')
+    await locked.getByText('90 seconds').waitFor()
+    await locked.getByText('set by the environment variable FLASHER_PXE_RUN_PATIENCE').waitFor()
+    assert.is(await locked.locator('input').count(), 0)
+    await page.getByRole('button', { name: 'Remove: Token for the cache service' }).click()
+    await page.getByText('Saved in the configuration file').waitFor()
+    assert.not.match(await site.home.text('state/flasher.toml'), 'token')
+    await field('Trusted proxies').fill('::1')
+    await page.getByRole('button', { name: 'Use default: Log level' }).click()
+    await page.getByText('Saved in the configuration file').waitFor()
+    assert.is(await field('Log level').inputValue(), 'info')
+    assert.is(await field('Trusted proxies').inputValue(), '::1')
+  })
+})
+
+test('bad input is refused beside its field without a script too, and the rest is as it was typed', async () => {
+  await using site = await startSite()
+  await withPage(
+    site,
+    async (page) => {
+      await logIn(page)
+      await page.goto('/ui/settings')
+      const field = (name: string) => page.getByLabel(name, { exact: true })
+      await field('Metrics without login').check()
+      await field('Trusted proxies').fill('10.0.0.0/8\nnobody')
+      await field('Free the place of a silent machine after').fill('ten minutes')
+      await page.keyboard.press('Enter')
+      await page.getByText('Nothing was saved.').waitFor()
+      const silence = field('Free the place of a silent machine after')
+      assert.is(await silence.inputValue(), 'ten minutes')
+      assert.is(await silence.getAttribute('aria-invalid'), 'true')
+      const ids = (await silence.getAttribute('aria-describedby'))?.split(' ') ?? []
+      const words = await page.locator(`[id="${ids.at(-1)}"]`).innerText()
+      assert.match(words, /^Must be seconds, a span like 90s.*not "ten minutes"\.$/)
+      assert.is(await field('Metrics without login').isChecked(), true)
+      assert.is(await field('Trusted proxies').inputValue(), '10.0.0.0/8\nnobody')
+      await silence.fill('10 minutes')
+      await field('Trusted proxies').fill('10.0.0.0/8')
+      await page.getByRole('button', { name: 'Save changes' }).click()
+      await page.getByText('Saved in the configuration file').waitFor()
+      assert.is(await silence.inputValue(), '10 min')
+    },
+    { javaScriptEnabled: false, viewport: { width: 390, height: 844 } },
+  )
+})
+
+test('a page with unsaved changes is not left without a question', async () => {
+  await using site = await startSite()
+  await withPage(site, async (page) => {
+    await logIn(page)
+    await page.goto('/ui/settings')
+    await page.getByLabel('Trusted proxies', { exact: true }).fill('::1')
+    const asked = page.waitForEvent('dialog')
+    const leaving = page.getByRole('link', { name: 'Dashboard' }).click()
+    const dialog = await asked
+    assert.is(dialog.type(), 'beforeunload')
+    await dialog.accept()
+    await leaving
+    await page.waitForURL('**/ui/dashboard')
+  })
+})
+
 test('the schedule of backups is changed in one place, to which its page leads', async () => {
   await using site = await startSite()
   await withPage(site, async (page) => {

@@ -201,10 +201,20 @@ export const publicKeys = listOf(
 const UNITS = { s: 1, min: 60, h: 3600, d: 86_400, w: 604_800 } as const
 
 const SPELLINGS: Readonly<Record<string, keyof typeof UNITS>> = {
-  ...{ '': 's', s: 's', sec: 's', second: 's' },
-  ...{ m: 'min', min: 'min', minute: 'min' },
-  ...{ h: 'h', hr: 'h', hour: 'h' },
-  ...{ d: 'd', day: 'd', w: 'w', week: 'w' },
+  '': 's',
+  s: 's',
+  sec: 's',
+  second: 's',
+  m: 'min',
+  min: 'min',
+  minute: 'min',
+  h: 'h',
+  hr: 'h',
+  hour: 'h',
+  d: 'd',
+  day: 'd',
+  w: 'w',
+  week: 'w',
 }
 
 /** Some 300 years. */

@@ -85,7 +85,7 @@ export interface Setting<T, Named extends Labels = Labels> {
   readonly toField: (given: unknown) => string
 }
 
-interface SettingParts<T, Named extends Labels> {
+interface SettingOptions<T, Named extends Labels> {
   readonly title: string
   readonly topic: SettingTopic
   readonly help: string
@@ -102,8 +102,8 @@ interface SettingParts<T, Named extends Labels> {
 /** What makes the settings of one program: `settingOf('flasher-web')({ title: 'Port', … })`. */
 export const settingOf =
   (program: Program) =>
-  <T, Named extends Labels>(parts: SettingParts<T, Named>): Setting<T, Named> => {
-    const { kind, fallbackWords = null, env = null, restart, kept, card = null } = parts
+  <T, Named extends Labels>(options: SettingOptions<T, Named>): Setting<T, Named> => {
+    const { kind, fallbackWords = null, env = null, restart, kept, card = null } = options
     const isSecret = kind.field.as === 'secret'
     const parse = (given: unknown): Result<T, string> => {
       const checked = kind.schema.safeParse(given)
@@ -120,11 +120,11 @@ export const settingOf =
       return parsed.ok ? kind.toToml(parsed.value) : null
     }
     return {
-      title: parts.title,
-      topic: parts.topic,
+      title: options.title,
+      topic: options.topic,
       program,
-      help: parts.help,
-      fallback: parts.fallback,
+      help: options.help,
+      fallback: options.fallback,
       fallbackWords,
       env,
       isSecret,

@@ -6,7 +6,7 @@ import {
   selectControl,
   switchControl,
 } from '../../../../kit/web/ui/fields.ts'
-import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { describeValue, findTexts } from './setting-texts.ts'
@@ -120,32 +120,33 @@ const renderSecret = (
     : areaControl({ ...view, value: '', rows, placeholder })
 }
 
-/** What may be written into the field. */
-export function renderHint({ setting, name }: ShownSetting): Content {
-  const { field } = setting
+/** What may be written into the field; null: it shows that itself. */
+export function renderHint(row: ShownSetting): string | null {
+  const hint = hintOf(row)
+  const zero = findTexts(row.name)?.labels['0']
+  return zero === undefined ? hint : `${hint} ${fill(t.zero, { meaning: zero })}`
+}
+
+function hintOf(row: ShownSetting): string | null {
+  const { field } = row.setting
   switch (field.as) {
     case 'toggle':
     case 'choice':
       return null
-    case 'number': {
-      const { least, most } = field
-      const zero = findTexts(name)?.labels['0']
-      const range = fill(t.number, { least, most })
-      return zero === undefined ? range : `${range} ${fill(t.zero, { meaning: zero })}`
-    }
+    case 'number':
+      return fill(t.number, { least: field.least, most: field.most })
     case 'duration':
-      return field.least === 0
-        ? t.duration
-        : fill(t.longDuration, { least: describeValue(name, setting, field.least) })
-    case 'size': {
-      const zero = findTexts(name)?.labels['0']
-      return zero === undefined ? t.size : `${t.size} ${fill(t.zero, { meaning: zero })}`
-    }
+      return hintOfSpan(row, field.least)
+    case 'size':
+      return t.size
     case 'text':
       return fill(t.text, { example: field.example })
     case 'secret':
-      return t.secret[field.rows === 1 ? 'hint' : 'options']
+      return field.rows === 1 ? t.secret.hint : t.secret.options
     case 'list':
       return fill(t.list, { example: field.example })
   }
 }
+
+const hintOfSpan = ({ name, setting }: ShownSetting, least: number): string =>
+  least === 0 ? t.duration : fill(t.longDuration, { least: describeValue(name, setting, least) })

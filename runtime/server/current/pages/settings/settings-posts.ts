@@ -139,32 +139,29 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
  * where somebody else changed it meanwhile. `reset` names a setting whose key is removed.
  */
 async function saveConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
-  const rows = new Map(context.services.config.list().map((row) => [row.name, row]))
-  const names = [...rows.keys()]
+  const rows = context.services.config.list()
+  const names = rows.map(({ name }) => name)
   checkFields(form, ['reset', ...names, ...names.map((name) => `was:${name}`)])
-  const reset = form.get('reset')
-  const edits: ConfigEdit[] = []
-  const stale = new Map<string, string>()
-  for (const [name, row] of rows) {
-    const { section, key } = row
-    const [text, was] = [readTyped(form, row), form.get(`was:${name}`)]
-    if (name === reset) edits.push({ section, key, text: '' })
-    else if (text !== null && text !== (was ?? '')) {
-      edits.push({ section, key, text })
-      const present = inputOf(row)
-      if (was !== null && readLines(was) !== present && text !== present) stale.set(name, present)
-    }
-  }
+  const edits = rows
+    .map((row) => ({ row, text: readChanged(form, row) }))
+    .flatMap(({ row, text }) => (text === null ? [] : [{ ...row, text }]))
   if (edits.length === 0) return context.goTo(`${PATH}?saved=unchanged`)
-  return stale.size === 0
+  const stale = edits.flatMap((edit): readonly (readonly [string, string])[] => {
+    const present = inputOf(edit)
+    const was = form.get(`was:${edit.name}`)
+    const isStale = was !== null && readLines(was) !== present && edit.text !== present
+    return isStale ? [[edit.name, fill(t.stale, { value: present || t.nothing })]] : []
+  })
+  return stale.length === 0
     ? await applyEdits(context, edits)
-    : answerRefusals(
-        context,
-        edits,
-        new Map(
-          [...stale].map(([name, value]) => [name, fill(t.stale, { value: value || t.nothing })]),
-        ),
-      )
+    : answerRefusals(context, edits, new Map(stale))
+}
+
+/** Null: nobody changed it on this page. */
+function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
+  if (form.get('reset') === row.name) return ''
+  const text = readTyped(form, row)
+  return text === readLines(form.get(`was:${row.name}`) ?? '') ? null : text
 }
 
 /** Browsers send line breaks of their own. */
@@ -224,18 +221,20 @@ const nameOf = ({ section, key }: ConfigEdit): string => `${section}.${key}`
 
 /** What went wrong by name; a file that cannot be used is the fault of all of them. */
 async function tryEdits({ services }: PageContext, edits: readonly ConfigEdit[]) {
-  const fail = (errors: ReadonlyMap<string, string>) => ({ ok: false, errors }) as const
   try {
     const made = await services.config.edit(edits)
     if (made.ok) return { ok: true, ...made.value } as const
-    return fail(new Map([...made.refusal].map(([name, why]) => [name, renderEditRefusal(why)])))
+    return failedFor([...made.refusal].map(([name, why]) => [name, renderEditRefusal(why)]))
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
     // Its further lines show a part of the file, which can hold secrets.
     const [message = ''] = thrown.message.split('\n')
-    return fail(new Map(edits.map((edit) => [nameOf(edit), message])))
+    return failedFor(edits.map((edit) => [nameOf(edit), message]))
   }
 }
+
+const failedFor = (errors: readonly (readonly [name: string, error: string])[]) =>
+  ({ ok: false, errors: new Map(errors) }) as const
 
 /** Back to the form, with everything that was typed but secrets: browsers keep pages. */
 function answerRefusals(

@@ -47,32 +47,40 @@ interface SettingView {
 }
 
 export function renderSetting(row: ShownSetting, view: SettingView): Html {
-  const { name, setting } = row
+  const { name } = row
   const typed = view.refusals.get(name)
   const found = { 'data-keywords': view.keywords, hidden: view.isHidden && typed === undefined }
-  const id = `set-${name}`
   const lock = decideLock(row, view.paths)
-  const isElsewhere = setting.card !== null && row.origin.by !== 'file' && typed === undefined
-  const isEdited = lock === null && !isElsewhere
-  const title = isEdited
-    ? html`<label for="${id}">${titleOf(name)}</label>`
-    : html`<strong>${titleOf(name)}</strong>`
+  const isEdited = lock === null && (typed !== undefined || !isOfCard(row))
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
-      ${title} <code class="key">${name}</code>
-      <p class="small dim" id="${id}-help">${renderHelp(findTexts(name)?.help ?? '')}</p>
+      ${renderTitle(name, isEdited)} <code class="key">${name}</code>
+      <p class="small dim" id="${idOf(name)}-help">${renderHelp(findTexts(name)?.help ?? '')}</p>
     </div>
     <div>
-      ${isEdited ? renderEdit(row, id, typed) : renderFixed(row, lock)}
-      ${typed?.error ? html`<p class="error" id="${id}-error">${typed.error}</p>` : null}
+      ${isEdited ? renderEdit(row, typed) : renderFixed(row, lock)}
+      ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
       ${renderWarnings(row)}
       <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
     </div>
   </li>`
 }
 
-function renderEdit(row: ShownSetting, id: string, typed: Typed | undefined): Html {
+/** Of the control; the row's own id is the name. */
+const idOf = (name: string): string => `set-${name}`
+
+/** A card of the page changes it; a line of a file is changed here. */
+const isOfCard = ({ setting, origin }: ShownSetting): boolean =>
+  setting.card !== null && origin.by !== 'file'
+
+const renderTitle = (name: string, isEdited: boolean): Html =>
+  isEdited
+    ? html`<label for="${idOf(name)}">${titleOf(name)}</label>`
+    : html`<strong>${titleOf(name)}</strong>`
+
+function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
   const { name, setting, origin } = row
+  const id = idOf(name)
   const [hints, isWrong] = [[renderHint(row), effectOf(row)].filter(Boolean), Boolean(typed?.error)]
   const described = [
     `${id}-help`,
