@@ -148,7 +148,8 @@ async function saveConfig(context: PageContext, form: URLSearchParams): Promise<
   if (edits.length === 0) return context.goTo(`${PATH}?saved=unchanged`)
   const stale = edits.flatMap((edit): readonly (readonly [string, string])[] => {
     const present = inputOf(edit)
-    const was = form.get(`was:${edit.name}`)
+    // Whoever removes a value does not mind which one it is.
+    const was = form.get('reset') === edit.name ? null : form.get(`was:${edit.name}`)
     const isStale = was !== null && readLines(was) !== present && edit.text !== present
     return isStale ? [[edit.name, fill(t.stale, { value: present || t.nothing })]] : []
   })
