@@ -1,7 +1,7 @@
 /** A console of the live system: one of them does what the server asks, the others look on or serve a person. */
 import { CONSOLE_PATHS, type ConsolePaths } from '../../fleet/boot/rules/live-console.ts'
 import { endTry, startTry, takeDriverLock } from './driver-lock.ts'
-import { readKernelLine } from './kernel-line.ts'
+import { readKernelArguments } from './kernel-arguments.ts'
 import { createMarks } from '../../kit/host/marks.ts'
 import { readOwnTerminal } from './own-terminal.ts'
 import { readVersion } from '../../kit/host/package-manifest.ts'
@@ -39,14 +39,14 @@ const SETTLE_SECONDS = 30
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export async function serveConsole(
   console: LiveConsole,
-  choose: (kernelLine: string) => ConsolePrograms,
+  choose: (kernelArguments: string) => ConsolePrograms,
 ): Promise<number> {
   const paths = { ...CONSOLE_PATHS, ...console.paths }
-  const [version, kernelLine] = await Promise.all([readVersion(), readKernelLine(paths.kernelLine)])
+  const [version, kernelArguments] = await Promise.all([readVersion(), readKernelArguments(paths.kernelArguments)])
   const marks = createMarks(paths)
   await marks.mark(`entered v${version}`)
   try {
-    return await runPrograms(choose(kernelLine), console, paths)
+    return await runPrograms(choose(kernelArguments), console, paths)
   } finally {
     await marks.mark(`exiting v${version}`)
   }

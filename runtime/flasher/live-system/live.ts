@@ -18,8 +18,8 @@ export interface ConsoleEnvironment extends LiveConsole {
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<number> =>
-  serveConsole(environment, (kernelLine) => {
-    const boot = parseLiveBoot(kernelLine)
+  serveConsole(environment, (kernelArguments) => {
+    const boot = parseLiveBoot(kernelArguments)
     return {
       drive: isDriven(boot) ? () => driveWizard(boot, environment) : null,
       guest: () => serveGuest(boot, environment),

@@ -1,18 +1,18 @@
 /** What each console of the live system starts when a server of this line booted the machine. */
 import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
-import { readKernelLine } from '../live-system/kernel-line.ts'
+import { readKernelArguments } from '../live-system/kernel-arguments.ts'
 import { serveConsole } from '../live-system/live-console.ts'
 import { parseLiveOrder, renderGuestArgs, type LiveOrder } from './rules/live-invocation.ts'
 import type { EarlierConsole } from './order-console.ts'
 
 /** Whether a server of this line booted this machine, as its kernel command line says. */
 export const readIsOrdered = async (): Promise<boolean> =>
-  parseLiveOrder(await readKernelLine(CONSOLE_PATHS.kernelLine)) !== null
+  parseLiveOrder(await readKernelArguments(CONSOLE_PATHS.kernelArguments)) !== null
 
 /** Returns the exit code: 0 means to the service manager that nothing is left to do. */
 export const serveEarlierConsole = (console: EarlierConsole): Promise<number> =>
-  serveConsole(console, (kernelLine) => {
-    const order = parseLiveOrder(kernelLine)
+  serveConsole(console, (kernelArguments) => {
+    const order = parseLiveOrder(kernelArguments)
     const guestArgs = order === null ? [] : renderGuestArgs(order)
     return {
       drive: order === null || order.isInteractive ? null : () => drive(order, console),

@@ -28,16 +28,16 @@ function createKeyboard() {
 }
 
 /** A machine with as many consoles as `start` is called. */
-async function boot(kernelLine: string) {
+async function boot(kernelArguments: string) {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-live-'))
   const at = (name: string) => join(folder, name)
   await Promise.all(['kmsg', 'console'].map((name) => writeFile(at(name), '')))
-  await writeFile(at('cmdline'), kernelLine)
+  await writeFile(at('cmdline'), kernelArguments)
   await symlink('/dev/tty1', at('screen'))
   await symlink('/dev/ttyS0', at('serial'))
   const ending = new AbortController()
   const paths = {
-    kernelLine: at('cmdline'),
+    kernelArguments: at('cmdline'),
     terminal: at('screen'),
     kmsg: at('kmsg'),
     console: at('console'),

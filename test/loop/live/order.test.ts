@@ -67,7 +67,7 @@ test('cijoe-online comes to the machine as none: its work begins on the server',
   await using lab = await createLab()
   await using target = await createLoop({ megabytes: 32 })
   await lab.bind({ ...FLASH, provisioning_mode: 'cijoe-online' })
-  assert.match(await lab.readKernelLine(), / flasher\.provisioning=none /)
+  assert.match(await lab.readKernelArguments(), / flasher\.provisioning=none /)
   const machine = await lab.boot({ disks: [target.device] })
   await machine.start()
   assert.is(machine.counts.restarts, 1)
@@ -117,7 +117,7 @@ test('provisioning that is impossible is found out before anything is written', 
   await expectRefused(/user-data: HTTP 404: no user-data is kept/, await lab.boot({ disks }))
 
   await lab.keep('user-data', SEED)
-  const line = await lab.readKernelLine()
+  const line = await lab.readKernelArguments()
   const forged = line.replace(/flasher\.token=\S+/, 'flasher.token=x')
   await expectRefused(/user-data: HTTP 401/, await lab.boot({ disks }, forged))
 

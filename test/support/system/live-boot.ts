@@ -42,7 +42,7 @@ export async function createLiveLab() {
   const held = undo.move()
 
   /** The kernel command line that the server's script has for the machine now. */
-  async function readKernelLine(): Promise<string> {
+  async function readKernelArguments(): Promise<string> {
     const script = await (await fetch(`${socket.url}/pxe/${LIVE_MAC}`)).text()
     return /^kernel \S+ (.*) \|\|/m.exec(script)?.[1] ?? ''
   }
@@ -62,14 +62,14 @@ export async function createLiveLab() {
     forgetMachine: () => ask(`/machines/${LIVE_MAC}`, { method: 'DELETE' }),
     readMachine: async () => (await ask(`/machines/${LIVE_MAC}`)).json(),
     readRuns: async () => (await (await ask(`/machines/${LIVE_MAC}/runs`)).json()).runs,
-    readKernelLine,
+    readKernelArguments,
     /** Boots the machine; its consoles are started with `start`. */
-    async boot(options: LiveBootOptions, kernelLine?: string) {
+    async boot(options: LiveBootOptions, kernelArguments?: string) {
       const { disks, hasCijoe = false, env = {}, onLook, onRestart } = options
       const at = await mkdtemp(join(folder, 'boot-'))
       const path = (name: string) => join(at, name)
       await Promise.all(['kmsg', 'console'].map((name) => writeFile(path(name), '')))
-      await writeFile(path('cmdline'), kernelLine ?? (await readKernelLine()))
+      await writeFile(path('cmdline'), kernelArguments ?? (await readKernelArguments()))
       await symlink('/dev/tty1', path('screen'))
       const ending = new AbortController()
       const asked: TuiCall[] = []
@@ -86,7 +86,7 @@ export async function createLiveLab() {
       const console: EarlierConsole = {
         ...environment,
         paths: {
-          kernelLine: path('cmdline'),
+          kernelArguments: path('cmdline'),
           terminal: path('screen'),
           kmsg: path('kmsg'),
           console: path('console'),

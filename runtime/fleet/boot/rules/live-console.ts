@@ -4,7 +4,7 @@ import { LIVE_PATHS } from '../../../../appliance/contract.ts'
 export type ConsolePaths = Readonly<Record<keyof typeof CONSOLE_PATHS, string>>
 
 export const CONSOLE_PATHS = {
-  kernelLine: '/proc/cmdline',
+  kernelArguments: '/proc/cmdline',
   /** Leads to the terminal of our own standard input. */
   terminal: '/proc/self/fd/0',
   kmsg: '/dev/kmsg',

@@ -2,5 +2,5 @@
 import { readFile } from 'node:fs/promises'
 
 /** `path`: /proc/cmdline. Empty where there is none. */
-export const readKernelLine = (path: string): Promise<string> =>
+export const readKernelArguments = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch(() => '')
