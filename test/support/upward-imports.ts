@@ -4,7 +4,7 @@
 export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/cache/pages/add-card.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/captures.ts -> runtime/server/texts/texts.ts',
-  'runtime/cache/pages/frame.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/pages/layout.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/images.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/messages.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/removal.ts -> runtime/server/texts/texts.ts',
@@ -32,7 +32,7 @@ export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/kit/web/ui/api-page.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/elements.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/error-page.ts -> runtime/server/texts/texts.ts',
-  'runtime/kit/web/ui/frame.ts -> runtime/server/texts/texts.ts',
+  'runtime/kit/web/ui/layout.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/login-page.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/search.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/sections.ts -> runtime/server/texts/texts.ts',

@@ -9,7 +9,7 @@ import { address } from '../../kit/web/ui/html.ts'
 import { formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { CAPTURE_PAGE, renderCapture } from '../pages/captures.ts'
-import { HOME, type CachePages } from '../pages/frame.ts'
+import { HOME, type CachePages } from '../pages/layout.ts'
 import { renderActor } from './actor.ts'
 import type { CacheSite } from './site.ts'
 

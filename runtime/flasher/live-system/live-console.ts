@@ -42,7 +42,10 @@ export async function serveConsole(
   choose: (kernelArguments: string) => ConsolePrograms,
 ): Promise<number> {
   const paths = { ...CONSOLE_PATHS, ...console.paths }
-  const [version, kernelArguments] = await Promise.all([readVersion(), readKernelArguments(paths.kernelArguments)])
+  const [version, kernelArguments] = await Promise.all([
+    readVersion(),
+    readKernelArguments(paths.kernelArguments),
+  ])
   const marks = createMarks(paths)
   await marks.mark(`entered v${version}`)
   try {

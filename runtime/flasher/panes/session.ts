@@ -4,7 +4,7 @@ import { readKeys } from '../../kit/terminal/prompt/keys.ts'
 import type { Painter } from '../../kit/terminal/prompt/painter.ts'
 import { next } from './flow/flow.ts'
 import type { ChosenFlash, Effect, Input, PaneStep, PanesState } from './flow/state.ts'
-import type { PaneStyle } from './screens/pane-frame.ts'
+import type { PaneStyle } from './screens/pane-box.ts'
 import { pageRows, renderScreen } from './screens/screen.ts'
 import { runFlash, type TuiServices } from './services.ts'
 

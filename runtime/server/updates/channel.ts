@@ -31,11 +31,11 @@ interface Subscriber {
   sent: number
 }
 
-/** All who look at the same thing; the frame is made once for them. */
+/** All who look at the same thing; the message is made once for them. */
 interface SharedView {
   readonly query: URLSearchParams | null
   readonly subscribers: Set<Subscriber>
-  /** Whose bars it gets: the machines of its newest frame; null: all. */
+  /** Whose bars it gets: the machines of its newest message; null: all. */
   shown: ReadonlySet<string> | null
   /** The bars as all of its subscribers have them; empty: one has just come. */
   bars: string
@@ -153,7 +153,7 @@ export function createChannel(parts: ChannelDependencies) {
   }
 }
 
-/** Makes the frames of all views, each once a round, and hands them to who looks at them. */
+/** Makes the messages of all views, each once a round, and hands them to who looks at them. */
 function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
   views: ReadonlyMap<string, SharedView>,
@@ -180,13 +180,13 @@ function createSender(
     to: Iterable<Subscriber> = view.subscribers,
   ): Promise<number> {
     const number = ++begun
-    const frames = createFrames('machines-update', await makeRows(view))
+    const messages = createMessages('machines-update', await makeRows(view))
     for (const subscriber of to) {
       if (number <= subscriber.sent) continue
       subscriber.sent = number
-      subscriber.listener.offer('rows', subscriber.tag, frames.of(subscriber.tag), clock())
+      subscriber.listener.offer('rows', subscriber.tag, messages.of(subscriber.tag), clock())
     }
-    return frames.byteLength() * view.subscribers.size
+    return messages.byteLength() * view.subscribers.size
   }
 
   async function refreshAll(): Promise<number> {
@@ -204,11 +204,11 @@ function createSender(
       if (lines === view.bars) continue
       view.bars = lines
       if (lines === '') continue
-      const frames = createFrames('runs-update', lines)
+      const messages = createMessages('runs-update', lines)
       for (const { listener, tag } of subscribers) {
-        listener.offer('bars', tag, frames.of(tag), clock())
+        listener.offer('bars', tag, messages.of(tag), clock())
       }
-      sent += frames.byteLength() * subscribers.size
+      sent += messages.byteLength() * subscribers.size
     }
     return sent
   }
@@ -239,9 +239,9 @@ function createBarRenderer(render: (run: Run) => string) {
 }
 
 /** The same event under each name that a stream has for it, encoded once. */
-function createFrames(name: string, lines: string) {
-  const frames = new Map<string, Uint8Array>()
+function createMessages(name: string, lines: string) {
+  const messages = new Map<string, Uint8Array>()
   const of = (tag: string): Uint8Array =>
-    frames.getOrInsertComputed(tag, () => Buffer.from(renderEvent(`${name}${tag}`, lines)))
-  return { of, byteLength: () => frames.values().next().value?.byteLength ?? 0 }
+    messages.getOrInsertComputed(tag, () => Buffer.from(renderEvent(`${name}${tag}`, lines)))
+  return { of, byteLength: () => messages.values().next().value?.byteLength ?? 0 }
 }

@@ -6,7 +6,7 @@ type UpdateKind = 'rows' | 'bars'
 
 interface PendingUpdate {
   readonly kind: UpdateKind
-  readonly frame: Uint8Array
+  readonly message: Uint8Array
   readonly since: number
 }
 
@@ -15,7 +15,7 @@ export type Listener = ReturnType<typeof createListener>
 const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
 
 /**
- * `ended` is called once, whoever ended it. Not h3's `createEventStream`: that keeps every frame for a
+ * `ended` is called once, whoever ended it. Not h3's `createEventStream`: that keeps every message for a
  * client that does not read.
  */
 export function createListener(ended: () => void) {
@@ -32,10 +32,10 @@ export function createListener(ended: () => void) {
     ended()
   }
 
-  /** Hands over a frame, if the client asks; it asks again when that has gone out. */
-  function send(frame: Uint8Array, resolve: () => void): void {
+  /** Hands over a message, if the client asks; it asks again when that has gone out. */
+  function send(message: Uint8Array, resolve: () => void): void {
     wanted = null
-    controller?.enqueue(frame)
+    controller?.enqueue(message)
     resolve()
   }
 
@@ -45,7 +45,7 @@ export function createListener(ended: () => void) {
     const [key, next] = all.find(([, { kind }]) => kind === 'rows') ?? all[0] ?? []
     if (key === undefined || next === undefined) return
     pending.delete(key)
-    send(next.frame, wanted)
+    send(next.message, wanted)
   }
 
   const body = new ReadableStream<Uint8Array>(
@@ -68,10 +68,10 @@ export function createListener(ended: () => void) {
   return {
     body,
     /** Replaces what was not sent yet of this view and kind. */
-    offer(kind: UpdateKind, view: string, frame: Uint8Array, now: number): void {
+    offer(kind: UpdateKind, view: string, message: Uint8Array, now: number): void {
       if (isClosed) return
       const key = `${kind}${view}`
-      pending.set(key, { kind, frame, since: pending.get(key)?.since ?? now })
+      pending.set(key, { kind, message, since: pending.get(key)?.since ?? now })
       sendNext()
     },
     /** The signal is sent only where nothing else is waiting. */
@@ -81,7 +81,7 @@ export function createListener(ended: () => void) {
     /** When something began to wait that the client does not take; null: it keeps up. */
     stalledSince: () =>
       pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
-    /** Ends the stream at once: a client that still has to take a frame is cut off. */
+    /** Ends the stream at once: a client that still has to take a message is cut off. */
     close(): void {
       if (isClosed) return
       const isStalled = pending.size > 0 || wanted === null

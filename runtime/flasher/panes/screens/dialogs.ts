@@ -12,7 +12,7 @@ import { renderBar } from '../../text/bar.ts'
 import { layOutLosses } from '../../text/loss-table.ts'
 import { wrap, wrapColumns } from '../../../kit/terminal/text/wrap.ts'
 import type { ChosenFlash, Dialog } from '../flow/state.ts'
-import type { ScreenRow, PaneStyle } from './pane-frame.ts'
+import type { ScreenRow, PaneStyle } from './pane-box.ts'
 
 interface DialogRoom {
   /** The columns within the frame. */

@@ -6,12 +6,12 @@ import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
 import type { PaneName, PanesState } from '../flow/state.ts'
 import {
-  FRAME_WIDTH,
-  renderFrame,
-  type FrameRoom,
+  BORDER_WIDTH,
+  renderPaneBox,
+  type PaneRoom,
   type ScreenRow,
   type PaneStyle,
-} from './pane-frame.ts'
+} from './pane-box.ts'
 
 /** A screen with fewer columns shows only the pane that has the keys. */
 const MIN_COLUMNS = 64
@@ -49,7 +49,7 @@ const FEW_DISK_COLUMNS: readonly Column[] = [
 export const pageRowsOf = (height: number): number => Math.max(1, height - AROUND)
 
 /** As wide as `width`, as high as `height`. */
-export function renderPanes(state: PanesState, { width, height }: FrameRoom, style: PaneStyle) {
+export function renderPanes(state: PanesState, { width, height }: PaneRoom, style: PaneStyle) {
   if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, style)
   const left = Math.floor(width * IMAGES_SHARE)
   const images = renderPane(state, 'images', { width: left, height }, style)
@@ -60,11 +60,11 @@ export function renderPanes(state: PanesState, { width, height }: FrameRoom, sty
 function renderPane(
   state: PanesState,
   pane: PaneName,
-  room: FrameRoom,
+  room: PaneRoom,
   style: PaneStyle,
 ): readonly string[] {
   const isActive = state.focus === pane && state.dialog === null
-  return renderFrame(
+  return renderPaneBox(
     titleOf(state, pane),
     listLines(state, pane, room, style),
     room,
@@ -85,12 +85,12 @@ function titleOf({ setting, filter, isTyping, focus }: PanesState, pane: PaneNam
 function listLines(
   state: PanesState,
   pane: PaneName,
-  { width, height }: FrameRoom,
+  { width, height }: PaneRoom,
   { unicode }: PaneStyle,
 ): readonly ScreenRow[] {
-  const inner = width - FRAME_WIDTH - LEAD
+  const inner = width - BORDER_WIDTH - LEAD
   const rows = listRows(state, pane)
-  if (rows.length === 0) return explainEmpty(state, pane, width - FRAME_WIDTH)
+  if (rows.length === 0) return explainEmpty(state, pane, width - BORDER_WIDTH)
   const isWide = pane === 'disks' && inner >= WIDE
   const columns = pane === 'images' ? IMAGE_COLUMNS : isWide ? DISK_COLUMNS : FEW_DISK_COLUMNS
   const cells = rows.map((row) => (pane === 'images' || isWide ? row.cells : shorten(row)))

@@ -6,7 +6,7 @@ import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
 import { ROOT } from '../flow/pane-keys.ts'
 import type { Dialog, PanesSetting, DoneSignal, PanesState, Status } from '../flow/state.ts'
 import { renderDialog } from './dialogs.ts'
-import { FRAME_WIDTH, renderFrame, type PaneStyle } from './pane-frame.ts'
+import { BORDER_WIDTH, renderPaneBox, type PaneStyle } from './pane-box.ts'
 import { pageRowsOf, renderMarked, renderPanes } from './panes.ts'
 
 /** Header, two lines of status, keys. */
@@ -45,7 +45,7 @@ export function renderScreen(
       ink.strong(renderHeader(state.setting, width, style)),
       ...(state.dialog === null
         ? renderPanes(state, room, style)
-        : frameDialog(state.dialog, room, style, seconds)),
+        : boxDialog(state.dialog, room, style, seconds)),
       ...(hasMarked(state, size.rows) ? renderMarked(state, width, style) : []),
       ...renderStatus(state, width, style),
       ink.faint(fit(` ${keysOf(state)}`)),
@@ -64,19 +64,19 @@ function renderStatus(state: PanesState, width: number, style: PaneStyle): reado
   return [...lines.slice(-STATUS_ROWS), '', ''].slice(0, STATUS_ROWS)
 }
 
-function frameDialog(
+function boxDialog(
   dialog: Dialog,
   room: { readonly width: number; readonly height: number },
   style: PaneStyle,
   seconds: number,
 ): readonly string[] {
   const width = Math.min(MAX_DIALOG, room.width)
-  const inner = { width: width - FRAME_WIDTH, height: room.height - 2, seconds }
+  const inner = { width: width - BORDER_WIDTH, height: room.height - 2, seconds }
   const { title, lines } = renderDialog(dialog, inner, style)
   const height = Math.min(room.height, Math.max(MIN_DIALOG, lines.length + 2))
   const margin = ' '.repeat(Math.floor((room.width - width) / 2))
   const above = Math.floor((room.height - height) / 3)
-  const framed = renderFrame(title, lines, { width, height }, true, style)
+  const framed = renderPaneBox(title, lines, { width, height }, true, style)
   const shown = [...Array.from({ length: above }, () => ''), ...framed.map((line) => margin + line)]
   return Array.from({ length: room.height }, (_, row) => shown[row] ?? '')
 }

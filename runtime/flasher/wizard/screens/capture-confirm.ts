@@ -7,7 +7,7 @@ import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { canClear, renderCapture, type CaptureKnown } from './capture-text.ts'
 import { runCapturing } from './capturing.ts'
 import { askMeanwhile, NO_KEY, QUIT_KEY } from './pending-question.ts'
-import type { ScreenView } from './screen-frame.ts'
+import type { ScreenView } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture

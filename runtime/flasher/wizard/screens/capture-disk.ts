@@ -6,7 +6,7 @@ import { chooseDisk } from '../flow/disk-offers.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
 import { askMeanwhile, stepOf } from './pending-question.ts'
-import { inFull, type ScreenView } from './screen-frame.ts'
+import { inFull, type ScreenView } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk

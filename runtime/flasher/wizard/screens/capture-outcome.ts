@@ -12,7 +12,7 @@ import { renderPlace, type CaptureOutcome, type CapturePlace } from '../flow/cap
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
 import { askNext, listNext, QUIT } from './outcome.ts'
-import { nextChoice } from './screen-frame.ts'
+import { nextChoice } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture

@@ -9,7 +9,7 @@ import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
 import { decidePlace } from '../flow/capture-place.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { askStill, backKey, QUIT_KEY, stepOf } from './pending-question.ts'
-import { fitted, inFull, type ScreenView } from './screen-frame.ts'
+import { fitted, inFull, type ScreenView } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS

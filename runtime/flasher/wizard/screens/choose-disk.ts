@@ -7,7 +7,7 @@ import type { WizardContext } from './wizard-context.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
-import type { ScreenView } from './screen-frame.ts'
+import type { ScreenView } from './screen-layout.ts'
 import { askMeanwhile, stepOf } from './pending-question.ts'
 
 interface KnownDisks extends DiskList {

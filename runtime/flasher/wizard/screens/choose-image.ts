@@ -14,7 +14,7 @@ import {
   renderImageRow,
   type ImageOffer,
 } from '../flow/image-offers.ts'
-import { inFull, type ScreenView } from './screen-frame.ts'
+import { inFull, type ScreenView } from './screen-layout.ts'
 import { askMeanwhile, backKey, QUIT_KEY, REFRESH_KEY, stepOf } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.image

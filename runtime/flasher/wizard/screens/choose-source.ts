@@ -5,7 +5,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-frame.ts'
+import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-layout.ts'
 import { askChoice, askStill } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source

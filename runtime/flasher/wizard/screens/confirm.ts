@@ -8,7 +8,7 @@ import type { WizardContext } from './wizard-context.ts'
 import { choiceOf, type WizardState, type WizardStep } from '../flow/flow.ts'
 import { orderFor } from '../flow/flash-run.ts'
 import type { FlashChoices, TemplateOffer } from '../flow/start.ts'
-import type { ScreenView } from './screen-frame.ts'
+import type { ScreenView } from './screen-layout.ts'
 import { askMeanwhile, askStill, NO_KEY, QUIT_KEY } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm

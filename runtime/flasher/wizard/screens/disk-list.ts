@@ -7,7 +7,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Menu } from '../../../kit/terminal/prompt/menu.ts'
 import type { Size } from '../../../kit/terminal/prompt/painter.ts'
 import { DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
-import { inFull } from './screen-frame.ts'
+import { inFull } from './screen-layout.ts'
 import { backKey, QUIT_KEY, REFRESH_KEY } from './pending-question.ts'
 import type { WizardContext } from './wizard-context.ts'
 

@@ -4,7 +4,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { renderVoice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
-import { frameOf } from './screen-frame.ts'
+import { layOutScreen } from './screen-layout.ts'
 import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
@@ -44,7 +44,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     const steps = renderVoice({ ...drawing, columns: size.columns }, (voice) =>
       said.forEach((line) => voice.start(line)),
     )
-    painter.paint(frameOf(state, steps.slice(-MAX_LINES), drawing, size))
+    painter.paint(layOutScreen(state, steps.slice(-MAX_LINES), drawing, size))
   }
 
   return {

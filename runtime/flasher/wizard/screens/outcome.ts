@@ -6,7 +6,7 @@ import type { Size } from '../../../kit/terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { nextChoice, type NextChoice } from './screen-frame.ts'
+import { nextChoice, type NextChoice } from './screen-layout.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import { askChoice } from './pending-question.ts'
 

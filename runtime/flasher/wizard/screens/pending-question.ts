@@ -8,7 +8,7 @@ import {
   type Subject,
 } from '../../../kit/terminal/prompt/question.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { createChoice, createQuestion, type ChoiceView, type ScreenView } from './screen-frame.ts'
+import { createChoice, createQuestion, type ChoiceView, type ScreenView } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS

@@ -3,7 +3,7 @@ import { holdKeyboard, INTERRUPT } from '../../../kit/terminal/prompt/keyboard.t
 import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
-import { fitted, frameOf } from './screen-frame.ts'
+import { fitted, layOutScreen } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 interface ProgressView {
@@ -39,7 +39,7 @@ export function openProgressScreen(
     const size = painter.size()
     const help = page === null ? undefined : pages()[page]
     const body = () => fitted(view.render(now() - before, size.columns), size, drawing)
-    painter.paint(help ?? frameOf(state, body(), drawing, size))
+    painter.paint(help ?? layOutScreen(state, body(), drawing, size))
   }
   /** `typed`: `?`, or any key while the help is shown. */
   const turnPage = (typed: string) => {

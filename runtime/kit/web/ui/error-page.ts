@@ -2,13 +2,13 @@
 import { PAGES } from '../../../server/texts/texts.ts'
 import type { ErrorView } from '../answers/caller.ts'
 import { banner } from './elements.ts'
-import type { PageLayout } from './frame.ts'
+import type { PageLayout } from './layout.ts'
 import { html } from './html.ts'
 
 const t = PAGES.frame
 
-export const renderErrorPage = (frame: PageLayout, view: ErrorView): string =>
-  frame.bare({
+export const renderErrorPage = (layout: PageLayout, view: ErrorView): string =>
+  layout.bare({
     title: `${view.status} ${view.title}`,
     body: html`<section id="question" class="stack">
       <h1 id="dialog-title">${view.title}</h1>

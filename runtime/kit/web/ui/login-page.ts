@@ -1,6 +1,6 @@
 /** The login page: one field, one button, and what to do when the password is forgotten. */
 import { hidden, textField } from './fields.ts'
-import type { PageLayout } from './frame.ts'
+import type { PageLayout } from './layout.ts'
 import { html, type Content } from './html.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 
@@ -17,10 +17,10 @@ interface Login {
 }
 
 export const renderLoginPage = (
-  frame: PageLayout,
+  layout: PageLayout,
   { heading, label, help, error, next }: Login,
 ): string =>
-  frame.bare({
+  layout.bare({
     title: t.title,
     body: html`<h1>${heading}</h1>
       <form method="post" action="/ui/login">

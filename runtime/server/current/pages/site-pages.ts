@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { ServerPlugin } from '../../routes/site.ts'
 import type { ServerViews } from '../../routes/views.ts'
 import { assetRoute } from '../../../kit/web/ui/assets.ts'
-import { createFrame } from '../../../kit/web/ui/frame.ts'
+import { createLayout } from '../../../kit/web/ui/layout.ts'
 import { SECTIONS } from '../../../kit/web/ui/sections.ts'
 import { themeRoute } from '../../../kit/web/ui/theme.ts'
 import type { Assets } from '../../../kit/web/answers/assets.ts'
@@ -48,7 +48,7 @@ const ROUTES: readonly ContextRoute[] = [
   ...ACCOUNT_PAGES,
 ]
 
-interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
+interface PagesDependencies extends Omit<PageDependencies, 'layout'> {
   readonly version: string
   readonly assets: Assets
   readonly runs: Pick<Runs, 'findRunning' | 'marks'>
@@ -73,7 +73,7 @@ const NO_BASE = 'http://localhost'
 
 export function createPages(parts: PagesDependencies) {
   const { version, assets, gather, runs, now } = parts
-  const frame = createFrame({ version, assetUrl: assets.url, nav: SECTIONS })
+  const layout = createLayout({ version, assetUrl: assets.url, nav: SECTIONS })
   const view = (machine: Machine) =>
     viewMachine(
       machine,
@@ -89,7 +89,7 @@ export function createPages(parts: PagesDependencies) {
       ),
     renderBar: (run) => String(renderBar(run)),
     renderLogin: (given) =>
-      renderLoginPage(frame, {
+      renderLoginPage(layout, {
         ...given,
         heading: 'flasher',
         label: PAGES.frame.login.label,
@@ -97,12 +97,12 @@ export function createPages(parts: PagesDependencies) {
           command: html`<code>flasher-web password</code>`,
         }),
       }),
-    renderError: (given) => renderErrorPage(frame, given),
+    renderError: (given) => renderErrorPage(layout, given),
     // Readers of the API document may not be logged in, so they see no count of failures.
-    renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
+    renderDocument: (given) => layout.page({ ...given, section: given.here, alarms: 0 }),
   }
   const plugin: ServerPlugin<Machine> = (site) => {
-    const contextOf = (event: H3Event) => createPageContext(site, { ...parts, frame }, event)
+    const contextOf = (event: H3Event) => createPageContext(site, { ...parts, layout }, event)
     return { routes: [assetRoute(assets), themeRoute, ...ROUTES.map((route) => route(contextOf))] }
   }
   return { views, plugin }

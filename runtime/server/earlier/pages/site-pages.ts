@@ -4,7 +4,7 @@ import type { Assets } from '../../../kit/web/answers/assets.ts'
 import type { ServerPlugin } from '../../routes/site.ts'
 import type { ServerViews } from '../../routes/views.ts'
 import { assetRoute } from '../../../kit/web/ui/assets.ts'
-import { createFrame, type NavLink } from '../../../kit/web/ui/frame.ts'
+import { createLayout, type NavLink } from '../../../kit/web/ui/layout.ts'
 import { themeRoute } from '../../../kit/web/ui/theme.ts'
 import type { Machine } from '../rules/machine.ts'
 import { bootPages } from './boot.ts'
@@ -29,7 +29,7 @@ interface Pages {
   readonly plugin: ServerPlugin<Machine>
 }
 
-interface PagesDependencies extends Omit<PageDependencies, 'frame'> {
+interface PagesDependencies extends Omit<PageDependencies, 'layout'> {
   readonly version: string
   readonly assets: Assets
   /** The flash of a machine that is under way; null: none is. */
@@ -47,7 +47,7 @@ const NAV: readonly NavLink[] = [
 
 export function createPages(parts: PagesDependencies): Pages {
   const { version, assets, now, zone, findRun } = parts
-  const frame = createFrame({ version, assetUrl: assets.url, nav: NAV })
+  const layout = createLayout({ version, assetUrl: assets.url, nav: NAV })
   const views: ServerViews<Machine> = {
     match: createMatch(now),
     // The table has the same columns for everybody.
@@ -55,12 +55,12 @@ export function createPages(parts: PagesDependencies): Pages {
     renderRow: (machine) =>
       String(renderMachineRow(machine, findRun(machine.mac), { now: now(), zone: zone() })),
     renderBar: (run) => String(renderBar(run)),
-    renderLogin: (given) => renderLogin(frame, parts.user, given),
-    renderError: (given) => renderErrorPage(frame, given),
-    renderDocument: (given) => frame.page({ ...given, section: given.here, alarms: 0 }),
+    renderLogin: (given) => renderLogin(layout, parts.user, given),
+    renderError: (given) => renderErrorPage(layout, given),
+    renderDocument: (given) => layout.page({ ...given, section: given.here, alarms: 0 }),
   }
   const plugin: ServerPlugin<Machine> = (site) => {
-    const context = createPageContext(site, { ...parts, frame })
+    const context = createPageContext(site, { ...parts, layout })
     const routes = [
       assetRoute(assets),
       themeRoute,

@@ -5,7 +5,7 @@ import {
   type KnownPlan,
 } from '../../../../runtime/flasher/wizard/screens/confirm-text.ts'
 import type { WizardState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
-import { createQuestion } from '../../../../runtime/flasher/wizard/screens/screen-frame.ts'
+import { createQuestion } from '../../../../runtime/flasher/wizard/screens/screen-layout.ts'
 import { refuse } from '../../../../runtime/kit/foundation/result.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
 import { UNTOUCHED } from '../../../../runtime/kit/terminal/prompt/menu.ts'

@@ -2,7 +2,10 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createQuestion, frameOf } from '../../../../runtime/flasher/wizard/screens/screen-frame.ts'
+import {
+  createQuestion,
+  layOutScreen,
+} from '../../../../runtime/flasher/wizard/screens/screen-layout.ts'
 import { createSubject } from '../../../../runtime/flasher/wizard/screens/pending-question.ts'
 import { openState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
@@ -144,7 +147,7 @@ test('on 40x12 a list keeps its rows, and what asks nothing keeps its newest lin
     '',
     'Ctrl-C cancels',
   ]
-  const shown = frameOf(calm, body, drawing, size).lines
+  const shown = layOutScreen(calm, body, drawing, size).lines
   assert.is(shown.length, 12)
   assert.equal(shown.slice(-2), ['said 11', 'Ctrl-C cancels'])
 })

@@ -9,7 +9,7 @@ import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import { page } from '../../../../kit/web/answers/answers.ts'
 import type { By } from '../../../../kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/frame.ts'
+import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/layout.ts'
 import type { Content } from '../../../../kit/web/ui/html.ts'
 import type { Site } from '../../../routes/site.ts'
 import type { Contact } from '../../../routes/transition.ts'
@@ -28,7 +28,7 @@ interface Queue {
 }
 
 export interface PageDependencies {
-  readonly frame: PageLayout
+  readonly layout: PageLayout
   readonly services: {
     readonly config: Config<typeof SETTINGS>
     readonly store: SettingsStore
@@ -100,7 +100,7 @@ export function createPageContext(
     message: () => messageOf({ site }, event),
     async show(view) {
       const alarms = await site.journal.countAlarms()
-      const text = parts.frame.page({ ...view, ...readPlace(event), alarms })
+      const text = parts.layout.page({ ...view, ...readPlace(event), alarms })
       return page(text, 200, { vary: 'cookie' })
     },
     goTo: (location) => goTo(event, location),

@@ -1,6 +1,6 @@
 /** The login page. */
 import { printable } from '../../../../kit/foundation/printable.ts'
-import type { PageLayout } from '../../../../kit/web/ui/frame.ts'
+import type { PageLayout } from '../../../../kit/web/ui/layout.ts'
 import { renderLoginPage } from '../../../../kit/web/ui/login-page.ts'
 import { fillHtml, html } from '../../../../kit/web/ui/html.ts'
 import type { LoginView } from '../../../../kit/web/ui/site-views.ts'
@@ -10,8 +10,8 @@ import { fill } from '../../../../kit/texts/text.ts'
 const t = PAGES.earlier.login
 
 /** `user`: who runs the server. */
-export const renderLogin = (frame: PageLayout, user: string, view: LoginView): string =>
-  renderLoginPage(frame, {
+export const renderLogin = (layout: PageLayout, user: string, view: LoginView): string =>
+  renderLoginPage(layout, {
     ...view,
     heading: 'flasher',
     label: fill(t.label, { user: printable(user) }),

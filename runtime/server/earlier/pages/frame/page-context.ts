@@ -7,7 +7,7 @@ import type { PxeHelper } from '../../../../fleet/boot/pxe-helper.ts'
 import type { LiveFiles } from '../../../../fleet/boot/live-files.ts'
 import type { ReleaseFetches } from '../../../../fleet/boot/releases.ts'
 import { page, seeOther } from '../../../../kit/web/answers/answers.ts'
-import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/frame.ts'
+import { readPlace, type PageLayout, type PageView } from '../../../../kit/web/ui/layout.ts'
 import { messageOf } from '../../../../kit/web/ui/form-notices.ts'
 import { address, html } from '../../../../kit/web/ui/html.ts'
 import type { Clock } from '../../../../kit/web/ui/times.ts'
@@ -23,7 +23,7 @@ export interface PxeServices extends PxeHelper {
 }
 
 export interface PageDependencies {
-  readonly frame: PageLayout
+  readonly layout: PageLayout
   readonly services: {
     readonly config: LineConfig
     readonly shelf: ImageShelf
@@ -57,7 +57,7 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
     async show(event, view) {
       const messages = html`${messageOf({ site }, event)}${view.messages}`
       // This line has no page of events.
-      const text = parts.frame.page({ ...view, messages, ...readPlace(event), alarms: 0 })
+      const text = parts.layout.page({ ...view, messages, ...readPlace(event), alarms: 0 })
       return page(text, 200, { vary: 'cookie' })
     },
   }

@@ -14,27 +14,27 @@ export interface PaneStyle {
   readonly unicode: boolean
 }
 
-export interface FrameRoom {
+export interface PaneRoom {
   readonly width: number
   /** The rows of the whole pane, those of its frame included. */
   readonly height: number
 }
 
 /** The columns that the frame takes on the left and on the right. */
-export const FRAME_WIDTH = 4
+export const BORDER_WIDTH = 4
 
 /** Brackets mark the pane that has the keys, too: colours may be off. */
-export function renderFrame(
+export function renderPaneBox(
   title: string,
   lines: readonly ScreenRow[],
-  { width, height }: FrameRoom,
+  { width, height }: PaneRoom,
   isActive: boolean,
   { ink, unicode }: PaneStyle,
 ): readonly string[] {
   const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
   const [topLeft, topRight, bottomLeft, bottomRight] = corner
   const dye = isActive ? ink.here : ink.faint
-  const inner = Math.max(1, width - FRAME_WIDTH)
+  const inner = Math.max(1, width - BORDER_WIDTH)
   const name = clip(title, inner - 2, { cut: 'middle', unicode })
   const shown = isActive ? `[ ${name} ]` : `${across} ${name} ${across}`
   const rest = across.repeat(Math.max(0, width - 2 - displayWidth(shown)))

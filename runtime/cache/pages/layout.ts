@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import type { Assets } from '../../kit/web/answers/assets.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
-import { createFrame, readPlace, type NavLink, type PageView } from '../../kit/web/ui/frame.ts'
+import { createLayout, readPlace, type NavLink, type PageView } from '../../kit/web/ui/layout.ts'
 import { fillHtml, html } from '../../kit/web/ui/html.ts'
 import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
 import { IMAGES, SECTIONS } from '../../kit/web/ui/sections.ts'
@@ -31,7 +31,7 @@ interface CachePagesDependencies {
 }
 
 export function createCachePages(parts: CachePagesDependencies): CachePages {
-  const frame = createFrame({
+  const layout = createLayout({
     version: parts.version,
     assetUrl: parts.assets.url,
     nav: [{ href: HOME, title: t.title, icon: 'image' }],
@@ -50,14 +50,14 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   return {
     serverLink,
     renderLogin: (view) =>
-      renderLoginPage(frame, {
+      renderLoginPage(layout, {
         ...view,
         heading: t.login.heading,
         label: t.login.label,
         help: fillHtml(t.login.help, { command: html`<code>flasher-web password</code>` }),
       }),
     renderError: ({ title, detail, hint }) =>
-      frame.bare({
+      layout.bare({
         title,
         body: html`<h1>${title}</h1>
           <p>${detail}</p>
@@ -66,7 +66,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
       }),
     render(event, view) {
       const server = findServer(event)
-      return frame.page({
+      return layout.page({
         ...view,
         ...readPlace(event),
         alarms: 0,

@@ -107,11 +107,11 @@ export function createChoice(state: WizardState, view: ChoiceView, drawing: Draw
   return {
     ...list,
     help: (size) => renderHelp(state, { kind: 'choices', keys: [] }, drawing, size),
-    choices: frameChoices(framed, above, drawing),
+    choices: layOutChoices(framed, above, drawing),
   }
 }
 
-const frameChoices = (
+const layOutChoices = (
   choices: Choices<string>,
   above: (size: Size) => readonly string[],
   drawing: Drawing,
@@ -126,7 +126,7 @@ const frameChoices = (
 })
 
 /** A screen that asks nothing. */
-export function frameOf(
+export function layOutScreen(
   state: WizardState,
   body: readonly string[],
   drawing: Drawing,

@@ -1,4 +1,4 @@
-/** The frame of every page: document head, side bar, title line and messages. */
+/** The layout of every page: document head, side bar, title line and messages. */
 import type { H3Event } from 'h3'
 import { attributes, html, type Content, type Html } from './html.ts'
 import { icon } from './elements.ts'
@@ -15,7 +15,7 @@ export interface NavLink {
   readonly icon: IconName
 }
 
-interface FrameDependencies {
+interface LayoutDependencies {
   readonly version: string
   /** The address of an asset: one of ours, or a vendored one. */
   readonly assetUrl: (name: string) => string
@@ -69,7 +69,7 @@ const HTMX_CONFIG = JSON.stringify({
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 
-export function createFrame(parts: FrameDependencies): PageLayout {
+export function createLayout(parts: LayoutDependencies): PageLayout {
   return {
     page: (view) =>
       String(
@@ -107,7 +107,7 @@ export function createFrame(parts: FrameDependencies): PageLayout {
   }
 }
 
-const renderHead = ({ assetUrl }: FrameDependencies, title: string, isScripted: boolean): Html =>
+const renderHead = ({ assetUrl }: LayoutDependencies, title: string, isScripted: boolean): Html =>
   html`<head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -126,7 +126,7 @@ const renderHead = ({ assetUrl }: FrameDependencies, title: string, isScripted: 
     }
   </head>`
 
-const renderSide = ({ nav: usual, version }: FrameDependencies, view: PageView): Html => {
+const renderSide = ({ nav: usual, version }: LayoutDependencies, view: PageView): Html => {
   const nav = view.nav ?? usual
   return html`<header class="side">
     <a class="brand" href="${nav[0]?.href}">flasher</a>
