@@ -40,7 +40,7 @@ interface ArrivalRecord extends PartialRecord {
   readonly touchedAt: string
 }
 
-export interface Arrival<Kept extends ArrivalRecord> extends PartialFile<Kept> {
+export interface Arrival<Kept extends ArrivalRecord = ArrivalRecord> extends PartialFile<Kept> {
   /** A part is being received, or the file is being moved. */
   isBusy: boolean
   /** While it is verified; what went wrong, or null. */
@@ -62,6 +62,8 @@ interface ArrivalKind<Kept extends ArrivalRecord> {
 }
 
 interface ArrivalPart<Kept> {
+  /** Its first byte belongs here. */
+  readonly from: number
   /** Throws for bytes that may not be there. */
   admit(end: number): void
   /** What its record says besides when they are here. */
@@ -74,7 +76,7 @@ export const MAX_ARRIVALS = 32
 const ABANDONED_MS = 24 * 3_600_000
 const SWEEP_MS = 600_000
 
-export interface Arrivals<Kept extends ArrivalRecord>
+export interface Arrivals<Kept extends ArrivalRecord = ArrivalRecord>
   extends ArrivalDependencies, ArrivalKind<Kept>, AsyncDisposable {
   readonly files: PartialFiles<Kept>
   readonly silences: Silences
@@ -159,10 +161,7 @@ export async function beginArrival<Kept extends ArrivalRecord>(
 }
 
 /** It was heard of just now: what its record says of that. */
-export function touch<Kept extends ArrivalRecord>(
-  { silences, now }: Arrivals<Kept>,
-  { name }: Arrival<Kept>,
-) {
+export function touch({ silences, now }: Arrivals, { name }: Arrival) {
   silences.end(name)
   return { touchedAt: now().toISOString() }
 }
@@ -172,10 +171,10 @@ export async function receivePart<Kept extends ArrivalRecord>(
   arrivals: Arrivals<Kept>,
   arrival: Arrival<Kept>,
   bytes: AsyncIterable<Uint8Array>,
-  { admit, news, reserved }: ArrivalPart<Kept>,
+  { from, admit, news, reserved }: ArrivalPart<Kept>,
 ): Promise<void> {
   const { files, room, signal, isHashed } = arrivals
-  const { offset: from, removal } = arrival
+  const { removal } = arrival
   arrival.isBusy = true
   try {
     if (reserved !== undefined) {
@@ -204,72 +203,56 @@ export async function receivePart<Kept extends ArrivalRecord>(
 /** The bytes are not what was announced, or no image, rather than our disk being in trouble. */
 const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken', 'plan-refused'])
 
-/** Begins to verify it: `work` throws where it is not what it should be, and `forget` removes it then. */
-export function startCheck<Kept extends ArrivalRecord>(
-  arrivals: Arrivals<Kept>,
-  arrival: Arrival<Kept>,
-  work: (signal: AbortSignal) => Promise<void>,
-  forget: () => Promise<void>,
-): void {
-  arrival.check = runCheck(arrivals, arrival, work, forget)
-}
-
 /** Waits so long for the verification, and throws what went wrong. */
-export async function awaitCheck(
-  { check }: Pick<Arrival<ArrivalRecord>, 'check'>,
-  waitMs: number,
-): Promise<void> {
+export async function awaitCheck({ check }: Arrival, waitMs: number): Promise<void> {
   const trouble = await Promise.race([check, pause(waitMs).then(() => null)])
   if (trouble !== null) throw trouble
 }
 
-/** Never throws: nobody may be waiting any more. */
-async function runCheck<Kept extends ArrivalRecord>(
-  { signal, log, word }: Arrivals<Kept>,
-  arrival: Arrival<Kept>,
+/** Begins to verify it: `work` throws where it is not what it should be, and `forget` removes it then. */
+export function startCheck(
+  { signal, log, word }: Arrivals,
+  arrival: Arrival,
   work: (signal: AbortSignal) => Promise<void>,
   forget: () => Promise<void>,
-): Promise<unknown> {
-  try {
-    await work(AbortSignal.any([signal, arrival.removal.signal]))
-    return null
-  } catch (thrown) {
-    if (arrival.removal.signal.aborted) return thrown
-    const { name } = arrival.record
-    log.warn(`the ${word} of ${name} could not be verified: ${renderError(thrown)}`)
-    if (thrown instanceof Fault && WRONG.has(thrown.code)) {
-      arrival.failure = thrown
-      await forget().catch(() => undefined) // The next sweep repeats it.
+): void {
+  /** Nobody may be waiting any more: what went wrong is an answer. */
+  async function check(): Promise<unknown> {
+    try {
+      await work(AbortSignal.any([signal, arrival.removal.signal]))
+      return null
+    } catch (thrown) {
+      if (arrival.removal.signal.aborted) return thrown
+      log.warn(
+        `the ${word} of ${arrival.record.name} could not be verified: ${renderError(thrown)}`,
+      )
+      if (thrown instanceof Fault && WRONG.has(thrown.code)) {
+        arrival.failure = thrown
+        await forget().catch(() => undefined) // The next sweep repeats it.
+      }
+      return thrown
+    } finally {
+      arrival.check = null
     }
-    return thrown
-  } finally {
-    arrival.check = null
   }
+  arrival.check = check()
 }
 
 /** Whoever writes it or verifies it is stopped. */
-export async function removeArrival<Kept extends ArrivalRecord>(
-  arrivals: Arrivals<Kept>,
-  arrival: Arrival<Kept>,
-): Promise<void> {
+export async function removeArrival(arrivals: Arrivals, arrival: Arrival): Promise<void> {
   arrivals.all.delete(arrival.name)
   arrival.removal.abort(new Fault('not-found', `the ${arrivals.word} was removed`))
   await forgetArrival(arrivals, arrival)
 }
 
 /** Its bytes and its record; that it was there stays known. */
-export async function forgetArrival<Kept extends ArrivalRecord>(
-  { room, files }: Arrivals<Kept>,
-  { name }: Arrival<Kept>,
-): Promise<void> {
+export async function forgetArrival({ room, files }: Arrivals, { name }: Arrival): Promise<void> {
   room.release(name)
   await files.remove(name)
 }
 
 /** Those that nobody continued for a day. */
-export async function removeAbandoned<Kept extends ArrivalRecord>(
-  arrivals: Arrivals<Kept>,
-): Promise<void> {
+export async function removeAbandoned(arrivals: Arrivals): Promise<void> {
   const { all, silences, log, word } = arrivals
   for (const arrival of all.values()) {
     const state = arrivals.stateOf(arrival)

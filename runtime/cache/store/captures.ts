@@ -14,6 +14,7 @@ import {
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { isFull } from '../../kit/foundation/system-error.ts'
+import { hashStart } from '../../kit/host/file-hash.ts'
 import {
   awaitCheck,
   beginArrival,
@@ -30,7 +31,6 @@ import {
   type ArrivalDependencies,
   type Arrivals,
 } from './arrivals.ts'
-import { checkCapture } from './capture-check.ts'
 import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
 
 /** The record is kept on disk until somebody has accepted the image. */
@@ -43,7 +43,7 @@ const CaptureRecordSchema = z.object({
   tokenDigest: z.string(),
   /** This many bytes are certainly on the disk. */
   durableBytes: z.int().min(0),
-  /** ISO times. */
+  /** ISO times: of its begin, and of what was heard of it last. */
   createdAt: z.string(),
   touchedAt: z.string(),
   /** What was announced and is being verified; null: nothing, or it was verified. */
@@ -57,18 +57,14 @@ const CaptureRecordSchema = z.object({
 type CaptureRecord = Readonly<z.infer<typeof CaptureRecordSchema>>
 type CaptureState = Arrival<CaptureRecord>
 
-export interface Capture {
+export interface Capture extends Pick<
+  CaptureRecord,
+  'name' | 'source' | 'createdAt' | 'touchedAt' | 'end'
+> {
   readonly id: string
-  readonly name: string
-  readonly source: CaptureSource
   readonly status: 'receiving' | 'verifying' | 'waiting'
   /** This many bytes are certainly here. */
   readonly offset: number
-  readonly createdAt: string
-  /** ISO time of the last byte. */
-  readonly touchedAt: string
-  /** What was verified; null: it is not complete. */
-  readonly end: CaptureEnd | null
 }
 
 /** `offset`: it goes on elsewhere; `writing`: another request sends a part at the moment. */
@@ -214,7 +210,12 @@ async function append(
     if (end > maxBytesOf(source)) throw tooLong(source)
   }
   const reserved = part.length ?? MAX_CAPTURE_PART_BYTES
-  await receivePart(arrivals, state, bytes, { admit, reserved, news: { announced: null } })
+  await receivePart(arrivals, state, bytes, {
+    from: part.offset,
+    admit,
+    reserved,
+    news: { announced: null },
+  })
   return accept(toCapture(state))
 }
 
@@ -267,18 +268,43 @@ const isSameEnd = (a: CaptureEnd, b: CaptureEnd): boolean =>
 
 /** What is announced is remembered at once, so that another end is refused from now on. */
 function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd): void {
-  const { arrivals, indexes, log } = context
+  const { arrivals, log } = context
   state.record = { ...state.record, announced: end }
   async function work(signal: AbortSignal): Promise<void> {
     const { name } = state.record
     await arrivals.files.save(state, touch(arrivals, state))
-    await checkCapture({ path: arrivals.files.pathOf(state.name), name }, end, indexes, signal)
+    await compare(context, state, end, signal)
     const verified = { announced: null, end, isDecoded: true }
     await arrivals.files.save(state, { ...verified, ...touch(arrivals, state) })
     log.info(`${name} was captured (${end.bytes} bytes, SHA-256 ${end.sha256}): it waits`)
   }
   const forget = () => useUp(context, state, () => forgetArrival(arrivals, state))
   startCheck(arrivals, state, work, forget)
+}
+
+/**
+ * What is stored is read back: its SHA-256, its index, and each of its frames. Throws a Fault
+ * `digest-mismatch` or `image-broken` where it differs; otherwise everybody may read it.
+ */
+async function compare(
+  { arrivals, indexes }: CapturesContext,
+  state: CaptureState,
+  { bytes, sha256, index_sha256: indexSha256 }: CaptureEnd,
+  signal: AbortSignal,
+): Promise<void> {
+  await using writer = await arrivals.files.open(state)
+  const { handle } = writer
+  const { size: sizeBytes } = await handle.stat()
+  if (sizeBytes !== bytes) throw differs(`${sizeBytes} bytes`, `${bytes} bytes`)
+  const found = (await hashStart(handle, bytes, signal)).digest('hex')
+  if (found !== sha256) throw differs(`the SHA-256 ${found}`, sha256)
+  const { name } = state.record
+  const index = await indexes.check(handle, { name, sizeBytes, signal })
+  if (index !== indexSha256) {
+    throw differs(index === null ? 'no frame index' : `an index with SHA-256 ${index}`, indexSha256)
+  }
+  await handle.chmod(0o644)
+  await handle.sync()
 }
 
 async function acceptCapture(context: CapturesContext, id: string, given: string | null) {
@@ -327,6 +353,11 @@ async function useUp(
     log.warn(`that the order of ${name} is used up could not be stored: ${renderError(thrown)}`)
   })
 }
+
+const differs = (found: string, expected: string) =>
+  new Fault('digest-mismatch', `what arrived has ${found}, but ${expected} was announced`, {
+    hint: 'Nothing was kept. Capture the disk again.',
+  })
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 

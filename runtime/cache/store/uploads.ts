@@ -44,14 +44,10 @@ const UploadRecordSchema = z.object({
 type UploadRecord = Readonly<z.infer<typeof UploadRecordSchema>>
 type UploadState = Arrival<UploadRecord>
 
-export interface Upload {
+export interface Upload extends Pick<UploadRecord, 'name' | 'sizeBytes' | 'touchedAt'> {
   readonly id: string
-  readonly name: string
-  readonly sizeBytes: number
   /** This many bytes are here. */
   readonly offset: number
-  /** ISO time of the last byte. */
-  readonly touchedAt: string
   /** A part of it is being received, or it is being verified. */
   readonly isReceiving: boolean
 }
@@ -106,7 +102,7 @@ export async function createUploads(parts: ArrivalDependencies) {
       const admit = (last: number) => {
         if (last > part.to) throw tooLong()
       }
-      await receivePart(arrivals, state, bytes, { admit, news: {} })
+      await receivePart(arrivals, state, bytes, { from: part.from, admit, news: {} })
       return toUpload(state)
     },
     /** Verifies it, waits so long for that, and puts the file into the folder of the cache. */

@@ -54,6 +54,7 @@ interface Receiving {
   readonly checkpointBytes?: number
 }
 
+/** One that begins, or of which nothing but its bytes is known. */
 export function createPartialFile<Kept extends PartialRecord>(
   name: string,
   record: Kept,
@@ -62,6 +63,7 @@ export function createPartialFile<Kept extends PartialRecord>(
   return { name, record, offset, hash: null, removal: new AbortController() }
 }
 
+/** The store of one kind of partial files, with what the process before has left there. */
 export async function openPartialFiles<Kept extends PartialRecord>({
   folder,
   modes,
@@ -72,19 +74,6 @@ export async function openPartialFiles<Kept extends PartialRecord>({
   const bootId = await readBootId()
   const pathOf = (name: string) => join(folder, `${checked(name)}${suffix}`)
 
-  async function save(file: PartialFile<Kept>, news: Partial<Kept>): Promise<void> {
-    const record = { ...file.record, ...news }
-    await records?.write(file.name, record)
-    file.record = record
-    if (file.removal.signal.aborted) await records?.remove(file.name)
-  }
-
-  /** Without its record first, its bytes are nobody's: the next sweep removes them. */
-  async function remove(name: string): Promise<void> {
-    await records?.remove(name)
-    await removeName(pathOf(name))
-  }
-
   /** How much of it can be gone on with: more than is durable only where the kernel still has it. */
   async function restore(name: string, record: Kept): Promise<PartialFile<Kept>> {
     const { size } = (await stat(pathOf(name)).catch(ifMissing(null))) ?? { size: 0 }
@@ -92,13 +81,22 @@ export async function openPartialFiles<Kept extends PartialRecord>({
     return createPartialFile(name, record, isInMemory ? size : Math.min(size, record.durableBytes))
   }
 
-  return {
+  const store = {
     folder,
     /** The kernel's name of this run; null: it does not say. */
     bootId,
     pathOf,
-    save,
-    remove,
+    async save(file: PartialFile<Kept>, news: Partial<Kept>): Promise<void> {
+      const record = { ...file.record, ...news }
+      await records?.write(file.name, record)
+      file.record = record
+      if (file.removal.signal.aborted) await records?.remove(file.name)
+    },
+    /** Once its record is gone, its bytes are nobody's: the next sweep would remove them. */
+    async remove(name: string): Promise<void> {
+      await records?.remove(name)
+      await removeName(pathOf(name))
+    },
     /** What the process before has left of one; null: nothing that could be gone on with. */
     async find(name: string): Promise<PartialFile<Kept> | null> {
       const record = (await records?.read(name)) ?? null
@@ -120,39 +118,23 @@ export async function openPartialFiles<Kept extends PartialRecord>({
         if (!isOurs || !isWanted(name)) await removeTree(join(folder, entry))
       }
     },
-    /** For going on with it, and for reading. */
-    open: async (file: PartialFile<Kept>): Promise<PartialWriter<Kept>> =>
-      createWriter(file, await open(pathOf(file.name), 'a+', modes.file), { folder, save }),
+    /** It can be gone on with, and be read. */
+    async open(file: PartialFile<Kept>): Promise<PartialWriter<Kept>> {
+      const handle = await open(pathOf(file.name), 'a+', modes.file)
+      return createWriter(file, handle, folder, (news) => store.save(file, news))
+    },
   }
+  return store
 }
 
 export type PartialWriter<Kept extends PartialRecord> = ReturnType<typeof createWriter<Kept>>
 
-interface StoreOf<Kept extends PartialRecord> {
-  readonly folder: string
-  save(file: PartialFile<Kept>, news: Partial<Kept>): Promise<void>
-}
-
 function createWriter<Kept extends PartialRecord>(
   file: PartialFile<Kept>,
   handle: FileHandle,
-  { folder, save }: StoreOf<Kept>,
+  folder: string,
+  save: (news: Partial<Kept>) => Promise<void>,
 ) {
-  /** The record never says more than what a power cut leaves, and what cannot be kept has not come. */
-  async function keep(news: Partial<Kept>): Promise<void> {
-    const durableBytes = file.offset
-    try {
-      await handle.datasync()
-      // Its name as well, the first time.
-      if (file.record.durableBytes === 0) await syncFolder(folder)
-      await save(file, { ...news, durableBytes })
-    } catch (thrown) {
-      file.offset = file.record.durableBytes
-      file.hash = null
-      throw thrown
-    }
-  }
-
   async function append(chunk: Uint8Array): Promise<void> {
     const written = handle.writeFile(chunk)
     file.hash?.update(chunk) // Meanwhile.
@@ -165,9 +147,22 @@ function createWriter<Kept extends PartialRecord>(
     file.offset += chunk.length
   }
 
-  return {
+  const writer = {
     handle,
-    keep,
+    /** The record never says more than what a power cut leaves, and what cannot be kept has not come. */
+    async keep(news: Partial<Kept>): Promise<void> {
+      const durableBytes = file.offset
+      try {
+        await handle.datasync()
+        // Its name as well, the first time.
+        if (file.record.durableBytes === 0) await syncFolder(folder)
+        await save({ ...news, durableBytes })
+      } catch (thrown) {
+        file.offset = file.record.durableBytes
+        file.hash = null
+        throw thrown
+      }
+    },
     /**
      * Goes on behind so many bytes: what a failed write has left behind them is no part of the file. A
      * Fault `conflict` where there are fewer.
@@ -195,11 +190,12 @@ function createWriter<Kept extends PartialRecord>(
         hooks.onBytes?.(chunk.length)
         if (file.offset - durable < checkpointBytes) continue
         durable = file.offset
-        await keep({})
+        await writer.keep({})
       }
     },
     [Symbol.asyncDispose]: () => handle.close(),
   }
+  return writer
 }
 
 /** Such names alone become names of files. */
