@@ -24,11 +24,11 @@ function startCurrent(environment: LiveProcess): Promise<number> {
 }
 
 async function startEarlier(environment: LiveProcess): Promise<number> {
-  const { cli, tui } = await import('../flasher/programs.ts')
+  const { tui } = await import('../flasher/programs.ts')
   const env = { ...environment.env, FLASHER_LIVE: '1' }
   return await earlier({
     ...environment,
-    flasher: (argv, process) => cli({ ...environment, ...process, argv, now }),
+    now,
     tui: (argv, opening) => tui({ ...environment, ...opening, env, argv, now }),
   })
 }

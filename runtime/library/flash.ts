@@ -1,6 +1,12 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
 import { Fault } from '../kit/foundation/fault.ts'
-import type { FlashEvent, FlashOptions, FlashPlan as Plan } from '../engine/flash/rules/flash.ts'
+import {
+  renderReasons,
+  WHOLE_DISK,
+  type FlashEvent,
+  type FlashOptions,
+  type FlashPlan as Plan,
+} from '../engine/flash/rules/flash.ts'
 import { describeFailure, type FlashFailure } from '../engine/flash/rules/outcome.ts'
 import { accept } from '../kit/foundation/result.ts'
 import type { ImageFormat } from '../../appliance/disk-images.ts'
@@ -78,12 +84,15 @@ export async function makePlan(
   { cancel = new AbortController().signal }: { readonly cancel?: AbortSignal } = {},
 ): Promise<FlashPlan> {
   const { image, target, format = null, ...given } = request
-  const options = { ...DEFAULTS, ...given }
+  const options = { ...WHOLE_DISK, ...given }
   try {
     const flasher = createFlasher({ env: process.env })
-    await using planned = await flasher.plan({ image, target, format, options }, cancel)
-    if (planned.plan.ok) return { ...planned.plan.value, location: image }
-    throw new Fault('plan-refused', planned.plan.refusal.join('; '))
+    const order = { image, targets: [{ path: target }], format, options }
+    await using planned = await flasher.plan(order, cancel)
+    const [disk] = planned.disks
+    if (disk?.plan.ok === true) return { ...disk.plan.value, location: image }
+    const reasons = disk === undefined ? [] : renderReasons(disk)
+    throw new Fault('plan-refused', reasons.join('; '))
   } catch (thrown) {
     throw toError(describeFailure(thrown, { target, stage: 'checking', isAborted: cancel.aborted }))
   }
@@ -119,21 +128,12 @@ export async function executePlan(
 ): Promise<void> {
   const { progress = () => {}, cancel: signal = new AbortController().signal } = options
   const { location: image, ...planned } = plan
-  const order = { image, target: plan.target.path }
-  const ready = { order, plan: accept(planned) }
+  const ready = { order: { image }, disks: [{ target: plan.target, plan: accept(planned) }] }
   const flasher = createFlasher({ env: process.env })
-  const outcome = await flasher.run(ready, { signal, onEvent: (event) => progress(event) })
-  if (outcome.kind === 'done') return progress({ event: 'done' })
+  const [outcome] = await flasher.run(ready, { signal, onEvent: (event) => progress(event) })
+  if (outcome === undefined || outcome.kind === 'done') return progress({ event: 'done' })
   progress({ event: 'failed', note: outcome.reason })
   throw toError(outcome)
-}
-
-const DEFAULTS: FlashOptions = {
-  verify: 'data',
-  sha256: null,
-  allowPartition: false,
-  fixGpt: false,
-  grow: false,
 }
 
 const toError = ({ code, reason, hint, cause }: FlashFailure) =>

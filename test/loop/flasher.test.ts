@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../runtime/engine/flash/rules/flash.ts'
-import { accept } from '../../runtime/kit/foundation/result.ts'
+import {
+  WHOLE_DISK,
+  type FlashEvent,
+  type FlashOrder,
+} from '../../runtime/engine/flash/rules/flash.ts'
 import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
-import type { FlashOrder } from '../../runtime/engine/flash/flash-planner.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
 import { createLoop } from '../support/disk/loop.ts'
@@ -28,11 +30,11 @@ test.before(async () => {
 })
 test.after(() => rm(context.folder, { recursive: true }))
 
-const orderOf = (target: string, more: Partial<FlashOrder> = {}): FlashOrder => ({
+const orderOf = (path: string, more: Partial<FlashOrder> = {}): FlashOrder => ({
   image: context.image,
   format: null,
-  target,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+  targets: [{ path }],
+  options: WHOLE_DISK,
   ...more,
 })
 
@@ -41,9 +43,9 @@ test('a plan is carried out from its open image; its events come in order', asyn
   const names: string[] = []
   await using planned = await flasher.plan(orderOf(loop.device), signal)
   const onEvent = ({ event }: FlashEvent) => void names.push(event)
-  const outcome = await flasher.run(planned, { signal, onEvent })
+  const [outcome] = await flasher.run(planned, { signal, onEvent })
   assert.equal(
-    [outcome.kind, outcome.kind === 'done' && outcome.bytesWritten],
+    [outcome?.kind, outcome?.kind === 'done' && outcome.bytesWritten],
     ['done', IMAGE.length],
   )
   assert.equal([names[0], ...names.slice(-2)], ['started', 'synced', 'partprobed'])
@@ -53,13 +55,10 @@ test('a plan is carried out from its open image; its events come in order', asyn
 test('a plan that was kept as a value is carried out, too: the image is opened anew', async () => {
   await using loop = await createLoop({ megabytes: 8 })
   const order = orderOf(loop.device)
-  const { plan } = await planOnly(order)
-  if (!plan.ok) throw new Error(plan.refusal.join())
-  const outcome = await flasher.run(
-    { order, plan: accept(plan.value) },
-    { signal, onEvent: ignore },
-  )
-  assert.is(outcome.kind, 'done')
+  const { disks } = await planOnly(order)
+  const kept = disks.map(({ target: { path }, plan }) => ({ target: { path }, plan }))
+  const [outcome] = await flasher.run({ order, disks: kept }, { signal, onEvent: ignore })
+  assert.is(outcome?.kind, 'done')
 })
 
 async function planOnly(order: FlashOrder) {
@@ -71,9 +70,12 @@ test('what speaks against a flash is a value, and nothing is written', async () 
   await using loop = await createLoop({ megabytes: 8 })
   const stale = await makeStale(loop.device)
   const chosen = { serial: null, wwn: null, sizeBytes: 1, diskseq: null }
-  await using planned = await flasher.plan(orderOf(loop.device, { chosen }), signal)
-  const outcome = await flasher.run(planned, { signal, onEvent: ignore })
-  if (outcome.kind === 'done') throw new Error('it was written')
+  await using planned = await flasher.plan(
+    orderOf(loop.device, { targets: [{ path: loop.device, chosen }] }),
+    signal,
+  )
+  const [outcome] = await flasher.run(planned, { signal, onEvent: ignore })
+  if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.equal([outcome.kind, outcome.code], ['failed', 'plan-refused'])
   assert.match(outcome.reason, /is another disk now than the one that was chosen$/)
   assert.is(outcome.leaves, 'Nothing was written.')
@@ -84,8 +86,8 @@ test('without root: refused before the image is read', async () => {
   await using loop = await createLoop({ megabytes: 8 })
   const powerless = createFlasher({ env: process.env, isRoot: false })
   await using planned = await powerless.plan(orderOf(loop.device), signal)
-  const outcome = await powerless.run(planned, { signal, onEvent: ignore })
-  if (outcome.kind === 'done') throw new Error('it was written')
+  const [outcome] = await powerless.run(planned, { signal, onEvent: ignore })
+  if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.equal([outcome.code, outcome.leaves], ['root-required', 'Nothing was written.'])
 })
 
@@ -95,8 +97,8 @@ test('a cancel leaves the disk without a partition table, and says so', async ()
   const cancel = new AbortController()
   await using planned = await flasher.plan(orderOf(loop.device), signal)
   const onEvent = ({ event }: FlashEvent) => (event === 'writing' ? cancel.abort() : undefined)
-  const outcome = await flasher.run(planned, { signal: cancel.signal, onEvent })
-  if (outcome.kind === 'done') throw new Error('it was written')
+  const [outcome] = await flasher.run(planned, { signal: cancel.signal, onEvent })
+  if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.equal([outcome.kind, outcome.code], ['cancelled', 'cancelled'])
   assert.match(outcome.leaves, /was left without a partition table/)
   await assertBlank(loop.device)
@@ -105,13 +107,13 @@ test('a cancel leaves the disk without a partition table, and says so', async ()
 test('a listener that throws ends the flash like any failure', async () => {
   await using loop = await createLoop({ megabytes: 8 })
   await using planned = await flasher.plan(orderOf(loop.device), signal)
-  const outcome = await flasher.run(planned, {
+  const [outcome] = await flasher.run(planned, {
     signal,
     onEvent({ event }) {
       if (event === 'writing') throw new Error('the screen is gone')
     },
   })
-  if (outcome.kind === 'done') throw new Error('it was written')
+  if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.equal([outcome.code, outcome.reason], ['unexpected', 'the screen is gone'])
 })
 
@@ -119,8 +121,8 @@ test('a disk that fails in its first MiB is not called untouched', async () => {
   const pwrite = 'if [ "$4" -ge 4096 ]; then echo EIO broken >&2; exit 1; fi'
   await using disk = await createFaultyDisk({ nbdkit: scripted(8, { pwrite }) })
   await using planned = await flasher.plan(orderOf(disk.device), signal)
-  const outcome = await flasher.run(planned, { signal, onEvent: ignore })
-  if (outcome.kind === 'done') throw new Error('it was written')
+  const [outcome] = await flasher.run(planned, { signal, onEvent: ignore })
+  if (outcome === undefined || outcome.kind === 'done') throw new Error('it was written')
   assert.is(outcome.code, 'write-failed')
   assert.match(outcome.leaves, /was left without a partition table/)
 })

@@ -10,12 +10,6 @@ export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/cache/pages/removal.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/routes/capture-pages.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/routes/pages.ts -> runtime/server/texts/texts.ts',
-  'runtime/engine/capture/rules/source-offer.ts -> runtime/flasher/texts/texts.ts',
-  'runtime/engine/flash/rules/disk-offer.ts -> runtime/flasher/texts/texts.ts',
-  'runtime/engine/flash/rules/flash-text.ts -> runtime/flasher/texts/texts.ts',
-  'runtime/engine/flash/rules/progress-text.ts -> runtime/flasher/texts/texts.ts',
-  'runtime/flasher/order/rules/live-invocation.ts -> runtime/server/earlier/rules/machine.ts',
-  'runtime/flasher/order/rules/live-invocation.ts -> runtime/server/earlier/rules/provisioning.ts',
   'runtime/fleet/boot/rules/dhcp.ts -> runtime/server/texts/texts.ts',
   'runtime/fleet/boot/rules/readiness.ts -> runtime/server/texts/texts.ts',
   'runtime/fleet/boot/rules/tftp.ts -> runtime/server/texts/texts.ts',
@@ -44,6 +38,5 @@ export const UPWARD_IMPORTS: readonly string[] = [
 
 /** Rooms that need each other. */
 export const MUTUAL_ROOMS: readonly (readonly string[])[] = [
-  ['runtime/engine/flash', 'runtime/engine/image'],
   ['runtime/flasher/order', 'runtime/flasher/wizard'],
 ]

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { parseMac } from '../../runtime/kit/net/rules/mac.ts'
 import { renderFirstBoot } from '../../runtime/engine/first-boot/rules/seed.ts'
 import { parseTemplate } from '../../runtime/engine/first-boot/rules/template.ts'
+import { WHOLE_DISK } from '../../runtime/engine/flash/rules/flash.ts'
 import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
 import { findImageObstacle } from '../support/disk/debian-image.ts'
 import { createLoop } from '../support/disk/loop.ts'
@@ -42,18 +43,15 @@ run('host name, user, key and commands are there at the first boot', async () =>
   await using disk = await createLoop({ megabytes: 1024 })
   const flasher = createFlasher({ env: process.env })
   const { signal } = new AbortController()
-  await using planned = await flasher.plan(
-    {
-      image: await openCloudImage(),
-      format: null,
-      target: disk.device,
-      options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
-      firstBoot: renderSeed(),
-    },
-    signal,
-  )
-  const outcome = await flasher.run(planned, { signal, onEvent: () => {} })
-  assert.is(outcome.kind, 'done', outcome.kind === 'done' ? '' : outcome.reason)
+  const order = {
+    image: await openCloudImage(),
+    format: null,
+    targets: [{ path: disk.device }],
+    options: WHOLE_DISK,
+    firstBoot: renderSeed(),
+  }
+  const [outcome] = await flasher.flash(order, { signal, onEvent: () => {} })
+  assert.is(outcome?.kind, 'done', outcome?.kind === 'done' ? '' : outcome?.reason)
 
   const drive = `if=none,id=disk,format=raw,snapshot=on,file=${disk.device}`
   const args = ['-drive', drive, '-device', 'virtio-blk-pci,drive=disk']

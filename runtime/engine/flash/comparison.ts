@@ -1,4 +1,7 @@
-/** Compares a disk with an image's frames by their digests, so that what is there is not written again. */
+/** What becomes of the wish to write only what differs: the disk is compared with the image's frames by their digests. */
+import type { DeltaState } from '../inventory/rules/run.ts'
+import type { FlashPlan } from './rules/flash.ts'
+import { FORMATS } from '../image/rules/format.ts'
 import { chooseSamples, isWorthwhile } from './rules/delta.ts'
 import type { Frame, FrameMap } from '../image/rules/frame-map.ts'
 import type { Device } from '../disk/device.ts'
@@ -6,13 +9,37 @@ import { locateEnds } from '../disk/rules/disk-end.ts'
 import type { Compare } from '../image/frame/frame-blocks.ts'
 import { createSharedSlot, type FrameWorkers } from '../image/frame/frame-workers.ts'
 
-export type Comparison = ReturnType<typeof createComparison>
+type Comparison = ReturnType<typeof createComparison>
+
+export interface Delta {
+  /** Null: nothing is compared. */
+  readonly comparison: Comparison | null
+  /** For the first event of the write; empty where nobody asked. */
+  report(): { readonly delta?: DeltaState }
+}
+
+/** Of a flash that was asked for it. `held`: the disk, where it can be compared. */
+export function planDelta(plan: FlashPlan, map: FrameMap | null, held: Device | null): Delta {
+  if (map === null || map.indexSha256 === null || held === null) {
+    const isUntrusted = plan.sha256 !== null && plan.indexSha256 === null
+    const isEntered = FORMATS[plan.image.format].entered === 'at-frames'
+    const delta = isUntrusted && isEntered ? 'untrusted' : 'no-index'
+    return { comparison: null, report: () => ({ delta }) }
+  }
+  const comparison = createComparison(held, map)
+  return {
+    comparison,
+    report: () => ({
+      delta: comparison.isWorthwhile() === false ? 'mostly-different' : 'compared',
+    }),
+  }
+}
 
 /** Samples that are read side by side. */
 const LANES = 3
 
 /** The disk must be held by us alone: nothing else may write between the look and the decision. */
-export function createComparison(device: Device, map: FrameMap) {
+function createComparison(device: Device, map: FrameMap) {
   const canStay = createStayRule(device)
   /** What sampling found, by the frame's index. */
   const found = new Map<number, boolean>()

@@ -2,7 +2,7 @@
 import process from 'node:process'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { Source } from '../image/sources/source.ts'
-import type { Waits } from './wait-times.ts'
+import type { Waits } from './meter.ts'
 
 export type Counted = ReturnType<typeof countSource>
 

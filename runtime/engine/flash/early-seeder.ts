@@ -16,8 +16,7 @@ import { writeEnds } from '../disk/disk-ends.ts'
 import { openPartVolumes } from '../disk/loop-part.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
-import { readBack } from './seed-check.ts'
-import { writeSeed, type Seed } from './seeder.ts'
+import { readBack, writeSeed, type Seed } from './seeder.ts'
 import type { TaskGroup } from './write-slots.ts'
 
 interface EarlyOrder {

@@ -1,16 +1,17 @@
-/** Plans flashes: looks at an image once, then at each disk that it is meant for. */
+/** Plans flashes: looks at an image once, then at each disk that it is meant for. Nothing is written. */
 import type { DiskIdentity, TargetFacts } from '../disk/rules/disk.ts'
 import {
+  findSameDisk,
   planFlash,
   renderReasons,
   type FlashFindings,
-  type FlashOptions,
+  type FlashOrder,
   type FlashPlan,
   type FlashRefusal,
 } from './rules/flash.ts'
 import type { FirstBoot } from '../first-boot/rules/seed.ts'
 import type { Provisioning } from './rules/provisioning.ts'
-import { renderUnseen } from './rules/dos-sectors.ts'
+import { renderUnseen } from '../image/rules/dos-sectors.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import type { ImageFacts } from '../image/rules/image.ts'
@@ -22,50 +23,29 @@ import { lookAtSectors } from '../image/image-look.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/sources/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
-import type { OpenFeed } from './image-feed.ts'
-import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
+import { checkImage, type CheckedImage } from './image-checks.ts'
 
-export interface FlashOrder {
-  /** A path, `-`, an http(s) URL or an oras reference. */
-  readonly image: string
-  readonly format: ImageRequest['format']
-  readonly anyContent?: ImageRequest['anyContent']
-  readonly sizeBytes?: ImageRequest['sizeBytes']
-  /** Further places of the same image: they serve frames where it has an index. */
-  readonly mirrors?: readonly string[]
-  /** A block device. */
-  readonly target: string
-  readonly options: FlashOptions
-  /** The disk that was at `target` when a person chose it; absent or null: nobody looked. */
-  readonly chosen?: DiskIdentity | null
-  /** The step after the write; absent: none. */
-  readonly provisioning?: Provisioning
-  /** Written before the disk can boot; absent or null: nothing is. */
-  readonly firstBoot?: FirstBoot | null
-}
-
-/** A flash that `run` can carry out. */
-export interface ReadyFlash {
-  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'target' | 'provisioning' | 'firstBoot'>
-  /** Refused with every reason against it. */
-  readonly plan: Result<FlashPlan, readonly string[]>
+/** Flashes that `run` can carry out. */
+export interface ReadyFlashes {
+  readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'provisioning' | 'firstBoot'>
+  /** In the order of the targets. */
+  readonly disks: readonly ReadyDisk[]
   /** The opened image, which stays open; absent: `run` opens it. */
   readonly source?: Source
-  /** Where its content comes from; absent: from a decoder of its own. */
-  readonly openFeed?: OpenFeed
 }
 
-type PlannedTarget = FlashFindings & Pick<ReadyFlash, 'plan'>
+export interface ReadyDisk {
+  readonly target: Pick<TargetFacts, 'path'>
+  /** Refused with every reason against it. */
+  readonly plan: Result<FlashPlan, readonly string[]>
+}
+
+/** What became of one target. */
+export type PlannedDisk = FlashFindings & Pick<ReadyDisk, 'plan'>
 
 /** What became of an order; holds the image open until it is disposed of, for `run` to read it. */
-export interface PlannedFlash
-  extends PlannedTarget, Required<Pick<ReadyFlash, 'source'>>, AsyncDisposable {
-  readonly order: ReadyFlash['order']
-}
-
-/** Several flashes of one image, in the order of their targets; holds it open until it is disposed of. */
-export interface ManyFlashes extends AsyncDisposable {
-  readonly flashes: readonly PlannedFlash[]
+export interface PlannedFlashes extends Required<ReadyFlashes>, AsyncDisposable {
+  readonly disks: readonly PlannedDisk[]
 }
 
 export interface FlasherOptions extends SourcesOptions {
@@ -109,8 +89,33 @@ interface OpenedImage extends CheckedImage, AsyncDisposable {
   readonly source: Source
 }
 
-/** Opens the image and looks at it, then at the files and tools of the later steps. */
-export async function lookAtImage(
+/**
+ * Opens the image and looks at it, at the files and tools of the later steps, then at the targets.
+ * What speaks against a flash is a value; what is missing is a Fault. Nothing is written.
+ */
+export async function planFlashes(
+  tools: FlashTools,
+  order: FlashOrder,
+  signal: AbortSignal,
+): Promise<PlannedFlashes> {
+  await using undo = new AsyncDisposableStack()
+  const opened = undo.use(await openOrdered(tools, order, signal))
+  const { image } = opened
+  const found = await Promise.all(
+    order.targets.map(({ path }) => untilAborted(signal, tools.disks.probe(path, image.path))),
+  )
+  const disks: PlannedDisk[] = []
+  for (const [index, facts] of found.entries()) {
+    const chosen = order.targets[index]?.chosen ?? null
+    const others = found.slice(0, index)
+    disks.push(await planTarget(tools, opened, { ...order, facts, chosen, others }, signal))
+  }
+  const held = undo.move()
+  const { source } = opened
+  return { order, disks, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+async function openOrdered(
   { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
   {
     image: location,
@@ -134,33 +139,31 @@ export async function lookAtImage(
   return { ...checked, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-export const lookAtTarget = (
-  { disks }: FlashTools,
-  { image }: OpenedImage,
-  path: string,
-  signal: AbortSignal,
-): Promise<TargetFacts> => untilAborted(signal, disks.probe(path, image.path))
-
-interface TargetOrder extends Pick<FlashOrder, 'options' | 'chosen' | 'firstBoot'> {
+interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot'> {
   readonly facts: TargetFacts
+  readonly chosen: DiskIdentity | null
+  /** The targets that were named before it. */
+  readonly others: readonly TargetFacts[]
 }
 
 /** What speaks against the flash is a value; nothing is written. */
-export async function planTarget(
+async function planTarget(
   tools: FlashTools,
   { image, imageProblem, imageHint, sha256, source }: OpenedImage,
-  { facts: target, ...order }: TargetOrder,
+  { facts: target, others, ...order }: TargetOrder,
   signal: AbortSignal,
-): Promise<PlannedTarget> {
+): Promise<PlannedDisk> {
   const options = { ...order.options, sha256 }
   const planned = planFlash(image, target, options, order.chosen)
   const sectors = planned.ok ? await checkSectors(tools, source, planned.value, signal) : FITTING
-  const refusals = planned.ok
+  const against = planned.ok
     ? [
         ...sectors.refusals,
         ...(await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)),
       ]
     : planned.refusal
+  const same = findSameDisk(target, others)
+  const refusals = same === null ? against : [...against, same]
   const seen = addNotes(image, sectors.notes)
   const findings = { image: seen, imageProblem, imageHint, target, options, refusals }
   const reasons = renderReasons(findings)

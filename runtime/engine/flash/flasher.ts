@@ -1,38 +1,56 @@
-/** Flashes: plans a request, carries out the plan, and reports the outcome. */
+/** The whole way of a flash, from an order to the last 4 KiB of each disk: looks, refuses, writes, verifies, provisions, reports. */
 import type { DeltaState } from '../inventory/rules/run.ts'
-import type { FlashEvent, FlashPlan } from './rules/flash.ts'
-import type { Provisioning } from './rules/provisioning.ts'
-import type { FirstBoot } from '../first-boot/rules/seed.ts'
+import type { FlashEvent, FlashOrder, FlashPlan } from './rules/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from './rules/outcome.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
 import { lookInto } from '../image/image-look.ts'
+import { readEnd } from '../image/content/image-end.ts'
+import { exactBytes } from '../image/rules/image.ts'
 import type { Source } from '../image/sources/source.ts'
-import { ownFeed } from './image-feed.ts'
+import { planEnds, type EndPiece } from '../disk/rules/disk-end.ts'
+import { clearEnds, eraseEnds, writeEnds } from '../disk/disk-ends.ts'
+import { rereadPartitions } from '../disk/partition-table.ts'
+import type { EarlySeeder } from './early-seeder.ts'
+import type { LastGrowth } from './rules/last-partition.ts'
+import { openMirrors, ownFeed, type Feed, type OpenFeed } from './image-feed.ts'
 import {
   createTools,
   NOTHING,
-  lookAtImage,
-  lookAtTarget,
-  planTarget,
+  planFlashes,
   type FlasherOptions,
-  type FlashOrder,
   type FlashTools,
-  type PlannedFlash,
-  type ReadyFlash,
+  type PlannedFlashes,
+  type ReadyDisk,
+  type ReadyFlashes,
 } from './flash-planner.ts'
-import { eraseFlashed } from './held-disk.ts'
+import { createHolding, orErase } from './held-disk.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
-import { openMirrors } from './mirrors.ts'
-import { writeImage } from './writer.ts'
+import { createWaits } from './meter.ts'
+import type { BeforeEnds } from './seed-writer.ts'
+import { createDeadline, untilAborted } from '../../kit/host/watch.ts'
+import { countSlots, createSlots, createTaskGroup } from './write-slots.ts'
+import {
+  CLEANUP_MS,
+  openDelta,
+  planChanges,
+  readBodyBack,
+  readFirst,
+  writeBody,
+  type TableChanges,
+  type WriteRun,
+} from './writer.ts'
 
-interface RunOptions {
+export interface RunOptions {
   readonly signal: AbortSignal
   /** Called with each event of the write and of the step after it, as it comes. */
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
+  /** Called when a disk is done with; `disk`: as the user named it. */
+  readonly onEnd?: (end: FlashOutcome, disk: string) => void
 }
 
 export type Flasher = ReturnType<typeof createFlasher>
 
+/** `plan`, then `run`: whoever needs nothing between the two calls `flash`. */
 export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, decoders } = tools
@@ -47,48 +65,105 @@ export function createFlasher(given: FlasherOptions) {
       return await checkImage(source, request, tools, signal)
     },
 
-    /**
-     * Opens the image and looks at it, at the files and tools of the later steps, then at the target.
-     * What speaks against the flash is a value; what is missing is a Fault. Nothing is written.
-     */
-    async plan(order: FlashOrder, signal: AbortSignal): Promise<PlannedFlash> {
-      await using undo = new AsyncDisposableStack()
-      const opened = undo.use(await lookAtImage(tools, order, signal))
-      const facts = await lookAtTarget(tools, opened, order.target, signal)
-      const planned = await planTarget(tools, opened, { ...order, facts }, signal)
-      const { source } = opened
-      const held = undo.move()
-      return { ...planned, order, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
-    },
+    /** As `planFlashes`. */
+    plan: (order: FlashOrder, signal: AbortSignal): Promise<PlannedFlashes> =>
+      planFlashes(tools, order, signal),
 
     /**
      * Decodes the image's first MiB, as `run` does before it touches the disk, for a caller that stops
      * at the plan: a Fault where it is damaged, no disk image, or made for other sectors. Standard
      * input stays unread.
      */
-    async checkContent({ plan, source }: PlannedFlash, signal: AbortSignal): Promise<void> {
-      if (plan.ok) await lookInto(decoders, { source, plan: plan.value }, signal, async () => null)
+    async checkContent({ disks: [first], source }: PlannedFlashes, signal: AbortSignal) {
+      if (first?.plan.ok !== true) return
+      await lookInto(decoders, { source, plan: first.plan.value }, signal, async () => null)
     },
 
-    /** Writes the image, unless the disk is another one by now, then provisions it. Never throws. */
-    async run(flash: ReadyFlash, options: RunOptions): Promise<FlashOutcome> {
-      const reached: Reached = {
-        stage: 'checking',
-        bytesWritten: 0,
-        bytesKept: null,
-        delta: null,
-        provisioned: null,
-      }
+    /**
+     * Writes the image to all disks at once, each unless it is another one by now, then provisions it.
+     * Where one of them is refused, none is written. Each disk ends for itself; never throws. The
+     * outcomes are in the order of the disks.
+     */
+    run: (flashes: ReadyFlashes, options: RunOptions): Promise<readonly FlashOutcome[]> =>
+      runAll(tools, flashes, options),
+
+    /** Plans and runs; never throws. The outcomes are in the order of the targets. */
+    async flash(order: FlashOrder, options: RunOptions): Promise<readonly FlashOutcome[]> {
       try {
-        return await carryOut(tools, flash, options, reached)
+        await using planned = await planFlashes(tools, order, options.signal)
+        return await runAll(tools, planned, options)
       } catch (thrown) {
-        const { target } = flash.order
-        const isAborted = options.signal.aborted
-        return describeFailure(thrown, { target, stage: reached.stage, isAborted })
+        return order.targets.map(({ path }) => describeUnbegun(thrown, path, options.signal))
       }
     },
   }
 }
+
+async function runAll(
+  tools: FlashTools,
+  { order, disks, source: opened }: ReadyFlashes,
+  options: RunOptions,
+): Promise<readonly FlashOutcome[]> {
+  const { signal, onEnd } = options
+  try {
+    const plans = acceptAll(disks)
+    await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
+    await using elsewhere = await openMirrors(tools.sources, order.mirrors ?? [], signal)
+    const fed = await openFeeds(tools, plans, { source, ...elsewhere }, signal)
+    return await Promise.all(
+      fed.map(async ({ leave, ...flash }) => {
+        const end = await runOne(tools, { ...flash, order }, options)
+        // A disk that failed before its feed was opened must not hold up the others.
+        leave()
+        onEnd?.(end, flash.plan.target.path)
+        return end
+      }),
+    )
+  } catch (thrown) {
+    return disks.map(({ target: { path } }) => {
+      const end = describeUnbegun(thrown, path, signal)
+      onEnd?.(end, path)
+      return end
+    })
+  }
+}
+
+/** A Fault `plan-refused` with every reason against any of them. */
+function acceptAll(disks: readonly ReadyDisk[]): readonly FlashPlan[] {
+  const reasons = new Set(disks.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal)))
+  if (reasons.size > 0) throw new Fault('plan-refused', [...reasons].join('; '))
+  return disks.flatMap(({ plan }) => (plan.ok ? [plan.value] : []))
+}
+
+/** Whoever opened it closes it. */
+const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })
+
+/** A disk's own flash, and the image's content for it. */
+interface FedFlash {
+  readonly plan: FlashPlan
+  readonly openFeed: OpenFeed
+  /** The disk needs nothing more of the content. */
+  leave(): void
+}
+
+/** One disk has a decoder of its own; several share one fetch and one decode. */
+async function openFeeds(
+  { decoders }: FlashTools,
+  plans: readonly FlashPlan[],
+  { source, mirrors }: { readonly source: Source; readonly mirrors: readonly Source[] },
+  signal: AbortSignal,
+): Promise<readonly FedFlash[]> {
+  const [first, ...more] = plans
+  if (first === undefined) return []
+  if (more.length === 0) {
+    return [{ plan: first, openFeed: ownFeed(decoders, first, source, mirrors), leave() {} }]
+  }
+  const { shareImage } = await import('./shared-image.ts')
+  return await shareImage(decoders, [first, ...more], { source, mirrors }, signal)
+}
+
+const describeUnbegun = (thrown: unknown, target: string, { aborted }: AbortSignal) =>
+  describeFailure(thrown, { target, stage: 'checking', isAborted: aborted })
 
 /** How far a flash came. */
 interface Reached {
@@ -102,102 +177,69 @@ interface Reached {
   provisioned: string | null
 }
 
-async function carryOut(
+interface DiskFlash extends Omit<FedFlash, 'leave'> {
+  readonly order: ReadyFlashes['order']
+}
+
+/** One disk, from its plan to what became of it. Never throws. */
+async function runOne(
   tools: FlashTools,
-  { order, plan: planned, source: opened, openFeed }: ReadyFlash,
+  flash: DiskFlash,
+  options: RunOptions,
+): Promise<FlashOutcome> {
+  const reached: Reached = {
+    stage: 'checking',
+    bytesWritten: 0,
+    bytesKept: null,
+    delta: null,
+    provisioned: null,
+  }
+  try {
+    if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
+    return await writeAndProvision(tools, flash, options, reached)
+  } catch (thrown) {
+    const { path: target } = flash.plan.target
+    const isAborted = options.signal.aborted
+    return describeFailure(thrown, { target, stage: reached.stage, isAborted })
+  }
+}
+
+async function writeAndProvision(
+  tools: FlashTools,
+  { order: { firstBoot = null, provisioning = NOTHING }, plan, openFeed }: DiskFlash,
   { signal, onEvent }: RunOptions,
   reached: Reached,
 ): Promise<FlashOutcome> {
-  if (!planned.ok) throw new Fault('plan-refused', planned.refusal.join('; '))
-  if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
-  const { provisioning = NOTHING, mirrors: places = [] } = order
-  const plan = planned.value
-  await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
-  const beforeEnds = await loadBeforeEnds(tools, order.firstBoot)
-  // Whoever gives a feed has opened them.
-  await using opening = await openMirrors(tools.sources, openFeed ? [] : places, signal)
+  // What few flashes need is loaded for these alone.
+  const beforeEnds = firstBoot && (await tools.loadSeedWriter()).create(firstBoot)
+  const provisioner = provisioning.mode === 'none' ? null : await tools.loadProvisioner()
   const before = performance.now()
-  const feed = openFeed ?? ownFeed(tools.decoders, plan, source, opening.mirrors)
-  const step = await openStep(tools, provisioning, plan, signal)
-  const { seedEarly } = step
+  // The kernel reads no table that lies in a partition.
+  const canSeedEarly = provisioner !== null && !plan.target.allowPartition
+  const seedEarly = canSeedEarly ? await provisioner.openEarly(provisioning, signal) : null
   const warnings: string[] = []
   const onWarning = (words: string) => void warnings.push(words)
-  for await (const event of writeImage(tools, plan, feed, {
-    signal,
-    beforeEnds,
-    seedEarly,
-    onWarning,
-  })) {
+  const how = { signal, beforeEnds, seedEarly, onWarning }
+  for await (const event of writeImage(tools, plan, openFeed, how)) {
     note(event, reached)
     onEvent(event, plan)
   }
   reached.stage = 'written'
   const seconds = (performance.now() - before) / 1000
-  await step.finish(reached, (event) => onEvent(event, plan))
+  if (provisioner !== null && reached.provisioned !== provisioning.mode) {
+    onEvent({ event: 'provisioning', note: provisioning.mode }, plan)
+    const work = provisioner.apply(provisioning, plan.target.node, { signal })
+    // Nobody may boot what was not provisioned to its end.
+    await orErase(tools, plan, work, () => {
+      reached.stage = 'writing'
+    })
+  }
   const { bytesWritten, bytesKept, delta } = reached
   const verified = plan.verify !== 'none'
   return { kind: 'done', plan, bytesWritten, bytesKept, delta, seconds, verified, warnings }
 }
 
-/** What is done before the ends where it can be, and after them where it was not. */
-async function openStep(
-  tools: FlashTools,
-  provisioning: Provisioning,
-  plan: FlashPlan,
-  signal: AbortSignal,
-) {
-  const { node, allowPartition } = plan.target
-  const { mode } = provisioning
-  if (mode === 'none') return { seedEarly: null, finish: async () => {} }
-  const provisioner = await tools.loadProvisioner()
-  // The kernel reads no table that lies in a partition.
-  const seedEarly = allowPartition ? null : await provisioner.openEarly(provisioning, signal)
-  const apply = () => provisioner.apply(provisioning, node, { signal })
-  return {
-    seedEarly,
-    async finish(reached: Reached, onEvent: (event: FlashEvent) => void) {
-      if (reached.provisioned === mode) return
-      onEvent({ event: 'provisioning', note: mode })
-      await provisionLate(tools, plan, reached, apply)
-    },
-  }
-}
-
-/**
- * After the ends: nobody may boot what was not provisioned to its end, so that a failure erases them.
- * Where that fails too, the image stays, and both are said.
- */
-async function provisionLate(
-  tools: FlashTools,
-  plan: FlashPlan,
-  reached: Reached,
-  work: () => Promise<void>,
-): Promise<void> {
-  try {
-    await work()
-  } catch (thrown) {
-    try {
-      await eraseFlashed(tools, plan)
-      reached.stage = 'writing'
-    } catch (late) {
-      throw addReason(thrown, `the disk could not be erased: ${renderError(late)}`)
-    }
-    throw thrown
-  }
-}
-
-function addReason(thrown: unknown, reason: string): unknown {
-  if (!(thrown instanceof Fault)) return thrown
-  const { code, message, hint } = thrown
-  return new Fault(code, `${message}; then ${reason}`, { hint, cause: thrown })
-}
-
-/** Null: nothing comes between the image and its ends. */
-const loadBeforeEnds = async ({ loadSeedWriter }: FlashTools, firstBoot: FirstBoot | null = null) =>
-  firstBoot && (await loadSeedWriter()).create(firstBoot)
-
-/** Whoever opened it closes it. */
-const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })
+const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
 function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'provisioning') reached.provisioned = event.note
@@ -209,4 +251,145 @@ function note(event: FlashEvent, reached: Reached) {
   reached.delta = event.delta ?? reached.delta
 }
 
-const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
+interface WriteOptions {
+  readonly signal: AbortSignal
+  /** Null: nothing comes between the image and its ends. */
+  readonly beforeEnds?: BeforeEnds | null
+  /** What `--provision` writes before the ends where it can; null: nothing. */
+  readonly seedEarly?: EarlySeeder | null
+  readonly onWarning?: ((words: string) => void) | undefined
+}
+
+/**
+ * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
+ * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. A seed of
+ * `--provision` that is written before the ends comes between these two and the ends, as the earlier
+ * specification has the events; the kernel reads the table at the very end either way. Whatever goes
+ * wrong is thrown, as a Fault, after the disk was left without partition table and boot code; so is a
+ * cancel through `signal` (`cancelled`).
+ */
+export async function* writeImage(
+  tools: Pick<FlashTools, 'shell' | 'env' | 'disks'>,
+  plan: FlashPlan,
+  openFeed: OpenFeed,
+  options: WriteOptions,
+): AsyncGenerator<FlashEvent> {
+  const { signal } = options
+  yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
+  let isTold = false
+  try {
+    for await (const event of checkAndOverwrite(tools, plan, openFeed, options)) {
+      isTold ||= event.event === 'partprobed'
+      yield event
+    }
+  } catch (cause) {
+    if (!signal.aborted) throw cause
+    throw new Fault('cancelled', `cancelled while writing to ${plan.target.path}`, { cause })
+  }
+  if (!isTold) yield { event: 'synced' }
+  await rereadPartitions(tools.shell, plan.target.node)
+  if (!isTold) yield { event: 'partprobed' }
+}
+
+/** Up to the first byte: everything that can be wrong with the image's beginning or the disk is found here. */
+async function* checkAndOverwrite(
+  tools: WriteTools,
+  plan: FlashPlan,
+  openFeed: OpenFeed,
+  { signal, beforeEnds: planned = null, seedEarly = null, onWarning: warn }: WriteOptions,
+): AsyncGenerator<FlashEvent> {
+  const waits = createWaits()
+  const opened = await untilAborted(signal, openFeed({ waits, signal }))
+  const tasks = createTaskGroup()
+  const slots = createSlots(countSlots(plan.image.format), opened.pool)
+  const withinDeadline = createDeadline(CLEANUP_MS)
+  const facts = { ...plan.target, sizeBytes: plan.target.identity.sizeBytes }
+  let opening: Promise<Feed> | null = null
+  const disk = createHolding(tools.disks, plan, signal)
+  try {
+    // What is compared must not change any more.
+    const compared = plan.delta && opened.map !== null ? await disk.hold() : null
+    const delta = await openDelta(plan, opened.map, compared)
+    opening = opened.open(delta.comparison?.compare)
+    const first = readFirst(opening, plan)
+    const { feed, head } = await disk.orRaced(untilAborted(signal, first))
+    const changes = await planChanges(plan, head, facts)
+    const prepare = planned?.plan(head, facts) ?? null
+    const device = compared ?? (await disk.hold())
+    await disk.check()
+    signal.throwIfAborted()
+    const image = { plan, counted: opened.counted, delta, feed, head, ...changes }
+    yield* overwrite(
+      { ...image, device, prepare, seedEarly, tasks, slots, waits, signal, warn },
+      tools,
+    )
+  } finally {
+    await withinDeadline(close(opening))
+    // The disk stays open for writes that are still under way after the deadline.
+    await withinDeadline(tasks.land().then(disk.release, disk.release))
+  }
+}
+
+/** Also what is still being opened. */
+async function close(opening: Promise<AsyncDisposable> | null) {
+  const opened = await opening
+  await opened?.[Symbol.asyncDispose]()
+}
+
+type WriteTools = Parameters<typeof writeImage>[0]
+
+interface Overwriting extends WriteRun, TableChanges {
+  /** What a first-boot configuration writes between the image and its ends; null: nothing. */
+  readonly prepare: ReturnType<BeforeEnds['plan']> | null
+  readonly seedEarly: EarlySeeder | null
+  readonly warn: WriteOptions['onWarning']
+}
+
+/** Few flashes grow anything. */
+async function prepareGrowing(tools: WriteTools, run: Overwriting, growth: LastGrowth) {
+  const { prepareGrowth } = await import('./grower.ts')
+  return prepareGrowth(tools, { ...run, growth })
+}
+
+/**
+ * From the first byte to the last. A disk boots only with its ends, the first and the last MiB: they
+ * are cleared first and written last, so that whatever happens in between leaves a disk that does not
+ * boot, and never half of an image that does.
+ */
+async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<FlashEvent> {
+  const { plan, device, moved, growth, counted, prepare, seedEarly, tasks, signal } = run
+  const verifies = plan.verify !== 'none'
+  let pieces: readonly EndPiece[] = []
+  // From here on the disk's old content is lost.
+  let onEnds = clearEnds(device)
+  // Its failure is awaited after the event that announces it.
+  onEnds.catch(() => undefined)
+  let isWhole = false
+  try {
+    const written = yield* writeBody(run, tools.shell, onEnds)
+    // The image's own end, and with it the digest of all of it, before anything of it counts.
+    const tail = await untilAborted(signal, readEnd(run, written.end))
+    await untilAborted(signal, device.flush())
+    const grow = growth && (await prepareGrowing(tools, run, growth))
+    if (verifies) yield* readBodyBack(run, written)
+    if (prepare !== null) {
+      yield { event: 'provisioning', note: 'first-boot' }
+      const preparing = prepare({ device, verifies, signal }).then(() => device.flush())
+      // A cancel does not wait for it, but the disk stays open until its tools have ended.
+      tasks.launch(() => preparing)
+      await untilAborted(signal, preparing)
+    }
+    if (grow !== null) yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
+    const ends = { head: growth?.head ?? run.head, tail, moved }
+    const left = seedEarly && (yield* seedEarly({ device, ends, verifies, tasks, signal }))
+    // The last MiB, then the first without its beginning, at the very end the first 4 KiB.
+    pieces = left ?? planEnds(device.sizeBytes, ends)
+    onEnds = writeEnds(device, pieces, verifies, signal)
+    await untilAborted(signal, onEnds)
+    isWhole = true
+  } finally {
+    // Without its ends nothing boots. What is still being written there must come before this.
+    const erase = () => eraseEnds(device, pieces)
+    if (!isWhole) tasks.launch(() => onEnds.then(erase, erase))
+  }
+}

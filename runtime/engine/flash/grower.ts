@@ -5,11 +5,11 @@ import {
   detectGrowable,
   GROW_TOOLS,
   hasOrphanFile,
+  renderUngrowable,
   SIGNATURE_BYTES,
   type Growable,
-} from './rules/growable.ts'
-import { renderLastRefusal, renderUngrowable } from './rules/grow-text.ts'
-import { planLastGrowth, type LastGrowth } from './rules/last-partition.ts'
+} from '../disk/rules/growable.ts'
+import { planLastGrowth, renderLastRefusal, type LastGrowth } from './rules/last-partition.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
 import { probeContents } from '../disk/disk-contents.ts'

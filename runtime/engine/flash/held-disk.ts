@@ -1,5 +1,5 @@
 /** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { decideRace, type FlashPlan } from './rules/flash.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import { clearEnds } from '../disk/disk-ends.ts'
@@ -51,14 +51,39 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
   }
 }
 
+interface EraseTools {
+  readonly disks: Pick<Disks, 'probe'>
+  readonly shell: Shell
+}
+
 /**
- * Takes a disk that was written its table and boot code again, if it is still the one of the plan and
- * nobody uses it.
+ * For `work` after the ends: where it fails, the disk is taken its table and boot code again, if it is
+ * still the one of the plan and nobody uses it; `onErased` is called then. Where that fails too, the
+ * image stays, and both are said.
  */
-export async function eraseFlashed(
-  { disks, shell }: { readonly disks: Pick<Disks, 'probe'>; readonly shell: Shell },
+export async function orErase(
+  tools: EraseTools,
   plan: FlashPlan,
+  work: Promise<void>,
+  onErased: () => void,
 ): Promise<void> {
+  try {
+    await work
+  } catch (thrown) {
+    try {
+      await eraseFlashed(tools, plan)
+    } catch (late) {
+      if (!(thrown instanceof Fault)) throw thrown
+      const { code, message, hint } = thrown
+      const words = `${message}; then the disk could not be erased: ${renderError(late)}`
+      throw new Fault(code, words, { hint, cause: thrown })
+    }
+    onErased()
+    throw thrown
+  }
+}
+
+async function eraseFlashed({ disks, shell }: EraseTools, plan: FlashPlan): Promise<void> {
   // Also after a cancel.
   const disk = createHolding(disks, plan, new AbortController().signal)
   try {

@@ -1,11 +1,19 @@
-/** Where a disk gets an image's content from: a decoder of its own, or one that several disks share. */
+/** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end; other places of it serve frames, too. */
+import { Fault } from '../../kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import type { Compare } from '../image/frame/frame-blocks.ts'
+import { canBeEnteredAgain, decideEntry } from '../image/rules/entry.ts'
+import type { FrameMap } from '../image/rules/frame-map.ts'
+import type { Compare, FrameReading } from '../image/frame/frame-blocks.ts'
+import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/formats.ts'
+import { FORMATS, isOutOfOrder } from '../image/rules/format.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
-import type { Source } from '../image/sources/source.ts'
+import type { SeekableSource, Source } from '../image/sources/source.ts'
+import type { Sources } from '../image/sources/sources.ts'
+import { openRaw } from '../image/stream-blocks.ts'
 import { copyBody } from './copier.ts'
-import { openImage, type OpenedImage, type Opening } from './image-blocks.ts'
+import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import type { Waits } from './meter.ts'
 import type { SlotPool } from './write-slots.ts'
 
 export interface Feed extends AsyncDisposable {
@@ -47,3 +55,105 @@ export const ownFeed =
       },
     }
   }
+
+/** Further places of an image, as far as they can be opened: the image itself is elsewhere as well. */
+export async function openMirrors(
+  sources: Sources,
+  locations: readonly string[],
+  signal: AbortSignal,
+) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const mirrors = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of mirrors) undo.use(source)
+  const held = undo.move()
+  return { mirrors, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+interface OpenedImage {
+  readonly counted: Counted
+  /** Null: the image is read from start to end. */
+  readonly map: FrameMap | null
+  /** Opens it; `compare` needs a map. */
+  open(compare?: Compare): Promise<Blocks>
+  /** Opens it once more, from an offset on; null: it can only be read from its beginning. */
+  readonly enter: ((from: number) => Blocks) | null
+}
+
+interface Opening {
+  readonly waits: Waits
+  readonly signal: AbortSignal
+  /** Further sources of the same image, which serve frames as well. */
+  readonly mirrors: readonly Source[]
+}
+
+/** Reads no more of the image than its tables, unless its digest must be known first. */
+export async function openImage(
+  decoders: Decoders,
+  plan: FlashPlan,
+  source: Source,
+  { waits, signal, mirrors }: Opening,
+): Promise<OpenedImage> {
+  const { image, sha256 } = plan
+  const isUnordered = isOutOfOrder(image.format)
+  if (sha256 !== null && isUnordered) await checkDigestFirst(source, sha256, signal)
+  const map = await findFrames(plan, source)
+  const counted = countSource(source, isUnordered || map !== null ? null : sha256, waits)
+  // What other places hold is known to be the same by the digests of the frames alone.
+  const places = listPlaces(counted.source, map === null || map.indexSha256 === null ? [] : mirrors)
+  const openFrames = map && places && (await loadFrames({ map, sources: places }))
+  const hasFrames = openFrames !== null
+  const access = { format: image.format, isSeekable: places !== null, hasFrames }
+  return {
+    counted,
+    map,
+    async open(compare) {
+      if (openFrames === null) return decoders.open(counted.source, image.format)
+      return openFrames(compare === undefined ? {} : { compare })
+    },
+    enter: canBeEnteredAgain({ ...access, sha256 })
+      ? (from) =>
+          openFrames === null
+            ? openRaw(counted.source, from)
+            : // One thread each: several disks may be left behind, and each is slow.
+              openFrames({ from }, 1)
+      : null,
+  }
+}
+
+/** Only for an image in frames. */
+async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
+  const { openFrames } = await import('../image/frame/frame-blocks.ts')
+  return (how: Pick<FrameReading, 'compare' | 'from'>, threads?: number): Blocks =>
+    openFrames({ ...frames, ...how }, threads)
+}
+
+/** Null where the image cannot be read here and there. */
+function listPlaces(source: Source, mirrors: readonly Source[]) {
+  const first = seekableOf(source)
+  if (first === null) return null
+  const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)
+  return [first, ...others.filter((one) => one !== null)] as const
+}
+
+/** Null where the image is to be read from start to end. */
+async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
+  const { image, sha256 } = plan
+  const readable = seekableOf(source)
+  // A source that cannot be read here and there is read whole where its digest is known.
+  const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
+  const hasFrames = FORMATS[image.format].entered === 'at-frames'
+  const isEntered = hasFrames && (sha256 === null || indexSha256 !== null)
+  const found = isEntered && readable !== null ? await readFrames(readable) : null
+  const entry = decideEntry(found, { sha256, indexSha256 })
+  if (entry.ok) return entry.value
+  throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
+    hint: 'Correct the digest of the index, or leave it out to have the whole image read.',
+  })
+}
+
+const seekableOf = (source: Source): SeekableSource | null =>
+  source.readAt === null ? null : { ...source, readAt: source.readAt }
+
+const readFrames = async (source: SeekableSource) =>
+  (await import('../image/frame-maps.ts')).readFrameMap(source)

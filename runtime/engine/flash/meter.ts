@@ -1,5 +1,5 @@
-/** Turns byte counts into progress events: rate and time left from the last seconds. */
-import type { Bottleneck } from './rules/bottleneck.ts'
+/** Measures a write: progress events with the rate and the time left of the last seconds, and how long each part of it was waited for. */
+import type { Bottleneck, Waited, WaitedFor } from './rules/bottleneck.ts'
 import type { WriteProgress } from './rules/flash.ts'
 import { createPace } from '../../kit/foundation/pace.ts'
 
@@ -55,6 +55,61 @@ export function createMeter(options: MeterOptions) {
         ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
         ...(bottleneck === undefined ? {} : { bottleneck: bottleneck() }),
       }
+    },
+  }
+}
+
+/** Seconds. */
+const now = () => performance.now() / 1000
+
+export type Waits = ReturnType<typeof createWaits>
+
+export function createWaits() {
+  const clocks = { disk: createClock(), filling: createClock(), source: createClock() }
+  let since = now()
+  return {
+    /** The same promise's outcome; its time counts. */
+    async during<Value>(kind: keyof Waited, wait: Promise<Value>): Promise<Value> {
+      clocks[kind].begin()
+      try {
+        return await wait
+      } finally {
+        clocks[kind].end()
+      }
+    },
+    /** What was waited since the last look. */
+    look(): WaitedFor {
+      const { disk, filling, source } = clocks
+      const span = now() - since
+      since = now()
+      return { disk: disk.take(), filling: filling.take(), source: source.take(), span }
+    },
+  }
+}
+
+/** Runs while at least one wait is under way. */
+function createClock() {
+  let waiting = 0
+  let since = 0
+  let spent = 0
+  const settle = () => {
+    if (waiting > 0) spent += now() - since
+    since = now()
+  }
+  return {
+    begin() {
+      settle()
+      waiting += 1
+    },
+    end() {
+      settle()
+      waiting -= 1
+    },
+    take() {
+      settle()
+      const taken = spent
+      spent = 0
+      return taken
     },
   }
 }

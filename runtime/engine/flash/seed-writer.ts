@@ -16,8 +16,7 @@ import { needTools } from '../../kit/host/shell.ts'
 import type { Decoders } from '../image/formats.ts'
 import { lookInto, type ImageLook } from '../image/image-look.ts'
 import type { Source } from '../image/sources/source.ts'
-import { writeSeed, type WrittenSeed } from './seeder.ts'
-import { readBack } from './seed-check.ts'
+import { readBack, writeSeed, type WrittenSeed } from './seeder.ts'
 
 const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')
 

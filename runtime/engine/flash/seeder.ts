@@ -1,4 +1,4 @@
-/** Writes a cloud-init seed to the root file system of a disk that was just flashed. */
+/** Writes a cloud-init seed to the root file system of a disk that was just flashed, and reads it back. */
 import { Fault } from '../../kit/foundation/fault.ts'
 import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../disk/rules/fstab.ts'
 import {
@@ -9,6 +9,7 @@ import {
   SEED_FILES,
   type Examination,
 } from './rules/provisioning.ts'
+import { notWhatWasWritten } from '../disk/device.ts'
 import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
@@ -58,6 +59,28 @@ export async function writeSeed(
     `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
     { hint: 'Flash an image that has cloud-init, or use --provision none.' },
   )
+}
+
+/**
+ * Reads a seed back from the medium; a Fault where it is not there. What the kernel remembers of the volume and
+ * of the disk is given up first.
+ */
+export async function readBack(
+  tools: MountTools,
+  node: string,
+  { volume, subvolume, files }: WrittenSeed,
+): Promise<void> {
+  for (const cached of [volume.node, node]) {
+    await tools.shell.require(['blockdev', '--flushbufs', cached])
+  }
+  const mounted = await mountVolume(tools, volume, subvolume, 'look')
+  if (!mounted.ok) throw notWhatWasWritten(node, `in its first-boot files: ${mounted.refusal}`)
+  await using tree = mounted.value
+  for (const { path, content } of files) {
+    // A medium that does not hold a file may fail to read it.
+    const found = await readInside(tree.root, path, content.length).catch(() => null)
+    if (found !== content.toString()) throw notWhatWasWritten(node, `in /${path}`)
+  }
 }
 
 async function write(

@@ -1,15 +1,14 @@
 /** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
 import { Fault } from '../../kit/foundation/fault.ts'
-import { findBeyond } from '../flash/rules/dos-sectors.ts'
-import type { FlashPlan } from '../flash/rules/flash.ts'
+import { findBeyond } from './rules/dos-sectors.ts'
 import { findForeign } from './content/rules/raw-image.ts'
-import { checkHead } from './rules/image-head.ts'
+import { checkHead, type FittedImage } from './rules/image-head.ts'
 import { createSlot } from '../disk/device.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
 import type { Filler } from './filler.ts'
 
 /** The bytes; a Fault `plan-refused` where they are no disk image, or one for other sectors. */
-export async function readHead(filler: Filler, { image, target }: FlashPlan): Promise<Buffer> {
+export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
   const { headBytes } = locateEnds(target.identity.sizeBytes)
   const whole = createSlot(headBytes)
   const head = whole.subarray(0, await filler.fill(whole))
@@ -25,7 +24,7 @@ export async function readHead(filler: Filler, { image, target }: FlashPlan): Pr
 /** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
 export async function readTail(
   filler: Filler,
-  { image, target }: FlashPlan,
+  { image, target }: FittedImage,
   bodyEnd: number,
 ): Promise<Buffer> {
   const { sizeBytes } = target.identity

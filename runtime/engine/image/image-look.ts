@@ -1,6 +1,6 @@
 /** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
-import { decideSectors, listDosPlaces, type SectorVerdict } from '../flash/rules/dos-sectors.ts'
-import type { FlashPlan } from '../flash/rules/flash.ts'
+import { decideSectors, listDosPlaces, type SectorVerdict } from './rules/dos-sectors.ts'
+import type { FittedImage } from './rules/image-head.ts'
 import type { Range } from '../disk/rules/extents.ts'
 import { createSlot } from '../disk/device.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
@@ -22,7 +22,7 @@ const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as con
 /** Null where nothing can be said before the flash: standard input can be read only once. */
 export async function lookInto<Seen>(
   decoders: Decoders,
-  { source, plan }: { readonly source: Source; readonly plan: FlashPlan },
+  { source, plan }: { readonly source: Source; readonly plan: FittedImage },
   signal: AbortSignal,
   see: (image: ImageLook) => Promise<Seen>,
 ): Promise<Seen | null> {
@@ -68,7 +68,7 @@ const SCRATCH_BYTES = 1024 * 1024
 export async function lookAtSectors(
   decoders: Decoders,
   source: Source,
-  plan: FlashPlan,
+  plan: FittedImage,
   signal: AbortSignal,
 ): Promise<SectorVerdict | null> {
   return await lookInto(decoders, { source, plan }, signal, async (image) => {

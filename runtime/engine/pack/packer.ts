@@ -1,7 +1,7 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
 import { Fault } from '../../kit/foundation/fault.ts'
-import { exactBytes, leastBytes, type WriteProgress } from '../flash/rules/flash.ts'
-import type { ImageFacts } from '../image/rules/image.ts'
+import type { WriteProgress } from '../flash/rules/flash.ts'
+import { exactBytes, leastBytes, type ImageFacts } from '../image/rules/image.ts'
 import type { ImageFormat } from '../../../appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '../image/rules/format.ts'
 import { createShell } from '../../kit/host/shell.ts'

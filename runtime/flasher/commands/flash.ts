@@ -1,107 +1,180 @@
-/** `flasher flash`: checks everything that can be known, then writes. */
+/** `flasher flash`: checks everything that can be known, then writes; a server's order is carried out by the same. */
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
+import { describeFailure, type FlashOutcome } from '../../engine/flash/rules/outcome.ts'
 import { createFlasher } from '../../engine/flash/flasher.ts'
 import { emphasise } from '../../kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
-import { createProgress, type ProgressVoice } from '../text/progress.ts'
+import { createProgress } from '../text/progress.ts'
 import type { DocumentFields } from './rules/envelope.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
-import { findingsFields, hintAgainst, renderFindings, renderLoss } from './rules/flash-report.ts'
-import { parseFlashRequest, progressModeOf, type CommandRequest } from './rules/flash-request.ts'
-import { renderDone, resultFields } from './flash-result.ts'
-import { asCancel, type CommandSession } from './session.ts'
+import {
+  findingsFields,
+  hintAgainst,
+  renderDone,
+  renderFindings,
+  renderLoss,
+  resultFields,
+  type FlashReport,
+} from './rules/flash-report.ts'
+import { parseFlashRequest, type CommandRequest } from './rules/flash-request.ts'
+import {
+  asCancel,
+  type CommandOutput,
+  type CommandEnvironment,
+  type CommandSession,
+} from './session.ts'
 
-/** One flash: what it says goes through here. */
-interface FlashSession extends CommandSession {
-  readonly progress: ProgressVoice
-  readonly known: FlashFacts
+/** Where a flash is carried out and what it says. */
+interface FlashSession extends CommandOutput {
+  readonly environment: Pick<
+    CommandEnvironment,
+    'env' | 'stdout' | 'stderr' | 'isRoot' | 'signal' | 'now'
+  > &
+    Partial<Pick<CommandEnvironment, 'stdin'>>
+  /** Follows the flash. */
+  onEvent?(event: FlashEvent, plan: FlashPlan): void
+}
+
+/** A flash under way. */
+interface FlashRun extends FlashSession {
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
 }
 
-/** What is known by now. */
-interface FlashFacts {
-  /** The document's fields. */
-  fields: DocumentFields
-  storedBytes: number | null
+/** The exit code, and how it ended on each disk; a dry run ends on none. */
+interface FlashEnd {
+  readonly code: number
+  readonly ends: readonly FlashOutcome[]
 }
 
 export async function flash(session: CommandSession): Promise<number> {
   const run = createRun(session)
+  const request = parseFlashRequest(session.given)
+  if (request.ok) return (await carryOut(request.value, run)).code
+  const { message, hint } = request.refusal
+  return createOneReport(run).fail(new Fault('misuse', message, { hint }))
+}
+
+/** For a server's order. Never throws. */
+export const flashOrder = (request: CommandRequest, session: FlashSession): Promise<FlashEnd> =>
+  carryOut(request, createRun(session))
+
+function createRun(session: FlashSession): FlashRun {
+  const { environment, json, progress } = session
+  const out = json || progress === 'ndjson' ? environment.stderr : environment.stdout
+  const outStyle = decideTerminalStyle(environment.env, out.isTTY === true)
+  const say: FlashRun['say'] = (text, how) =>
+    out.write(how === undefined ? text : emphasise(text, how, outStyle))
+  return { ...session, say }
+}
+
+/** Looks, says what it found, stops there or writes. */
+async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEnd> {
+  const one = createOneReport(run)
   try {
-    const request = parseFlashRequest(run.given)
-    if (!request.ok) throw new Fault('misuse', request.refusal.message, request.refusal)
-    if (request.value.targets.length === 1) return await carryOut(request.value, run)
-    const { flashMany } = await import('./flash-many.ts')
-    return await flashMany(request.value, run)
+    const { signal } = run.environment
+    const { dryRun, provisioning, targets } = request
+    const report = targets.length === 1 ? one : await loadManyReport(run)
+    const flasher = createFlasher(run.environment)
+    await using planned = await flasher.plan(request, signal)
+    report.found(planned.disks.map((disk) => ({ ...disk, dryRun, provisioning })))
+    const refused = findRefusal(planned.disks)
+    if (refused !== null) return { code: report.refuse(refused), ends: failAll(request, refused) }
+    if (dryRun) {
+      await flasher.checkContent(planned, signal)
+      return { code: report.concludeDryRun(), ends: [] }
+    }
+    report.begin()
+    const ends = await flasher.run(planned, {
+      signal,
+      onEnd: report.end,
+      onEvent(event, plan) {
+        run.onEvent?.(event, plan)
+        report.event(event, plan)
+      },
+    })
+    return { code: report.conclude(ends), ends }
   } catch (thrown) {
-    return fail(asCancel(thrown, run.environment.signal), run)
+    const cause = asCancel(thrown, run.environment.signal)
+    return { code: one.fail(cause), ends: failAll(request, cause) }
   }
 }
 
-function createRun(session: CommandSession): FlashSession {
-  const { given, environment, json, style } = session
-  const mode = progressModeOf(given)
-  const known: FlashFacts = { fields: {}, storedBytes: null }
-  const storedBytes = () => known.storedBytes
-  const out = json || mode === 'ndjson' ? environment.stderr : environment.stdout
-  const outLook = decideTerminalStyle(environment.env, out.isTTY === true)
+async function loadManyReport(run: FlashRun): Promise<FlashReport> {
+  const { createManyReport } = await import('./flash-many.ts')
+  return createManyReport(run)
+}
+
+/** Every reason against any of them; null: all may go ahead. */
+function findRefusal(
+  disks: readonly (Parameters<typeof hintAgainst>[0] & {
+    readonly plan:
+      | { readonly ok: true }
+      | { readonly ok: false; readonly refusal: readonly string[] }
+  })[],
+): Fault | null {
+  const reasons = disks.flatMap(({ plan }) => (plan.ok ? [] : plan.refusal))
+  if (reasons.length === 0) return null
+  const hint = disks.map(hintAgainst).find((found) => found !== undefined)
+  return new Fault('plan-refused', [...new Set(reasons)].join('; '), { hint })
+}
+
+const failAll = ({ targets }: CommandRequest, cause: unknown): readonly FlashOutcome[] =>
+  targets.map(({ path: target }) =>
+    describeFailure(cause, { target, stage: 'checking', isAborted: false }),
+  )
+
+/** Of one disk; `fail` says of any number of them what ended the flash before its plan. */
+function createOneReport(run: FlashRun): FlashReport & { fail(cause: unknown): number } {
+  const { environment, json, log, style, say } = run
+  let fields: DocumentFields = {}
+  let storedBytes: number | null = null
+  let loss = ''
+  const shown = { ...environment, style, storedBytes: () => storedBytes }
+  const progress = createProgress(run.progress, shown)
+  function fail(cause: unknown) {
+    const note = renderError(cause)
+    progress.show({ event: 'failed', note })
+    const known = fields['ok'] === true ? { ...fields, errors: [note], ok: false } : fields
+    return run.fail(cause, { known, isPrinted: run.progress === 'text' })
+  }
+  function succeed(more: DocumentFields) {
+    if (json) run.document({ ...fields, ...more })
+    return SUCCESS
+  }
   return {
-    ...session,
-    progress: createProgress(mode, { ...environment, style, storedBytes }),
-    known,
-    say: (text, how) => out.write(how === undefined ? text : emphasise(text, how, outLook)),
-  }
-}
-
-function fail(
-  cause: unknown,
-  { given, progress, known: { fields }, ...run }: FlashSession,
-): number {
-  const note = renderError(cause)
-  progress.show({ event: 'failed', note })
-  const known = fields['ok'] === true ? { ...fields, errors: [note], ok: false } : fields
-  return run.fail(cause, { known, isPrinted: progressModeOf(given) === 'text' })
-}
-
-async function carryOut(request: CommandRequest, run: FlashSession): Promise<number> {
-  const { environment, known, progress } = run
-  const { signal } = environment
-  const flasher = createFlasher(environment)
-  await using planned = await flasher.plan(request, signal)
-  const { dryRun, provisioning } = request
-  const findings = { ...planned, dryRun, provisioning }
-  known.fields = findingsFields(findings)
-  known.storedBytes = findings.image.sizeBytes
-  // A document that says the same is all that a program wants of a dry run.
-  if (!(dryRun && run.json)) run.say(renderFindings(findings))
-  if (!planned.plan.ok) {
-    throw new Fault('plan-refused', planned.plan.refusal.join('; '), { hint: hintAgainst(planned) })
-  }
-  if (dryRun) {
-    await flasher.checkContent(planned, signal)
-    if (!run.json) run.say('Dry run: this flash would go ahead. Nothing was written.\n')
-    return conclude(run, {})
-  }
-  const outcome = await flasher.run(planned, {
-    signal,
-    onEvent(event, plan) {
-      environment.onEvent?.(event, plan)
-      if (event.event === 'started') run.say(renderLoss(findings), 'bold')
+    found(all) {
+      for (const findings of all) {
+        fields = findingsFields(findings)
+        storedBytes = findings.image.sizeBytes
+        loss = renderLoss(findings)
+        // A document that says the same is all that a program wants of a dry run.
+        if (!(findings.dryRun && json)) say(renderFindings(findings))
+      }
+    },
+    refuse: fail,
+    fail,
+    concludeDryRun() {
+      if (!json) say('Dry run: this flash would go ahead. Nothing was written.\n')
+      return succeed({})
+    },
+    begin() {},
+    event(event) {
+      if (event.event === 'started') say(loss, 'bold')
       progress.show(event)
     },
-  })
-  if (outcome.kind !== 'done') {
-    const code = fail(outcome.cause, run)
-    run.log.line(`  ${outcome.leaves}`)
-    return code
+    end() {},
+    conclude([end]) {
+      if (end === undefined) return SUCCESS
+      if (end.kind !== 'done') {
+        const code = fail(end.cause)
+        log.line(`  ${end.leaves}`)
+        return code
+      }
+      progress.show({ event: 'done' })
+      say(renderDone(end))
+      return succeed(resultFields(end))
+    },
   }
-  progress.show({ event: 'done' })
-  run.say(renderDone(outcome))
-  return conclude(run, resultFields(outcome))
-}
-
-function conclude({ json, known, document }: FlashSession, more: DocumentFields): number {
-  if (json) document({ ...known.fields, ...more })
-  return SUCCESS
 }

@@ -1,7 +1,6 @@
 /** One run of a command: its arguments, its output, and its exit code on failure. */
 import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
-import type { CommandLine } from '../../kit/terminal/command/rules/command.ts'
-import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
+import type { Command, CommandLine } from '../../kit/terminal/command/rules/command.ts'
 import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
 import { printableLines } from '../../kit/foundation/printable.ts'
 import type { Environment } from '../../kit/host/shell.ts'
@@ -13,6 +12,7 @@ import {
   type TerminalStyle,
   type Output,
 } from '../../kit/terminal/text/terminal-style.ts'
+import { progressModeOf } from './rules/commands.ts'
 import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED } from './rules/exit-codes.ts'
 
@@ -29,17 +29,16 @@ export interface CommandEnvironment {
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** Follows a flash, for who starts it in the same process. */
-  onEvent?(event: FlashEvent, plan: FlashPlan): void
 }
 
-export interface CommandSession {
-  readonly given: Arguments
-  readonly environment: CommandEnvironment
-  /** Everything that the program offers. */
-  readonly line: CommandLine
+type ProgressMode = ReturnType<typeof progressModeOf>
+type Streams = Pick<CommandEnvironment, 'env' | 'stdout' | 'stderr' | 'signal'>
+
+/** What a command says, and where: for a person, or for a program that reads a document. */
+export interface CommandOutput {
   /** Whether stdout gets a document instead of text. */
   readonly json: boolean
+  readonly progress: ProgressMode
   readonly log: Log
   /** The style of stderr. */
   readonly style: TerminalStyle
@@ -50,6 +49,13 @@ export interface CommandSession {
    * `known`: the document's fields as far as they were known by then. Returns the exit code.
    */
   fail(thrown: unknown, options?: FailOptions): number
+}
+
+export interface CommandSession extends CommandOutput {
+  readonly given: Arguments
+  readonly environment: CommandEnvironment
+  /** Everything that the program offers. */
+  readonly line: CommandLine
 }
 
 interface FailOptions {
@@ -63,20 +69,31 @@ export function createSession(
   environment: CommandEnvironment,
   line: CommandLine,
 ): CommandSession {
-  const { stdout, stderr, env, signal } = environment
-  const style = decideTerminalStyle(env, stderr.isTTY === true)
-  const log = createLog({ program: line.program, stderr, style })
+  const { words } = given.command
   const json = given.switches.has('json')
+  const progress = progressModeOf(given)
+  const output = createOutput({ program: line.program, words, json, progress }, environment)
+  return { ...output, given, environment, line }
+}
+
+interface Speaker extends Pick<CommandOutput, 'json' | 'progress'>, Pick<Command, 'words'> {
+  readonly program: string
+}
+
+export function createOutput(
+  { program, words, json, progress }: Speaker,
+  { stdout, stderr, env, signal }: Streams,
+): CommandOutput {
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
+  const log = createLog({ program, stderr, style })
   // The last line of a stream of JSON lines is one line too.
-  const oneLine = given.values['progress'] === 'ndjson'
+  const oneLine = progress === 'ndjson'
   const document = (fields: DocumentFields) => {
-    stdout.write(renderEnvelope(given.command, fields, { oneLine }))
+    stdout.write(renderEnvelope({ words }, fields, { oneLine }))
   }
   return {
-    given,
-    environment,
-    line,
     json,
+    progress,
     log,
     style,
     document,

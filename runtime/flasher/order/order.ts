@@ -1,6 +1,8 @@
 /** Carries out what the server ordered: a flash, its provisioning, the report, a restart; else a person is asked. */
 import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
-import { offerDisk } from '../../engine/flash/rules/disk-offer.ts'
+import { offerDisk } from '../text/rules/disk-offer.ts'
+import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
+import type { ReportedEnd } from '../../engine/flash/rules/run-report.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
@@ -12,11 +14,11 @@ import {
   askPerson,
   decideInvocation,
   findReporting,
+  orderFor,
   renderTuiArgs,
   type LiveInvocation,
   type LiveOrder,
 } from './rules/live-invocation.ts'
-import { parseFlashEnd } from '../commands/rules/flash-document.ts'
 import { createFlashReport, type FlashReport } from './flash-report.ts'
 import type { EarlierConsole } from './order-console.ts'
 import { createLiveServices, type LiveServices } from './live-services.ts'
@@ -117,23 +119,38 @@ async function follow(session: Session): Promise<number> {
 /** Null: it is done. Otherwise why not. */
 async function flash(
   { order, console, marks, report, say }: Session,
-  { argv, fetched, image, target }: Flash,
+  invocation: Flash,
 ): Promise<string | null> {
   const { env, signal } = console
-  const folder = await fetchProvision(fetched, { token: order.token, env, signal })
+  const { image, target } = invocation
+  const folder = await fetchProvision(invocation.fetched, { token: order.token, env, signal })
   if (!folder.ok) return `The provisioning files cannot be fetched: ${folder.refusal}.`
   await using files = folder.value
-  const flags = [...files.paths].flatMap(([file, path]) => [`--${file}`, path])
   await marks.mark('auto-flash starting')
   say(`Flashing ${image} to ${target} ...`)
   report.begin({ image, target })
-  let document = ''
-  const stdout = { write: (text: string) => void (document += text) }
-  const given = { stdout, onEvent: report.follow }
-  const code = await console.flasher([...argv, ...flags, '--json'], given)
-  const end = parseFlashEnd(document, code)
+  const { createOutput } = await import('../commands/session.ts')
+  const { flashOrder } = await import('../commands/flash.ts')
+  // Nobody reads a document here: all that is said is for the person at this console.
+  const { stderr, isRoot, now } = console
+  const environment = { env, signal, isRoot, now, stdout: stderr, stderr }
+  const speaker = { program: 'flasher', words: ['flash'], json: false, progress: 'text' } as const
+  const { ends } = await flashOrder(
+    { ...orderFor(invocation, files.paths), dryRun: false },
+    { ...createOutput(speaker, environment), environment, onEvent: report.follow },
+  )
+  const end = summarise(ends)
   await report.end(end)
   return end.kind === 'done' ? null : renderFailure(end.reason)
+}
+
+/** As the server learns it: the way out of a failure is part of its reason. */
+function summarise([end]: readonly FlashOutcome[]): ReportedEnd {
+  if (end === undefined) return { kind: 'failed', reason: 'nothing was flashed' }
+  if (end.kind === 'done') return end
+  const { kind, reason, hint } = end
+  const whole = hint === null ? reason : `${reason.replace(/\.$/, '')}. ${hint}`
+  return { kind, reason: printable(whole) }
 }
 
 const renderFailure = (reason: string) => `The flash failed: ${reason.replace(/\.$/, '')}.`

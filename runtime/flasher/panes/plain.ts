@@ -1,6 +1,6 @@
 /** The same flash line by line, for terminals that cannot redraw: image, disk, question, log. */
 import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
-import { renderSuccess } from '../../engine/flash/rules/progress-text.ts'
+import { renderSuccess } from '../text/rules/progress-text.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import { askPlain } from '../../kit/terminal/prompt/ask-plain.ts'
 import { renderMenu } from '../../kit/terminal/prompt/menu-lines.ts'
@@ -17,7 +17,7 @@ import { decideChoice, listRows } from './flow/rows.ts'
 import type { ChosenFlash, PaneName, PanesState } from './flow/state.ts'
 import { renderDialog } from './screens/dialogs.ts'
 import { DISK_COLUMNS, IMAGE_COLUMNS } from './screens/panes.ts'
-import { runFlash, type TuiServices } from './services.ts'
+import { orderFor, type TuiServices } from './services.ts'
 
 interface PlainTerminal {
   readonly stdin: NodeJS.ReadStream
@@ -132,6 +132,7 @@ async function flashOnce(
   const asked = await askMenu(menu, [], terminal)
   if (asked.kind !== 'key' || asked.key !== 'y') return
   const outcome = await write(choice, services, terminal)
+  if (outcome === undefined) return
   if (outcome.kind !== 'done') {
     const { hint } = outcome
     const title =
@@ -166,7 +167,7 @@ async function write(
   choice: ChosenFlash,
   services: TuiServices,
   { stdout, style, signal, now }: PlainTerminal,
-): Promise<FlashOutcome> {
+): Promise<FlashOutcome | undefined> {
   let stored: number | null = null
   const storedBytes = () => stored
   const progress = createProgress('text', {
@@ -177,8 +178,14 @@ async function write(
     now,
     storedBytes,
   })
-  return await runFlash(await services.loadFlasher(), choice, signal, (event, { image }) => {
-    stored = image.sizeBytes
-    progress.show(event)
+  const flasher = await services.loadFlasher()
+  // The image and the disk are looked at again: time has passed since the question.
+  const [outcome] = await flasher.flash(orderFor(choice), {
+    signal,
+    onEvent(event, { image }) {
+      stored = image.sizeBytes
+      progress.show(event)
+    },
   })
+  return outcome
 }

@@ -1,11 +1,9 @@
 /** What the terminal UI asks of the services; each is loaded when it is first needed. */
 import type { SurveyedDisk } from '../../engine/disk/rules/disk.ts'
-import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
-import { describeFailure, type FlashOutcome } from '../../engine/flash/rules/outcome.ts'
+import { WHOLE_DISK, type FlashOrder } from '../../engine/flash/rules/flash.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Flasher } from '../../engine/flash/flasher.ts'
-import type { FlashOrder } from '../../engine/flash/flash-planner.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import { listImages } from '../../engine/image/image-folder.ts'
 import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow/state.ts'
@@ -62,10 +60,11 @@ export function createTuiServices(options: ServicesOptions): TuiServices {
       const { survey, fill } = await loadDisks()
       try {
         const flasher = await loadFlasher()
-        await using flash = await flasher.plan(orderFor(choice), until)
+        await using planned = await flasher.plan(orderFor(choice), until)
+        const [findings = null] = planned.disks
         const found = (await survey()).find(({ path }) => path === choice.disk.path)
         const disk = found === undefined ? choice.disk : await fill(found)
-        return { findings: flash, reasons: flash.plan.ok ? [] : flash.plan.refusal, disk }
+        return { findings, reasons: findings?.plan.ok === false ? findings.plan.refusal : [], disk }
       } catch (thrown) {
         return { findings: null, reasons: [renderError(thrown)], disk: choice.disk }
       }
@@ -81,33 +80,12 @@ export function createTuiServices(options: ServicesOptions): TuiServices {
   }
 }
 
-/**
- * Runs a flash and never throws. The image and the disk are checked again: time has passed since
- * the question.
- */
-export async function runFlash(
-  flasher: Flasher,
-  choice: ChosenFlash,
-  signal: AbortSignal,
-  onEvent: (event: FlashEvent, plan: FlashPlan) => void,
-): Promise<FlashOutcome> {
-  const order = orderFor(choice)
-  try {
-    await using planned = await flasher.plan(order, signal)
-    return await flasher.run(planned, { signal, onEvent })
-  } catch (thrown) {
-    const isAborted = signal.aborted
-    return describeFailure(thrown, { target: order.target, stage: 'checking', isAborted })
-  }
-}
-
 /** Everything is read back; the target is a whole disk; the image stays as it is, byte for byte. */
-const orderFor = ({ image, disk }: ChosenFlash): FlashOrder => ({
+export const orderFor = ({ image, disk }: ChosenFlash): FlashOrder => ({
   image: image.location,
   format: image.format,
-  target: disk.path,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
-  chosen: disk.device.identity,
+  targets: [{ path: disk.path, chosen: disk.device.identity }],
+  options: WHOLE_DISK,
 })
 
 async function listLocal(root: string): Promise<PaneList<PaneImage>> {

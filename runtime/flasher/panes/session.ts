@@ -6,7 +6,7 @@ import { next } from './flow/flow.ts'
 import type { ChosenFlash, Effect, Input, PaneStep, PanesState } from './flow/state.ts'
 import type { PaneStyle } from './screens/pane-box.ts'
 import { pageRows, renderScreen } from './screens/screen.ts'
-import { runFlash, type TuiServices } from './services.ts'
+import { orderFor, type TuiServices } from './services.ts'
 
 interface SessionTerminal {
   readonly stdin: NodeJS.ReadStream
@@ -103,10 +103,12 @@ function createExecutor({ services, signal, take, redraw }: ExecutorDependencies
 
   async function flash(choice: ChosenFlash, until: AbortSignal) {
     const flasher = await services.loadFlasher()
-    const outcome = await runFlash(flasher, choice, until, (event, { image }) =>
-      take({ input: 'event', event, storedBytes: image.sizeBytes }),
-    )
-    take({ input: 'ended', outcome })
+    // The image and the disk are looked at again: time has passed since the question.
+    const [outcome] = await flasher.flash(orderFor(choice), {
+      signal: until,
+      onEvent: (event, { image }) => take({ input: 'event', event, storedBytes: image.sizeBytes }),
+    })
+    if (outcome !== undefined) take({ input: 'ended', outcome })
   }
 
   const listDisks = () => services.listDisks((listing) => take({ input: 'disks', listing }))

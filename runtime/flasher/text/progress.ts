@@ -20,7 +20,7 @@ import {
 
 const TEXTS = WIZARD_TEXTS.events
 
-export interface ProgressVoice {
+interface ProgressVoice {
   show(event: FlashEvent): void
   /** Takes the bar away, so that other text can follow. */
   clear(): void

@@ -78,10 +78,6 @@ export async function openWizardContext(
       const { createFlasher } = await import('../../engine/flash/flasher.ts')
       return createFlasher({ env, isRoot })
     }),
-    loadManyFlasher: once(async () => {
-      const { createManyFlasher } = await import('../../engine/flash/many/many-flasher.ts')
-      return createManyFlasher({ env, isRoot })
-    }),
   }
 }
 

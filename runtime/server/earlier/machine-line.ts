@@ -25,7 +25,7 @@ import {
 } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
-import { needsFiles } from './rules/provisioning.ts'
+import { needsFiles } from '../../fleet/machine/rules/provisioning.ts'
 import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, noteBoot } from './rules/workflow.ts'
 

@@ -1,7 +1,7 @@
 /** A raw image that its own table calls cut, and that misses a length which its catalog knows. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashOrder } from '../../../runtime/engine/flash/flash-planner.ts'
+import { WHOLE_DISK, type FlashOrder } from '../../../runtime/engine/flash/rules/flash.ts'
 import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
@@ -25,12 +25,12 @@ const serve = () =>
     response.end(method === 'HEAD' ? undefined : HALF)
   })
 
-const orderOf = (image: string, target: string, sizeBytes: number | null): FlashOrder => ({
+const orderOf = (image: string, path: string, sizeBytes: number | null): FlashOrder => ({
   image,
   format: null,
   sizeBytes,
-  target,
-  options: { verify: 'data', sha256: null, allowPartition: false, fixGpt: false, grow: false },
+  targets: [{ path }],
+  options: WHOLE_DISK,
 })
 
 test('where both lengths are known it is refused before the first byte', async () => {
@@ -39,10 +39,10 @@ test('where both lengths are known it is refused before the first byte', async (
   const stale = await makeStale(loop.device)
   const order = orderOf(`${server.origin}/known.img`, loop.device, IMAGE.length)
   await using planned = await flasher.plan(order, signal)
-  assert.ok(planned.plan.ok)
+  assert.ok(planned.disks[0]?.plan.ok)
   // A server without ranges is read from its beginning, which is before the disk is touched.
-  const outcome = await flasher.run(planned, { signal, onEvent: () => {} })
-  assert.match(outcome.kind === 'failed' ? outcome.reason : outcome.kind, MISSED)
+  const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+  assert.match(outcome?.kind === 'failed' ? outcome.reason : '', MISSED)
   assert.ok((await readDisk(loop.device)).equals(stale))
 })
 
@@ -52,9 +52,9 @@ test('where its own is known at the end alone, the disk is left without its ends
   await makeStale(loop.device)
   const order = orderOf(`${server.origin}/chunked.img`, loop.device, IMAGE.length)
   await using planned = await flasher.plan(order, signal)
-  assert.ok(planned.plan.ok)
-  const outcome = await flasher.run(planned, { signal, onEvent: () => {} })
-  assert.match(outcome.kind === 'failed' ? outcome.reason : outcome.kind, MISSED)
+  assert.ok(planned.disks[0]?.plan.ok)
+  const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+  assert.match(outcome?.kind === 'failed' ? outcome.reason : '', MISSED)
   await assertBlank(loop.device)
 })
 
@@ -68,8 +68,8 @@ test('a catalog that says as much as there is, or nothing, leaves a warning', as
   ] as const) {
     const order = orderOf(`${server.origin}/${name}`, loop.device, sizeBytes)
     await using planned = await flasher.plan(order, signal)
-    const outcome = await flasher.run(planned, { signal, onEvent: () => {} })
-    assert.match(outcome.kind === 'done' ? (outcome.warnings ?? []).join() : '', /is cut off/)
+    const [outcome] = await flasher.run(planned, { signal, onEvent: () => {} })
+    assert.match(outcome?.kind === 'done' ? (outcome.warnings ?? []).join() : '', /is cut off/)
   }
 })
 

@@ -11,6 +11,7 @@ import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import type { FlashOutcome } from '../../../runtime/engine/flash/rules/outcome.ts'
 import type { FirstBoot } from '../../../runtime/engine/first-boot/rules/seed.ts'
+import { WHOLE_DISK } from '../../../runtime/engine/flash/rules/flash.ts'
 import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
 import { createFaultyDisk, scripted, type FaultyDisk } from '../../support/disk/faulty-disk.ts'
 import {
@@ -41,23 +42,15 @@ async function flash(
   firstBoot: FirstBoot = SEED,
   onProvisioning = () => {},
 ): Promise<Flashed> {
-  const options = {
-    verify: 'data',
-    sha256: null,
-    allowPartition: false,
-    fixGpt: false,
-    grow: false,
-  } as const
-  await using planned = await flasher.plan(
-    { image, format: null, target, options, firstBoot },
-    signal,
-  )
+  const order = { image, format: null, targets: [{ path: target }], options: WHOLE_DISK, firstBoot }
   const events: string[] = []
   const onEvent = ({ event }: { readonly event: string }) => {
     events.push(event)
     if (event === 'provisioning') onProvisioning()
   }
-  return { outcome: await flasher.run(planned, { signal, onEvent }), events }
+  const [outcome] = await flasher.flash(order, { signal, onEvent })
+  if (outcome === undefined) throw new Error('there is no outcome')
+  return { outcome, events }
 }
 
 /** The loop devices on a device, which must not be left behind. */

@@ -23,7 +23,7 @@ import { createShell } from '../../../runtime/kit/host/shell.ts'
 import type { Source } from '../../../runtime/engine/image/sources/source.ts'
 import { ownFeed } from '../../../runtime/engine/flash/image-feed.ts'
 import type { BeforeEnds } from '../../../runtime/engine/flash/seed-writer.ts'
-import { writeImage } from '../../../runtime/engine/flash/writer.ts'
+import { writeImage } from '../../../runtime/engine/flash/flasher.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
 const shell = createShell({ env: process.env })

@@ -7,7 +7,6 @@ import * as assert from 'uvu/assert'
 import { accept } from '../../../runtime/kit/foundation/result.ts'
 import type { EarlierConsole } from '../../../runtime/flasher/order/order-console.ts'
 import { serveEarlierConsole } from '../../../runtime/flasher/order/live.ts'
-import { cli } from '../../../runtime/flasher/programs.ts'
 import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { createEarlierServer } from '../server/earlier-server.ts'
@@ -85,6 +84,9 @@ export async function createLiveLab() {
       }
       const console: EarlierConsole = {
         ...environment,
+        stderr: stdout,
+        isRoot: true,
+        now: () => performance.now() / 1000,
         paths: {
           kernelArguments: path('cmdline'),
           terminal: path('screen'),
@@ -107,16 +109,6 @@ export async function createLiveLab() {
             return accept(null)
           },
         },
-        flasher: (argv, given) =>
-          cli({
-            ...environment,
-            stdin: process.stdin,
-            stderr: stdout,
-            ...given,
-            argv,
-            isRoot: true,
-            now: () => performance.now() / 1000,
-          }),
         async tui(argv, opening) {
           asked.push({ argv, ...opening })
           return 0

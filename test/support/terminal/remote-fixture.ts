@@ -21,7 +21,6 @@ import type {
 import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
-import { createManyFlasher } from '../../../runtime/engine/flash/many/many-flasher.ts'
 import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
 
 export const MAC = mac('52:54:00:00:00:01')
@@ -204,7 +203,6 @@ async function runFlash(
   const options = { env: {}, retryMs: 1 }
   const ended = await runChoices([choice], hooks, {
     loadFlasher: () => Promise.resolve(createFlasher(options)),
-    loadManyFlasher: () => Promise.resolve(createManyFlasher(options)),
     signal,
     onEvent,
     onEnd: () => undefined,

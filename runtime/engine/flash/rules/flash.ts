@@ -1,6 +1,4 @@
 /** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { FORMATS } from '../../image/rules/format.ts'
 import type { Bottleneck } from './bottleneck.ts'
 import type { DeltaState } from '../../inventory/rules/run.ts'
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
@@ -11,10 +9,12 @@ import {
   type DiskIdentity,
   type TargetFacts,
 } from '../../disk/rules/disk.ts'
-import type { ImageFacts, VirtualSize } from '../../image/rules/image.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import { isTarballName } from '../../image/rules/format.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
+import { FORMATS, isTarballName } from '../../image/rules/format.ts'
+import { leastBytes, type ImageFacts } from '../../image/rules/image.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { FirstBoot } from '../../first-boot/rules/seed.ts'
+import type { Provisioning } from './provisioning.ts'
 import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
 
 /** Read back nothing, all that was written, or also the ranges that the device zeroed itself. */
@@ -36,6 +36,42 @@ export interface FlashOptions {
   readonly delta?: boolean
   /** Have the image's last partition and its file system fill the disk; a GPT's backup moves with it. */
   readonly grow: boolean
+}
+
+/** What is done unless somebody asks for something else: all that was written is read back, and stays as it is. */
+export const WHOLE_DISK: FlashOptions = {
+  verify: 'data',
+  sha256: null,
+  allowPartition: false,
+  fixGpt: false,
+  grow: false,
+}
+
+/** One image for one disk or several: what the command, the wizard, the panes, a server or a program asks for. */
+export interface FlashOrder {
+  /** A path, `-`, an http(s) URL or an oras reference. */
+  readonly image: string
+  /** What the image is, whatever its name says; null: its name decides. */
+  readonly format: ImageFormat | null
+  /** Somebody named the format who did not have to, or said that it is an image: it is written whatever it looks like. */
+  readonly anyContent?: boolean | undefined
+  /** Bytes as stored, as a catalog says; absent or null: none does. */
+  readonly sizeBytes?: number | null | undefined
+  /** Further places of the same image: they serve frames where it has an index. */
+  readonly mirrors?: readonly string[]
+  readonly targets: readonly FlashTarget[]
+  readonly options: FlashOptions
+  /** The step after the write, on one disk alone; absent: none. */
+  readonly provisioning?: Provisioning
+  /** Written before the disk can boot; absent or null: nothing is. */
+  readonly firstBoot?: FirstBoot | null
+}
+
+interface FlashTarget {
+  /** A block device. */
+  readonly path: string
+  /** The disk that was there when a person chose it; absent or null: nobody looked. */
+  readonly chosen?: DiskIdentity | null
 }
 
 /** A flash that may go ahead: everything the writer needs, nothing left to decide. */
@@ -131,13 +167,6 @@ export interface WriteProgress {
   readonly bottleneck?: Bottleneck | null
 }
 
-/** The virtual size as the JSON documents give it: a number only where it is exact. */
-export const exactBytes = (virtual: VirtualSize): number | null =>
-  virtual.kind === 'exact' ? virtual.bytes : null
-
-/** The least that the image needs on a disk. */
-export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
-
 /** What counts as a whole disk; a multipath device is the only safe way to the disk behind it. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
@@ -186,6 +215,29 @@ export function decideTargetRefusals(
 
 const isSizeDoubtful = ({ format, virtual }: Pick<ImageFacts, 'format' | 'virtual'>): boolean =>
   format !== null && virtual.kind === 'at-least' && FORMATS[format].sizeWraps
+
+/** `others`: the targets that were named before it. */
+export function findSameDisk(
+  { path, device }: TargetFacts,
+  others: readonly TargetFacts[],
+): FlashRefusal | null {
+  if (device === null) return null
+  const same = others.find(
+    (other) =>
+      other.device !== null &&
+      (other.device.node === device.node ||
+        isPartOf(device.node, other.device.node) ||
+        isPartOf(other.device.node, device.node)),
+  )
+  return same === undefined ? null : { why: 'same-disk', target: path, as: same.path }
+}
+
+/** `/dev/sda1` of `/dev/sda`, `/dev/nvme0n1p2` of `/dev/nvme0n1`; a disk's name ends in a digit or not. */
+function isPartOf(part: string, disk: string): boolean {
+  if (!part.startsWith(disk)) return false
+  const rest = part.slice(disk.length)
+  return /\d$/.test(disk) ? /^p\d+$/.test(rest) : /^\d+$/.test(rest)
+}
 
 /** What is wrong with the image itself. */
 function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefusal[] {

@@ -1,6 +1,4 @@
-/** Decides which of several disks the others leave behind, and whether these can be finished afterwards. Pure. */
-import { isStoredRaw } from '../../image/rules/format.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+/** Decides which of several disks the others leave behind. Pure. */
 
 /** One of several disks that are fed from a bounded buffer. */
 export interface FedDisk {
@@ -28,24 +26,3 @@ export function decideLeftBehind(disks: readonly FedDisk[]): readonly number[] {
     backlog > 0 && backlog * 2 >= most && (rate ?? 0) * SLOWER < fastest ? [index] : [],
   )
 }
-
-interface ImageAccess {
-  readonly format: ImageFormat
-  /** Its source can be read anywhere. */
-  readonly isSeekable: boolean
-  /** Its frames are known, and trusted where the image has a digest. */
-  readonly hasFrames: boolean
-  /** The digest that all of it must have; null: none is known. */
-  readonly sha256: string | null
-}
-
-/**
- * Whether a disk that was left behind can have the rest from the source: at a frame, or at a byte of
- * a raw image. Nobody would notice that a raw image with a digest changed between its two readings.
- */
-export const canBeEnteredAgain = ({
-  format,
-  isSeekable,
-  hasFrames,
-  sha256,
-}: ImageAccess): boolean => isSeekable && (hasFrames || (isStoredRaw(format) && sha256 === null))

@@ -1,8 +1,8 @@
 /** Judges the end of an image that was written, or of which the length is known: whether it was cut off. */
 import { describeCut } from './rules/raw-image.ts'
 import type { Fault } from '../../../kit/foundation/fault.ts'
-import type { FlashPlan } from '../../flash/rules/flash.ts'
 import { isStoredRaw } from '../rules/format.ts'
+import type { FittedImage } from '../rules/image-head.ts'
 import type { ImageFacts } from '../rules/image.ts'
 import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
@@ -30,7 +30,7 @@ export function checkLength(image: ImageFacts, head: Buffer): void {
 }
 
 interface Reading {
-  readonly plan: FlashPlan
+  readonly plan: FittedImage
   readonly feed: { readonly filler: Filler }
   /** The image's first MiB. */
   readonly head: Buffer

@@ -2,8 +2,20 @@
 import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
 import { renderCoding, type Sent } from '../../../kit/net/rules/sent.ts'
 import { isStoredRaw, detectContent, formatOfContent, type ContentMismatch } from './format.ts'
+import type { ImageFacts } from './image.ts'
 import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+
+/** An image, and the disk whose size and sectors it has to fit. */
+export interface FittedImage {
+  readonly image: ImageFacts & { readonly format: ImageFormat }
+  readonly target: {
+    /** As the user named it. */
+    readonly path: string
+    readonly identity: { readonly sizeBytes: number }
+    readonly sectorBytes: number
+  }
+}
 
 interface HeadOptions {
   /** What these bytes were decoded from; absent or null: nobody knows. */

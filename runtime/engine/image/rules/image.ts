@@ -21,6 +21,13 @@ export type VirtualSize =
   | { readonly kind: 'at-least'; readonly bytes: number }
   | { readonly kind: 'unknown' }
 
+/** The virtual size as the JSON documents give it: a number only where it is exact. */
+export const exactBytes = (virtual: VirtualSize): number | null =>
+  virtual.kind === 'exact' ? virtual.bytes : null
+
+/** The least that the image needs on a disk. */
+export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
+
 /** One image as a flash plan needs it; `name` is safe to show (no credentials). */
 export interface ImageFacts {
   readonly name: string

@@ -12,7 +12,15 @@ import { createCaptureCommand } from './capture-command.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
-export const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
+const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
+
+/** As `--progress` says; without it: `text`. */
+export const progressModeOf = ({
+  values,
+}: {
+  readonly values: Readonly<Record<string, string>>
+}): (typeof PROGRESS_MODES)[number] =>
+  PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'
 
 const FILE: Value = { name: 'PATH', completes: 'file' }
 const JSON_FLAG: Flag = { name: 'json', value: null, help: 'print one JSON document on stdout' }

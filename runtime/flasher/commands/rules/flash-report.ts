@@ -1,12 +1,12 @@
-/** Earlier line: renders the plan of a flash as a JSON document and as text (`flash`, both modes). */
+/** Renders the plan of a flash and what was written, as a JSON document and as text (`flash`, both modes). */
 import type { TargetFacts } from '../../../engine/disk/rules/disk.ts'
 import { decideCleared } from '../../../engine/disk/rules/disk-end.ts'
 import {
   decideNotes,
-  exactBytes,
-  leastBytes,
   renderReasons,
+  type FlashEvent,
   type FlashFindings,
+  type FlashPlan,
   type FlashRefusal,
 } from '../../../engine/flash/rules/flash.ts'
 import {
@@ -14,7 +14,13 @@ import {
   renderDevice,
   renderImage,
   renderImageName,
-} from '../../../engine/flash/rules/flash-text.ts'
+} from '../../text/rules/flash-text.ts'
+import { exactBytes, leastBytes } from '../../../engine/image/rules/image.ts'
+import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
+import { renderDuration } from '../../../kit/foundation/rate.ts'
+import { renderExactSize } from '../../../kit/foundation/size.ts'
+import { renderWhole } from '../../text/rules/progress-text.ts'
+import type { Fault } from '../../../kit/foundation/fault.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import type { DocumentFields } from './envelope.ts'
@@ -23,6 +29,21 @@ import type { DocumentFields } from './envelope.ts'
 export interface ReportedFindings extends FlashFindings {
   readonly dryRun: boolean
   readonly provisioning: Provisioning
+}
+
+/** What is said of a flash, of one disk or of several. Numbers are exit codes. */
+export interface FlashReport {
+  /** What was found, before anything is decided. */
+  found(all: readonly ReportedFindings[]): void
+  /** Every reason against it. */
+  refuse(refused: Fault): number
+  /** It would go ahead. */
+  concludeDryRun(): number
+  begin(): void
+  event(event: FlashEvent, plan: FlashPlan): void
+  /** A disk is done with. */
+  end(end: FlashOutcome, disk: string): void
+  conclude(ends: readonly FlashOutcome[]): number
 }
 
 const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
@@ -140,3 +161,35 @@ const describeStep = (step: Exclude<Provisioning, { mode: 'none' }>) =>
   step.mode === 'cloud-init'
     ? `cloud-init seed with ${step.userData}`
     : `cijoe workflow ${step.workflow}`
+
+type DoneFlash = Extract<FlashOutcome, { kind: 'done' }>
+
+/** What was written, for people. */
+export function renderDone(done: DoneFlash): string {
+  const { plan, bytesWritten, bytesKept, seconds, verified, warnings = [] } = done
+  const readBack = verified ? 'verified' : 'not verified'
+  const why = renderWhole(done)
+  const kept = bytesKept ? ` ${renderExactSize(bytesKept)} of it was already on the disk.` : ''
+  return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}${why === null ? '' : ` ${why}`}\n${warnings.map((words) => `Warning: ${words}\n`).join('')}`
+}
+
+/** What was written, as fields of the document. */
+export const resultFields = ({
+  plan,
+  bytesWritten,
+  bytesKept = null,
+  delta = null,
+  seconds,
+  verified,
+  warnings = [],
+}: DoneFlash): DocumentFields => ({
+  result: {
+    bytes_written: bytesWritten,
+    ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
+    ...(delta === null ? {} : { delta }),
+    seconds: Math.round(seconds * 1000) / 1000,
+    verified,
+    ...(warnings.length === 0 ? {} : { warnings }),
+    sha256: plan.sha256,
+  },
+})

@@ -1,27 +1,15 @@
 /** Earlier line: parses the arguments of `flash`, and reports what is wrong with them. */
 import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
-import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
-import type { FlashOptions } from '../../../engine/flash/rules/flash.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import type { FlashOptions, FlashOrder } from '../../../engine/flash/rules/flash.ts'
 import { parseLocation, renderLocationRefusal } from '../../../kit/net/rules/image-location.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { PROGRESS_MODES, PROVISIONING_MODES } from './commands.ts'
+import { PROVISIONING_MODES } from './commands.ts'
 
-export interface CommandRequest {
-  /** A path, a URL, or `-` for standard input. */
-  readonly image: string
-  /** Further places of the same image. */
-  readonly mirrors: readonly string[]
-  /** The first one. */
-  readonly target: string
-  /** All of them, in the order given. */
-  readonly targets: readonly string[]
-  /** Null: decided by the image's name. */
-  readonly format: ImageFormat | null
-  /** Somebody named the format who did not have to: the image is that, whatever it looks like. */
-  readonly anyContent?: boolean
+/** An order, and whether it is only to be checked. */
+export interface CommandRequest extends FlashOrder {
   readonly dryRun: boolean
-  readonly options: FlashOptions
   readonly provisioning: Provisioning
 }
 
@@ -31,9 +19,6 @@ interface FlashMisuse {
 }
 
 type FlashArguments = Pick<Arguments, 'values' | 'lists' | 'switches'>
-
-export const progressModeOf = ({ values }: Pick<FlashArguments, 'values'>) =>
-  PROGRESS_MODES.find((mode) => mode === values['progress']) ?? 'text'
 
 /** In the order of the checks: consent first, then the flags that others need. */
 export function parseFlashRequest(given: FlashArguments): Result<CommandRequest, FlashMisuse> {
@@ -49,8 +34,7 @@ export function parseFlashRequest(given: FlashArguments): Result<CommandRequest,
   if (clash !== null) return refuse(clash)
   return accept({
     ...image.value,
-    target: targets[0] ?? '',
-    targets,
+    targets: targets.map((path) => ({ path })),
     mirrors: lists['mirror'] ?? [],
     dryRun,
     options: parseOptions(given),

@@ -1,19 +1,20 @@
 /** Earlier line: what the live system starts, by the kernel command line and the disks that there are. */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
 import { parseKernelArgs } from '../../../fleet/boot/rules/kernel-args.ts'
-import type { DiskOffer } from '../../../engine/flash/rules/disk-offer.ts'
-import { renderDevice } from '../../../engine/flash/rules/flash-text.ts'
+import type { DiskOffer } from '../../text/rules/disk-offer.ts'
+import { renderDevice } from '../../text/rules/flash-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { parseServerAddress } from '../../../kit/net/rules/server-address.ts'
-import type { PROVISIONING_MODES } from '../../commands/rules/commands.ts'
-import { MACHINE_PROVISIONING } from '../../../server/earlier/rules/machine.ts'
+import { WHOLE_DISK, type FlashOrder } from '../../../engine/flash/rules/flash.ts'
+import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import {
   CLIENT_PROVISIONING,
+  MACHINE_PROVISIONING,
   listFetched,
   type ProvisionFile,
-} from '../../../server/earlier/rules/provisioning.ts'
+} from '../../../fleet/machine/rules/provisioning.ts'
 
 /** What a server of this line says to a live system, as it stands there. */
 export interface LiveOrder {
@@ -42,7 +43,9 @@ export function parseLiveOrder(line: string): LiveOrder | null {
   return order.isInteractive || order.imageUrl !== null ? order : null
 }
 
-/** A file that is fetched before anything is written; the flag of `flasher flash` that takes it has its name. */
+type ProvisioningMode = Provisioning['mode']
+
+/** A file that is fetched before anything is written. */
 interface FetchedFile {
   readonly file: ProvisionFile
   readonly url: string
@@ -68,14 +71,14 @@ interface TuiInvocation {
 export type LiveInvocation =
   /** `flasher-tui`. */
   | TuiInvocation
-  /** `flasher`, with the flags of the files that were fetched; then the done signal, then a restart. */
+  /** A flash, with the files that were fetched for its provisioning; then the done signal, then a restart. */
   | {
       readonly kind: 'flash'
-      readonly argv: readonly string[]
-      readonly fetched: readonly FetchedFile[]
       readonly image: string
       /** The path of the disk. */
       readonly target: string
+      readonly mode: ProvisioningMode
+      readonly fetched: readonly FetchedFile[]
     }
 
 /**
@@ -132,7 +135,7 @@ export function findReporting(
 type Flash = Extract<LiveInvocation, { kind: 'flash' }>
 
 /** Deployed servers order `cijoe-online` by its own name; null: no mode that there is. */
-function findMode({ provisioning }: LiveOrder): (typeof PROVISIONING_MODES)[number] | null {
+function findMode({ provisioning }: LiveOrder): ProvisioningMode | null {
   const named = MACHINE_PROVISIONING.find((name) => name === provisioning)
   return named === undefined ? null : CLIENT_PROVISIONING[named]
 }
@@ -144,7 +147,7 @@ interface WholeOrder {
   readonly base: string
   readonly mac: Mac
   readonly image: string
-  readonly mode: (typeof PROVISIONING_MODES)[number]
+  readonly mode: ProvisioningMode
 }
 
 /** Refused with what the command line lacks. */
@@ -171,18 +174,48 @@ function planFlash(order: LiveOrder, { disks, hasCijoe }: LiveMachine): Result<F
   if (mode === 'cijoe' && !hasCijoe) return refuse(NO_CIJOE)
   const target = findTarget(disks)
   if (!target.ok) return target
-  const named = [`--image=${image}`, `--target=${target.value}`]
   return accept({
     kind: 'flash',
-    argv: ['flash', ...named, '--provision', mode, '--yes'],
+    image,
+    target: target.value,
+    mode,
     fetched: listFetched(mode).map((file, index) => ({
       file,
       url: `${base}/pxe/${mac}/provision/${file}`,
       isRequired: index === 0,
     })),
-    image,
-    target: target.value,
   })
+}
+
+/** As `flasher flash` takes it. `paths`: of the files that were fetched, by their names. */
+export const orderFor = (
+  { image, target, mode }: Flash,
+  paths: ReadonlyMap<string, string>,
+): FlashOrder & { readonly provisioning: Provisioning } => ({
+  image,
+  format: null,
+  targets: [{ path: target }],
+  options: WHOLE_DISK,
+  provisioning: provisioningFor(mode, paths),
+})
+
+function provisioningFor(mode: ProvisioningMode, paths: ReadonlyMap<string, string>): Provisioning {
+  switch (mode) {
+    case 'none':
+      return { mode }
+    case 'cloud-init':
+      return {
+        mode,
+        userData: paths.get('user-data') ?? '',
+        metaData: paths.get('meta-data') ?? null,
+      }
+    case 'cijoe':
+      return {
+        mode,
+        workflow: paths.get('cijoe-workflow') ?? '',
+        config: paths.get('cijoe-config') ?? null,
+      }
+  }
 }
 
 /** Nothing else may be read: a path would be one of the live system's own files. */

@@ -1,11 +1,7 @@
 /** The dialogs in the place of the panes: help, the question before the first byte, progress, the end. Pure. */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import { renderDevice, renderSource } from '../../../engine/flash/rules/flash-text.ts'
-import {
-  renderReadSoFar,
-  renderSuccess,
-  renderWaiting,
-} from '../../../engine/flash/rules/progress-text.ts'
+import { renderDevice, renderSource } from '../../text/rules/flash-text.ts'
+import { renderReadSoFar, renderSuccess, renderWaiting } from '../../text/rules/progress-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { renderBar } from '../../text/bar.ts'

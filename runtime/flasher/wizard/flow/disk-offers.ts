@@ -1,7 +1,7 @@
 /** Lists the disks of this machine as rows of the disk screen. Pure. */
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import { renderDiskCells, type DiskOffer } from '../../../engine/flash/rules/disk-offer.ts'
-import { renderDevice } from '../../../engine/flash/rules/flash-text.ts'
+import { renderDiskCells, type DiskOffer } from '../../text/rules/disk-offer.ts'
+import { renderDevice } from '../../text/rules/flash-text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Column } from '../../../kit/terminal/text/columns.ts'
 import type { MenuRow } from '../../../kit/terminal/prompt/menu.ts'

@@ -1,5 +1,5 @@
 /** The disk screen of a capture: one disk that nothing uses, and why the others cannot be chosen. */
-import { offerSource } from '../../../engine/capture/rules/source-offer.ts'
+import { offerSource } from '../../text/rules/source-offer.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { suggestName } from '../flow/capture-place.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'

@@ -1,5 +1,5 @@
 /** The screen of a capture that runs: a bar with progress, rate and time left; Ctrl-C cancels. */
-import { renderWaiting } from '../../../engine/flash/rules/progress-text.ts'
+import { renderWaiting } from '../../text/rules/progress-text.ts'
 import type { WriteProgress } from '../../../engine/flash/rules/flash.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../kit/foundation/rate.ts'

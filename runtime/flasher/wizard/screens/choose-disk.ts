@@ -1,5 +1,5 @@
 /** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
-import { offerDisk, type DiskOffer } from '../../../engine/flash/rules/disk-offer.ts'
+import { offerDisk, type DiskOffer } from '../../text/rules/disk-offer.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { CheckedImage } from '../../../engine/flash/image-checks.ts'

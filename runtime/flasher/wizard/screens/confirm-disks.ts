@@ -1,6 +1,6 @@
 /** The several disks of the confirm screen: with what lies on them if there is room, else shorter, but all. Pure. */
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import { summariseParts } from '../../../engine/flash/rules/disk-offer.ts'
+import { summariseParts } from '../../text/rules/disk-offer.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { fillCount } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'

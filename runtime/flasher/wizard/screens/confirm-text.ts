@@ -1,7 +1,7 @@
 /** The text of the confirm screen: framed if there is room, otherwise disks and loss first. Pure. */
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 import type { FlashPlan } from '../../../engine/flash/rules/flash.ts'
-import { renderSource } from '../../../engine/flash/rules/flash-text.ts'
+import { renderSource } from '../../text/rules/flash-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { fill, fillCount } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'

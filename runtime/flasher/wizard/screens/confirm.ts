@@ -2,7 +2,7 @@
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
-import type { PlannedFlash } from '../../../engine/flash/flash-planner.ts'
+import type { PlannedDisk } from '../../../engine/flash/flash-planner.ts'
 import { renderConfirm, type KnownPlan } from './confirm-text.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { choiceOf, type WizardState, type WizardStep } from '../flow/flow.ts'
@@ -79,16 +79,10 @@ async function planAll(
   choices: FlashChoices,
   context: WizardContext,
   signal: AbortSignal,
-): Promise<readonly PlannedFlash['plan'][]> {
-  const [first, ...more] = choices
-  if (more.length === 0) {
-    const flasher = await context.loadFlasher()
-    await using flash = await flasher.plan(orderFor(first), signal)
-    return [flash.plan]
-  }
-  const flasher = await context.loadManyFlasher()
-  await using all = await flasher.plan(orderFor(first), choices.map(orderFor), signal)
-  return all.flashes.map(({ plan }) => plan)
+): Promise<readonly PlannedDisk['plan'][]> {
+  const flasher = await context.loadFlasher()
+  await using planned = await flasher.plan(orderFor(choices), signal)
+  return planned.disks.map(({ plan }) => plan)
 }
 
 /** One key, but one that nothing else on the way here asks for. */

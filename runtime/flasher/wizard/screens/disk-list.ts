@@ -1,6 +1,6 @@
 /** The disks of a screen that offers them: listed at once, what they contain a moment later. */
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import type { DiskOffer } from '../../../engine/flash/rules/disk-offer.ts'
+import type { DiskOffer } from '../../text/rules/disk-offer.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'

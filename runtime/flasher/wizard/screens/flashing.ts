@@ -1,9 +1,5 @@
 /** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
-import {
-  nextProgress,
-  renderReadSoFar,
-  renderWaiting,
-} from '../../../engine/flash/rules/progress-text.ts'
+import { nextProgress, renderReadSoFar, renderWaiting } from '../../text/rules/progress-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '../../../engine/flash/rules/flash.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { displayWidth, printable } from '../../../kit/foundation/printable.ts'

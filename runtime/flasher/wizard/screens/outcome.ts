@@ -1,5 +1,5 @@
 /** The two screens after a flash: success, or why it failed. */
-import { renderSuccess } from '../../../engine/flash/rules/progress-text.ts'
+import { renderSuccess } from '../../text/rules/progress-text.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Size } from '../../../kit/terminal/prompt/painter.ts'

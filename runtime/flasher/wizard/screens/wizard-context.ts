@@ -6,7 +6,6 @@ import type { Result } from '../../../kit/foundation/result.ts'
 import type { AskDependencies, Asked, Subject } from '../../../kit/terminal/prompt/question.ts'
 import type { Flasher } from '../../../engine/flash/flasher.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
-import type { ManyFlasher } from '../../../engine/flash/many/many-flasher.ts'
 import type { RemoteDependencies } from '../../order/remote-hooks.ts'
 import type { Drawing } from './header.ts'
 import type { Hooks } from '../flow/start.ts'
@@ -36,6 +35,4 @@ export interface WizardContext extends AskDependencies {
   fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
   /** Loaded once, when an image or a disk is first looked at. */
   loadFlasher(): Promise<Flasher>
-  /** Loads the program for several disks; it is called when several were chosen. */
-  loadManyFlasher(): Promise<ManyFlasher>
 }

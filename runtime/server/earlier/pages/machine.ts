@@ -18,13 +18,13 @@ import {
 import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
+import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
 import {
-  BOOT_POLICIES,
-  decideArming,
   MACHINE_PROVISIONING,
-  type Machine,
-} from '../rules/machine.ts'
-import { findMissing, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
+  findMissing,
+  parseProvisionFile,
+  type ProvisionFile,
+} from '../../../fleet/machine/rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
 import { buttonRoute, formRoute, pageRoute } from '../../../kit/web/ui/page-routes.ts'

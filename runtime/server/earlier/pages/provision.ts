@@ -9,7 +9,11 @@ import { address, html, type Html } from '../../../kit/web/ui/html.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 import { MAX_PROVISION_BYTES, noteProvision } from '../routes/provision.ts'
 import type { Machine } from '../rules/machine.ts'
-import { parseProvisionFile, PROVISION_FILES, type ProvisionFile } from '../rules/provisioning.ts'
+import {
+  parseProvisionFile,
+  PROVISION_FILES,
+  type ProvisionFile,
+} from '../../../fleet/machine/rules/provisioning.ts'
 import { machinePath } from './frame/machine-row.ts'
 import { goBack, type PageContext } from './frame/page-context.ts'
 import { formRoute } from '../../../kit/web/ui/page-routes.ts'

@@ -9,7 +9,11 @@ import type { Site } from '../../routes/site.ts'
 import type { Contact } from '../../routes/transition.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 import type { Machine } from '../rules/machine.ts'
-import { isFetched, parseProvisionFile, type ProvisionFile } from '../rules/provisioning.ts'
+import {
+  isFetched,
+  parseProvisionFile,
+  type ProvisionFile,
+} from '../../../fleet/machine/rules/provisioning.ts'
 
 /** No seed or workflow is nearly as large. */
 export const MAX_PROVISION_BYTES = 1024 * 1024

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 import { InventorySchema } from '../../../engine/inventory/rules/inventory.ts'
-import { BOOT_POLICIES, MACHINE_PROVISIONING, WORKFLOW_STATUSES } from './machine.ts'
+import { MACHINE_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
+import { BOOT_POLICIES, WORKFLOW_STATUSES } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 

@@ -10,7 +10,7 @@ import { LIVE_SET } from '../../../fleet/boot/rules/live-release.ts'
 import { segment } from '../../../fleet/boot/rules/ipxe.ts'
 import type { KernelArg } from '../../../fleet/boot/rules/kernel-args.ts'
 import { isHeldBack, type Machine } from './machine.ts'
-import { CLIENT_PROVISIONING } from './provisioning.ts'
+import { CLIENT_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
 
 type BootRule = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 /** With what only the machine's boot loader knows. */

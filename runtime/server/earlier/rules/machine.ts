@@ -2,14 +2,11 @@
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
+import type { MachineProvisioning } from '../../../fleet/machine/rules/provisioning.ts'
 import type { Armer } from '../../../engine/inventory/rules/run.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
 export type BootPolicy = (typeof BOOT_POLICIES)[number]
-
-/** What follows a flash; `cijoe-online` runs from the server, after `done`. */
-export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-online'] as const
-export type MachineProvisioning = (typeof MACHINE_PROVISIONING)[number]
 
 export const WORKFLOW_STATUSES = ['running', 'success', 'failed'] as const
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]

@@ -1,14 +1,9 @@
 /** Earlier line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
+import { MACHINE_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
 import { decodeDeployedRow } from '../../../fleet/machine/rules/deployed-row.ts'
 import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
-import {
-  BOOT_POLICIES,
-  createMachine,
-  MACHINE_PROVISIONING,
-  WORKFLOW_STATUSES,
-  type Machine,
-} from './machine.ts'
+import { BOOT_POLICIES, createMachine, WORKFLOW_STATUSES, type Machine } from './machine.ts'
 
 const time = z.iso.datetime({ offset: true })
 const maybeTime = time.nullable().catch(null)

@@ -1,9 +1,10 @@
 /** Earlier line: the body of `PUT /machines/{mac}` ("MachineUpsert"), and what it makes of a record. */
 import { z } from 'zod'
+import { MACHINE_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
 import { isBareFileName } from '../../../kit/foundation/file-name.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Armer } from '../../../engine/inventory/rules/run.ts'
-import { BOOT_POLICIES, createMachine, MACHINE_PROVISIONING, type Machine } from './machine.ts'
+import { BOOT_POLICIES, createMachine, type Machine } from './machine.ts'
 
 /** Forms send empty fields, and clients have sent them: an empty text is none. */
 const maybe = (text: z.ZodType<string, string>) =>

@@ -2,10 +2,10 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  canBeEnteredAgain,
   decideLeftBehind,
   type FedDisk,
 } from '../../../../runtime/engine/flash/rules/left-behind.ts'
+import { canBeEnteredAgain } from '../../../../runtime/engine/image/rules/entry.ts'
 
 const test = suite('disks that are left behind')
 const MIB = 1 << 20

@@ -1,9 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseFlashRequest,
-  progressModeOf,
-} from '../../../../runtime/flasher/commands/rules/flash-request.ts'
+import { progressModeOf } from '../../../../runtime/flasher/commands/rules/commands.ts'
+import { parseFlashRequest } from '../../../../runtime/flasher/commands/rules/flash-request.ts'
 
 const test = suite('parseFlashRequest')
 
@@ -28,8 +26,7 @@ test('what is asked for, with what holds when nothing is said', () => {
     value: {
       image: 'a.img',
       mirrors: [],
-      target: '/dev/sdb',
-      targets: ['/dev/sdb'],
+      targets: [{ path: '/dev/sdb' }],
       format: null,
       dryRun: false,
       options: {
@@ -48,7 +45,10 @@ test('what is asked for, with what holds when nothing is said', () => {
 test('several targets keep their order, and are not provisioned', () => {
   const targets = ['/dev/sdc', '/dev/sdb']
   const found = ask('yes', {}, targets)
-  assert.equal(found.ok && found.value.targets, targets)
+  assert.equal(
+    found.ok && found.value.targets,
+    targets.map((path) => ({ path })),
+  )
   const provisioned = misuse('yes', { provision: 'cloud-init', 'user-data': 'u' }, targets)
   assert.is(provisioned, '--provision needs exactly one --target')
 })

@@ -1,12 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
-import type { DiskOffer } from '../../../../runtime/engine/flash/rules/disk-offer.ts'
+import type { DiskOffer } from '../../../../runtime/flasher/text/rules/disk-offer.ts'
 import {
   decideInvocation,
   findTarget,
   parseLiveOrder,
+  orderFor,
   renderGuestArgs,
+  type LiveInvocation,
   type LiveOrder,
 } from '../../../../runtime/flasher/order/rules/live-invocation.ts'
 
@@ -44,6 +46,8 @@ function orderOf(line: string): LiveOrder {
 const decide = (line: string, disks: readonly DiskOffer[] = [offer('/dev/sda')]) =>
   decideInvocation(orderOf(line), { disks, hasCijoe: true })
 
+const argvOf = (invocation: LiveInvocation) => invocation.kind === 'tui' && invocation.argv
+
 test('a boot of the current line, or of a stick, is none of ours', () => {
   for (const line of ['', 'quiet', BOOT, `${BOOT} flasher.mode=automatic`]) {
     assert.is(parseLiveOrder(line), null, line)
@@ -59,8 +63,7 @@ test('interactive: the panes, with server and MAC address, whatever else there i
 })
 
 test('flash: the image is streamed to the only suitable disk', () => {
-  const argv = ['flash', `--image=${URL}`, '--target=/dev/sda', '--provision', 'none', '--yes']
-  const flash = { kind: 'flash', argv, fetched: [], image: URL, target: '/dev/sda' }
+  const flash = { kind: 'flash', image: URL, target: '/dev/sda', mode: 'none', fetched: [] }
   assert.equal(decide(FLASH), flash)
   for (const mode of ['none', 'cijoe-online']) {
     assert.equal(decide(`${FLASH} flasher.provisioning=${mode}`), flash)
@@ -102,6 +105,23 @@ test('the disk rule: exactly one that can be written and is not removable', () =
   })
 })
 
+test('the order of a flash has the files that were fetched', () => {
+  const invocation = decide(`${FLASH} flasher.provisioning=cloud-init`)
+  if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
+  const order = orderFor(invocation, new Map([['user-data', '/tmp/x/user-data']]))
+  assert.equal(order.targets, [{ path: '/dev/sda' }])
+  assert.equal([order.image, order.options.verify, order.options.sha256], [URL, 'data', null])
+  const provisioning = { mode: 'cloud-init', userData: '/tmp/x/user-data', metaData: null }
+  assert.equal(order.provisioning, provisioning)
+  const cijoe = { ...invocation, mode: 'cijoe' } as const
+  const files = new Map([
+    ['cijoe-workflow', '/w'],
+    ['cijoe-config', '/c'],
+  ] as const)
+  const workflow = { mode: 'cijoe', workflow: '/w', config: '/c' }
+  assert.equal(orderFor(cijoe, files).provisioning, workflow)
+})
+
 test('what is not known leads to the panes, with the reason', () => {
   const rows = [
     [`flasher.mac=${MAC} flasher.image_url=${URL}`, /^flasher\.server names no server/],
@@ -120,16 +140,16 @@ test('what is not known leads to the panes, with the reason', () => {
 test('a machine that a person flashes without its provisioning never reports that it is done', () => {
   const disks = [offer('/dev/sda'), offer('/dev/sdb')]
   const plain = decide(FLASH, disks)
-  assert.equal(plain.argv, ['--server', SERVER, '--mac', MAC])
+  assert.equal(argvOf(plain), ['--server', SERVER, '--mac', MAC])
   const seeded = decide(`${FLASH} flasher.provisioning=cloud-init`, disks)
-  assert.equal(seeded.argv, ['--server', SERVER])
+  assert.equal(argvOf(seeded), ['--server', SERVER])
   if (seeded.kind === 'tui') assert.match(seeded.reason ?? '', /the server is not notified/)
 })
 
 test('cijoe needs a live system that has it', () => {
   const order = orderOf(`${FLASH} flasher.provisioning=cijoe`)
   const invocation = decideInvocation(order, { disks: [offer('/dev/sda')], hasCijoe: false })
-  assert.equal(invocation.argv, ['--server', SERVER])
+  assert.equal(argvOf(invocation), ['--server', SERVER])
   if (invocation.kind === 'tui')
     assert.match(invocation.reason ?? '', /^This live system has no cijoe/)
 })

@@ -2,7 +2,7 @@
 import { isExtendedType, parseDosTable } from '../../disk/rules/tables/dos-table.ts'
 import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
 import type { Range } from '../../disk/rules/extents.ts'
-import { hasFileSystem, SIGNATURE_BYTES } from './growable.ts'
+import { hasFileSystem, SIGNATURE_BYTES } from '../../disk/rules/growable.ts'
 
 /** What nearly all images are made for; on a disk of other sectors every address is another one. */
 const USUAL = 512

@@ -1,16 +1,48 @@
 /** One fetch and one decode of an image that feed several disks through a bounded buffer. */
-import { decideLeftBehind } from '../rules/left-behind.ts'
-import { createFiller, type Filler } from '../../image/filler.ts'
-import type { Blocks } from '../../image/blocks.ts'
-import { untilAborted } from '../../../kit/host/watch.ts'
-import type { Counted } from '../counted-source.ts'
-import type { OpenFeed } from '../image-feed.ts'
+import { decideLeftBehind } from './rules/left-behind.ts'
+import { createFiller, type Filler } from '../image/filler.ts'
+import type { Blocks } from '../image/blocks.ts'
+import { untilAborted } from '../../kit/host/watch.ts'
+import type { Counted } from './counted-source.ts'
+import { openImage, type OpenFeed } from './image-feed.ts'
+import { createWaits } from './meter.ts'
+import type { FlashPlan } from './rules/flash.ts'
+import type { Decoders } from '../image/formats.ts'
+import type { Source } from '../image/sources/source.ts'
 import { createSharedSlots, splitPiece, wholeGrains, type SharedPiece } from './shared-buffer.ts'
 import { createLane, type Lane, type SharedContent } from './shared-lane.ts'
-import { SLOT_BYTES } from '../write-slots.ts'
+import { SLOT_BYTES } from './write-slots.ts'
+
+interface SharedSources {
+  readonly source: Source
+  /** Further places of the same image. */
+  readonly mirrors: readonly Source[]
+}
+
+/** One disk's flash, and its share of the image. */
+interface SharedFlash {
+  readonly plan: FlashPlan
+  readonly openFeed: OpenFeed
+  /** The disk needs nothing more. */
+  leave(): void
+}
+
+/** Opens an image for several disks: a feed for each plan. A Fault as `openImage` has it. */
+export async function shareImage(
+  decoders: Decoders,
+  plans: readonly [FlashPlan, ...FlashPlan[]],
+  { source, mirrors }: SharedSources,
+  signal: AbortSignal,
+): Promise<readonly SharedFlash[]> {
+  const around = { waits: createWaits(), signal, mirrors }
+  const [plan] = plans
+  const { counted, open, enter } = await openImage(decoders, plan, source, around)
+  const verifies = plan.verify !== 'none'
+  const openLane = shareContent({ counted, open: () => open(), enter, verifies, signal })
+  return plans.map((each) => ({ plan: each, ...openLane() }))
+}
 
 interface SharedOptions {
-  readonly disks: number
   readonly counted: Counted
   /** Opens the image's decoded content, once. */
   readonly open: () => Promise<Blocks>
@@ -21,16 +53,9 @@ interface SharedOptions {
   readonly signal: AbortSignal
 }
 
-/** One disk's share. */
-export interface SharedFeed {
-  readonly open: OpenFeed
-  /** The disk needs nothing more. */
-  leave(): void
-}
-
-/** One feed for each disk; what is read is counted, and its digest checked, for all of them at once. */
-export function createSharedFeeds(options: SharedOptions): readonly SharedFeed[] {
-  const { counted, disks } = options
+/** What is read is counted, and its digest checked, for all disks at once; a call gives one disk its share. */
+function shareContent(options: SharedOptions): () => Omit<SharedFlash, 'plan'> {
+  const { counted } = options
   const shared = createShared(options)
   let checked: (() => void) | null = null
   /** Computed at the first call: a digest can be asked for only once. */
@@ -38,17 +63,19 @@ export function createSharedFeeds(options: SharedOptions): readonly SharedFeed[]
     checked ??= keepOutcome(() => counted.checkDigest())
     checked()
   }
-  const lanes = Array.from({ length: disks }, () => shared.open())
-  return lanes.map((lane) => ({
-    open: () =>
-      Promise.resolve({
-        counted: { ...counted, checkDigest },
-        map: null,
-        pool: shared.pool,
-        open: () => Promise.resolve(lane.feed),
-      }),
-    leave: lane.leave,
-  }))
+  return () => {
+    const { feed, leave } = shared.open()
+    return {
+      openFeed: () =>
+        Promise.resolve({
+          counted: { ...counted, checkDigest },
+          map: null,
+          pool: shared.pool,
+          open: () => Promise.resolve(feed),
+        }),
+      leave,
+    }
+  }
 }
 
 function keepOutcome(act: () => void): () => void {

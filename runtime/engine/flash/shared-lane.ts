@@ -1,16 +1,16 @@
 /** One disk's way through an image that several disks share. */
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { sumUp } from '../checksum.ts'
-import type { Blocks } from '../../image/blocks.ts'
-import { createFiller, type Filler } from '../../image/filler.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { sumUp } from './checksum.ts'
+import type { Blocks } from '../image/blocks.ts'
+import { createFiller, type Filler } from '../image/filler.ts'
 import {
   copyBody,
   createRecorder,
   createZeroRuns,
   type CopyOrder,
   type Recorder,
-} from '../copier.ts'
-import type { Feed } from '../image-feed.ts'
+} from './copier.ts'
+import type { Feed } from './image-feed.ts'
 import type { SharedPiece } from './shared-buffer.ts'
 
 export type Lane = ReturnType<typeof createLane>

@@ -2,9 +2,9 @@
 import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { renderExactSize, renderPartOf, renderSize } from '../../../kit/foundation/size.ts'
 import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
-import { GROWING, type FlashEvent, type WriteProgress } from './flash.ts'
-import type { FlashOutcome } from './outcome.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { GROWING, type FlashEvent, type WriteProgress } from '../../../engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 

@@ -78,3 +78,7 @@ export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
   btrfs: [...ALWAYS, 'mount', 'unshare', 'btrfs'],
   ntfs: [...ALWAYS, 'ntfsresize'],
 }
+
+/** `what`: what the partition holds instead of a file system that grows. */
+export const renderUngrowable = (what: string): string =>
+  `its last partition holds ${what} (ext4, XFS, btrfs and NTFS can be grown)`

@@ -1,9 +1,9 @@
 /** The decoded content that several disks still have to write: bounded, each piece kept for its last user. */
-import { splitZeros, type Range } from '../../disk/rules/extents.ts'
-import { createSlot } from '../../disk/device.ts'
-import { sumUp } from '../checksum.ts'
-import { isZeroRange } from '../copier.ts'
-import { SLOT_BYTES, type SlotPool } from '../write-slots.ts'
+import { splitZeros, type Range } from '../disk/rules/extents.ts'
+import { createSlot } from '../disk/device.ts'
+import { sumUp } from './checksum.ts'
+import { isZeroRange } from './copier.ts'
+import { SLOT_BYTES, type SlotPool } from './write-slots.ts'
 
 interface DataExtent extends Range {
   readonly checksum: number

@@ -1,5 +1,8 @@
 /** Earlier line: what follows a flash, and which files the machine fetches for it (decision 42). */
-import type { MachineProvisioning } from './machine.ts'
+
+/** What follows a flash; `cijoe-online` runs from the server, after `done`. */
+export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-online'] as const
+export type MachineProvisioning = (typeof MACHINE_PROVISIONING)[number]
 
 /** The files that the server keeps for a machine, and the mode that they are for. */
 export const PROVISION_FILES = ['user-data', 'meta-data', 'cijoe-workflow', 'cijoe-config'] as const

@@ -1,8 +1,8 @@
 /** Decides whether a listed disk can be captured, and says in a few words why not. Pure. */
-import type { SurveyedDisk } from '../../disk/rules/disk.ts'
-import { renderUsed, type DiskOffer } from '../../flash/rules/disk-offer.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
-import { decideSource } from './capture.ts'
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import { renderUsed, type DiskOffer } from './disk-offer.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { decideSource } from '../../../engine/capture/rules/capture.ts'
 
 export function offerSource(disk: SurveyedDisk): DiskOffer {
   const { path, device } = disk

@@ -1,10 +1,7 @@
 /** The memory that several disks share, beside disks that hang. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  createSharedSlots,
-  type SharedPiece,
-} from '../../../../runtime/engine/flash/many/shared-buffer.ts'
+import { createSharedSlots, type SharedPiece } from '../../../runtime/engine/flash/shared-buffer.ts'
 
 const test = suite('the buffer that disks share')
 
