@@ -144,7 +144,7 @@ async function flash(
   return end.kind === 'done' ? null : renderFailure(end.reason)
 }
 
-/** As the server learns it: the way out of a failure is part of its reason. */
+/** As the server learns it: the hint of a failure is part of its reason. */
 function summarise([end]: readonly FlashOutcome[]): ReportedEnd {
   if (end === undefined) return { kind: 'failed', reason: 'nothing was flashed' }
   if (end.kind === 'done') return end
