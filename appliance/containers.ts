@@ -1,12 +1,4 @@
-/** The servers as container images. */
-import type { Appliance } from './appliance.ts'
-
-export const containers: Appliance = {
-  name: 'containers',
-  says: 'the servers as container images',
-  shape: 'containers',
-  archs: ['x86_64'],
-}
+/** What the container images of the servers and their builder share. */
 
 /** The account in the images, which files of the state belong to. */
 export const CONTAINER_USER = 990

@@ -1,19 +1,4 @@
-/** The machine server as a disk of its own, for a virtual machine, a PC or a board; and names that it and its builder share. */
-import type { Appliance } from './appliance.ts'
-
-export const serverAppliance: Appliance = {
-  name: 'server',
-  says: 'the machine server as a disk of its own',
-  shape: 'server',
-  archs: ['x86_64'],
-}
-
-export const serverRpi: Appliance = {
-  name: 'server-rpi',
-  says: 'the machine server as a disk of its own, for Raspberry Pi and for UEFI on arm64',
-  shape: 'server',
-  archs: ['arm64'],
-}
+/** Names that the machine server as a disk of its own and its builder share. */
 
 /** Names in the partition table. A slot is named after the version in it; one without has `empty`. */
 export const SERVER_PARTITIONS = {
