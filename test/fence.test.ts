@@ -53,7 +53,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'runtime/cache': ['h3', 'hono', 'consola', 'zod'],
   'runtime/kit/program': [],
   'runtime/kit/web': ['h3', 'srvx', 'hono', 'zod', 'node:'],
-  'runtime/kit/terminal': ['consola', '@inquirer/select', '@inquirer/core', 'sade', 'node:'],
+  'runtime/kit/terminal': ['consola', '@inquirer/select', '@inquirer/core', 'node:'],
 }
 
 /** What the builder may import of the programs: the words for errors are the same in all of them. */

@@ -80,24 +80,13 @@ export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
   }
 }
 
-/** sade finds the command by its words; what stands behind them has been read. */
+/** Loads the command that was read; what it does not need is not loaded. */
 async function load<ProcessEnvironment extends ProgramEnvironment>(
-  { line, commands }: Program<ProcessEnvironment>,
+  { commands }: Program<ProcessEnvironment>,
   { command }: Arguments,
 ): Promise<Run<ProcessEnvironment>> {
   const loads = new Map(Object.entries({ ...TEXTS, ...commands }))
-  let found = loads.get('')
-  // The main program has no words, and starts without waiting for a package.
-  if (command.words.length > 0) {
-    const { default: sade } = await import('sade')
-    const app = sade(line.program)
-    for (const { words, summary } of line.commands) {
-      app.command(words.join(' '), summary).action(() => {
-        found = loads.get(commandName({ words }))
-      })
-    }
-    app.parse(['node', line.program, ...command.words])
-  }
+  const found = loads.get(commandName(command))
   if (found === undefined) throw new Error(`no program for ${commandName(command)}`)
   return found()
 }
