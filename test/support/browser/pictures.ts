@@ -80,7 +80,14 @@ export const FLEET: readonly Picture[] = [
   { name: 'netboot', path: '/ui/netboot' },
   { name: 'backups', path: '/ui/backups' },
   { name: 'events', path: '/ui/events' },
-  { name: 'settings', path: '/ui/settings' },
+  {
+    name: 'settings',
+    path: '/ui/settings',
+    prepare: (page) =>
+      page
+        .getByRole('heading', { name: 'Flashing' })
+        .evaluate((heading) => heading.scrollIntoView()),
+  },
   {
     name: 'settings-dhcp',
     path: '/ui/settings',

@@ -1,10 +1,13 @@
 /** /ui/settings: what the catalog left out is named, and nothing is said to be saved that is not. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
 import { startHostileServer } from '../../../../support/http/hostile-server.ts'
 import { until } from '../../../../support/server/image-cache.ts'
 
+const run = promisify(execFile)
 const test = suite('settings page')
 
 const PASSWORD = 'secret words'
@@ -241,6 +244,31 @@ test('bad input is refused beside its field, and nothing that was typed is lost 
   assert.match(fieldOf(page, 'metrics.open'), ' checked')
   assert.not.match(page + location, 'hunter2')
   assert.is(await site.home.text('a.toml'), '[pxe]\nloop_limit = 7\n')
+})
+
+test('what a read-only file sets is shown locked, with the file', async () => {
+  if (process.geteuid?.() !== 0) return
+  await using site = await open()
+  await site.home.write('a.toml', '[pxe]\nflash_silence = "1h"\n[withcache]\ntoken = "hunter2"\n')
+  const path = site.home.at('a.toml')
+  await run('mount', ['--bind', path, path])
+  try {
+    await run('mount', ['-o', 'remount,ro,bind', path])
+    await using server = await site.start(['--config', path])
+    const page = await server.page()
+    const field = fieldOf(page, 'pxe.flash_silence')
+    assert.match(field, '<span class="value">1 hour</span>')
+    assert.match(field, `Locked: set in <code>${path}</code>, which the server may not write.`)
+    assert.not.match(field, '<input')
+    assert.match(fieldOf(page, 'withcache.token'), 'set, not shown')
+    assert.match(fieldOf(page, 'pxe.loop_limit'), 'the server may write none of its configuration')
+    assert.not.match(page, 'Save changes')
+    assert.not.match(page, 'hunter2')
+    const answer = await server.post('/ui/settings/config', { 'pxe.flash_silence': '2h' })
+    assert.match(answer.headers.get('location') ?? '', 'no+file+can+be+written')
+  } finally {
+    await run('umount', [path])
+  }
 })
 
 test('a list of host names without the one in use is refused: nobody could mend it here', async () => {
