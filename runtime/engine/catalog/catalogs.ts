@@ -126,9 +126,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   const follow = () => {
     if (rebase()) refreshQuietly()
   }
-  const stopListening = feed.listen(({ topic }) => {
-    if (topic === 'settings') follow()
-  })
+  const stopListening = feed.listen(follow, ['settings'])
   const timer = setInterval(refreshQuietly, staleMs)
   timer.unref()
   refreshQuietly()

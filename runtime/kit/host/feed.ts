@@ -11,18 +11,35 @@ export type Change =
   | { readonly topic: 'backup'; readonly key: string }
   | { readonly topic: 'settings' }
 
+type Topic = Change['topic']
+const TOPICS = [
+  'machine',
+  'run',
+  'catalog',
+  'event',
+  'fetch',
+  'backup',
+  'settings',
+] as const satisfies readonly Topic[]
+type Listener = (change: Change) => void
+
 export type Feed = ReturnType<typeof createFeed>
 
 export function createFeed() {
-  const listeners = new Set<(change: Change) => void>()
+  const listeners = new Map<Topic, Set<Listener>>(TOPICS.map((topic) => [topic, new Set()]))
   return {
     announce(change: Change) {
-      for (const listener of listeners) listener(change)
+      for (const listener of listeners.get(change.topic) ?? []) listener(change)
     },
-    /** Returns a function that stops listening. Listeners are called at once and must not block. */
-    listen(listener: (change: Change) => void): () => void {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
+    /**
+     * Calls `listener` at once with each change of these topics (all, unless said), in the order of the
+     * calls of `listen`; it must not block. Returns a function that stops it.
+     */
+    listen(listener: Listener, topics: readonly Topic[] = TOPICS): () => void {
+      for (const topic of topics) listeners.get(topic)?.add(listener)
+      return () => {
+        for (const topic of topics) listeners.get(topic)?.delete(listener)
+      }
     },
   }
 }

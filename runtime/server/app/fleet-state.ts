@@ -51,9 +51,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   const feed = createFeed()
   const store = createSettingsStore(database, { feed })
   config.useSaved(store.list)
-  feed.listen(({ topic }) => {
-    if (topic === 'settings') config.readSaved()
-  })
+  feed.listen(() => config.readSaved(), ['settings'])
   config.listen(({ changed }) => {
     // Said again after the change is in effect: this time nothing changes, and it ends.
     if (changed.length > 0) feed.announce({ topic: 'settings' })

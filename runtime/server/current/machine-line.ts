@@ -34,7 +34,6 @@ import {
   type TokenRules,
 } from './rules/token.ts'
 import { parseUpsert } from './rules/upsert.ts'
-import { createKeptAnswers } from './kept-answers.ts'
 import { applySignal } from './signals.ts'
 
 /** Getters that answer from memory, at each contact anew. */
@@ -252,3 +251,31 @@ const NO_CACHE = 'The server has no cache service to upload the image to.'
 /** Null: it stays the one that it was. */
 const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
   first_boot === before.first_boot ? null : first_boot
+
+interface KeptAnswer<T> {
+  readonly inputs: readonly unknown[]
+  readonly answer: T
+}
+
+/** Some kilobytes each; a larger fleet does without for a moment. */
+const MAX_KEPT = 10_000
+
+/**
+ * Keeps each machine's newest answer: it is rendered anew only where something in it has changed.
+ * `inputs`: everything that `render` reads. An object among them counts as
+ * changed when it is another one.
+ */
+export function createKeptAnswers<T>() {
+  const kept = new Map<Mac, KeptAnswer<T>>()
+  return (mac: Mac, inputs: readonly unknown[], render: () => T): T => {
+    const known = kept.get(mac)
+    if (known !== undefined && isSame(known.inputs, inputs)) return known.answer
+    const answer = render()
+    if (kept.size >= MAX_KEPT) kept.clear()
+    kept.set(mac, { inputs, answer })
+    return answer
+  }
+}
+
+const isSame = (a: readonly unknown[], b: readonly unknown[]) =>
+  a.length === b.length && a.every((input, at) => input === b[at])

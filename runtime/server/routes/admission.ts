@@ -1,7 +1,7 @@
 /** Admits machines: the line decides whether their token suffices, this responds and records it. */
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
-import type { Site } from './site.ts'
+import type { ServerBase, Site } from './site.ts'
 import type { Contact, MachineRequest } from './transition.ts'
 
 /** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
@@ -10,7 +10,7 @@ export function createAdmission({
   machines,
   metrics,
   noteAll,
-}: Pick<Site, 'line' | 'machines' | 'metrics' | 'noteAll'>): Site['admitMachine'] {
+}: ServerBase): Site['admitMachine'] {
   async function turnAway(
     mac: Mac,
     request: MachineRequest,

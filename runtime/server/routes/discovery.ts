@@ -3,7 +3,7 @@ import { takeOne, type Bucket } from '../../kit/foundation/bucket.ts'
 import { shortenList, weighDisks } from '../../fleet/machine/rules/list-budget.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Inventory, MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { ServerServices } from './server-services.ts'
+import type { ServerServices } from './site.ts'
 
 /** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
 const RECOUNT_MS = 30_000
@@ -12,7 +12,7 @@ const QUIET_MS = 60_000
 
 /** What it makes answers whether the caller may be stored as a new machine. */
 export function createDiscovery(
-  site: Pick<ServerServices, 'line' | 'machines' | 'settings' | 'elapsed'>,
+  site: ServerServices,
   /** Called once a minute while new machines are turned away, with the reason in words. */
   refused: (reason: string) => void,
 ): () => boolean {
@@ -56,10 +56,7 @@ export function createDiskLists({
   line,
   machines,
   elapsed = () => performance.now(),
-}: Pick<ServerServices, 'line' | 'machines' | 'elapsed'>): (
-  mac: Mac,
-  inventory: Inventory,
-) => Inventory {
+}: ServerServices): (mac: Mac, inventory: Inventory) => Inventory {
   let sum = 0
   let countedAt = -Infinity
 

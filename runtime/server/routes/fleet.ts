@@ -1,84 +1,18 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
 import { after, type Eventual } from '../../kit/foundation/eventual.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
-import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
-import type { FindConflict } from './line.ts'
-import type { ServerServices } from './server-services.ts'
-import type { Metrics } from '../../kit/web/http/metrics.ts'
+import type { Fleet, ServerBase, ServerServices, UpsertRefusal } from './site.ts'
 import type { Transition } from './transition.ts'
 import type { Note, NoteAll } from '../../kit/web/answers/event-note.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
 
-type Acted<M> =
-  | { readonly result: 'done'; readonly machine: M | null }
-  | { readonly result: 'refused'; readonly reason: string }
-  | { readonly result: 'missing' }
-
-type UpsertRefusal =
-  | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
-  | { readonly why: 'stale' }
-
-export interface Fleet<M extends MachineBase> {
-  /**
-   * As `PUT /machines/{mac}`: creates or replaces. `isExpected` sees the record that would be
-   * replaced, in the same step.
-   */
-  upsert(
-    mac: Mac,
-    body: unknown,
-    by: By,
-    isExpected?: (before: M | null) => boolean,
-  ): Promise<Result<M, UpsertRefusal>>
-  /** False when there was none. */
-  remove(mac: Mac, by: By): Promise<boolean>
-  /**
-   * The one door through which a record changes: stores what was decided of `before`, which is what
-   * `machines.newest` answered, and puts it on record. True once both are on disk, and no promise
-   * where nothing is stored. False: another change came first and nothing is stored: find and decide
-   * again. Throws where the disk does.
-   */
-  commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): Eventual<boolean>
-  /**
-   * Finds a record, commits what `decide` makes of it (null: there is none, or none is made), and does
-   * so again where another change came first.
-   */
-  update<T extends Transition<M>>(
-    mac: Mac,
-    by: By,
-    decide: (before: M | null) => T | null,
-  ): Promise<T | null>
-  /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
-  act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
-  /**
-   * Resolves with what became of an order, as soon as the record says it; null when `signal` is
-   * aborted before.
-   */
-  awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<RecordedOutcome | null>
-}
-
-interface ActionRequest<M> {
-  readonly action: string
-  readonly parameters: unknown
-  readonly isDryRun?: boolean
-  /** Of several machines in one request. */
-  readonly findConflict?: FindConflict<M> | undefined
-}
-
-interface FleetDependencies<M extends MachineBase> extends Pick<
-  ServerServices<M>,
-  'line' | 'machines' | 'runs' | 'feed' | 'now' | 'onFlashSlot'
-> {
-  readonly metrics: Metrics
-  readonly noteAll: NoteAll
-}
-
-export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): Fleet<M> {
+export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
   const { line, machines } = site
   const commit = createCommit(site)
   const update: Fleet<M>['update'] = async (mac, by, decide) => {
@@ -131,7 +65,7 @@ export function createFleet<M extends MachineBase>(site: FleetDependencies<M>): 
 
 /** The record decides, after each change of it: a restore or a deletion ends the wait, too. */
 function awaitOutcome<M extends MachineBase>(
-  { line, machines, feed }: Pick<FleetDependencies<M>, 'line' | 'machines' | 'feed'>,
+  { line, machines, feed }: ServerBase<M>,
   mac: Mac,
   order: string,
   signal: AbortSignal,
@@ -155,7 +89,7 @@ function awaitOutcome<M extends MachineBase>(
   })
 }
 
-const signed = ({ now }: Pick<ServerServices<MachineBase>, 'now'>, { actor, ip }: By) => ({
+const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }: By) => ({
   actor,
   ip,
   at: now().toISOString(),
@@ -170,7 +104,7 @@ function createCommit<M extends MachineBase>({
   feed,
   noteAll,
   onFlashSlot,
-}: FleetDependencies<M>): Fleet<M>['commit'] {
+}: ServerBase<M>): Fleet<M>['commit'] {
   const note = (mac: Mac, { actor, ip }: By, { notes }: Transition<M>): Eventual<void> =>
     notes.length === 0 ? undefined : noteAll(notes, { subject_id: mac, actor, ip })
 
@@ -210,7 +144,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
 
 /** Records events in the journal; what was asked for matters more than that it is on record. */
 export const createNotes =
-  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): NoteAll =>
+  <M extends MachineBase>({ journal, log }: ServerServices<M>): NoteAll =>
   (notes, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
       notes.map((note) => ({ subject_kind: 'machine', ...note, subject_id, actor, source_ip })),
@@ -223,7 +157,7 @@ export const createNotes =
 
 /** Says what an operator's edit changed. */
 function noteUpsert<M extends MachineBase>(
-  { describe }: Pick<ServerServices<M>['line'], 'describe'>,
+  { describe }: ServerServices<M>['line'],
   before: M | null,
   saved: M,
 ): Note {
@@ -237,7 +171,7 @@ function noteUpsert<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, feed, metrics, noteAll }: FleetDependencies<M>,
+  { machines, line, runs, feed, metrics, noteAll }: ServerBase<M>,
   mac: Mac,
   by: By,
 ): Promise<boolean> {

@@ -29,7 +29,7 @@ const ERROR = z.object({
 
 /** Only routes with a `doc` are in it: pages are for people. */
 function renderOpenApi(
-  site: Pick<Site, 'settings' | 'version'>,
+  site: Site,
   schemas: Readonly<Record<string, Json>>,
   routes: readonly Route[],
 ): Json {

@@ -13,8 +13,7 @@ import { eventRoutes } from './events.ts'
 import { createFleet, createNotes } from './fleet.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
-import type { ServerServices } from './server-services.ts'
-import type { ServerPlugin, Site } from './site.ts'
+import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
 import { updateRoutes } from '../updates/update-routes.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { machineRoutes } from './machines.ts'
@@ -50,7 +49,8 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
   const changePassword = createPasswordChange({ ...options, sessions, check, noteAll })
-  const site = createSite(options, guard, { noteAll, changePassword })
+  const metrics = createMetrics()
+  const site = createSite({ ...options, metrics, noteAll, changePassword }, guard)
   const channel = createChannel({ ...site, views })
   const added = options.plugins.map((plugin) => plugin(site))
   runs.onLost(async (run) => {
@@ -99,19 +99,14 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   }
 }
 
-function createSite<M extends MachineBase>(
-  options: ServerOptions<M>,
-  guard: Guard,
-  added: Pick<Site<M>, 'noteAll' | 'changePassword'>,
-): Site<M> {
-  const clock = createClock(options.now)
-  const base = { ...options, ...added, metrics: createMetrics() }
+function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): Site<M> {
+  const clock = createClock(base.now)
   return {
     ...base,
-    notices: createNotices(options.now),
+    notices: createNotices(base.now),
     fleet: createFleet(base),
     findMachine(mac) {
-      const machine = options.machines.peek(mac)
+      const machine = base.machines.peek(mac)
       if (machine === null) throw refuse(404, `no machine record for ${mac}`)
       return machine
     },

@@ -1,17 +1,61 @@
-/** The context of routes and pages: the program's services, and what the server adds to them. */
-import type { ServerServices } from './server-services.ts'
+/** The server's services: what a program assembles, and what the server adds for its routes and pages. */
+import type { By, Caller, LogSink, Peer, Scope, WebSettings } from '../../kit/web/answers/caller.ts'
+import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { BootFiles } from '../../fleet/boot/boot-files.ts'
+import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
+import type { Feed } from '../../kit/host/feed.ts'
+import type { Journal } from '../../fleet/state/journal.ts'
+import type { Machines } from '../../fleet/state/machines.ts'
+import type { Runs } from '../../fleet/run/runs.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
+import type { SignedOut } from '../../kit/web/access/signed-out.ts'
+import type { Tokens } from '../../fleet/access/tokens.ts'
+import type { FindConflict, ServerLine } from './line.ts'
+import type { ChannelViews } from '../updates/channel.ts'
+import type { SiteViews } from '../../kit/web/ui/site-views.ts'
 import type { H3Event } from 'h3'
-import type { Contact, MachineRequest } from './transition.ts'
+import type { FieldError } from '../../kit/foundation/field-error.ts'
+import type { Result } from '../../kit/foundation/result.ts'
+import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
+import type { Contact, MachineRequest, Transition } from './transition.ts'
 import type { NoteAll } from '../../kit/web/answers/event-note.ts'
-import type { By, Caller, Peer, Scope } from '../../kit/web/answers/caller.ts'
 import type { Eventual } from '../../kit/foundation/eventual.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { Fleet } from './fleet.ts'
 import type { ChangePassword } from '../../kit/web/access/password-change.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 import type { Notices } from '../../kit/web/ui/form-notices.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
+
+/** What a release line renders for the shared server. */
+export interface ServerViews<M> extends ChannelViews<M>, SiteViews {}
+
+/** What the program assembles: real services in production, the same ones in tests. */
+export interface ServerServices<M extends MachineBase = MachineBase> {
+  readonly line: ServerLine<M>
+  readonly views: ServerViews<M>
+  readonly machines: Machines<M>
+  readonly journal: Journal
+  readonly runs: Runs
+  readonly feed: Feed
+  readonly catalog: FollowedCatalog
+  readonly bootFiles: BootFiles
+  readonly tokens: Tokens
+  readonly secret: Secret
+  readonly signedOut: SignedOut
+  settings(): WebSettings
+  checkPassword(given: string): Promise<boolean>
+  /** Null: the password is the operating system's, and is changed there. */
+  readonly setPassword: ((password: string) => Promise<void>) | null
+  /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
+  onFlashSlot?(machine: M, slot: FlashSlot): void
+  /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
+  onLogout?(cookie: string): Promise<void>
+  now(): Date
+  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  elapsed?(): number
+  readonly log: LogSink
+  readonly version: string
+}
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */
 export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
@@ -20,10 +64,71 @@ export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
   readonly schemas?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
-/** What routes and pages get: the services, and what the server made of them. */
-export interface Site<M extends MachineBase = MachineBase> extends ServerServices<M> {
-  readonly fleet: Fleet<M>
+type Acted<M> =
+  | { readonly result: 'done'; readonly machine: M | null }
+  | { readonly result: 'refused'; readonly reason: string }
+  | { readonly result: 'missing' }
+
+export type UpsertRefusal =
+  | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
+  | { readonly why: 'stale' }
+
+export interface Fleet<M extends MachineBase> {
+  /**
+   * As `PUT /machines/{mac}`: creates or replaces. `isExpected` sees the record that would be
+   * replaced, in the same step.
+   */
+  upsert(
+    mac: Mac,
+    body: unknown,
+    by: By,
+    isExpected?: (before: M | null) => boolean,
+  ): Promise<Result<M, UpsertRefusal>>
+  /** False when there was none. */
+  remove(mac: Mac, by: By): Promise<boolean>
+  /**
+   * The one door through which a record changes: stores what was decided of `before`, which is what
+   * `machines.newest` answered, and puts it on record. True once both are on disk, and no promise
+   * where nothing is stored. False: another change came first and nothing is stored: find and decide
+   * again. Throws where the disk does.
+   */
+  commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): Eventual<boolean>
+  /**
+   * Finds a record, commits what `decide` makes of it (null: there is none, or none is made), and does
+   * so again where another change came first.
+   */
+  update<T extends Transition<M>>(
+    mac: Mac,
+    by: By,
+    decide: (before: M | null) => T | null,
+  ): Promise<T | null>
+  /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
+  act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
+  /**
+   * Resolves with what became of an order, as soon as the record says it; null when `signal` is
+   * aborted before.
+   */
+  awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<RecordedOutcome | null>
+}
+
+interface ActionRequest<M> {
+  readonly action: string
+  readonly parameters: unknown
+  readonly isDryRun?: boolean
+  /** Of several machines in one request. */
+  readonly findConflict?: FindConflict<M> | undefined
+}
+
+/** What the server needs for everything else that it makes of its services. */
+export interface ServerBase<M extends MachineBase = MachineBase> extends ServerServices<M> {
   readonly metrics: Metrics
+  readonly noteAll: NoteAll
+  readonly changePassword: ChangePassword
+}
+
+/** The server's bag, which routes and pages get: the services, and what the server made of them. */
+export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M> {
+  readonly fleet: Fleet<M>
   readonly notices: Notices
   /** From memory. Throws a 404 for a machine that nobody knows. */
   findMachine(mac: Mac): M
@@ -38,6 +143,4 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerService
   /** Throws a 401 for a machine that must prove who it is (`[pxe] tokens`) and does not. */
   admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Eventual<void>
   peer(event: H3Event): Peer
-  readonly changePassword: ChangePassword
-  readonly noteAll: NoteAll
 }

@@ -34,11 +34,9 @@ export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
 
-type TokenSite = Pick<Site, 'tokens' | 'noteAll' | 'by' | 'now'>
-
 /** By the one rule for programs and pages; the token's text is in the answer and nowhere else. */
 export async function createToken(
-  site: TokenSite,
+  site: Site,
   event: H3Event,
   body: unknown,
 ): Promise<Result<MadeToken, TokenRefusal>> {
@@ -55,7 +53,7 @@ export async function createToken(
 }
 
 /** False when there was none. */
-export async function revokeToken(site: TokenSite, event: H3Event, id: string): Promise<boolean> {
+export async function revokeToken(site: Site, event: H3Event, id: string): Promise<boolean> {
   const record = (await site.tokens.list()).find((each) => each.id === id)
   if (record === undefined || !(await site.tokens.revoke(id))) return false
   await note(site, event, 'revoked', record)
@@ -63,7 +61,7 @@ export async function revokeToken(site: TokenSite, event: H3Event, id: string): 
 }
 
 async function note(
-  site: TokenSite,
+  site: Site,
   event: H3Event,
   done: 'created' | 'revoked',
   { id, name, scopes, expires_at }: TokenRecord,

@@ -2,8 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import { createKeptAnswers } from '../../../runtime/server/current/kept-answers.ts'
-import { createMachineLine } from '../../../runtime/server/current/machine-line.ts'
+import {
+  createKeptAnswers,
+  createMachineLine,
+} from '../../../runtime/server/current/machine-line.ts'
 import { createMachine, type Machine } from '../../../runtime/server/current/rules/machine.ts'
 import {
   diskOf,

@@ -1,7 +1,7 @@
 /** The pages of this line, and the views that the server renders with. */
 import type { H3Event } from 'h3'
 import type { ServerPlugin } from '../../routes/site.ts'
-import type { ServerViews } from '../../routes/views.ts'
+import type { ServerViews } from '../../routes/site.ts'
 import { assetRoute } from '../../../kit/web/ui/assets.ts'
 import { createLayout } from '../../../kit/web/ui/layout.ts'
 import { SECTIONS } from '../../../kit/web/ui/sections.ts'

@@ -44,7 +44,7 @@ export function sight(
   return change(machine, now, {
     discovered_at: machine.discovered_at ?? now,
     arch: isArch ? buildarch : machine.arch,
-    hostname: parseHostname(hostname) ?? machine.hostname,
+    hostname: (hostname === '' ? null : parseHostname(hostname)) ?? machine.hostname,
   })
 }
 

@@ -2,7 +2,7 @@
 import type { Run } from '../../../engine/inventory/rules/run.ts'
 import type { Assets } from '../../../kit/web/answers/assets.ts'
 import type { ServerPlugin } from '../../routes/site.ts'
-import type { ServerViews } from '../../routes/views.ts'
+import type { ServerViews } from '../../routes/site.ts'
 import { assetRoute } from '../../../kit/web/ui/assets.ts'
 import { createLayout, type NavLink } from '../../../kit/web/ui/layout.ts'
 import { themeRoute } from '../../../kit/web/ui/theme.ts'

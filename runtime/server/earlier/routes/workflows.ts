@@ -15,7 +15,7 @@ const MAX_LOG_TAIL = 256 * 1024
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
 export function workflowRoutes(
-  { machines }: Pick<Site<Machine>, 'machines'>,
+  { machines }: Site<Machine>,
   { runs, folders }: Workflows,
 ): readonly Route[] {
   return [
