@@ -37,7 +37,6 @@ import {
 } from './boot-install.ts'
 import { createBootSets, type BootSets } from './boot-sets.ts'
 import { createQueue } from '../../kit/host/queue.ts'
-import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
 import { makeFolder, removeName } from '../../kit/host/folders.ts'
 
 export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
@@ -137,7 +136,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
     alias: (name) => decideAlias(name, found.names),
     async save(name, bytes, maxBytes) {
       const sha256 = await readUploadDigest(dir, name)
-      const length = await receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256 })
+      const length = await receiveUpload({ dir, name, bytes, maxBytes, sha256 })
       found.whole.add(name)
       await enqueue(lookNow)
       return length

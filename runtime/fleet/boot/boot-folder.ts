@@ -6,6 +6,7 @@ import { decodeList, parseSha256For } from '../../kit/foundation/checksum.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { describeFullDisk } from '../state/disk-space.ts'
 import { moveName, removeName } from '../../kit/host/folders.ts'
+import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
 
 export interface FolderFile {
   readonly name: string
@@ -56,15 +57,13 @@ interface Upload {
   readonly name: string
   readonly bytes: AsyncIterable<Uint8Array>
   readonly maxBytes: number
-  /** How the temporary file's name begins. */
-  readonly prefix: string
   /** The SHA-256 that a list of checksums has for it; null: none has one. */
   readonly sha256: string | null
 }
 
 /** The file is there whole or as it was before. Returns its length. */
-export async function receiveUpload({ dir, name, bytes, maxBytes, prefix, sha256 }: Upload) {
-  const temporary = join(dir, `${prefix}${randomBytes(6).toString('hex')}`)
+export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: Upload) {
+  const temporary = join(dir, `${UPLOAD}${randomBytes(6).toString('hex')}`)
   try {
     const { length, digest } = await writeStream(temporary, bytes, maxBytes)
     if (sha256 !== null && sha256 !== digest) throw mismatch(name)

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { decideAlias, perArch } from './rules/boot-set.ts'
 import { makeFolder } from '../../kit/host/folders.ts'
 import { createQueue } from '../../kit/host/queue.ts'
-import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
 import type { BootFiles, BootFolder } from './boot-files.ts'
 import { hasFile, listFolder, receiveUpload } from './boot-folder.ts'
 import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
@@ -29,8 +28,7 @@ export async function createLiveFiles(dir: string): Promise<LiveFiles> {
         files.map((file) => file.name),
       )
     },
-    save: (name, bytes, maxBytes) =>
-      receiveUpload({ dir, name, bytes, maxBytes, prefix: UPLOAD, sha256: null }),
+    save: (name, bytes, maxBytes) => receiveUpload({ dir, name, bytes, maxBytes, sha256: null }),
     stage: () => mkdtemp(join(dir, STAGED)),
     install: (staged) => enqueue(() => installStaged(dir, staged, null)),
   }

@@ -2,7 +2,6 @@
 import type { H3Event } from 'h3'
 import type { ImageShelf } from '../../../engine/image/image-shelf.ts'
 import { receiveUpload } from '../../../fleet/boot/boot-folder.ts'
-import { UPLOAD } from '../../../kit/host/temporary-uploads.ts'
 import { openServed } from '../../../kit/host/served-files.ts'
 import { requireSpace } from '../../../fleet/state/disk-space.ts'
 import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
@@ -96,7 +95,6 @@ async function takeUpload(
     name,
     bytes,
     maxBytes: site.settings().uploadMostBytes,
-    prefix: UPLOAD,
     sha256: null,
   })
   shelf.forget()
