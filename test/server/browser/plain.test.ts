@@ -94,16 +94,19 @@ test('many at once, found by a search that stays', () =>
 test('settings: a wrong value gets an error at its field; a right one is saved', () =>
   withPage(async (page) => {
     await page.goto('/ui/settings')
-    const row = page.locator('[id="pxe.loop_limit"]')
-    await row.getByText('Edit').click()
-    await row.getByRole('textbox').fill('no number')
-    await row.getByRole('button', { name: 'Save' }).click()
-    await row.getByRole('alert').waitFor()
-    assert.is(await row.getByRole('textbox').inputValue(), 'no number')
-    await row.getByRole('textbox').fill('7')
-    await row.getByRole('button', { name: 'Save' }).click()
+    const row = page.locator('[id="pxe.inventory_refresh"]')
+    const save = page.getByRole('button', { name: 'Save changes' })
+    await row.getByRole('textbox').fill('no span')
+    await save.click()
+    await row.getByText('Must be seconds, a span like').waitFor()
+    assert.is(await row.getByRole('textbox').inputValue(), 'no span')
+    await row.getByRole('textbox').fill('7 days')
+    await page.locator('[id="pxe.loop_limit"]').getByRole('spinbutton').fill('7')
+    await save.click()
     await page.getByText('Saved in the configuration file and in effect.').waitFor()
-    assert.match(await site.home.text('state/flasher.toml'), /loop_limit = 7/)
+    const file = await site.home.text('state/flasher.toml')
+    assert.match(file, /loop_limit = 7/)
+    assert.match(file, /inventory_refresh = "1w"/)
   }))
 
 test('a backup is made, and put back after its time was typed', () =>
