@@ -19,6 +19,7 @@ const ORDER = [
   'architecture',
   'trips',
   'adding-a-setting',
+  'extending',
   'images',
   'release',
   'translating',
