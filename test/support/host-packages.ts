@@ -14,6 +14,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   e2fsprogs: 'ext4 inside images',
   'exfat-fuse': 'exFAT that lives',
   exfatprogs: 'the images volume as others check it',
+  faketime: 'servers whose clock is set while they run',
   fdisk: 'partition tables as others see them',
   fuse3: 'disks that fail: a file under FUSE',
   gdisk: 'GUID partition tables',

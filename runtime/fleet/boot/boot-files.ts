@@ -93,7 +93,10 @@ export interface BootFolderDependencies {
 }
 
 const LOOK_MS = 5000
-/** A file copied by hand counts once it has not changed for so long. */
+/**
+ * A file copied by hand counts once it has not changed for so long. One whose time lies further ahead
+ * was copied before the clock was set back.
+ */
 const REST_MS = 3000
 
 /** What the latest look has found. */
@@ -203,7 +206,8 @@ async function look(
     ),
   )
   const ripe = files.filter(
-    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || at - changedMs >= REST_MS,
+    ({ name, changedMs }) =>
+      whole.has(name) || inForce.includes(name) || Math.abs(at - changedMs) >= REST_MS,
   )
   found.names = files.map(({ name }) => name)
   found.complete = await bootSets.choose(ripe, record)

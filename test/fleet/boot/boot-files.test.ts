@@ -40,6 +40,15 @@ test('a trio copied by hand is active, the newest one, with what its list says',
   assert.is(await files.has('nothing'), false)
 })
 
+test('a trio counts at a start with a clock that was set back, or ahead', async () => {
+  await using folder = await makeBootFolder()
+  await folder.putTrio('1.9.0')
+  for (const time of [0, 990_000, 1_003_000, 1_700_000_000_000]) {
+    await using files = await folder.open({ now: () => new Date(time) })
+    assert.is(files.active().x86_64?.version, '1.9.0', `${time}`)
+  }
+})
+
 test('a file that is still being copied does not count', async () => {
   await using folder = await makeBootFolder()
   await folder.putTrio('1.0.0')
