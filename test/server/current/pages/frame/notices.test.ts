@@ -80,7 +80,7 @@ test('a refusal is shown to the session that asked, again when the page is loade
     [
       '/ui/settings/upstream',
       { catalog_url: 'ftp://x' },
-      /Address of the cache service<\/a> was not saved:/,
+      /Address of the cache service<\/a>: Must be an address like/,
     ],
   ] as const
   for (const [path, fields, words] of rows) {
