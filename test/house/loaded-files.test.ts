@@ -20,7 +20,7 @@ test("the wizard's first screen loads what it shows", async () => {
 })
 
 test('a flash loads what a flash needs', async () => {
-  atMost(await measureFlash(checkout), 151)
+  atMost(await measureFlash(checkout), 140)
 })
 
 test.run()
