@@ -1,0 +1,75 @@
+/** Each word of docs/words.md means one thing in code; what still differs is listed and may only become less. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { readTexts } from './support/arrows.ts'
+import { listNames, listTypes, wordsOf } from './support/identifiers.ts'
+import { LEFT, LEFT_TYPES, type OldWord } from './support/words-left.ts'
+
+interface Rule {
+  /** Where the word keeps its meaning. */
+  readonly home: RegExp
+  /** Whether a name uses the word for something else, away from its home. */
+  isOther(name: string, words: readonly string[]): boolean
+}
+const has = (word: string) => (_name: string, words: readonly string[]) =>
+  words.includes(word) || words.includes(`${word}s`)
+const NOWHERE = /^$/
+
+/** The names of the wire, of columns, files and commands stay as they are: they have `_`, or are texts. */
+const RULES: Readonly<Record<OldWord, Rule>> = {
+  // `LiveBoot` is the boot of the live system; `live` alone and at the end says less.
+  live: { home: NOWHERE, isOther: (name) => /^live$|Live$|_LIVE$/.test(name) },
+  line: {
+    home: NOWHERE,
+    isOther: (name) => /^kernelLine|[a-z]?KernelLine|^(?:is)?[Ii]nLine$|^onLine$/.test(name),
+  },
+  frame: {
+    home: /^runtime\/(?:engine|cache|library)\/|^runtime\/kit\/foundation\/(?:json\/|zstd)/,
+    isOther: has('frame'),
+  },
+  feed: { home: NOWHERE, isOther: has('feed') },
+  look: { home: NOWHERE, isOther: has('look') },
+  note: { home: NOWHERE, isOther: (name) => /^note[A-Z]/.test(name) },
+  place: { home: NOWHERE, isOther: has('place') },
+  offer: { home: NOWHERE, isOther: (name) => /^offers?$|^offer[A-Z]/.test(name) },
+}
+
+const texts = readTexts(['runtime/**/*.ts'])
+const test = suite('vocabulary')
+
+for (const [word, { home, isOther }] of Object.entries(RULES)) {
+  test(`${word} has no new meaning`, () => {
+    const left: ReadonlySet<string> = new Set(
+      Object.entries(LEFT).find(([key]) => key === word)?.[1],
+    )
+    const found = [...texts].flatMap(([file, text]) =>
+      home.test(file)
+        ? []
+        : [...listNames(text)]
+            .filter((name) => isOther(name, wordsOf(name)) && !left.has(name))
+            .map((name) => `${file}: ${name}`),
+    )
+    assert.equal(found, [], 'docs/words.md says which word to use')
+  })
+}
+
+/** The release lines have twins on purpose. */
+const sideOf = (file: string) =>
+  file.replace(/^runtime\/server\/(?:current|earlier)\//, 'runtime/server/*/')
+
+test('a type name is declared once', () => {
+  const declared = [...texts].flatMap(([file, text]) =>
+    listTypes(text).map((name) => ({ name, file: sideOf(file) })),
+  )
+  const repeated = [...Map.groupBy(declared, ({ name }) => name)]
+    .filter(([, places]) => new Set(places.map(({ file }) => file)).size > 1)
+    .map(([name]) => name)
+  const left: ReadonlySet<string> = new Set(LEFT_TYPES)
+  assert.equal(
+    repeated.filter((name) => !left.has(name)),
+    [],
+    'give each its own name',
+  )
+})
+
+test.run()
