@@ -11,7 +11,7 @@ export interface BuildOptions {
   readonly json: boolean
   readonly twice: boolean
   readonly level: Level
-  /** Without a slash at its end. */
+  /** The address without a slash at its end. */
   readonly ipxeServer: string | null
   readonly ipxeSource: string | null
 }

@@ -11,7 +11,7 @@ import type { Outcome } from './demo/watch.ts'
 import { renderBytes, renderSeconds } from './progress.ts'
 import type { Voice } from './voice/voice.ts'
 
-/** From the first check to the end. */
+/** A report from the first check to the end. */
 export interface FullReport extends DemoReport {
   begin(): void
   need(need: Need): void
@@ -19,7 +19,7 @@ export interface FullReport extends DemoReport {
   /** Something is missing: what to do. */
   advise(lines: readonly string[]): void
   end(ended: Outcome['ended'], seconds: number): void
-  /** By Ctrl-C. */
+  /** The demo was ended by Ctrl-C. */
   stopped(folder: string): void
 }
 

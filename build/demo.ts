@@ -49,7 +49,7 @@ interface Options {
 }
 
 const DIST = join(CHECKOUT, 'dist')
-/** As of a program that SIGINT ends. */
+/** A shell reports this code for a program that SIGINT ended. */
 const INTERRUPTED = 130
 
 function read(argv: readonly string[]): Options | null {
@@ -100,7 +100,7 @@ async function run(options: Options, { voice, signal }: Context): Promise<number
   } catch (thrown) {
     if (!signal.aborted) throw thrown
     report.stopped(folder.root)
-    // Without --auto this is how it ends.
+    // The demo always ends like this without --auto.
     return auto ? INTERRUPTED : 0
   }
 }

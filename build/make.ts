@@ -36,7 +36,7 @@ export async function make({ plan, cache, facts, report, signal }: Work): Promis
     checkout: CHECKOUT,
     cache,
     pace: facts.level,
-    // For a release it is worth the seconds that reading the cache takes.
+    // A release is worth the seconds that reading the cache takes.
     proof: facts.level === 'release' ? 'content' : 'listing',
     say,
     signal,

@@ -73,7 +73,7 @@ async function compile({ say, line }: Context['voice']): Promise<void> {
   await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
 }
 
-/** In declarations the compiler keeps `.ts` in import paths. */
+/** The compiler keeps `.ts` in the import paths of declarations. */
 async function renameTypes(): Promise<void> {
   const names = await readdir(OUT, { recursive: true })
   for (const name of names.filter((one) => one.endsWith('.d.ts'))) {

@@ -37,7 +37,7 @@ import {
 import { zstdStep } from './steps/zstd.ts'
 
 export interface Plan {
-  /** In an order that their inputs allow. */
+  /** The steps in an order that their inputs allow. */
   readonly steps: readonly Step[]
   readonly bundles: readonly Bundle[]
 }

@@ -12,7 +12,7 @@ export type BuildEvent =
       readonly event: 'cached'
       readonly step: string
       readonly says: string
-      /** Of all files that the step made. */
+      /** The bytes of all files that the step made. */
       readonly bytes: number
     }
   | {
@@ -99,7 +99,7 @@ const renderStepHead = (step: string, text: string, columns: Columns): string =>
 
 /** How far a build is, while one of its steps is running. */
 interface Position {
-  /** Of the running step, in seconds. */
+  /** The time that the running step has taken, in seconds. */
   readonly spent: number
   /** For all that remains, in seconds. */
   readonly left: number

@@ -28,7 +28,7 @@ interface ReportOptions {
 
 /** A file that was handed over. */
 export interface Finished extends Released {
-  /** Of the step that made it; null when it came from the cache. */
+  /** The time of the step that made it; null when it came from the cache. */
   readonly seconds: number | null
 }
 

@@ -3,7 +3,7 @@ import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:
 import { join } from 'node:path'
 
 interface LayOptions {
-  /** Called with paths below `from`; default: everything is copied. */
+  /** This is called with paths below `from`; default: everything is copied. */
   readonly wants?: (path: string) => boolean
 }
 

@@ -8,7 +8,10 @@ export interface LockedPackage {
   readonly integrity: string
 }
 
-/** From the text of `pnpm-lock.yaml`. Throws when it does not have exactly one version of the package. */
+/**
+ * Finds a package in the text of `pnpm-lock.yaml`. Throws when it does not have exactly one version
+ * of the package.
+ */
 export function parseLocked(lock: string, name: string): LockedPackage {
   const row = new RegExp(
     `^  ${RegExp.escape(name)}@(\\S+):\\n    resolution: \\{integrity: (sha512-[^}]+)\\}$`,

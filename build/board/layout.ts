@@ -18,7 +18,7 @@ const FIRMWARE_SECTORS: number = 128 * MIB
 /** What ext4 requires beside the files: bitmaps, tables and a backup of both. */
 const EXT4_SECTORS = 2 * MIB
 
-/** In sectors of 512 bytes. */
+/** A range in sectors of 512 bytes. */
 interface Span {
   readonly first: number
   readonly sectors: number

@@ -7,10 +7,10 @@ import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
 
 /** The record of one file or folder that a step made. */
 interface Made {
-  /** Of its content; part of the keys of steps that read it. */
+  /** The digest of the content; it is part of the keys of steps that read it. */
   readonly digest: string
   readonly listing: string
-  /** Of all files in it. */
+  /** The bytes of all files in it. */
   readonly bytes: number
 }
 

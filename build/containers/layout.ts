@@ -39,7 +39,7 @@ const server = (program: string, port: number): Start => ({
   Volumes: { [CONTAINER_STATE]: {} },
 })
 
-/** By the name of each image. */
+/** How each image starts, by the image's name. */
 const CONTAINER_IMAGES: Readonly<Record<string, Start>> = {
   'flasher-web': server('flasher-web', 8080),
   'flasher-cache': server('flasher-cache', 8081),

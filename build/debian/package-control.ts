@@ -4,7 +4,7 @@ interface ControlPlan {
   readonly version: string
   /** Debian's name: `amd64`. */
   readonly arch: string
-  /** Of all files, in KiB. */
+  /** The size of all files, in KiB. */
   readonly kib: number
 }
 
@@ -31,7 +31,7 @@ export const renderControl = ({ version, arch, kib }: ControlPlan): string =>
     '',
   ].join('\n')
 
-/** By name. `$1` is what dpkg is doing. */
+/** The scripts by name. `$1` is what dpkg is doing. */
 export const PACKAGE_SCRIPTS: Readonly<Record<string, string>> = {
   postinst: `#!/bin/sh
 set -e

@@ -18,7 +18,7 @@ export type Sources =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: string }
 
-/** For `apt-get indextargets --format`; `parseTargets` reads the rows. */
+/** The format that `apt-get indextargets --format` takes; `parseTargets` reads the rows. */
 export const TARGET_FORMAT = '$(REPO_URI)|$(CODENAME)|$(COMPONENT)'
 
 /** Signs every Debian release since 2013; package debian-archive-keyring. */

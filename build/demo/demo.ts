@@ -29,7 +29,7 @@ export interface DemoOptions {
 export interface DemoReport extends WatchReport {
   /** A part of the preparation is done. */
   prepared(text: string): void
-  /** Shown until the next call. */
+  /** The text is shown until the next call. */
   busy(text: string): void
   open(opened: { readonly url: string; readonly password: string }): void
 }

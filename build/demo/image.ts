@@ -4,7 +4,7 @@ import { constants, copyFile, mkdir, open, rename, rm, stat, truncate } from 'no
 import { basename, join } from 'node:path'
 import { renderGreeter, SECTOR } from './boot-sector.ts'
 
-/** As the cache and the pages call it. */
+/** The cache and the pages call the image by this name. */
 export const OWN_IMAGE = 'hello-flasher.img'
 /** Some seconds of writing on an emulated core. */
 const IMAGE_BYTES = 64 * 2 ** 20

@@ -15,7 +15,7 @@ export const MACHINE = {
 interface MachineOptions {
   readonly accelerator: Accelerator
   readonly isWindow: boolean
-  /** Of the machine server on this host's loopback address. */
+  /** The port of the machine server on this host's loopback address. */
   readonly port: number
   /** Paths of files: the disk, the log of the serial line, and `SERIAL_SCREEN`. */
   readonly disk: string

@@ -60,7 +60,10 @@ const PACKAGES: Readonly<
   macos: { install: 'brew install', qemu: 'qemu', rom: 'qemu', window: 'qemu' },
 }
 
-/** In the order in which they are shown; `window`: the machine's screen is wanted. */
+/**
+ * Lists what is needed, in the order in which it is shown; `window`: the machine's screen is
+ * wanted.
+ */
 export function listNeeds(host: DemoHost, window: boolean): readonly Need[] {
   const { qemu, hasRom, hasWindow, freeBytes } = host
   const packages: readonly Thing[] = qemu === null ? ['qemu', 'rom'] : ['rom']

@@ -83,7 +83,7 @@ export async function fetchRelease(
   }
 }
 
-/** Of all states those in which a machine is armed or being flashed, as the pages search. */
+/** The states in which a machine is armed or being flashed, as the pages search for them. */
 const UNDER_WAY = '-state:ready -state:done -state:failed -state:needs-you'
 const path = `/machines/${MACHINE.mac}`
 

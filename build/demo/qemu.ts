@@ -8,7 +8,7 @@ import { stripVTControlCharacters } from 'node:util'
 export interface Machine extends AsyncDisposable {
   /** All that the serial line has said so far. */
   readSerial(): Promise<string>
-  /** As by the reset button. */
+  /** Restarts the machine as the reset button does. */
   restart(): void
   /** Resolves with QEMU's own words when it has ended. */
   readonly ended: Promise<string>
@@ -46,7 +46,7 @@ export function startMachine({ argv, serialLog, canTie }: MachineDependencies): 
   }
 }
 
-/** Also of a program that could not be started. */
+/** Waits for the end of a program, also of one that could not be started. */
 async function awaitEnd(child: ChildProcess): Promise<void> {
   await once(child, 'close').catch(() => undefined)
 }

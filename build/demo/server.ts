@@ -19,7 +19,7 @@ interface ServerOptions {
 }
 
 export interface Server extends AsyncDisposable {
-  /** Without a slash at its end. */
+  /** The address without a slash at its end. */
   readonly url: string
   /** A JSON answer; rejects with the server's own words. */
   ask(path: string, body?: unknown, method?: string): Promise<unknown>

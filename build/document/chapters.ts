@@ -32,7 +32,7 @@ const DECISIONS = 'decisions/'
 export interface Chapter {
   /** Unique; begins its anchors: `pxe`, `decisions-0001-ends-last`. */
   readonly id: string
-  /** Below the folder of documents. */
+  /** The path below the folder of documents. */
   readonly path: string
 }
 
@@ -49,7 +49,7 @@ export function listChapters(paths: readonly string[]): readonly Chapter[] {
   }))
 }
 
-/** Of a chapter, by its path with or without `.md`. */
+/** The anchor of a chapter, by its path with or without `.md`. */
 export const idOf = (path: string): string => path.replace(/\.md$/, '').replaceAll('/', '-')
 
 /** The overview comes first. */

@@ -2,7 +2,9 @@
 
 const HIDDEN = '<g visibility="hidden">'
 
-/** Of a drawing that plays frames one after the other the last one; any other drawing as it is. */
+/**
+ * The last picture of a drawing that plays frames one after the other; any other drawing as it is.
+ */
 export function renderStill(svg: string): string {
   const last = svg.lastIndexOf(HIDDEN)
   return last < 0 ? svg : `${svg.slice(0, last)}<g>${svg.slice(last + HIDDEN.length)}`

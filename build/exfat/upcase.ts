@@ -1,7 +1,7 @@
 /** The up-case table, by which exFAT compares names regardless of case. */
 import { addToChecksum } from '../../appliance/images-volume.ts'
 
-/** Only `ÿ` has its capital outside Latin-1. */
+/** Outside Latin-1 there is one capital of a Latin-1 letter: that of `ÿ`. */
 const LATIN_LAST = 0xff
 const CAPITAL_OF_LAST = 0x178
 const DIVISION_SIGN = 0xf7

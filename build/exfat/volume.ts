@@ -23,9 +23,9 @@ export interface VolumeFile {
 }
 
 interface VolumePlan {
-  /** Of 512 bytes. */
+  /** The size in sectors of 512 bytes. */
   readonly sectors: number
-  /** At most 11 characters. */
+  /** The label has at most 11 characters. */
   readonly label: string
   readonly serial: number
   readonly time: Date

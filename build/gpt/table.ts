@@ -31,7 +31,7 @@ interface PartitionSpan {
 
 interface Partition extends PartitionSpan {
   readonly type: (typeof PARTITION_TYPES)[keyof typeof PARTITION_TYPES]
-  /** At most 36 characters. */
+  /** The name has at most 36 characters. */
   readonly name: string
 }
 

@@ -68,7 +68,7 @@ const MEDIA = [
   'fs/ntfs*',
 ]
 
-/** On arm64 boards even the clock of a network card needs a driver. */
+/** Even the clock of a network card needs a driver on arm64 boards. */
 const BOARD = [
   'bus clk dma firmware gpio i2c/busses iommu irqchip mailbox mfd misc/rp1 nvmem phy pinctrl',
   'pmdomain power/reset regulator reset soc tty/serial usb/dwc2',

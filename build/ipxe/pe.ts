@@ -9,7 +9,7 @@ export interface CodeAddresses {
 }
 
 interface Section {
-  /** At most 8 characters. */
+  /** The name has at most 8 characters. */
   readonly name: string
   /** The content; the entry point is its first byte. */
   readonly render: (place: CodeAddresses) => Buffer

@@ -18,13 +18,13 @@ interface HybridPlan {
   readonly id: string
   /** The ISO's first 64 sectors, as xorriso wrote them: two partitions, system and EFI. */
   readonly head: Buffer
-  /** Of the images partition. */
+  /** The sectors of the images partition. */
   readonly imagesSectors: number
 }
 
 interface Hybrid {
   readonly imagesStart: number
-  /** Of the whole image, all in sectors of 512 bytes. */
+  /** The sectors of the whole image; all counts are in sectors of 512 bytes. */
   readonly sectors: number
   readonly pieces: readonly TablePiece[]
 }

@@ -33,7 +33,7 @@ interface Job {
   readonly version: string
   /** Seconds since 1970: the time of everything on the medium. */
   readonly epoch: number
-  /** Of gzip. */
+  /** The level of gzip. */
   readonly level: number
   readonly out: string
 }

@@ -11,7 +11,7 @@ import { renderStill } from '../document/picture.ts'
 
 const LOOK = 'build/document'
 const SVG = 'image/svg+xml'
-/** Of pictures. */
+/** The types of pictures. */
 const TYPES: Readonly<Record<string, string>> = { '.png': 'image/png', '.svg': SVG }
 
 const text = { type: 'string', default: '' } as const

@@ -32,7 +32,7 @@ interface Job {
   readonly out: string
 }
 
-/** Of the EFI partition: 6 MiB. */
+/** The size of the EFI partition: 6 MiB. */
 const EFI_SECTORS = 12_288
 
 const readWhole = async (path: string, bytes: number) => {

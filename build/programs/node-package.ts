@@ -19,7 +19,7 @@ const parts = ['package/package.json', 'package/bin/node']
 const place = ['-C', folder, '--strip-components=1', '--no-same-owner']
 await $({ quiet: true })`tar -xzf ${archive} ${place} ${parts}`
 
-/** Kept only when it is what the lock file says. */
+/** The package is kept only when it is what the lock file says. */
 async function fetchPackage({ version, integrity }: LockedPackage): Promise<void> {
   await mkdir(cache, { recursive: true })
   const scratch = await mkdtemp(join(cache, 'fetching-'))

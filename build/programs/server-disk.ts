@@ -13,7 +13,7 @@ import { copyInto } from '../volumes/copy.ts'
 
 interface Job extends EfiOptions {
   readonly squashfs: string
-  /** Of zstd. */
+  /** The level of zstd. */
   readonly level: number
   readonly out: string
 }

@@ -11,7 +11,7 @@ import { writeSandbox } from '../mkosi/sandbox.ts'
 
 /** Kernel and firmware come from backports, for hardware that is newer than the release. */
 const FROM_BACKPORTS = ['linux-*', 'firmware-*']
-/** As mkosi spells them. */
+/** The architectures as mkosi spells them. */
 const ARCHS: Readonly<Record<string, string>> = { x86_64: 'x86-64', arm64: 'arm64' }
 
 const text = { type: 'string', default: '' } as const

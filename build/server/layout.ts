@@ -12,7 +12,7 @@ import {
 const MIB = 2 ** 20 / SECTOR_BYTES
 /** Fixed for all releases: an update fits, or the disk has to be written anew. */
 export const SLOT_SECTORS: number = 640 * MIB
-/** As small as it may stay where nobody enlarges the disk. */
+/** The partition is as small as it may stay where nobody enlarges the disk. */
 const STATE_SECTORS = 320 * MIB
 
 /** What differs between processors; in sectors. */
@@ -33,7 +33,7 @@ const SHAPES: Readonly<Record<Arch, DiskShape>> = {
   arm64: { start: 4 * MIB, bios: 0, efi: 256 * MIB, root: PARTITION_TYPES.rootArm64 },
 }
 
-/** In sectors of 512 bytes. */
+/** A range in sectors of 512 bytes. */
 interface Span {
   readonly first: number
   readonly sectors: number

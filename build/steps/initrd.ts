@@ -6,7 +6,7 @@ import { PACKAGES_EPOCH } from './tree.ts'
 import { zstdStep } from './zstd.ts'
 
 interface FilesOptions {
-  /** Of the initrd. */
+  /** The name of the initrd. */
   readonly name: string
   readonly kind: Variant
   readonly arch: Arch

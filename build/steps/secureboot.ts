@@ -10,7 +10,7 @@ interface SecureBootOptions {
 
 const CONFIG = 'overlays/grub/grub.cfg'
 
-/** As the packages name them. */
+/** The programs as the packages name them. */
 const BINARIES = {
   x86_64: { shim: 'shim/shimx64', grub: 'grub/x86_64-efi-signed/grubnetx64' },
   arm64: { shim: 'shim/shimaa64', grub: 'grub/arm64-efi-signed/grubnetaa64' },

@@ -4,7 +4,9 @@ import { programStep, type BuildFacts, type Step } from './step.ts'
 
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const
 
-/** For what comes from packages alone. Fixed, so that a commit does not rebuild it. */
+/**
+ * The time of what comes from packages alone. It is fixed, so that a commit does not rebuild it.
+ */
 export const PACKAGES_EPOCH = 1_767_225_600
 
 interface TreeOptions {
@@ -19,10 +21,10 @@ interface RootPlan {
   readonly says: string
   /** The profiles of mkosi's configuration: of the packages, and of the whole tree. */
   readonly profiles: readonly [packages: string, whole: string]
-  /** Of mkosi.conf.d. */
+  /** The configurations of mkosi.conf.d. */
   readonly packages: readonly string[]
   readonly settings: readonly string[]
-  /** Copied over the tree in this order; later ones win. */
+  /** The overlays are copied over the tree in this order; later ones win. */
   readonly overlays: readonly string[]
   /** A folder of the root that becomes a tree of its own, because it changes more often than the rest. */
   readonly apart?: string

@@ -18,7 +18,7 @@ export interface Voice {
 
 type Colour = Parameters<typeof styleText>[0]
 
-/** By consola's type; the others have no mark. */
+/** The marks by consola's type; the others have none. */
 const MARKS: Partial<Record<LogType, { readonly mark: string; readonly colour: Colour }>> = {
   start: { mark: '·', colour: 'dim' },
   info: { mark: 'ℹ', colour: 'cyan' },

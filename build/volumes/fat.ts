@@ -9,7 +9,7 @@ interface FatOptions {
   readonly root: string
   readonly image: string
   readonly sectors: number
-  /** At most 11 characters. */
+  /** The label has at most 11 characters. */
   readonly label: string
   /** Fixed, so that builds are reproducible. */
   readonly serial: number
