@@ -173,6 +173,7 @@ export const LEFT_TYPES: readonly string[] = [
   'Layer',
   'Layout',
   'ListenAddress',
+  'Listener',
   'LogDependencies',
   'MachineAction',
   'Mark',
