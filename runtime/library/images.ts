@@ -1,7 +1,8 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
 import type { ImageFormat } from '../../appliance/disk-images.ts'
 import { detectFormat as detect } from '../engine/image/rules/format.ts'
-import { resolveImageRoot, type ImageInfo, type ImageRow } from '../engine/image/rules/image.ts'
+import type { ImageInfo, ImageRow } from '../engine/image/rules/image.ts'
+import { resolveImageRoot } from '../engine/image/image-folder.ts'
 import { createImages } from '../engine/image/images.ts'
 import { createShell } from '../kit/host/shell.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'

@@ -2,8 +2,21 @@
 import { readdir, stat } from 'node:fs/promises'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { detectFormat } from './rules/format.ts'
-import { type ImageRow, joinImagePath } from './rules/image.ts'
+import type { ImageRow } from './rules/image.ts'
+import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
+
+/** The image root: the flag, FLASHER_IMAGE_ROOT, the default; the first that is not empty. */
+export const resolveImageRoot = (
+  flag: string | null | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
+
+/** The path of a file in a root: relative where the root is; nothing but `.` and doubled `/` goes. */
+export function joinImagePath(root: string, name: string): string {
+  const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
+  return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
+}
 
 /** In byte order of their paths; none where no folder is. */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {

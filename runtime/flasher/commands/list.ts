@@ -1,5 +1,5 @@
 /** `flasher list disks` and `flasher list images`. */
-import { resolveImageRoot } from '../../engine/image/rules/image.ts'
+import { resolveImageRoot } from '../../engine/image/image-folder.ts'
 import { createDisks } from '../../engine/disk/disks.ts'
 import { isFolder } from '../../kit/host/folders.ts'
 import { createImages } from '../../engine/image/images.ts'

@@ -2,7 +2,7 @@
 import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
 import type { CommandLine } from '../../kit/terminal/command/rules/command.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
-import { resolveImageRoot } from '../../engine/image/rules/image.ts'
+import { resolveImageRoot } from '../../engine/image/image-folder.ts'
 import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
 import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
 import { findOwnCard } from '../../fleet/boot/host-addresses.ts'

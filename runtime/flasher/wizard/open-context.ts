@@ -1,6 +1,6 @@
 /** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
 import { decideDefaultCatalog } from '../../engine/catalog/rules/catalog-source.ts'
-import { resolveImageRoot } from '../../engine/image/rules/image.ts'
+import { resolveImageRoot } from '../../engine/image/image-folder.ts'
 import { findOwnCard } from '../../fleet/boot/host-addresses.ts'
 import { listImages } from '../../engine/image/image-folder.ts'
 import { readVersion } from '../../kit/host/package-manifest.ts'

@@ -1,18 +1,6 @@
 /** What is known of one disk image, and where images lie ("Recognised image formats"). */
-import { DEFAULT_IMAGE_ROOT, type ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import type { Sent } from '../../../kit/net/rules/sent.ts'
-
-/** The image root: the flag, FLASHER_IMAGE_ROOT, the default; the first that is not empty. */
-export const resolveImageRoot = (
-  flag: string | null | undefined,
-  env: Readonly<Record<string, string | undefined>>,
-): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
-
-/** The path of a file in a root: relative where the root is; nothing but `.` and doubled `/` goes. */
-export function joinImagePath(root: string, name: string): string {
-  const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
-  return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
-}
 
 /** How many bytes an image holds once decoded. */
 export type VirtualSize =

@@ -1,7 +1,7 @@
 /** Where a captured image goes and what it is called, as it was typed or by default. Pure. */
 import { parseUploadPlace } from '../../../engine/capture/rules/capture.ts'
 import type { TargetDevice } from '../../../engine/disk/rules/disk.ts'
-import { joinImagePath } from '../../../engine/image/rules/image.ts'
+import { joinImagePath } from '../../../engine/image/image-folder.ts'
 import type { CapturePlace } from './capture-choice.ts'
 
 const ENDING = '.img.zst'

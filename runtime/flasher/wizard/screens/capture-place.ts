@@ -1,6 +1,6 @@
 /** The screens on which a person types where a captured image goes, and the token of an upload. */
 import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
-import { joinImagePath } from '../../../engine/image/rules/image.ts'
+import { joinImagePath } from '../../../engine/image/image-folder.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { isFolder } from '../../../kit/host/folders.ts'

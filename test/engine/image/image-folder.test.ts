@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { joinImagePath, resolveImageRoot } from '../../../../runtime/engine/image/rules/image.ts'
+import { joinImagePath, resolveImageRoot } from '../../../runtime/engine/image/image-folder.ts'
 
 const test = suite('image')
 
