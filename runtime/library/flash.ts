@@ -20,7 +20,19 @@ import { LibraryError } from './library-error.ts'
  */
 export type FlashProgress = FlashEvent
 
-/** Receives every event of a flash, in order. The flash does not wait for promises that it returns. */
+/**
+ * Receives every event of a flash, in order. The flash does not wait for promises that it returns.
+ *
+ * @param progress - The event; its sizes are in bytes.
+ *
+ * @example
+ * ```ts
+ * import type { ProgressCallback } from 'flasher-lab/flash'
+ *
+ * const report: ProgressCallback = (progress) => console.log(progress.event)
+ * report({ event: 'synced' }) // synced
+ * ```
+ */
 export type ProgressCallback = (progress: FlashProgress) => void
 
 /** A flash that may go ahead, as a plain value that can be shown or logged. */

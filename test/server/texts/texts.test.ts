@@ -5,8 +5,12 @@ import { ENGLISH } from '../../../runtime/server/texts/english.ts'
 import { PAGES, type ServerTranslation } from '../../../runtime/server/texts/texts.ts'
 import { listMalformed, listTexts, shapeOf } from '../../support/text-tables.ts'
 
-/** Examples of searches, whose terms stand apart. */
-const EXAMPLES = ['earlier.machines.example', 'machines.search.placeholder']
+/** Examples of searches, whose terms stand apart, and of JSON. */
+const EXAMPLES = [
+  'earlier.machines.example',
+  'machines.search.placeholder',
+  'settings.fields.secret.options',
+]
 
 const test = suite('texts of the pages')
 
