@@ -1,6 +1,6 @@
 /** What the documents name is there: pages, headings, files, scripts, commands and their options. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { COMMAND_LINE as CACHE } from '../runtime/cache/rules/commands.ts'
@@ -99,6 +99,15 @@ test('the page on the architecture tells of every folder', () => {
     ),
     [],
   )
+})
+
+test('the list of decisions names each page by its title', () => {
+  const list = readFileSync('docs/decisions/README.md', 'utf8')
+  const missing = globSync('docs/decisions/0*.md').filter((path) => {
+    const [title = ''] = readFileSync(path, 'utf8').split('\n')
+    return !list.includes(`(${basename(path)}): ${title.slice('# '.length)}\n`)
+  })
+  assert.equal(missing, [])
 })
 
 test('scripts that documents say to run exist', () => {
