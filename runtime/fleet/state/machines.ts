@@ -305,6 +305,8 @@ function createRows<Machine extends MachineBase>(
       const row = sql.get(FIND, mac)
       const before = row === null ? null : (take(row)?.machine ?? null)
       const machine = change(before)
+      // What is kept is not written again, so that its row stays as it is to the last letter.
+      if (machine === before) return
       save(sql, { machine, text: JSON.stringify(machine) }, before)
     },
     remove(sql: Sql, mac: Mac): boolean {
