@@ -1,4 +1,4 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -143,6 +143,19 @@ test('a part that breaks off stays as far as it came', async () => {
   assert.equal([early.status, early.headers.get('upload-offset')], [409, String(PART)])
   assert.is((await machine.send(id, PART, FILE.subarray(PART))).status, 204)
   assert.is((await machine.finish(id, END)).status, 200)
+})
+
+test('a capture whose file became shorter goes on where the file ends', async () => {
+  await using lab = await openCaptureLab()
+  const machine = lab.machine()
+  const id = String((await machine.begin(NAME)).body['id'])
+  assert.is((await machine.send(id, 0, FILE.subarray(0, PART))).status, 204)
+  await truncate(join(lab.folder, '.cache/captures', id), 4096)
+  const refused = await machine.send(id, PART, FILE.subarray(PART))
+  assert.is(refused.status, 409)
+  assert.is((await machine.begin(NAME)).headers.get('upload-offset'), '4096')
+  assert.is((await machine.send(id, 4096, FILE.subarray(4096))).status, 204)
+  assert.is((await machine.finish(id, END)).body['status'], 'waiting')
 })
 
 test('a token by hand is good for one upload with its name', async () => {

@@ -23,7 +23,6 @@ export const SETTINGS = {
 /** Sections of the same files that the server reads. */
 const SERVERS = [
   'server',
-  'paths',
   'withcache',
   'boot',
   'releases',
@@ -38,6 +37,10 @@ const SERVERS = [
   'wizard',
 ] as const
 
-const ELSEWHERE = Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null]))
+const ELSEWHERE = {
+  ...Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null])),
+  'paths.boot_dir': null,
+  'paths.backup_dir': null,
+}
 
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)

@@ -59,6 +59,8 @@ interface ArrivalKind<Kept extends ArrivalRecord> {
   readonly isHashed: boolean
   /** Whether it is still to be continued; `kept`: no longer, and it stays. */
   stateOf(arrival: Arrival<Kept>): 'unfinished' | 'kept' | 'over'
+  /** Removes what else has come to its end, every few minutes; absent: there is nothing. */
+  sweep?(): Promise<void>
 }
 
 interface ArrivalPart<Kept> {
@@ -117,7 +119,10 @@ export async function openArrivals<Kept extends ArrivalRecord>(
       await Promise.all([...all.values()].map(({ check }) => check))
     },
   }
-  const sweep = () => removeAbandoned(arrivals)
+  const sweep = async () => {
+    await kind.sweep?.()
+    await removeAbandoned(arrivals)
+  }
   return arrivals
 }
 
@@ -224,7 +229,7 @@ export function startCheck(
     } catch (thrown) {
       if (arrival.removal.signal.aborted) return thrown
       log.warn(
-        `the ${word} of ${arrival.record.name} could not be verified: ${renderError(thrown)}`,
+        `the ${word} of ${arrival.record.name} could not be finished: ${renderError(thrown)}`,
       )
       if (thrown instanceof Fault && WRONG.has(thrown.code)) {
         arrival.failure = thrown

@@ -98,6 +98,7 @@ export async function createCaptures(parts: ArrivalDependencies) {
     unknown: 'there is no such capture',
     isHashed: false,
     stateOf: ({ record }) => (record.end === null ? 'unfinished' : 'kept'),
+    sweep: used.sweep,
   })
   const context = { ...parts, arrivals, used }
   for (const state of arrivals.all.values()) await restore(context, state)

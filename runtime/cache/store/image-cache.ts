@@ -163,7 +163,13 @@ async function removeEntry(stores: ImageStores, name: string): Promise<void> {
 /** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
 async function resume(stores: ImageStores): Promise<void> {
   const { partials, index } = stores
-  const entries = new Map(index.entries().map((entry) => [keyOf(entry), entry]))
+  // Of several entries with one source the first one counts.
+  const entries = new Map(
+    index
+      .entries()
+      .toReversed()
+      .map((entry) => [keyOf(entry), entry]),
+  )
   const parts = new Map((await partials.list()).map(({ name, record }) => [name, record]))
   await partials.sweep((key) => entries.has(key) && parts.has(key))
   for (const [key, { isWanted }] of parts) {

@@ -105,12 +105,14 @@ async function runAll(
   options: RunOptions,
 ): Promise<readonly FlashOutcome[]> {
   const { signal, onEnd } = options
+  let ends: readonly FlashOutcome[] | null = null
   try {
     const plans = acceptAll(disks)
+    if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
     await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
     await using elsewhere = await openMirrors(tools.sources, order.mirrors ?? [], signal)
     const fed = await openFeeds(tools, plans, { source, ...elsewhere }, signal)
-    return await Promise.all(
+    ends = await Promise.all(
       fed.map(async ({ leave, ...flash }) => {
         const end = await runOne(tools, { ...flash, order }, options)
         // A disk that failed before its feed was opened must not hold up the others.
@@ -119,7 +121,10 @@ async function runAll(
         return end
       }),
     )
+    return ends
   } catch (thrown) {
+    // Only the source was still to be closed: what is on the disks is on them.
+    if (ends !== null) return ends
     return disks.map(({ target: { path } }) => {
       const end = describeUnbegun(thrown, path, signal)
       onEnd?.(end, path)
@@ -195,7 +200,6 @@ async function runOne(
     provisioned: null,
   }
   try {
-    if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
     return await writeAndProvision(tools, flash, options, reached)
   } catch (thrown) {
     const { path: target } = flash.plan.target

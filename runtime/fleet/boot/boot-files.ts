@@ -94,8 +94,9 @@ export interface BootFolderDependencies {
 
 const LOOK_MS = 5000
 /**
- * A file copied by hand counts once it has not changed for so long. One whose time lies further ahead
- * was copied before the clock was set back.
+ * A file copied by hand counts once it has not changed for so long. What its time says counts for one
+ * that lies behind the clock; one that lies ahead of it, from a file server or from before the clock was
+ * set back, must have had this time for so long, but at the start: who copies waits for no server.
  */
 const REST_MS = 3000
 
@@ -107,6 +108,13 @@ interface Found {
   active: ActiveSets
   /** Files that came whole, by rename: they need not rest before they count. */
   readonly whole: Set<string>
+  /** Since when, in milliseconds of the steady clock, each file has the time that it has; null: no look yet. */
+  seen: ReadonlyMap<string, Seen> | null
+}
+
+interface Seen {
+  readonly changedMs: number
+  readonly since: number
 }
 
 /** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
@@ -117,7 +125,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   const bootSets = createBootSets(parts)
   const active = perArch(() => null)
   const record = await readBootRecord(dir)
-  const found: Found = { record, names: [], complete: [], active, whole: new Set() }
+  const found: Found = { record, names: [], complete: [], active, whole: new Set(), seen: null }
   // Looks, installations and swaps never see each other's middle.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
@@ -205,9 +213,20 @@ async function look(
       version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
     ),
   )
+  const seen = found.seen
+  const steady = performance.now()
+  found.seen = new Map(
+    files.map(({ name, changedMs }) => {
+      const before = seen?.get(name)
+      return [name, before?.changedMs === changedMs ? before : { changedMs, since: steady }]
+    }),
+  )
+  const isAtRest = ({ name, changedMs }: (typeof files)[number]) =>
+    at - changedMs >= REST_MS ||
+    (changedMs - at >= REST_MS &&
+      (seen === null || steady - (found.seen?.get(name)?.since ?? steady) >= REST_MS))
   const ripe = files.filter(
-    ({ name, changedMs }) =>
-      whole.has(name) || inForce.includes(name) || Math.abs(at - changedMs) >= REST_MS,
+    (file) => whole.has(file.name) || inForce.includes(file.name) || isAtRest(file),
   )
   found.names = files.map(({ name }) => name)
   found.complete = await bootSets.choose(ripe, record)

@@ -13,6 +13,8 @@ type ConfigEditRefusal =
   | { readonly why: 'overruled'; readonly by: Origin }
   /** `must be a whole number from 1 to 65535, not "x"`. */
   | { readonly why: 'invalid'; readonly message: string }
+  /** Somebody else changed it meanwhile; as a form shows what it is now. */
+  | { readonly why: 'stale'; readonly present: string }
   | { readonly why: 'not-writable'; readonly paths: readonly string[] }
   | { readonly why: 'not-editable'; readonly path: string; readonly cause: TomlEditRefusal }
 
@@ -55,10 +57,7 @@ export async function editConfig(
     else refused.set(`${section}.${key}`, changed.refusal)
   }
   if (refused.size > 0) return refuse(refused)
-  for (const path of new Set(places.map((place) => place.path))) {
-    const text = texts.get(path) ?? ''
-    if (text !== textIn(files, path)) await writeConfigFile(path, text)
-  }
+  await writeAll(files, texts)
   return accept(
     places.map(({ edit: { section, key }, path }) => ({
       name: `${section}.${key}`,
@@ -66,6 +65,21 @@ export async function editConfig(
       line: locateTomlKey(texts.get(path) ?? '', { section, key }),
     })),
   )
+}
+
+/** Writes the files whose text changes. Where one cannot be written, those before it get theirs back. */
+async function writeAll(files: ConfigFiles, texts: ReadonlyMap<string, string>): Promise<void> {
+  const written: string[] = []
+  try {
+    for (const [path, text] of texts) {
+      if (text === textIn(files, path)) continue
+      await writeConfigFile(path, text)
+      written.push(path)
+    }
+  } catch (thrown) {
+    for (const path of written) await writeConfigFile(path, textIn(files, path))
+    throw thrown
+  }
 }
 
 const textIn = ({ layers }: ConfigFiles, path: string): string =>
@@ -112,8 +126,10 @@ async function findWritable(paths: readonly string[]): Promise<string | undefine
   return undefined
 }
 
-/** For a page or a log: one clause. */
-export function renderEditRefusal(refusal: ConfigEditRefusal): string {
+/** For a page or a log: one clause. A form says by itself what has changed meanwhile. */
+export function renderEditRefusal(
+  refusal: Exclude<ConfigEditRefusal, { readonly why: 'stale' }>,
+): string {
   switch (refusal.why) {
     case 'unknown':
       return 'no such setting'

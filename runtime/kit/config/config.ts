@@ -2,7 +2,7 @@
 import type { Arguments } from '../terminal/command/rules/arguments.ts'
 import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from './rules/config-paths.ts'
 import { Fault } from '../foundation/fault.ts'
-import type { Result } from '../foundation/result.ts'
+import { refuse, type Result } from '../foundation/result.ts'
 import type { SettingsOf, SettingsTable } from './rules/setting.ts'
 import {
   keepStarted,
@@ -65,6 +65,8 @@ export interface Config<Table extends SettingsTable> {
    */
   edit(
     changes: readonly ConfigEdit[],
+    /** What speaks against them, given the settings as the files have them right before the change. */
+    check?: (present: readonly ShownSetting[]) => RefusedEdits,
   ): Promise<Result<Reloaded & { readonly edited: readonly ConfigEdited[] }, RefusedEdits>>
   /** Called after every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
@@ -135,9 +137,13 @@ export async function readConfig<Table extends SettingsTable>(
       const verdicts = await Promise.all(paths.map(isWritable))
       return { paths, writable: paths.filter((_, at) => verdicts[at] === true) }
     },
-    edit: (changes) =>
+    edit: (changes, check) =>
       inTurn(async () => {
         const present = await readConfigFiles(places)
+        const read = parse({ env, saved: saved(), layers: present.layers })
+        const rows = describeSettings(table, read.settings, read.origins, effective.pending)
+        const refused = check?.(rows)
+        if (refused !== undefined && refused.size > 0) return refuse(refused)
         const made = await editConfig(table, present, originOf, changes)
         if (!made.ok) return made
         const reloaded = apply(await readConfigFiles(places))

@@ -171,7 +171,11 @@ function createWriter<Kept extends PartialRecord>(
       const { size } = await handle.stat()
       if (file.offset !== from || size < from) file.hash = null
       file.offset = Math.min(size, from)
-      if (size < from) throw new Fault('conflict', `bytes were lost: it continues at byte ${size}`)
+      if (size < from) {
+        // Whoever asks is told what is there.
+        await writer.keep({})
+        throw new Fault('conflict', `bytes were lost: it continues at byte ${size}`)
+      }
       await handle.truncate(from)
     },
     /** The SHA-256 of what has come; what is written from now on goes into it. */

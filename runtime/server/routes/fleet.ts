@@ -108,29 +108,29 @@ function createCommit<M extends MachineBase>({
   const note = (mac: Mac, { actor, ip }: By, { notes }: Transition<M>): Eventual<void> =>
     notes.length === 0 ? undefined : noteAll(notes, { subject_id: mac, actor, ip })
 
-  /** `isAlone`: no other change of the machine is under way. */
   async function settle(
     stored: Promise<boolean>,
-    isAlone: boolean,
+    isSideBySide: boolean,
     [mac, by, decided]: readonly [Mac, By, Transition<M>],
   ): Promise<boolean> {
     // The place that was assigned for a record that could not be stored is free again.
-    stored.catch(() => onFlashSlot?.(decided.machine, 'released'))
+    if (decided.slot !== undefined) stored.catch(() => onFlashSlot?.(decided.machine, 'released'))
     // Side by side record and events share one wait for the disk. Behind another change, which may not
-    // be stored, this one may be decided anew, so the events wait until it is stored.
-    const [isStored] = await Promise.all([stored, isAlone ? note(mac, by, decided) : null])
+    // be stored, this one may be decided anew, so the events wait until it is stored; and so do those
+    // of an operator, whom an import beside the server may have overtaken.
+    const [isStored] = await Promise.all([stored, isSideBySide ? note(mac, by, decided) : null])
     if (!isStored) return false
     feed.announce({ topic: 'machine', mac })
-    if (!isAlone) await note(mac, by, decided)
+    if (!isSideBySide) await note(mac, by, decided)
     return true
   }
 
   return (mac, by, before, decided) => {
     const { machine, slot } = decided
     if (slot !== undefined) onFlashSlot?.(machine, slot)
-    const isAlone = !machines.isChanging(mac)
+    const isSideBySide = by.actor === 'pxe-client' && !machines.isChanging(mac)
     const stored = machines.commit(mac, before, machine)
-    if (stored instanceof Promise) return settle(stored, isAlone, [mac, by, decided])
+    if (stored instanceof Promise) return settle(stored, isSideBySide, [mac, by, decided])
     return stored && after(note(mac, by, decided), () => true)
   }
 }

@@ -1,9 +1,10 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
 import { inChunks, makeBootFolder, partName, sha256 } from '../../support/server/boot-folder.ts'
+import { until } from '../../support/server/image-cache.ts'
 import { failureOf, faultOf } from '../../support/server/state.ts'
 
 const test = suite('boot files in their folder')
@@ -47,6 +48,21 @@ test('a trio counts at a start with a clock that was set back, or ahead', async 
     await using files = await folder.open({ now: () => new Date(time) })
     assert.is(files.active().x86_64?.version, '1.9.0', `${time}`)
   }
+})
+
+test('a file that is copied from a host whose clock is ahead counts once it rests', async () => {
+  await using folder = await makeBootFolder()
+  await folder.putTrio('1.0.0')
+  await using files = await folder.open()
+  await folder.putTrio('2.0.0')
+  const ahead = new Date(Date.now() + 60_000)
+  for (const part of TRIO) await utimes(join(folder.dir, partName('2.0.0', part)), ahead, ahead)
+  await files.look()
+  assert.is(files.active().x86_64?.version, '1.0.0')
+  await until(async () => {
+    await files.look()
+    return files.active().x86_64?.version === '2.0.0'
+  })
 })
 
 test('a file that is still being copied does not count', async () => {

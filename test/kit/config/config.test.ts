@@ -213,6 +213,27 @@ test('several edits are made together or not at all, and each in the file of its
   assert.is(config.current().pxe.flash_silence, 5400)
 })
 
+test('where the second of two files cannot be written, the first one is as it was', async () => {
+  if (process.geteuid?.() !== 0) return
+  await using place = await createPlace({ 'etc/flasher.toml': '[pxe]\nloop_limit = 3 # three\n' })
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', place.at('flasher')])
+  try {
+    await writeFile(place.at('flasher/flasher.toml'), '[log]\nlevel = "warn"\n')
+    const config = await place.open()
+    // The disk of the second file is full by now.
+    await writeFile(place.at('flasher/full'), Buffer.alloc(8192)).catch(() => undefined)
+    const edits = [
+      { section: 'pxe', key: 'loop_limit', text: '4' },
+      { section: 'log', key: 'level', text: 'error' },
+    ]
+    assert.match(await fails(config.edit(edits)), /flasher\.toml cannot be written: .*space/i)
+    assert.is(await place.text('etc/flasher.toml'), '[pxe]\nloop_limit = 3 # three\n')
+    assert.is(config.current().pxe.loop_limit, 3)
+  } finally {
+    await run('umount', [place.at('flasher')])
+  }
+})
+
 test('what cannot be written is known before anybody tries', async () => {
   if (process.geteuid?.() !== 0) return
   await using place = await createPlace({ 'etc/flasher.toml': '[pxe]\nloop_limit = 3\n' })

@@ -226,6 +226,8 @@ const MAX_SECONDS = 1e10
  */
 export const duration: Kind<number, typeof NO_LABELS> = {
   schema: z.union([
+    // What is in effect is checked as well, and is a number already.
+    z.custom<number>((given) => given === Infinity),
     z.int().min(0).max(MAX_SECONDS),
     z
       .string()
@@ -243,11 +245,7 @@ export const duration: Kind<number, typeof NO_LABELS> = {
 /** A span of a minute at least: each time that it ends, another server is asked. */
 export const longDuration: Kind<number, typeof NO_LABELS> = {
   ...duration,
-  // The default is checked as well, and is a number already.
-  schema: z.union([
-    z.custom<number>((given) => given === Infinity),
-    duration.schema.refine((seconds) => seconds >= 60),
-  ]),
+  schema: duration.schema.refine((seconds) => seconds >= 60),
   wants: 'a span of at least 1m, like 24h or 7d, or never',
   field: { as: 'duration', least: 60 },
 }
@@ -259,7 +257,8 @@ function parseDuration(given: string): number {
   if (words === 'never') return Infinity
   if (words === '' || words.length > 40 || words.replace(PART, '').trim() !== '') return Number.NaN
   const parts = [...words.matchAll(PART)].map(([, count = '', word = '']) => {
-    const unit = SPELLINGS[word] ?? SPELLINGS[word.replace(/s$/, '')]
+    // Words have a plural, letters have none: `ms` are no minutes.
+    const unit = SPELLINGS[word.length > 2 ? word.replace(/s$/, '') : word]
     // Seconds need no unit where nothing else is said.
     return unit === undefined || (word === '' && count !== words)
       ? Number.NaN

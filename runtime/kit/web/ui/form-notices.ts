@@ -22,16 +22,17 @@ const MAX = 200
 /** Characters: of one error, of all that was typed into a form. */
 const LONGEST = { error: 500, form: 64 * 1024 } as const
 
-const cutFields = (
+/** The fields that fit: a field that came back cut would be saved as if somebody had typed it so. */
+const keepFields = (
   fields: Readonly<Record<string, string>>,
   most: number,
 ): Readonly<Record<string, string>> => {
   let left = most
   return Object.fromEntries(
-    Object.entries(fields).map(([name, text]) => {
-      const cut = text.slice(0, left)
-      left -= cut.length
-      return [name, cut]
+    Object.entries(fields).filter(([, text]) => {
+      const fits = text.length <= left
+      if (fits) left -= text.length
+      return fits
     }),
   )
 }
@@ -60,8 +61,8 @@ export function createNotices(now: () => Date) {
       if (session === null) return id
       kept.set(id, {
         error: error.slice(0, LONGEST.error),
-        typed: cutFields(typed, LONGEST.form),
-        errors: cutFields(errors, LONGEST.form),
+        typed: keepFields(typed, LONGEST.form),
+        errors: keepFields(errors, LONGEST.form),
         session,
         until: now().getTime() + KEPT_MS,
       })

@@ -180,5 +180,7 @@ export const SETTINGS = {
     stale: 'Changed meanwhile, to: {value}. Save again to replace that.',
     nothing: 'the default',
     lockedOut: 'Add {host}: it is the name by which you use this page.',
+    lockedOutByUrl:
+      'Add {host} to the allowed host names first: it is the name by which you use this page.',
   },
 } as const

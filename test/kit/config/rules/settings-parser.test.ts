@@ -135,7 +135,7 @@ test('spans, sizes and lists in the spellings of files and variables', () => {
   assert.is(read([], { FLASHER_PXE_MOST: '7TB' }).settings.pxe.most, 7e12)
   const env = { FLASHER_SERVER_HOSTS: 'a.example, 10.0.0.1' }
   assert.equal(read([], env).settings.server.hosts, ['a.example', '10.0.0.1'])
-  for (const text of ['-1', '1.5h', 'soon', '1e3', '99999999999']) {
+  for (const text of ['-1', '1.5h', 'soon', '1e3', '99999999999', '500ms', '2ws', '1hs']) {
     assert.is(problemsOf([], { FLASHER_PXE_AGE: text }).length, 1, text)
   }
 })

@@ -4,9 +4,14 @@ import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
 import { Fault } from '../../../../kit/foundation/fault.ts'
 import { findNamed } from '../../../../kit/config/rules/setting.ts'
 import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
-import { renderEditRefusal, type ConfigEdit } from '../../../../kit/config/config-editor.ts'
+import {
+  renderEditRefusal,
+  type ConfigEdit,
+  type RefusedEdits,
+} from '../../../../kit/config/config-editor.ts'
 import { peerOf } from '../../../../kit/web/answers/caller.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { accept } from '../../../../kit/foundation/result.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { SETTINGS } from '../../rules/settings.ts'
@@ -146,22 +151,35 @@ async function saveConfig(context: PageContext, form: URLSearchParams): Promise<
     .map((row) => ({ row, text: readChanged(form, row) }))
     .flatMap(({ row, text }) => (text === null ? [] : [{ ...row, text }]))
   if (edits.length === 0) return context.goTo(`${PATH}?saved=unchanged`)
-  const stale = edits.flatMap((edit): readonly (readonly [string, string])[] => {
-    const present = inputOf(edit)
-    // Whoever removes a value does not mind which one it is.
-    const was = form.get('reset') === edit.name ? null : form.get(`was:${edit.name}`)
-    const isStale = was !== null && readLines(was) !== present && edit.text !== present
-    return isStale ? [[edit.name, fill(t.stale, { value: present || t.nothing })]] : []
-  })
-  return stale.length === 0
-    ? await applyEdits(context, edits)
-    : answerRefusals(context, edits, new Map(stale))
+  return await applyEdits(context, edits, (present) => findStale(form, edits, present))
 }
+
+/** What somebody else has changed since the page was made, unless it is what is wanted now. */
+function findStale(
+  form: URLSearchParams,
+  edits: readonly NamedEdit[],
+  present: readonly ShownSetting[],
+): RefusedEdits {
+  const stale = edits.flatMap(({ name, text }): readonly (readonly [string, Stale])[] => {
+    const row = present.find((each) => each.name === name)
+    // Whoever removes a value does not mind which one it is.
+    const was = form.get('reset') === name ? null : form.get(`was:${name}`)
+    const now = row === undefined ? '' : inputOf(row)
+    const isStale = was !== null && readLines(was) !== now && text !== now
+    return isStale ? [[name, { why: 'stale', present: now }]] : []
+  })
+  return new Map(stale)
+}
+
+type NamedEdit = ConfigEdit & { readonly name: string }
+type Stale = { readonly why: 'stale'; readonly present: string }
 
 /** Null: nobody changed it on this page. */
 function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
   if (form.get('reset') === row.name) return ''
   const text = readTyped(form, row)
+  // Blanks are no secret, and do not remove one either.
+  if (row.setting.isSecret && text?.trim() === '') return null
   return text === readLines(form.get(`was:${row.name}`) ?? '') ? null : text
 }
 
@@ -178,12 +196,14 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
 async function applyEdits(
   context: PageContext,
   edits: readonly ConfigEdit[],
+  check?: (present: readonly ShownSetting[]) => RefusedEdits,
 ): Promise<HTTPResponse> {
   const names = edits.map(nameOf)
   const lockOut = findLockOut(context, edits)
-  if (lockOut !== null) return answerRefusals(context, edits, new Map([[ALLOWED_HOSTS, lockOut]]))
+  if (lockOut !== null)
+    return answerRefusals(context, edits, new Map([[lockOut.at, lockOut.error]]))
   const before = readShown(context, names)
-  const made = await tryEdits(context, edits)
+  const made = await tryEdits(context, edits, check)
   if (!made.ok) {
     for (const [name, error] of made.errors) {
       const [section, key] = name.split('.')
@@ -205,27 +225,54 @@ async function applyEdits(
 }
 
 const ALLOWED_HOSTS = 'server.allowed_hosts'
+const PUBLIC_URL = 'server.public_url'
 
 /** A list of names without the one in use would leave nobody a page to mend it on; null: it is there. */
-function findLockOut(context: PageContext, edits: readonly ConfigEdit[]): string | null {
-  const text = edits.find((edit) => nameOf(edit) === ALLOWED_HOSTS)?.text ?? ''
+function findLockOut(
+  context: PageContext,
+  edits: readonly ConfigEdit[],
+): { readonly at: string; readonly error: string } | null {
+  const textOf = (name: string) => edits.find((edit) => nameOf(edit) === name)?.text
+  const [hosts, url] = [textOf(ALLOWED_HOSTS), textOf(PUBLIC_URL)]
+  if (hosts === undefined && url === undefined) return null
   const { server } = SETTINGS
-  const allowed = server.allowed_hosts.parse(server.allowed_hosts.fromText(text))
-  if (!allowed.ok || allowed.value.length === 0) return null
+  const present = context.services.config.current().server
+  const allowed =
+    hosts === undefined
+      ? accept(present.allowed_hosts)
+      : server.allowed_hosts.parse(server.allowed_hosts.fromText(hosts))
   const host = peerOf(context.event).host.replace(/\.?(?::\d+)?$/, '')
-  const own = URL.parse(context.services.config.current().server.public_url)?.hostname
-  const isAllowed = allowed.value.some((name) => name.toLowerCase().replace(/\.$/, '') === host)
-  return isAllowed || own === host ? null : fill(t.lockedOut, { host })
+  if (!allowed.ok || isServed(host, allowed.value, url ?? present.public_url)) return null
+  return hosts === undefined
+    ? { at: PUBLIC_URL, error: fill(t.lockedOutByUrl, { host }) }
+    : { at: ALLOWED_HOSTS, error: fill(t.lockedOut, { host }) }
 }
+
+/** Whether a server with this list and this address of its own answers under the name. */
+const isServed = (host: string, allowed: readonly string[], publicUrl: string): boolean =>
+  allowed.length === 0 ||
+  allowed.some((name) => name.toLowerCase().replace(/\.$/, '') === host) ||
+  URL.parse(publicUrl)?.hostname === host
 
 const nameOf = ({ section, key }: ConfigEdit): string => `${section}.${key}`
 
 /** What went wrong by name; a file that cannot be used is the fault of all of them. */
-async function tryEdits({ services }: PageContext, edits: readonly ConfigEdit[]) {
+async function tryEdits(
+  { services }: PageContext,
+  edits: readonly ConfigEdit[],
+  check?: (present: readonly ShownSetting[]) => RefusedEdits,
+) {
   try {
-    const made = await services.config.edit(edits)
+    const made = await services.config.edit(edits, check)
     if (made.ok) return { ok: true, ...made.value } as const
-    return failedFor([...made.refusal].map(([name, why]) => [name, renderEditRefusal(why)]))
+    return failedFor(
+      [...made.refusal].map(([name, why]) => [
+        name,
+        why.why === 'stale'
+          ? fill(t.stale, { value: why.present || t.nothing })
+          : renderEditRefusal(why),
+      ]),
+    )
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
     // Its further lines show a part of the file, which can hold secrets.

@@ -198,6 +198,15 @@ test('the form saves what was changed, and leaves alone what somebody else chang
   const page = await server.page(stale.replace('/ui/settings', '').split('#')[0])
   assert.match(fieldOf(page, 'pxe.flash_silence'), 'Changed meanwhile, to: 5 min.')
   assert.match(fieldOf(page, 'pxe.flash_silence'), 'value="9 min"')
+  // Nor is what an editor has written that the server has not read yet.
+  const edited = await site.home.text('a.toml')
+  await site.home.write('a.toml', edited.replace('loop_limit = 8', 'loop_limit = 11'))
+  const unread = await save({ 'was:pxe.loop_limit': '8', 'pxe.loop_limit': '12' })
+  assert.match(unread, /Changed\+meanwhile.*#pxe\.loop_limit$/)
+  assert.match(await site.home.text('a.toml'), 'loop_limit = 11')
+  // Blanks are no token, and do not remove the one that is there.
+  assert.is(await save({ 'withcache.token': '  ' }), '/ui/settings?saved=unchanged')
+  assert.match(await site.home.text('a.toml'), 'token = " hunter2 "')
   const reset = await save({ reset: 'pxe.loop_limit', 'pxe.loop_limit': '' })
   assert.is(reset, '/ui/settings?saved=config#pxe.loop_limit')
   assert.not.match(await site.home.text('a.toml'), 'loop_limit')
@@ -281,6 +290,26 @@ test('a list of host names without the one in use is refused: nobody could mend 
   assert.match(await post('a.example'), 'Add+127.0.0.1')
   assert.match(await post('a.example\n127.0.0.1'), 'saved=config')
   assert.match(await server.page(), 'a.example')
+})
+
+test('the public address stays while the list of host names does not have its name', async () => {
+  await using site = await open()
+  const url = 'http://127.0.0.1:1'
+  await site.home.write(
+    'a.toml',
+    `[server]\npublic_url = "${url}"\nallowed_hosts = ["a.example"]\n`,
+  )
+  await using server = await site.start(['--config', site.home.at('a.toml')])
+  const post = async (fields: Readonly<Record<string, string>>) => {
+    const answer = await server.post('/ui/settings/config', fields)
+    return answer.headers.get('location') ?? ''
+  }
+  const reset = { reset: 'server.public_url' }
+  assert.match(await post(reset), /Add\+127\.0\.0\.1\+to\+the\+allowed.*#server\.public_url$/)
+  assert.match(await site.home.text('a.toml'), url)
+  assert.match(await post({ 'server.allowed_hosts': 'a.example\n127.0.0.1' }), 'saved=config')
+  assert.match(await post(reset), 'saved=')
+  assert.not.match(await site.home.text('a.toml'), url)
 })
 
 test('a backup schedule that is refused comes back with its error', async () => {
