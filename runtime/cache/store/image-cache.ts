@@ -163,7 +163,7 @@ async function removeEntry(stores: ImageStores, name: string): Promise<void> {
 /** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
 async function resume(stores: ImageStores): Promise<void> {
   const { partials, index } = stores
-  // Of several entries with one source the first one counts.
+  // The first one counts where several entries have one source.
   const entries = new Map(
     index
       .entries()

@@ -172,7 +172,7 @@ function createWriter<Kept extends PartialRecord>(
       if (file.offset !== from || size < from) file.hash = null
       file.offset = Math.min(size, from)
       if (size < from) {
-        // Whoever asks is told what is there.
+        // The record says what is there from now on.
         await writer.keep({})
         throw new Fault('conflict', `bytes were lost: it continues at byte ${size}`)
       }
