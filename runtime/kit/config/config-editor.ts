@@ -29,7 +29,7 @@ export interface ConfigEdited {
 export interface ConfigEdit {
   readonly section: string
   readonly key: string
-  /** As a form holds it; empty removes the key. */
+  /** The value as a form's field holds it; an empty one removes the key. */
   readonly text: string
 }
 
@@ -126,7 +126,7 @@ async function findWritable(paths: readonly string[]): Promise<string | undefine
   return undefined
 }
 
-/** For a page or a log: one clause. A form says by itself what has changed meanwhile. */
+/** Renders why an edit was refused, as one clause for a page or a log. A form says by itself what has changed meanwhile. */
 export function renderEditRefusal(
   refusal: Exclude<ConfigEditRefusal, { readonly why: 'stale' }>,
 ): string {

@@ -42,7 +42,7 @@ export interface Reloaded {
 
 export interface Config<Table extends SettingsTable> {
   readonly stateDir: string
-  /** In effect; from memory. Values that need a restart are those of the start. */
+  /** Returns what is in effect, from memory. Values that need a restart are those of the start. */
   current(): SettingsOf<Table>
   originOf(section: string, key: string): Origin | null
   list(): readonly ShownSetting[]
@@ -68,7 +68,7 @@ export interface Config<Table extends SettingsTable> {
     /** What speaks against them, given the settings as the files have them right before the change. */
     check?: (present: readonly ShownSetting[]) => RefusedEdits,
   ): Promise<Result<Reloaded & { readonly edited: readonly ConfigEdited[] }, RefusedEdits>>
-  /** Called after every change of what is in effect. */
+  /** Calls the listener after every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
 }
 
@@ -83,8 +83,8 @@ interface ConfigEnvironment {
 const nothingSaved = (): Readonly<Record<string, string>> => ({})
 
 /**
- * Reads everything once, from the usual places or those that `--config` names. Files or values that
- * cannot be used are a Fault that names them.
+ * Reads the whole configuration once, from the usual places or those that `--config` names. Rejects
+ * with a Fault that names the files or values that cannot be used.
  */
 export async function readConfig<Table extends SettingsTable>(
   { table, parse }: ConfigRules<Table>,

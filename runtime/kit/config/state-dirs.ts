@@ -7,16 +7,23 @@ import type { Environment } from '../host/shell.ts'
 
 const ROOT_STATE_DIR = '/var/lib/flasher'
 
-/** Where state goes when no setting names a directory: the system's folder for root, else the user's own. */
+/**
+ * Returns where state goes when no setting names a directory: the system's folder for root, else
+ * the user's own.
+ */
 export function defaultStateDir(env: Environment, isRoot: boolean): string {
   if (isRoot) return ROOT_STATE_DIR
   const given = env['XDG_STATE_HOME'] ?? ''
-  // By its specification a relative path there counts as none.
+  // The specification of this variable says that a relative path in it counts as none.
   const home = isAbsolute(given) ? given : join(env['HOME'] || '/nonexistent', '.local/state')
   return join(home, 'flasher')
 }
 
-/** Makes the folder for its owner alone (mode 0700) where it is missing, and proves it usable. */
+/**
+ * Makes the folder for its owner alone (mode 0700) where it is missing, and proves it usable.
+ * Rejects with a Fault `input-missing` where it cannot be used, `input-invalid` where it is no
+ * folder.
+ */
 export async function prepareStateDir(path: string): Promise<void> {
   const hint =
     'Choose another with FLASHER_PATHS_STATE_DIR or [paths] state_dir, or let the user who runs this own it.'
@@ -35,7 +42,7 @@ export async function prepareStateDir(path: string): Promise<void> {
   }
 }
 
-/** Whether something is there already: commands that only look must not make it. */
+/** Tells whether something is there already: commands that only look must not make it. */
 export const isThere = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,

@@ -12,7 +12,10 @@ interface BucketRate {
   readonly most: number
 }
 
-/** One thing is taken; null when there is none left. A clock that goes back fills nothing. */
+/**
+ * Takes one thing out of a bucket at `now` (milliseconds); null when there is none left. A bucket
+ * that is null is full, and a clock that goes back fills nothing.
+ */
 export function takeOne(bucket: Bucket | null, now: number, rate: BucketRate): Bucket | null {
   const level = bucket === null ? rate.most : refill(bucket, now, rate)
   return level >= 1 ? { level: level - 1, at: now } : null

@@ -10,8 +10,9 @@ const ENTRY = /^([0-9a-f]{64})(?: [ *]|[ \t]+\*?)(.+)$/i
 const TAGGED = /^SHA256 \((.+)\) = ([0-9a-f]{64})$/i
 
 /**
- * The digest (lower case) that a checksum list holds for a file name; folders in the list's names do
- * not count. A list that is nothing but one bare digest is for whatever file it lies beside.
+ * Finds the digest (lower case) that a checksum list holds for a file name; folders in the list's
+ * names do not count. A list that is nothing but one bare digest is for whatever file it lies
+ * beside. Two different digests for one name are refused as `not-listed`.
  */
 export function parseSha256For(text: string, fileName: string): Result<string, Sha256Refusal> {
   const lines = text
@@ -28,7 +29,9 @@ export function parseSha256For(text: string, fileName: string): Result<string, S
   return digest !== undefined && hits.size === 1 ? accept(digest) : refuse('not-listed')
 }
 
-/** The text of a list in the encoding that its first bytes name, UTF-8 where they name none. */
+/**
+ * Decodes the text of a list in the encoding that its first bytes name, UTF-8 where they name none.
+ */
 export function decodeList(bytes: Uint8Array): string {
   const [first, second] = bytes
   const isLittle = first === 0xff && second === 0xfe

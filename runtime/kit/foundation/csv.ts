@@ -3,6 +3,10 @@ import { printableText } from './printable.ts'
 
 export type Cell = string | number | boolean | null | undefined
 
+/**
+ * Renders one row with its line end (CRLF). Texts that a spreadsheet would calculate get a quote in
+ * front.
+ */
 export const renderCsvRow = (cells: readonly Cell[]): string =>
   `${cells.map(renderCell).join(',')}\r\n`
 

@@ -2,11 +2,14 @@
 
 export type Eventual<T> = T | Promise<T>
 
-/** A promise costs microtasks and memory, so one is made only where there is one already. */
+/**
+ * Hands a value to `next`, at once where it is no promise: a promise costs microtasks and memory,
+ * so one is made only where there is one already.
+ */
 export const after = <A, B>(value: Eventual<A>, next: (value: A) => Eventual<B>): Eventual<B> =>
   value instanceof Promise ? value.then(next) : next(value)
 
-/** What `work` gives, or what `fail` makes of its error, whether it throws now or later. */
+/** Returns what `work` gives, or what `fail` makes of its error, whether it throws now or later. */
 export function recover<T>(work: () => Eventual<T>, fail: (error: unknown) => T): Eventual<T> {
   try {
     const value = work()

@@ -38,6 +38,7 @@ export interface FaultOptions {
   readonly cause?: unknown
 }
 
+/** An error in words for people; each surface maps its code to terms of its own. */
 export class Fault extends Error {
   override readonly name = 'Fault'
   readonly code: FaultCode
@@ -50,14 +51,16 @@ export class Fault extends Error {
   }
 }
 
-/** The message of anything that was thrown; errors of the system in a sentence. */
+/**
+ * Returns the message of anything that was thrown; errors of the system become a clause for people.
+ */
 export function renderError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const known = thrown instanceof Fault ? null : describeSystemError(thrown)
   return known?.message ?? (thrown.message || thrown.name)
 }
 
-/** How to fix it, where that is known. */
+/** Returns how to fix what was thrown, as one sentence; undefined where that is not known. */
 export const hintOf = (thrown: unknown): string | undefined =>
   thrown instanceof Fault
     ? (thrown.hint ?? describeSystemError(thrown.cause)?.hint)

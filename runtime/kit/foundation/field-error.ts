@@ -14,7 +14,7 @@ export interface FieldError {
 /** At most this many are reported: a hostile body can hold thousands. */
 const MAX = 32
 
-/** Zod's issues as field errors. */
+/** Turns Zod's issues into field errors, the first 32 of them. */
 export function listFieldErrors(
   error: ZodError,
   where: 'body' | 'query' = 'body',
@@ -26,7 +26,7 @@ export function listFieldErrors(
   }))
 }
 
-/** A body as its schema makes it, or what is wrong with it. */
+/** Parses a body by its schema; the refusal says for each field what is wrong with it. */
 export function parseFields<Value>(
   schema: ZodType<Value>,
   body: unknown,
@@ -35,13 +35,13 @@ export function parseFields<Value>(
   return parsed.success ? accept(parsed.data) : refuse(listFieldErrors(parsed.error))
 }
 
-/** One field, in the same shape. */
+/** Makes the error of one field of a body. */
 export const fieldError = (
   path: readonly (string | number)[],
   msg: string,
   type = 'custom',
 ): FieldError => ({ loc: ['body', ...path], msg, type })
 
-/** `labels.3: too long; boot_mode: …`, for pages and logs. */
+/** Renders field errors in one line for pages and logs: `labels.3: too long; boot_mode: …`. */
 export const renderFieldErrors = (errors: readonly FieldError[]): string =>
   errors.map(({ loc, msg }) => [loc.slice(1).join('.'), msg].filter(Boolean).join(': ')).join('; ')

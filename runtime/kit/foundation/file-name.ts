@@ -5,8 +5,9 @@ const MAX_BYTES = 255
 const BARE = /^[^./\\\p{Cc}\p{Cs}][^/\\\p{Cc}\p{Cs}]*$/u
 
 /**
- * A percent sign is one, also where it could be an escape; but a name that leads elsewhere once a
- * program on the way decodes it a second time is refused.
+ * Tells whether a name of at most 255 bytes is a bare one. A percent sign is allowed, also where it
+ * could be an escape; but a name that leads elsewhere once a program on the way decodes it a second
+ * time is not.
  */
 export function isBareFileName(name: string): boolean {
   if (!BARE.test(name) || Buffer.byteLength(name) > MAX_BYTES) return false

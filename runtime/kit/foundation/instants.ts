@@ -4,7 +4,11 @@
 const known = new Map<string, number>()
 const MAX_KNOWN = 4096
 
-/** Throws where it is no time. */
+/**
+ * Returns the milliseconds since 1970 of an ISO 8601 time.
+ *
+ * @throws {RangeError} The text is no time.
+ */
 export function epochOf(iso: string): number {
   const found = known.get(iso)
   if (found !== undefined) return found

@@ -2,8 +2,8 @@
 import { safeDestr } from 'destr'
 
 /**
- * JSON from outside; undefined: it is none, or it names a `__proto__`, which a later copy of it could
- * put to work.
+ * Parses JSON from outside. Returns undefined where the text is none, or names a `__proto__`, which
+ * a later copy of it could put to work.
  */
 export function parseJson(text: string): unknown {
   try {

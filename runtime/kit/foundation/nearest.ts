@@ -1,9 +1,9 @@
 /** "Did you mean": finds the known word closest to an unknown one. */
 
-/** Longer words are not typing mistakes; the limit also bounds the work. */
+/** Words that are longer are not typing mistakes; the limit also bounds the work. */
 const MAX_LENGTH = 40
 
-/** The closest of the known words; null when none is close enough to be meant. */
+/** Finds the closest of the known words; null when none is close enough to be meant. */
 export function nearestOf(given: string, known: readonly string[]): string | null {
   if (given.length === 0 || given.length > MAX_LENGTH) return null
   const word = given.toLowerCase()

@@ -33,7 +33,10 @@ const MAX_WORK = 64
 const SHAPE =
   /^\$(scrypt|argon2id\$v=19)\$([a-z]+=\d+(?:,[a-z]+=\d+)*)\$([\w+/]+)={0,2}\$([\w+/]+)={0,2}$/
 
-/** The text form that both algorithms share: `$name$v=19$m=65536,t=3,p=4$salt$hash`, Base64. */
+/**
+ * Parses the text form that both algorithms share: `$name$v=19$m=65536,t=3,p=4$salt$hash`, in
+ * Base64. A hash that is too weak or too expensive is refused as `out-of-bounds`.
+ */
 export function parsePasswordHash(text: string): Result<PasswordHash, PasswordHashRefusal> {
   const [whole, name, parameters = '', salt64 = '', hash64 = ''] = SHAPE.exec(text.trim()) ?? []
   if (whole === undefined) return refuse('not-a-hash')
@@ -75,16 +78,20 @@ const decode = (base64: string) => Uint8Array.fromBase64(base64, { lastChunkHand
 
 const encode = (bytes: Uint8Array) => bytes.toBase64({ omitPadding: true })
 
+/** Renders a hash that was made with `SCRYPT_COST`, as `parsePasswordHash` reads it. */
 export const renderScrypt = (salt: Uint8Array, hash: Uint8Array): string =>
   `$scrypt$ln=${SCRYPT_COST.ln},r=${SCRYPT_COST.r},p=${SCRYPT_COST.p}$${encode(salt)}$${encode(hash)}`
 
-/** One spelling for what different keyboards send for the same letters. */
+/** Returns one spelling (NFC) for what different keyboards send for the same letters. */
 export const normalisePassword = (password: string): string => password.normalize('NFC')
 
 /** Letters and digits that nobody takes for one another. */
 const ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789'
 
-/** Four groups of four out of random bytes: about 79 bits, easy to type from a screen. */
+/**
+ * Renders random bytes as a password of four groups of four letters: about 79 bits, easy to type
+ * from a screen.
+ */
 export function renderGenerated(random: Uint8Array): string {
   const letters = [...random]
     // The bytes beyond a multiple of the alphabet would favour its beginning.

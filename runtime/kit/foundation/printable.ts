@@ -4,14 +4,17 @@
 const UNSAFE =
   /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu
 
-/** One line that holds what `text` holds, each unsafe character as `\x1b` or `\u202e`. */
+/** Renders text as one line with each unsafe character as `\x1b` or `\u202e`. */
 export const printable = (text: string): string => text.replace(UNSAFE, escape)
 
-/** As `printable`, but line ends stay line ends (of any of the three kinds). */
+/** Splits text at line ends of any of the three kinds, and makes each line printable. */
 export const printableLines = (text: string): readonly string[] =>
   text.split(/\r\n|\n|\r/).map(printable)
 
-/** As `printable`, but line ends stay, all as `\n`, and so do tabs: a log, a cell of a table. */
+/**
+ * Does what `printable` does, but keeps line ends (all as `\n`) and tabs: for a log, or a cell of a
+ * table.
+ */
 export const printableText = (text: string): string =>
   text
     .replaceAll(/\r\n?/g, '\n')
@@ -20,9 +23,9 @@ export const printableText = (text: string): string =>
 const PARTS_WORDS = /[\t-\r\x85\u2028\u2029]/
 
 /**
- * Words that others sent, for whoever prints them as they are (`jq -r`): a blank for what parts words
- * or lines, U+FFFD for everything else that is unsafe. As long as `text`. Not for what must match
- * exactly later: serials, paths, WWNs, URLs.
+ * Makes words that others sent safe for whoever prints them as they are (`jq -r`): what parts words
+ * or lines becomes a blank, everything else that is unsafe U+FFFD. The text stays as long as it
+ * was. What must match exactly later is not for this: serials, paths, WWNs, URLs.
  */
 export const plainWords = (text: string): string =>
   text.replace(UNSAFE, (character) => (PARTS_WORDS.test(character) ? ' ' : '\ufffd'))
@@ -33,7 +36,7 @@ const WIDE =
 /** Made when it is first needed: that takes 15 ms. */
 let graphemes: Intl.Segmenter | null = null
 
-/** Columns that printable text takes on a terminal. */
+/** Counts the columns that printable text takes on a terminal. */
 export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })

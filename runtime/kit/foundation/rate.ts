@@ -4,7 +4,7 @@ import { renderSize } from './size.ts'
 /** Renders a rate, for example `412 MB/s`. */
 export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
 
-/** For example `0:07`, `12:03`, `1:02:03`. */
+/** Renders seconds as a clock shows them, for example `0:07`, `12:03`, `1:02:03`. */
 export function renderDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
@@ -12,7 +12,7 @@ export function renderDuration(seconds: number): string {
   return hours > 0 ? `${hours}:${twoDigits(minutes)}:${tail}` : `${minutes}:${tail}`
 }
 
-/** Whole percents, 100 only at the very end: `99%`. */
+/** Renders a fraction (0 to 1) in whole percents, `100%` only at the very end. */
 export const renderPercent = (fraction: number): string =>
   // A little more than nothing: 0.58 times 100 is 57.99999999999999.
   `${Math.min(100, Math.max(0, Math.floor(fraction * 100 + 1e-12)))}%`

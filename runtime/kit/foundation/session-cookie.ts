@@ -11,7 +11,10 @@ const SEPARATOR = '~'
 /** What cannot end the value, or begin another attribute. */
 const SESSION = /^[\w.=:+/-]+$/
 
-/** Not h3's `getCookie`: that returns one. */
+/**
+ * Lists the sessions that a `Cookie` header holds. It does what h3's `getCookie` does not: that
+ * returns one cookie.
+ */
 export function listSessions(header: string | null): readonly string[] {
   if (header === null) return []
   const cookies = header
@@ -28,6 +31,9 @@ export function listSessions(header: string | null): readonly string[] {
   return [...new Set(sessions)]
 }
 
-/** `name=value`: the newest first; those that came first of too many go. */
+/**
+ * Renders the cookie as `name=value`. The newest session comes first; of too many, the last ones in
+ * the list are left out.
+ */
 export const renderSessions = (sessions: readonly string[]): string =>
   `${NAME}=${sessions.slice(0, MAX_SESSIONS).join(SEPARATOR)}`

@@ -11,30 +11,30 @@ export function renderSize(bytes: number): string {
   return unit === 'B' ? `${Math.round(value)} B` : `${threeDigits(value)} ${unit}`
 }
 
-/** A disk, as its maker prints it: `500 GB`, `1 TB`, `1.92 TB`, `15.36 TB`. */
+/** Renders the size of a disk as its maker prints it: `500 GB`, `1 TB`, `1.92 TB`, `15.36 TB`. */
 export function renderDiskSize(bytes: number): string {
   const [value, unit] = scale(bytes)
   const shown = unit === 'TB' && value < 99.995 ? value.toFixed(2) : threeDigits(value)
   return `${Number(shown)} ${unit}`
 }
 
-/** Memory, as it is sold: `16 GiB`, `1.5 GiB`, `512 MiB`. */
+/** Renders bytes of memory as it is sold: `16 GiB`, `1.5 GiB`, `512 MiB`. */
 export function renderMemory(bytes: number): string {
   const [value, unit] = bytes < 2 ** 30 ? [bytes / 2 ** 20, 'MiB'] : [bytes / 2 ** 30, 'GiB']
   return `${Number(value < 99.95 ? threeDigits(value) : value.toFixed(0))} ${unit}`
 }
 
-/** A size and the exact number behind it: `4.29 GB (4294967296 bytes)`. */
+/** Renders a size and the exact number behind it: `4.29 GB (4294967296 bytes)`. */
 export const renderExactSize = (bytes: number): string => withBytes(bytes, renderSize(bytes))
 
-/** A disk's size and the exact number behind it: `500 GB (500107862016 bytes)`. */
+/** Renders a disk's size and the exact number behind it: `500 GB (500107862016 bytes)`. */
 export const renderExactDiskSize = (bytes: number): string =>
   withBytes(bytes, renderDiskSize(bytes))
 
 const withBytes = (bytes: number, text: string) =>
   bytes < 1000 ? `${bytes} bytes` : `${text} (${bytes} bytes)`
 
-/** What is done of a total, in the total's unit: `1.80 of 4.00 GB`. */
+/** Renders how many bytes of a total are done, in the total's unit: `1.80 of 4.00 GB`. */
 export function renderPartOf(done: number, total: number): string {
   const [whole, unit] = scale(total)
   const part = whole === 0 ? 0 : (done / total) * whole

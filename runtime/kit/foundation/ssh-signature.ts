@@ -26,7 +26,10 @@ interface Signed {
   readonly keys: readonly string[]
 }
 
-/** Null: one of the keys has signed the message; else one clause that says what is wrong. */
+/**
+ * Checks the signature of a message. Returns null where one of the keys has signed it, else one
+ * clause that says what is wrong.
+ */
 export function findSignatureFault({ message, signature, namespace, keys }: Signed): string | null {
   const parts = parseSignature(signature)
   if (parts === null) return 'its signature is not one that ssh-keygen makes with an Ed25519 key'

@@ -1,7 +1,10 @@
 /** Reads the code of a system error from what Node throws: `ENOENT`, `EBUSY`. */
 import { Fault } from './fault.ts'
 
-/** Null: a Fault, whose code is ours, or no error of the system. */
+/**
+ * Returns the code of an error of the system; null for any other error, and for a Fault, whose code
+ * is ours.
+ */
 export const systemCodeOf = (thrown: unknown): string | null =>
   thrown instanceof Error &&
   !(thrown instanceof Fault) &&
@@ -16,7 +19,10 @@ const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
 /** Nothing has this name, or what stands before it in the path is not a folder. */
 export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
 
-/** For `catch`: the value where nothing has this name; anything else is thrown again. */
+/**
+ * Makes a handler for `catch` that gives the value where nothing has this name, and throws anything
+ * else again.
+ */
 export const ifMissing =
   <Value>(value: Value) =>
   (thrown: unknown): Value => {

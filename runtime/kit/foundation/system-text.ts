@@ -17,7 +17,10 @@ interface SystemText {
   readonly hint?: string
 }
 
-/** Null: no error of the system, or one for which there are no words. */
+/**
+ * Finds the words for an error of the system; null where it is none, or one for which there are no
+ * words.
+ */
 export function describeSystemError(thrown: unknown): SystemText | null {
   const facts = findFacts(thrown)
   if (facts === null || !Object.hasOwn(TEXTS, facts.code)) return null

@@ -31,5 +31,6 @@ const OF_UTIL_LINUX =
     ' ',
   )
 
+/** Returns the Debian package that has a tool; null for a tool that is not listed here. */
 export const debianPackageOf = (tool: string): string | null =>
   OF_UTIL_LINUX.includes(tool) ? 'util-linux' : (PACKAGES[tool] ?? null)

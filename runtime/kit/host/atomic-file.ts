@@ -7,8 +7,10 @@ import { systemCodeOf } from '../foundation/system-error.ts'
 import { linkName, makeFolder, moveName, removeName } from './folders.ts'
 
 /**
- * Replaces a file: written beside it, made durable, and put in its place; its folder is made. Others
- * may read it only where `mode` lets them: what we keep holds addresses with passwords in them.
+ * Replaces a file: the content is written beside it, made durable, and put in its place; its folder
+ * is made. Others may read it only where `mode` lets them: what we keep holds addresses with
+ * passwords in them. Rejects with Node's error where it cannot be written; the file then stays as
+ * it was.
  */
 export async function replaceFile(
   path: string,
@@ -31,8 +33,8 @@ export async function replaceFile(
 }
 
 /**
- * Gives a finished file its own name; both paths are on the same file system. A Fault `conflict` where
- * something has that name.
+ * Gives a finished file its own name; both paths are on the same file system. Rejects with a Fault
+ * `conflict` where something has that name.
  */
 export async function placeNewFile(from: string, to: string): Promise<void> {
   try {

@@ -25,6 +25,7 @@ type Listener = (change: Change) => void
 
 export type Feed = ReturnType<typeof createFeed>
 
+/** Creates a feed, which tells its listeners in this process of every change that is announced. */
 export function createFeed() {
   const listeners = new Map<Topic, Set<Listener>>(TOPICS.map((topic) => [topic, new Set()]))
   return {

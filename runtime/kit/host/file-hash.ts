@@ -5,7 +5,11 @@ import { Fault } from '../foundation/fault.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 
-/** The SHA-256 state after the first `bytes`, to be continued or ended; `onBytes` hears how many are done. */
+/**
+ * Computes SHA-256 of the first `bytes` bytes and returns its state, to be continued or ended;
+ * `onBytes` hears how many are done. Rejects with a Fault `source-broken` where the file has fewer,
+ * or with the signal's reason.
+ */
 export async function hashStart(
   handle: FileHandle,
   bytes: number,

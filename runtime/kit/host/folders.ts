@@ -27,9 +27,9 @@ import { dirname, join, sep } from 'node:path'
 import { ifMissing, isMissing, systemCodeOf } from '../foundation/system-error.ts'
 
 /**
- * With the folders above it, one level at a time: Node's own way never ends where a file system says
- * that the folder above a new one is missing though it is there, as those of the kernel do (`/proc`).
- * What fails is Node's error, with the path of the level that could not be made.
+ * Makes a folder with those above it, one level at a time: Node's own way never ends where a file
+ * system says that the folder above a new one is missing though it is there, as those of the kernel
+ * do (`/proc`). What fails is Node's error, with the path of the level that could not be made.
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   if (await isFolder(path)) return
@@ -62,7 +62,10 @@ export function hideFromOthers(folder: string): void {
   }
 }
 
-/** Whether a file that exists lies below one of the folders, whatever links lead there. */
+/**
+ * Tells whether a file that exists lies below one of the folders, whatever links lead there.
+ * Rejects with Node's error where the file does not exist.
+ */
 export async function isBelow(path: string, folders: readonly string[]): Promise<boolean> {
   const real = await realpath(path)
   // A folder that does not exist holds nothing.
@@ -70,23 +73,28 @@ export async function isBelow(path: string, folders: readonly string[]): Promise
   return roots.some((root) => root !== null && real.startsWith(root === sep ? root : root + sep))
 }
 
-/** False for what is missing or cannot be looked at, too. */
+/** Tells whether a path is a folder; false for what is missing or cannot be looked at, too. */
 export const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => null))?.isDirectory() === true
 
-/** Replaces what has the name `to`; both are on the same file system. */
+/**
+ * Renames a file or folder and replaces what has the name `to`; both are on the same file system.
+ */
 export async function moveName(from: string, to: string): Promise<void> {
   await rename(from, to)
   await syncBoth(from, to)
 }
 
-/** A second name of a file. Fails where something has it. */
+/** Gives a file a second name. Rejects with Node's error where something has that name. */
 export async function linkName(from: string, to: string): Promise<void> {
   await link(from, to)
   await syncFolder(dirname(to))
 }
 
-/** Nothing happens where nothing has this name. */
+/**
+ * Removes a file; nothing happens where nothing has this name. Rejects with Node's error for a
+ * folder.
+ */
 export async function removeName(path: string): Promise<void> {
   try {
     await unlink(path)
@@ -97,20 +105,23 @@ export async function removeName(path: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** A folder in which nothing is. */
+/** Removes a folder in which nothing is. */
 export async function removeFolder(path: string): Promise<void> {
   await rmdir(path)
   await syncFolder(dirname(path))
 }
 
-/** With everything below it, where it is there at all. */
+/** Removes a file or a folder with everything below it, where it is there at all. */
 export async function removeTree(path: string): Promise<void> {
   if ((await lstat(path).catch(ifMissing(null))) === null) return
   await rm(path, { recursive: true, force: true })
   await syncFolder(dirname(path))
 }
 
-/** What was made in a folder, moved into it or removed from it outlives a power cut. */
+/**
+ * Makes durable what was made in a folder, moved into it or removed from it: it outlives a power
+ * cut. File systems that cannot do that for a folder are excused.
+ */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     await using handle = await open(folder, 'r')
@@ -120,7 +131,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The same as `moveName`, where nothing may happen meanwhile. */
+/** Does what `moveName` does, and blocks: nothing may happen meanwhile. */
 export function moveNameNow(from: string, to: string): void {
   renameSync(from, to)
   syncNow(dirname(to))
@@ -140,7 +151,7 @@ export function removeNameNow(path: string): void {
   syncNow(dirname(path))
 }
 
-/** A file or a folder. */
+/** Makes a file or a folder durable, and blocks. */
 export function syncNow(path: string): void {
   const handle = openSync(path, 'r')
   try {

@@ -3,7 +3,10 @@ import type { Storage } from 'unstorage'
 import type { ZodType } from 'zod'
 import { isOver, type JobRecords, type JobState } from './jobs.ts'
 
-/** What has not the shape is no state, and is left out. Keys must be ones that the storage's driver takes. */
+/**
+ * Reads the jobs that the process before has stored; those that it cut off become failed at `now`.
+ * What has not the shape is left out. Keys must be ones that the storage's driver takes.
+ */
 export async function openJobRecords<State extends JobState>(
   storage: Storage,
   shape: ZodType<State>,

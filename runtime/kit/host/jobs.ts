@@ -20,6 +20,7 @@ export const QUEUED: JobState = {
   error: null,
 }
 
+/** Tells whether a job has ended, however it ended. */
 export const isOver = ({ status }: JobState): boolean => status !== 'queued' && status !== 'running'
 
 export interface Job<State extends JobState> {
@@ -67,6 +68,10 @@ interface JobsOptions<State extends JobState> {
 
 export type Jobs<State extends JobState> = ReturnType<typeof createJobs<State>>
 
+/**
+ * Creates a queue of jobs that lists those of `records`, too. Disposing of it cancels all jobs and
+ * waits for their ends.
+ */
 export function createJobs<State extends JobState>(options: JobsOptions<State>) {
   const { records, maxListed, toEnded = (state) => state } = options
   const jobs = new Map<string, OwnJob<State>>()

@@ -1,6 +1,9 @@
 /** Keeps the newest value of each key in memory for a moment, so that a storm of changes is one small write. */
 
-/** `store` resolves once the batch is on disk; where it fails, all of it waits for the next try. */
+/**
+ * Keeps values for `lagMs` milliseconds before it hands them to `store`, which resolves once the
+ * batch is on disk; where it fails, all of it waits for the next try.
+ */
 export function createLaggedWrites<Key, Value>(
   lagMs: number,
   store: (batch: readonly (readonly [Key, Value])[]) => Promise<void>,

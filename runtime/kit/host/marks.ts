@@ -14,6 +14,7 @@ interface MarksOptions {
 /** Priority `info`. */
 const KERNEL_PREFIX = '<6>'
 
+/** Creates a writer of milestones; `status` is the path of the status file. It never rejects. */
 export function createMarks(options: MarksOptions) {
   const { kmsg = '/dev/kmsg', console = '/dev/console', status } = options
   const toStatus = (line: string) => append(status, `${line}\n`, constants.O_CREAT)

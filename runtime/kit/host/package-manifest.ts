@@ -4,7 +4,10 @@ import { findPackageJSON } from 'node:module'
 import { Fault } from '../foundation/fault.ts'
 import { isRecord } from '../foundation/shape.ts'
 
-/** The version of package.json, in the source tree and in an installed package alike. */
+/**
+ * Reads the version of package.json, in the source tree and in an installed package alike. Rejects
+ * with a Fault `input-invalid` where it has none.
+ */
 export async function readVersion(): Promise<string> {
   const path = findPackageJSON('../..', import.meta.url)
   const manifest: unknown = path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))

@@ -46,7 +46,7 @@ interface PartialFilesOptions<Kept extends PartialRecord> {
 
 interface Receiving {
   readonly signal: AbortSignal
-  /** Called before bytes that end at `end` are written: makes room, or throws. */
+  /** Hears that bytes which end at `end` are to be written: makes room, or throws. */
   admit(end: number): Promise<void> | void
   /** Hears how many more bytes are here. */
   onBytes?(count: number): void
@@ -54,7 +54,10 @@ interface Receiving {
   readonly checkpointBytes?: number
 }
 
-/** One that begins, or of which nothing but its bytes is known. */
+/**
+ * Describes a partial file that begins, or one of which nothing but its bytes is known; `offset`
+ * bytes are here.
+ */
 export function createPartialFile<Kept extends PartialRecord>(
   name: string,
   record: Kept,
@@ -63,7 +66,7 @@ export function createPartialFile<Kept extends PartialRecord>(
   return { name, record, offset, hash: null, removal: new AbortController() }
 }
 
-/** The store of one kind of partial files, with what the process before has left there. */
+/** Opens the store of one kind of partial files, with what the process before has left there. */
 export async function openPartialFiles<Kept extends PartialRecord>({
   folder,
   modes,

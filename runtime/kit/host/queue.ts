@@ -1,6 +1,9 @@
 /** A queue that runs a limited number of tasks at a time. */
 
-/** Lets in so many at a time, in the order of the calls; the first ones at once. Failures hold up nothing. */
+/**
+ * Creates a queue that runs so many works at a time, in the order of the calls; the first ones at
+ * once. Failures hold up nothing.
+ */
 export function createQueue(parallel: number) {
   const waiting: (() => void)[] = []
   let free = parallel

@@ -24,8 +24,9 @@ const [openFd, statFd, closeFd] = [promisify(open), promisify(fstat), promisify(
 const readFd = promisify(read)
 
 /**
- * Null when there is no such regular file, or when it is a link that leads out of the folder. `name`
- * must be a bare file name.
+ * Opens a regular file; null when there is none, or when it is a link that leads out of the folder.
+ * `name` must be a bare file name. The caller closes the file. Rejects with Node's error where the
+ * file cannot be read.
  */
 export async function openServed(dir: string, name: string): Promise<ServedFile | null> {
   try {

@@ -53,7 +53,10 @@ const withSystemFolders = (path: string) => {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** `env`: the environment that tools start in; its PATH says where they are found. */
+/**
+ * Creates a shell; `env` is the environment that tools start in, and its PATH says where they are
+ * found.
+ */
 export function createShell({ env: given }: { readonly env: Environment }): Shell {
   const searchPath = withSystemFolders(given['PATH'] ?? '')
   // Messages are read by our parsers, so they must not depend on the user's language.
@@ -116,11 +119,12 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
 const hasPipes = (child: ChildProcess): child is ChildProcessWithoutNullStreams =>
   child.stdin !== null && child.stdout !== null && child.stderr !== null
 
-/** A Fault `tool-missing` for the first that is not installed. */
+/** Rejects with a Fault `tool-missing` for the first tool that is not installed. */
 export async function needTools({ has }: Pick<Shell, 'has'>, tools: readonly string[]) {
   for (const tool of tools) if (!(await has(tool))) throw toolMissing(tool)
 }
 
+/** Makes the Fault `tool-missing` for a tool; its hint names the Debian package. */
 export function toolMissing(tool: string): Fault {
   const name = debianPackageOf(tool)
   return new Fault('tool-missing', `${tool} is not installed`, {
@@ -138,7 +142,11 @@ interface Interruption {
 
 const INTERRUPTION: Interruption = { by: 'SIGINT', graceMs: 2000 }
 
-/** The exit code of a program with a process group of its own (128 and more: ended by a signal). */
+/**
+ * Resolves to the exit code of a program with a process group of its own (128 and more: ended by a
+ * signal). An abort interrupts the group, and kills what is left of it after `graceMs`
+ * milliseconds. Rejects with Node's error where the program cannot be started.
+ */
 export async function waitForGroup(
   child: ChildProcess,
   signal: AbortSignal | undefined,

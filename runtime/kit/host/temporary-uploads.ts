@@ -6,7 +6,7 @@ import { removeName } from './folders.ts'
 /** How their names begin: hidden, so that nobody can fetch them. */
 export const UPLOAD = '.upload-'
 
-/** At start, when none can be under way. */
+/** Removes uploads that were cut off; it is called at start, when none can be under way. */
 export async function clearUploads(dir: string): Promise<void> {
   const names = await readdir(dir)
   for (const name of names.filter((one) => one.startsWith(UPLOAD))) {

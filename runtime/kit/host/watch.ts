@@ -6,11 +6,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export const pause = (milliseconds: number): Promise<void> =>
   sleep(milliseconds, undefined, { ref: false })
 
-/** As `pause`, but the process stays alive for it; the signal ends it early. */
+/**
+ * Resolves after so many milliseconds, and keeps the process alive until then; the signal ends it
+ * early.
+ */
 export const linger = (milliseconds: number, signal: AbortSignal): Promise<void> =>
   sleep(milliseconds, undefined, { signal }).catch(() => undefined)
 
-/** The work's result, or the signal's reason as soon as it is aborted; the work itself goes on. */
+/**
+ * Resolves to the work's result, or rejects with the signal's reason as soon as it is aborted; the
+ * work itself goes on.
+ */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   // Its end is awaited below or not at all; a late failure is of no interest.
   work.catch(() => undefined)
@@ -20,7 +26,10 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
   return await Promise.race([work, aborted])
 }
 
-/** Waits for work whose result does not matter, at most so long: true when it ended in time. */
+/**
+ * Waits for work whose result does not matter, at most so many milliseconds; resolves to true when
+ * it ended in time.
+ */
 export async function settle(work: PromiseLike<unknown>, milliseconds: number): Promise<boolean> {
   const late = new AbortController()
   const ended = work.then(
@@ -37,7 +46,10 @@ export async function settle(work: PromiseLike<unknown>, milliseconds: number): 
 /** The least that a wait takes once the deadline has passed. */
 const MIN_MS = 50
 
-/** As `settle`, for several works one after another: all waits together take about so long. */
+/**
+ * Makes a function that does what `settle` does for several works one after another: all waits
+ * together take about so many milliseconds, counted from the first.
+ */
 export function createDeadline(
   milliseconds: number,
 ): (work: PromiseLike<unknown>) => Promise<boolean> {
@@ -59,7 +71,10 @@ export async function* watch<T, Seen>(
   return await work
 }
 
-/** As `watch`, but hands on what `look` sees. */
+/**
+ * Calls `onSeen` with what `look` sees every so many milliseconds until the work is done, and
+ * resolves to its result.
+ */
 export async function report<T, Seen>(
   work: Promise<T>,
   milliseconds: number,

@@ -7,7 +7,10 @@ import type { Environment } from '../host/shell.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** PEM texts for a TLS agent's `ca`; undefined: Node's own (which know NODE_EXTRA_CA_CERTS). */
+/**
+ * Returns PEM texts for a TLS agent's `ca`; undefined stands for Node's own (which know
+ * NODE_EXTRA_CA_CERTS). Rejects with a Fault where FLASHER_CA_FILE cannot be read or used.
+ */
 export async function readAuthorities(env: Environment): Promise<string[] | undefined> {
   const path = env['FLASHER_CA_FILE'] ?? ''
   if (path === '') return undefined

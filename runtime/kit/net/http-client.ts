@@ -41,7 +41,7 @@ interface HttpClientOptions {
   readonly stallMs: number
 }
 
-/** Connections are kept and used again until the client is given back. */
+/** Creates a client. Connections are kept and used again until it is given back. */
 export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
   const agents = createAgents(env)
 

@@ -24,7 +24,10 @@ interface TextDocument {
   readonly etag: string | null
 }
 
-/** Null: the copy of that `etag` is up to date. A Fault `input-missing` says why there is none. */
+/**
+ * Fetches a text; null: the copy of that `etag` is up to date. Rejects with a Fault `input-missing`
+ * that says why there is none.
+ */
 export const fetchDocument = async (query: DocumentQuery): Promise<TextDocument | null> =>
   (await fetchNews(query)).document
 
@@ -35,7 +38,7 @@ interface News {
   readonly canWait: boolean
 }
 
-/** As `fetchDocument`. */
+/** Does what `fetchDocument` does, and says whether the server can wait for a change. */
 export async function fetchNews(query: DocumentQuery): Promise<News> {
   const { target, name, env, etag, waitSeconds = 0, ...given } = query
   const bounds = { ...given, timeoutMs: given.timeoutMs + waitSeconds * 1000 }
@@ -54,7 +57,10 @@ export async function fetchNews(query: DocumentQuery): Promise<News> {
   return { document: { text: decodeList(answer.bytes), etag: etagOf(answer) }, canWait }
 }
 
-/** Of a failure: whether a server answered, only not with the document. One of the network has a cause. */
+/**
+ * Tells whether such a failure means that a server answered, only not with the document. A failure
+ * of the network has a cause.
+ */
 export const isAnswered = (thrown: unknown): boolean =>
   thrown instanceof Fault && thrown.code === 'input-missing' && thrown.cause === undefined
 

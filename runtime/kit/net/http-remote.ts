@@ -33,9 +33,12 @@ export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
   pause(ms: number): Promise<void>
 }
 
-/** Signed addresses end with any of these; the original address gives a new one. */
+/**
+ * An expired signed address is answered with any of these; the original address gives a new one.
+ */
 const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
 
+/** Creates access to one file on a web server. It remembers where the last redirect led. */
 export function createRemote(options: RemoteOptions): Remote {
   const { name, target, client, signal, retryMs } = options
   let current = target
@@ -86,7 +89,7 @@ export function createRemote(options: RemoteOptions): Remote {
 
 async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
   const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
-    if (remote.failureOf(thrown).isHangUp) return null // as some servers do at a HEAD
+    if (remote.failureOf(thrown).isHangUp) return null // some servers do so at a HEAD
     throw thrown
   })
   const whole = head?.status === 200 ? describeHead(head.headers) : null
@@ -112,7 +115,7 @@ async function askPatiently(
   }
 }
 
-/** Milliseconds that a busy server asks for; null: it does not, or is not busy. */
+/** Returns the milliseconds that a busy server asks for; null: it does not, or is not busy. */
 export function readRetryAfter(answer: Pick<HttpAnswer, 'status' | 'headers'>): number | null {
   const { status, headers } = answer
   if (!isPassing(status)) return null

@@ -32,7 +32,7 @@ interface Progress {
 }
 
 /**
- * Hands on each chunk as it comes and asks for no more until it is wanted. Throws a Fault
+ * Yields each chunk as it comes and asks for no more until it is wanted. Throws a Fault
  * `source-broken` that says where it stopped and what to do, or `cancelled`.
  */
 export async function* receive(transfer: Transfer): AsyncGenerator<Buffer, void, undefined> {

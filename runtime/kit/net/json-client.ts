@@ -30,7 +30,10 @@ export interface DocumentAnswer extends Pick<HttpAnswer, 'status' | 'headers'> {
   readonly bytes: Buffer
 }
 
-/** `env` names proxies and FLASHER_CA_FILE. Otherwise as `askDocument`, on a connection of its own. */
+/**
+ * Does what `askDocument` does, on a connection of its own; `env` names proxies and
+ * FLASHER_CA_FILE.
+ */
 export async function askOnce(
   env: Environment,
   target: HttpTarget,
@@ -42,7 +45,10 @@ export async function askOnce(
   return await askDocument(client, target, request)
 }
 
-/** Any status is an answer. Throws the network's errors, which `describeFailure` puts into words. */
+/**
+ * Fetches a document; any status is an answer. Rejects with the network's errors, which
+ * `describeFailure` puts into words.
+ */
 export async function askDocument(
   client: Pick<HttpClient, 'fetch'>,
   target: HttpTarget,

@@ -48,7 +48,10 @@ interface ListenSettings {
 /** What is under way may go on for so long once a server is asked to end. */
 const GRACE_MS = 8000
 
-/** Resolves with the exit code once the process was asked to end. */
+/**
+ * Runs a server until the process is asked to end, and resolves to the exit code. Rejects with a
+ * Fault where it cannot listen.
+ */
 export async function runServer(
   environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
   { app, config, log, settings, announce, endChannels }: ServerRun,

@@ -15,10 +15,13 @@ export interface PluralText {
 
 const RULES = new Intl.PluralRules('en')
 
-/** The pieces of a text in order: plain text at even places, names of placeholders at odd ones. */
+/**
+ * Splits a text into its pieces in order: plain text at even places, names of placeholders at odd
+ * ones.
+ */
 export const splitText = (text: string): readonly string[] => text.split(/\{([a-zA-Z]+)\}/)
 
-/** A plain text with its values; a value's own braces stay as they are. */
+/** Completes a plain text with its values; a value's own braces stay as they are. */
 export function fill<const Text extends string>(
   text: Text,
   values: TextValues<Text, string | number>,
@@ -29,12 +32,12 @@ export function fill<const Text extends string>(
     .join('')
 }
 
-/** The form for this count; `{count}` in it is left to `fill`. */
+/** Chooses the form for this count; `{count}` in it is left to `fill`. */
 export const pluralOf = <const Text extends PluralText>(
   text: Text,
   count: number,
 ): Text['one'] | Text['other'] => (RULES.select(count) === 'one' ? text.one : text.other)
 
-/** A counted text with only `{count}` in it: `1 machine`, `12 machines`. */
+/** Completes a counted text with only `{count}` in it: `1 machine`, `12 machines`. */
 export const fillCount = (text: PluralText, count: number): string =>
   pluralOf(text, count).replace('{count}', String(count))

@@ -37,7 +37,7 @@ const line = z
 const orEmpty = (pattern: RegExp) =>
   line.regex(new RegExp(`^(?:${pattern.source})?$`, pattern.flags))
 
-/** A name out of an open list: the usual ones are suggested. */
+/** Makes a kind for a name out of an open list; the usual ones are suggested. */
 export const nameLike = (...usual: readonly [string, ...string[]]) =>
   textual(line, 'one line of text', usual[0], { suggest: () => usual })
 
@@ -56,6 +56,7 @@ export const passwordHash = plain(
   (given) => given,
 )
 
+/** Makes a kind for an absolute path, or an empty text for none. */
 export const path = (example: string) => textual(orEmpty(/\/[^\0]*/), 'an absolute path', example)
 
 /** `owner/name`. */
@@ -82,7 +83,10 @@ export const hostOrNone = textual(
 
 export const host = { ...hostOrNone, schema: hostOrNone.schema.refine(Boolean) }
 
-/** `http://host[:port][/path]`, without credentials, query or fragment; empty: none. */
+/**
+ * Makes a kind for `http://host[:port][/path]` without credentials, query or fragment, or an empty
+ * text for none. Slashes at the end are taken off.
+ */
 export const baseUrl = (example: string) =>
   textual(
     line
@@ -99,7 +103,10 @@ function isBaseUrl(given: string): boolean {
   return isWritten && url !== null && url.hostname !== '' && url.username === ''
 }
 
-/** `labels`: words for numbers that mean something else, as `{ 0: 'no limit' }`. */
+/**
+ * Makes a kind for whole numbers from `least` to `most`. `labels` has words for numbers that mean
+ * something else, such as `{ 0: 'no limit' }`.
+ */
 export const wholeNumber = <
   const Named extends Readonly<Record<string, string>> = typeof NO_LABELS,
 >(
@@ -134,7 +141,7 @@ export const toggle = plain(z.boolean(), 'true or false', { as: 'toggle' }, (giv
 const namesOf = <Name extends string>(labels: Readonly<Record<Name, string>>): readonly Name[] =>
   Object.keys(labels).filter((name): name is Name => Object.hasOwn(labels, name))
 
-/** One of a few names, each with the words for it. */
+/** Makes a kind for one of a few names, each with the words for it. */
 export function choice<const Named extends Readonly<Record<string, string>>>(
   labels: Named,
 ): Kind<keyof Named & string, Named> {
@@ -267,7 +274,7 @@ function parseDuration(given: string): number {
   return parts.reduce((sum, part) => sum + part, 0)
 }
 
-/** In the longest unit that is exact: 24 hours are `1 d`. */
+/** Renders seconds in the longest unit that is exact: 24 hours are `1 d`, Infinity is `never`. */
 export function renderDuration(seconds: number): string {
   if (seconds === Infinity) return 'never'
   const [unit, length] =
@@ -289,7 +296,7 @@ export const bytes: Kind<number, typeof NO_LABELS> = {
   toToml: renderExactBytes,
 }
 
-/** The same, with words for sizes that mean something else: `{ 0: 'no limit' }`. */
+/** Makes a kind like `bytes` with words for sizes that mean something else: `{ 0: 'no limit' }`. */
 export const bytesOr = <const Named extends Readonly<Record<string, string>>>(labels: Named) => ({
   ...bytes,
   labels,

@@ -35,9 +35,9 @@ export interface Kind<T, Named extends Labels = Labels> {
   readonly labels: Named
   /** The value of a text (a variable's, a form field's), still to be checked by the schema. */
   readonly fromText: (text: string) => unknown
-  /** As a TOML file writes it. */
+  /** Returns the value as a TOML file writes it. */
   readonly toToml: (value: T) => TomlValue
-  /** As a form's field holds it, where that is not the text of a file. */
+  /** Returns the value as a form's field holds it, where that is not the text of a file. */
   readonly toField?: (value: T) => string
 }
 
@@ -81,7 +81,10 @@ export interface Setting<T, Named extends Labels = Labels> {
   readonly fromText: (text: string) => unknown
   /** Null when `given` is not a value of this setting. */
   readonly toToml: (given: unknown) => TomlValue | null
-  /** As a form's field holds it; empty when `given` is not a value of this setting. */
+  /**
+   * Returns the value as a form's field holds it; an empty text when `given` is not a value of this
+   * setting.
+   */
   readonly toField: (given: unknown) => string
 }
 
@@ -99,7 +102,10 @@ interface SettingOptions<T, Named extends Labels> {
   readonly card?: string
 }
 
-/** What makes the settings of one program: `settingOf('flasher-web')({ title: 'Port', … })`. */
+/**
+ * Returns the function that makes the settings of one program: `settingOf('flasher-web')({ title:
+ * 'Port', … })`.
+ */
 export const settingOf =
   (program: Program) =>
   <T, Named extends Labels>(options: SettingOptions<T, Named>): Setting<T, Named> => {
@@ -145,7 +151,7 @@ export const settingOf =
     }
   }
 
-/** Of a list, the entry that is wrong. */
+/** Finds the entry of a list that is wrong; anything else is wrong as a whole. */
 const findCulprit = (given: unknown, at: PropertyKey | undefined): unknown =>
   Array.isArray(given) && typeof at === 'number' ? given[at] : given
 
@@ -174,7 +180,10 @@ export type SettingTexts<Table extends SettingsTable> = {
   }
 }
 
-/** The variables that set it, the one to name first: its own, then `FLASHER_<SECTION>_<KEY>`. */
+/**
+ * Lists the environment variables that set a setting, the one to name first: its own, then
+ * `FLASHER_<SECTION>_<KEY>`.
+ */
 export const variablesOf = (
   section: string,
   key: string,
@@ -184,13 +193,13 @@ export const variablesOf = (
   return env === null ? [regular] : [env, regular]
 }
 
-/** Every setting with its place, in the table's order. */
+/** Lists every setting with its section and key, in the table's order. */
 export const listSettings = (table: SettingsTable) =>
   Object.entries(table).flatMap(([section, keys]) =>
     Object.entries(keys).map(([key, row]) => ({ section, key, row })),
   )
 
-/** A setting by its dotted name: `server.port`. */
+/** Finds a setting by its dotted name, such as `server.port`; null when there is none. */
 export function findNamed(table: SettingsTable, name: string): Setting<unknown> | null {
   const [section = '', key = ''] = name.split('.')
   return findSetting(table, section, key)
@@ -201,7 +210,7 @@ export const findSetting = (table: SettingsTable, section: string, key: string) 
     ? (table[section]?.[key] ?? null)
     : null
 
-/** As a form's field holds it, so that the same text gives the same value back. */
+/** Renders a value as a form's field holds it, so that the same text gives the same value back. */
 export function renderText(value: TomlValue): string {
   if (typeof value === 'string') return value
   if (Array.isArray(value)) return value.map(renderText).join(', ')

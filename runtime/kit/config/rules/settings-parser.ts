@@ -38,7 +38,7 @@ export interface SettingsSources {
 
 export interface SettingsReading<Table extends SettingsTable> {
   readonly settings: SettingsOf<Table>
-  /** By `section.key`; every setting has one. */
+  /** Where each value comes from, by `section.key`; every setting has an entry. */
   readonly origins: ReadonlyMap<string, Origin>
   readonly problems: readonly Problem[]
 }
@@ -48,7 +48,8 @@ export type KnownElsewhere = Readonly<Record<string, string | null>>
 
 /**
  * Reads every setting of `table`: its variable, else what a page saved, else the first file, else
- * the default. A value that cannot be used is an error, and the default stands in for it.
+ * the default. A value that cannot be used is an error (a warning where a page saved it), and the
+ * default stands in for it.
  */
 export function parseSettings<Table extends SettingsTable>(
   table: Table,
@@ -74,7 +75,10 @@ export function parseSettings<Table extends SettingsTable>(
   return { settings, origins, problems }
 }
 
-/** What takes effect in a running program: `started` where a change needs a restart, else `next`. */
+/**
+ * Returns what takes effect in a running program: the value of `started` where a change needs a
+ * restart, else that of `next`. `pending` names the settings that wait for one, as `section.key`.
+ */
 export function keepStarted<Table extends SettingsTable>(
   table: Table,
   next: SettingsOf<Table>,
@@ -98,7 +102,7 @@ export const listChanges = (table: SettingsTable, one: object, two: object): rea
     )
     .map(({ section, key }) => `${section}.${key}`)
 
-/** One value of settings whose table is not known here. */
+/** Returns one value of settings whose table is not known here; undefined when there is none. */
 export function valueOf(settings: object, section: string, key: string): unknown {
   const keys = new Map<string, unknown>(Object.entries(settings)).get(section)
   return isTable(keys) ? keys[key] : undefined
@@ -232,7 +236,10 @@ function findStrayVariables(
 
 const guess = (nearest: string | null | undefined) => (nearest ? `; did you mean ${nearest}?` : '')
 
-/** `in /etc/flasher/flasher.toml`, as pages and `config show` render it. */
+/**
+ * Renders where a value comes from, as pages and `config show` name it: a path, a variable,
+ * `default`.
+ */
 export function renderOrigin(origin: Origin): string {
   switch (origin.by) {
     case 'environment':
@@ -246,5 +253,5 @@ export function renderOrigin(origin: Origin): string {
   }
 }
 
-/** Of one or many problems, one line each. */
+/** Renders a problem as one line: where it is and what it is. */
 export const renderProblem = ({ where, message }: Problem): string => `${where}: ${message}`

@@ -55,7 +55,7 @@ export const PUBLIC_URL = both({
   fallback: '',
 })
 
-/** Of `flasher-cache`. */
+/** The settings of section `[cache]`, which `flasher-cache` reads. */
 export const CACHE_SETTINGS = {
   host: ofCache({
     title: 'Listen address of the cache',
@@ -105,7 +105,10 @@ export const CACHE_SETTINGS = {
   }),
 }
 
-/** Of section `[server]`: as what callers reach it. */
+/**
+ * The settings of section `[server]` that say under which names and through which proxies callers
+ * reach it.
+ */
 export const REACH_SETTINGS = {
   public_url: PUBLIC_URL,
   allowed_hosts: ofServer({
@@ -178,7 +181,7 @@ export const RELEASE_SETTINGS = {
   },
 }
 
-/** Of section `[pxe]`. */
+/** A setting of section `[pxe]`. */
 export const RUN_PATIENCE = ofServer({
   title: 'Mark a flash as stalled after',
   topic: 'flashing',
@@ -204,7 +207,7 @@ export const DISCOVERY_SETTINGS = {
   }),
 }
 
-/** Of section `[retention]`. */
+/** The settings of section `[retention]` that limit the history. */
 export const HISTORY_SETTINGS = {
   events: ofServer({
     title: 'Events to keep',

@@ -30,7 +30,7 @@ export const describeSettings = (
       setting: row,
       /** Null for secrets. */
       value: row.isSecret ? null : value,
-      /** As a file or variable holds it; empty for secrets and defaults. */
+      /** The text as a file or variable holds it; it is empty for secrets and defaults. */
       text: row.isSecret || origin.by === 'default' ? '' : text,
       /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
       shown: renderShown(row, text, origin),
@@ -55,7 +55,7 @@ export interface EditPaths {
   readonly writable: readonly string[]
 }
 
-/** Null: a page can change it. */
+/** Says why a page cannot change a setting; null when it can. */
 export function decideLock(
   { origin, setting }: ShownSetting,
   { paths, writable }: EditPaths,
@@ -68,7 +68,7 @@ export function decideLock(
     : { why: 'read-only', paths: holders }
 }
 
-/** The default, for the reference. */
+/** Renders the default of a setting as Markdown for the reference. */
 export const renderFallback = (row: Setting<unknown>): string =>
   row.fallbackWords ??
   (textOf(row, row.fallback) === '' ? 'none' : `\`${textOf(row, row.fallback)}\``)

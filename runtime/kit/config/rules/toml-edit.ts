@@ -21,8 +21,9 @@ export type TomlEditRefusal =
 type Table = Readonly<Record<string, unknown>>
 
 /**
- * A new key goes behind the others of its section, a new section to the end. `null` removes the
- * key's lines; comments above stay. The text comes back unchanged when it already holds the value.
+ * Sets one key of a TOML text; a value of null removes its lines, and comments above stay. A new
+ * key goes behind the others of its section, a new section to the end. The text comes back
+ * unchanged when it already holds the value.
  */
 export function editToml(
   text: string,
@@ -44,13 +45,18 @@ export function editToml(
     : refuse({ why: 'too-unusual' })
 }
 
-/** The line (from 1) on which a key stands; null when it has no line of its own. */
+/**
+ * Finds the line (from 1) of a key, or of the inline table that is its section; null when there is
+ * neither.
+ */
 export function locateTomlKey(text: string, { section, key }: TomlKey): number | null {
   const statements = listStatements(text)
   return (findPair(statements, [section, key]) ?? findPair(statements, [section]))?.line ?? null
 }
 
-/** The line of `[section]`, or of the first of its keys. */
+/**
+ * Finds the line (from 1) of `[section]` or of the first of its keys; null when there is neither.
+ */
 export const locateTomlSection = (text: string, section: string): number | null =>
   listStatements(text).find(({ path }) => path[0] === section)?.line ?? null
 
@@ -125,7 +131,7 @@ function add(
     : `${before}${eol}${line}`
 }
 
-/** With an empty line between. */
+/** Adds to the end of a text, with an empty line between. */
 function append(text: string, addition: string, eol: string): string {
   if (text.trim() === '' || /\n\r?\n$/.test(text)) return `${text}${addition}`
   return `${text}${text.endsWith('\n') ? '' : eol}${eol}${addition}`

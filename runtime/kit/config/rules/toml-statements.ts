@@ -5,12 +5,15 @@ export interface Statement {
   readonly kind: 'header' | 'pair'
   /** From the root: `[server]` and `port` in it are `['server', 'port']`. */
   readonly path: readonly string[]
-  /** From 1. */
+  /** The number of its first line, from 1. */
   readonly line: number
-  /** Of the line on which it begins, and just past the line end (or the text's) behind it. */
+  /**
+   * The offsets of the line on which it begins, and just past the line end (or the text's) behind
+   * it.
+   */
   readonly start: number
   readonly end: number
-  /** Of what stands behind the `=`; of a header, its own. */
+  /** The offsets of what stands behind the `=`; those of a header are its own. */
   readonly valueStart: number
   readonly valueEnd: number
 }
@@ -18,7 +21,7 @@ export interface Statement {
 type Block = TomlDocument['cst'][number]
 type Node = Pick<Block, 'loc'>
 
-/** In the text's order; none of a text that is not TOML. */
+/** Lists the statements of a text in its order; a text that is not TOML has none. */
 export function listStatements(text: string): readonly Statement[] {
   // A byte order mark belongs to no line.
   const lines = [text.startsWith('\uFEFF') ? 1 : 0]

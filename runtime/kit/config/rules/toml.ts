@@ -5,7 +5,7 @@ import { isRecord } from '../../foundation/shape.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 
 export interface TomlProblem {
-  /** From 1. */
+  /** Lines and columns are counted from 1. */
   readonly line: number
   readonly column: number
   /** One clause. */
@@ -14,10 +14,13 @@ export interface TomlProblem {
   readonly frame: string
 }
 
-/** Far beyond any configuration or catalog. */
+/** This is far beyond any configuration or catalog. */
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
-/** TOML 1.0. Tables have no prototype; whole numbers beyond 2^53 are refused. */
+/**
+ * Parses TOML 1.0. Tables have no prototype; whole numbers beyond 2^53 are refused. A refusal says
+ * what is wrong in which line and column.
+ */
 export function parseToml(text: string): Result<TomlTable, TomlProblem> {
   if (text.length > MAX_CHARACTERS) {
     return refuse({ line: 1, column: 1, message: 'the text is too long', frame: '' })
@@ -50,11 +53,11 @@ function renderFrameLine(line: string): string {
   return safe.length > MAX_FRAME_LINE ? `${safe.slice(0, MAX_FRAME_LINE)}…` : safe
 }
 
-/** A table, and neither a list nor a date. */
+/** Tells whether a parsed value is a table, and neither a list nor a date. */
 export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   isRecord(value) && !(value instanceof TomlDate)
 
-/** Whether two parsed values are the same, the order of keys aside. */
+/** Tells whether two parsed values are the same, the order of keys aside. */
 export function isSameToml(one: unknown, two: unknown): boolean {
   if (one instanceof TomlDate && two instanceof TomlDate)
     return one.toISOString() === two.toISOString()

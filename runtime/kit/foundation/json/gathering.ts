@@ -2,7 +2,10 @@
 
 const BLOCK = 64 * 1024
 
-/** Copied, block by block: pieces of one byte each would take hundreds of bytes of memory. */
+/**
+ * Creates a buffer for at most `most` bytes. They are copied, block by block: pieces of one byte
+ * each would take hundreds of bytes of memory.
+ */
 export function createGathering(most: number) {
   let blocks: Buffer[] = []
   let [length, used, from] = [0, 0, 0]

@@ -13,8 +13,8 @@ declare global {
 }
 
 /**
- * Undefined: it is no JSON. Numbers that JavaScript would spell otherwise (2^53 and more, `1.0`) become
- * what `JSON.stringify` writes as they were.
+ * Parses JSON from outside; undefined where the text is none. Numbers that JavaScript would spell
+ * otherwise (2^53 and more, `1.0`) become what `JSON.stringify` writes as they were.
  */
 export function parseExact(text: string): unknown {
   const plain = parseJson(text)

@@ -28,6 +28,10 @@ interface JsonListener {
 
 const OPENS_OBJECT = 0x7b
 
+/**
+ * Creates a checker for one JSON value that comes in pieces; more than `maxDepth` open containers
+ * are a defect.
+ */
 export function createJsonGrammar(maxDepth: number, listener: JsonListener) {
   /** For each open container: whether it is an object. */
   const objects = new Uint8Array(maxDepth + 1)

@@ -33,6 +33,10 @@ interface Closed {
 
 export type JsonSift = ReturnType<typeof createJsonSift>
 
+/**
+ * Creates a sift for one JSON value that comes in pieces. It builds what `wanted` describes and
+ * only checks the rest; more than `maxDepth` open containers are a defect.
+ */
 export function createJsonSift(wanted: Wanted, maxDepth: number) {
   const frames = createSiftFrames(wanted)
   const verbatim = new Map<string, Verbatim>()

@@ -10,14 +10,14 @@ import type { HttpTarget } from '../rules/image-location.ts'
 interface AccessOptions {
   readonly client: HttpClient
   readonly bounds: typeof REGISTRY_BOUNDS & Pick<DocumentRequest, 'retryMs' | 'signal'>
-  /** Of the registry: secrets go there, to its token server, and nowhere else. */
+  /** The origin of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
   /** Read at the first request that requires them. */
   credentials(): Promise<Credentials | null>
 }
 
-/** Of a manifest or a token. */
+/** The limits for fetching a manifest or a token. */
 export const REGISTRY_BOUNDS = {
   maxBytes: 10 * 1024 * 1024,
   timeoutMs: 30_000,

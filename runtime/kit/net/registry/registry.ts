@@ -36,13 +36,13 @@ export interface ResolvedBlob {
   readonly headers: Readonly<Record<string, string>>
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
-  /** As the manifest says; null: it was not asked. */
+  /** The size that the manifest says; null: it was not asked. */
   readonly sizeBytes: number | null
   readonly title: string | null
 }
 
 export interface ResolveOptions {
-  /** For an index of several. */
+  /** The architecture to choose from an index of several. */
   readonly arch?: string | null
   /** Prefers the layer of such a name to the largest. */
   readonly title?: RegExp | undefined
@@ -51,6 +51,9 @@ export interface ResolveOptions {
 /** Indexes may name indexes, but nobody nests them deeper. */
 const MAX_MANIFESTS = 3
 
+/**
+ * Creates a client for references of any registry; it is given back when no blob is read any more.
+ */
 export function createRegistry(options: RegistryOptions) {
   const { env, signal, stallMs } = options
   const client = createHttpClient({ env, signal, stallMs })
@@ -121,7 +124,7 @@ async function findLayer(
   const name = renderOrasRef(ref)
   const { version } = ref
   const isPinned = version.kind === 'digest'
-  // By convention a digest is a manifest's; older catalogs mean the blob itself by it, at which the
+  // A digest is a manifest's by convention; older catalogs mean the blob itself by it, at which the
   // widespread registry fails (500), as it takes it for a broken manifest.
   if (isPinned && [400, 404, 500].includes(first.status)) {
     return { digest: version.digest, sizeBytes: null, title: null }

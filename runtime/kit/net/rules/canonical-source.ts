@@ -4,8 +4,8 @@ import { accept, refuse, type Result } from '../../foundation/result.ts'
 const DEFAULT_PORT: Readonly<Record<string, number>> = { http: 80, https: 443 }
 
 /**
- * The one spelling of a source. It must be the deployed one to the letter, since refs are kept in
- * fleets and fixtures: even that the brackets of an IPv6 address are lost.
+ * Returns the one spelling of a source. It must be the deployed one to the letter, since refs are
+ * kept in fleets and fixtures: even that the brackets of an IPv6 address are lost.
  */
 export function canonicaliseSource(source: string): Result<string, 'not-a-source'> {
   const parts = /^([a-z]+):\/\/(.*)$/is.exec(source)

@@ -1,8 +1,9 @@
 /** Decides which hosts are asked without a proxy, as curl and Go read `no_proxy`. */
 
 /**
- * `list`: names that stand for all below them, addresses, networks (`10.0.0.0/8`, `fd00::/8`), ranges
- * (`10.0.0.1-10.0.0.9`), each perhaps with a port, IPv6 in brackets or not; `*` is every host.
+ * Tells whether an address is asked without a proxy. `list` has names that stand for all below
+ * them, addresses, networks (`10.0.0.0/8`, `fd00::/8`), ranges (`10.0.0.1-10.0.0.9`), each perhaps
+ * with a port, IPv6 in brackets or not; `*` is every host.
  */
 export function isDirectHost(href: string, list: string): boolean {
   const url = URL.parse(href)

@@ -1,9 +1,12 @@
 /** Encodes server-sent events. */
 
-/** One event; `lines` as `renderData` makes them. */
+/** Renders one event; `lines` are what `renderData` makes. */
 export const renderEvent = (name: string, lines: string): string => `event: ${name}\n${lines}\n\n`
 
-/** Line ends of any kind in `data` become lines of it. */
+/**
+ * Renders the data of an event; each line of it, with line ends of any kind, becomes one of the
+ * event.
+ */
 export const renderData = (data: string): string =>
   data
     .split(/\r\n|\n|\r/)

@@ -1,7 +1,7 @@
 /** Derives the server's address for machines from the `Host` header or the configuration, checked strictly. */
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 
-/** Longer than any name in use; scripts stay under 4 KB with it. */
+/** This is longer than any name in use; scripts stay under 4 KB with it. */
 const MAX_CHARACTERS = 140
 
 const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
@@ -11,7 +11,10 @@ const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`)
 /** One segment or more, each of characters that need no escaping anywhere. */
 const PREFIX = /^(?:\/[\w.~-]+)*$/
 
-/** A name, an IPv4 address or an IPv6 address in brackets, and perhaps a port; lower case. */
+/**
+ * Parses a name, an IPv4 address or an IPv6 address in brackets, perhaps with a port, into lower
+ * case.
+ */
 export function parseHost(header: string): Result<string, 'not-a-host'> {
   const text = header.toLowerCase()
   const parts = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(text)
@@ -21,8 +24,8 @@ export function parseHost(header: string): Result<string, 'not-a-host'> {
 }
 
 /**
- * The same, of what a client sent. The zone of an IPv6 address means something on its own host alone
- * and gets into no script; an IPv4 address with the dot of the root is that address.
+ * Parses a host that a client sent. The zone of an IPv6 address means something on its own host
+ * alone and gets into no script; an IPv4 address with the dot of the root is that address.
  */
 export const parseHostHeader = (header: string): Result<string, 'not-a-host'> =>
   parseHost(
@@ -32,8 +35,8 @@ export const parseHostHeader = (header: string): Result<string, 'not-a-host'> =>
   )
 
 /**
- * The `public_url` setting: scheme, host, perhaps a path below which a proxy serves us. No
- * trailing slash in what is returned.
+ * Parses the `public_url` setting: scheme, host, perhaps a path below which a proxy serves us. What
+ * is returned has no trailing slash.
  */
 export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   const parts = /^(https?):\/\/([^/]+)(.*?)\/*$/i.exec(text.trim())
@@ -45,7 +48,10 @@ export function parsePublicUrl(text: string): Result<string, 'not-a-url'> {
   return url.length > MAX_CHARACTERS ? refuse('not-a-url') : accept(url)
 }
 
-/** What `public_url` has behind the host: boot scripts and files are below it, pages are not; '' is nothing. */
+/**
+ * Returns what `public_url` has behind the host: boot scripts and files are below it, pages are
+ * not; '' is nothing.
+ */
 export const pathOfUrl = (publicUrl: string): string =>
   /^https?:\/\/[^/]+(\/.*)$/.exec(publicUrl)?.[1] ?? ''
 

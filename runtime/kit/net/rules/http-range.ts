@@ -25,7 +25,7 @@ interface ContentRange {
   readonly total: number | null
 }
 
-/** `bytes 0-9/100` or `bytes 0-9/*`; null for anything else. */
+/** Parses `bytes 0-9/100` or `bytes 0-9/*`; null for anything else. */
 export function parseContentRange(text: string): ContentRange | null {
   const match = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16}|\*)$/i.exec(text.trim())
   if (match === null) return null
@@ -35,7 +35,7 @@ export function parseContentRange(text: string): ContentRange | null {
   return isSane ? { from, to: last + 1, total } : null
 }
 
-/** The length a header promises; null where there is none or no number. */
+/** Returns the length in bytes that a header promises; null where there is none or no number. */
 export function parseLength(headers: Headers): number | null {
   const text = textOf(headers, 'content-length')
   const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
@@ -43,8 +43,8 @@ export function parseLength(headers: Headers): number | null {
 }
 
 /**
- * A 200 answer to HEAD; it does not say whether the server sends parts. Some servers count the body
- * that a HEAD does not have, so a length of 0 says nothing.
+ * Describes a file by a 200 answer to HEAD, which does not say whether the server sends parts. Some
+ * servers count the body that a HEAD does not have, so a length of 0 says nothing.
  */
 export function describeHead(headers: Headers): Representation {
   const whole = describeWhole(headers)
@@ -64,7 +64,10 @@ function digestOf(headers: Headers): Pick<Representation, 'sha256'> {
   return /^[0-9a-f]{64}$/.test(digest) ? { sha256: digest } : {}
 }
 
-/** The answer to a GET with `Range: bytes=0-0`; null where it says nothing of the file. */
+/**
+ * Describes a file by the answer to a GET with `Range: bytes=0-0`; null where it says nothing of
+ * the file.
+ */
 export function describeProbe(status: number, headers: Headers): Representation | null {
   const range = textOf(headers, 'content-range')
   const part = parseContentRange(range)
@@ -89,7 +92,7 @@ function sentOf(headers: Headers): Pick<Representation, 'sent'> {
   return sent.type === null && sent.coding === null ? {} : { sent }
 }
 
-/** Both looks at one file: what the GET said counts more than what the HEAD said. */
+/** Merges both looks at one file: what the GET said counts more than what the HEAD said. */
 export function mergeRepresentations(
   head: Representation | null,
   probe: Representation | null,
@@ -115,15 +118,15 @@ export interface Question {
 type Verdict =
   /** The body holds the bytes asked for, up to `to` (null: to wherever the body ends). */
   | { readonly kind: 'take'; readonly to: number | null }
-  /** Not now. */
+  /** The same question may be answered later. */
   | { readonly kind: 'later' }
   | { readonly kind: 'never'; readonly reason: string; readonly changed: boolean }
 
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
-/** Statuses that may be another one in a moment. */
+/** Tells whether a status may be another one in a moment. */
 export const isPassing = (status: number): boolean => PASSING.has(status)
 
-/** Whether an answer holds what was asked for, of the file that was first seen. */
+/** Judges whether an answer holds what was asked for, of the file that was first seen. */
 export function judgeAnswer(
   asked: Question,
   known: Representation,

@@ -24,7 +24,10 @@ export type LocationRefusal =
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
 
-/** A path that looks like a URL can be given with `./` in front. */
+/**
+ * Parses a location; a refusal shows it without credentials. A path that looks like a URL can be
+ * given with `./` in front.
+ */
 export function parseLocation(text: string): Result<Location, LocationRefusal> {
   if (text === '') return refuse({ why: 'empty' })
   if (text === '-') return accept({ kind: 'stdin' })
@@ -40,12 +43,13 @@ export function parseLocation(text: string): Result<Location, LocationRefusal> {
   return accept({ kind: 'http', target: splitCredentials(url) })
 }
 
-/** Null: it is no http(s) address. */
+/** Parses an http(s) address; null: it is none. */
 export function parseHttpTarget(text: string): HttpTarget | null {
   const location = parseLocation(text)
   return location.ok && location.value.kind === 'http' ? location.value.target : null
 }
 
+/** Renders why a location was refused, as one clause. */
 export function renderLocationRefusal(refusal: LocationRefusal): string {
   switch (refusal.why) {
     case 'empty':
@@ -62,7 +66,10 @@ export function renderLocationRefusal(refusal: LocationRefusal): string {
 const SECRET_NAME =
   /(^|[-_])(auth|key|password|pass|secret|sig|signature|token|credential)s?($|[-_])|(access|api)key/i
 
-/** A URL as it may be shown: no user, no password, no fragment, no signature or token in the query. */
+/**
+ * Renders a URL as it may be shown: no user, no password, no fragment, no signature or token in the
+ * query.
+ */
 export function renderSafeUrl(href: string): string {
   const url = URL.parse(href)
   if (url === null) return hideUserInfo(href)
@@ -71,7 +78,10 @@ export function renderSafeUrl(href: string): string {
   return query === '' ? bare : `${bare}?${query}`
 }
 
-/** The last part of a path, of a reference, or of a URL's path, decoded; empty where there is none. */
+/**
+ * Returns the last part of a path, of a reference, or of a URL's path, decoded; empty where there
+ * is none, `-` for standard input.
+ */
 export function fileNameOf(location: Location): string {
   if (location.kind === 'stdin') return '-'
   if (location.kind === 'oras') return lastPart(renderOrasRef(location.ref))
@@ -93,7 +103,7 @@ function parseReference(text: string): Result<Location, LocationRefusal> {
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''
 
-/** A part of a URL. Null: no spelling of anything. */
+/** Decodes a part of a URL; null: it is no spelling of anything. */
 export function decodePart(text: string): string | null {
   try {
     return decodeURIComponent(text)

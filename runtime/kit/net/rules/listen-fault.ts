@@ -9,6 +9,7 @@ interface ListenAddress {
   readonly settingHint: string
 }
 
+/** Makes the Fault `busy` that says why a server cannot listen at an address. */
 export function explainListening(
   cause: unknown,
   { host, port, settingHint }: ListenAddress,

@@ -6,8 +6,8 @@ const NUMBER_WIDTH = 12
 const ASCII = /^[ -~]*$/
 
 /**
- * A text whose plain comparison is the natural order. Made once a name rather than compared by
- * `Intl.Collator`, which takes 40 times as long in a sort of 10,000.
+ * Returns a text whose plain comparison is the natural order. It is made once a name rather than
+ * compared by `Intl.Collator`, which takes 40 times as long in a sort of 10,000.
  */
 export function naturalKey(text: string): string {
   const name = text.slice(0, MAX_LENGTH)

@@ -62,7 +62,10 @@ const HINTS: Readonly<Record<string, string>> = {
 }
 const OWN_AUTHORITY = 'FLASHER_CA_FILE names a PEM file of authorities to trust besides the usual.'
 
-/** Null: a Fault, or a mistake of ours. What others put into their messages is never passed on. */
+/**
+ * Puts a network error into words. Null: it is a Fault, or a mistake of ours. What others put into
+ * their messages is never passed on.
+ */
 export function describeFailure(thrown: unknown): NetworkFailure | null {
   if (!(thrown instanceof Error) || thrown instanceof Fault) return null
   const code = 'code' in thrown ? thrown.code : null

@@ -7,8 +7,9 @@ type Variable = (typeof VARIABLES)[number]
 export type ProxySettings = { readonly [Name in Variable | 'no_proxy']?: string }
 
 /**
- * The three variables in either case, lower first. A proxy without a scheme is an http one, as for
- * curl; the refusal is the name of a variable whose value (it may hold a password) is unusable.
+ * Reads the three variables in either case, lower first. A proxy without a scheme is an http one,
+ * as for curl; the refusal is the name of a variable whose value (it may hold a password) is
+ * unusable.
  */
 export function decideProxies(env: Variables): Result<ProxySettings, Variable> {
   const settings: { [Name in Variable | 'no_proxy']?: string } = {}

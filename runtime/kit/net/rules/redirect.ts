@@ -5,11 +5,12 @@ import { accept, refuse, type Result } from '../../foundation/result.ts'
 export const REDIRECT_LIMIT = 10
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+/** Tells whether a status leads to another address. */
 export const isRedirect = (status: number): boolean => REDIRECTS.has(status)
 
 /**
- * The next hop, or why it is not taken, in words. Credentials go to the origin they were given for
- * and to no other; a request that has some never leaves https for http.
+ * Returns the next hop; a refusal says in words why it is not taken. Credentials go to the origin
+ * they were given for and to no other; a request that has some never leaves https for http.
  */
 export function nextTarget(
   from: HttpTarget,

@@ -5,14 +5,17 @@ import { printable } from '../../foundation/printable.ts'
 
 const MAX_CHARACTERS = 1000
 
-/** A text, or a list of fields with what is wrong with each; null where the body says nothing. */
+/**
+ * Returns the reason in words, from a text or from a list of fields with what is wrong with each;
+ * null where the body says nothing.
+ */
 export function parseDetail(body: string): string | null {
   const detail = fieldOf(parseJson(body), 'detail')
   const words = Array.isArray(detail) ? detail.map(renderField).join('; ') : detail
   return typeof words === 'string' ? printable(words.trim().slice(0, MAX_CHARACTERS)) || null : null
 }
 
-/** `HTTP 404: no machine record for …`; the status alone where the body says nothing. */
+/** Renders `HTTP 404: no machine record for …`; the status alone where the body says nothing. */
 export const renderRefusal = (status: number, body: string): string =>
   [`HTTP ${status}`, parseDetail(body)].filter((part) => part !== null).join(': ')
 

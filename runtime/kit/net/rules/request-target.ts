@@ -17,9 +17,13 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/is
 /** Segments `.` and `..`. An encoded slash separates none: routes take it for a part of a name. */
 const DOTS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i
 
+/** Tells whether a target needs no further look: `parseTarget` would leave it as it is. */
 export const isPlainTarget = (target: string): boolean => PLAIN.test(target)
 
-/** The query is nobody's business here: whatever stands in it leads nowhere else. */
+/**
+ * Parses a target and merges the slashes that some boot loaders repeat. Its query is not checked:
+ * whatever stands in it leads nowhere else.
+ */
 export function parseTarget(target: string): Result<RequestTarget, TargetRefusal> {
   if (target === '*') return accept({ path: target, host: null })
   const split = splitTarget(target)

@@ -7,8 +7,8 @@ const LONGEST_WAIT_MS = 15_000
 const LONGEST_OBEYED_MS = 60_000
 
 /**
- * Milliseconds before try number `tries` (1 is the first repeat): doubling, and spread by `random`
- * (0 to 1), so that a rack of machines does not come back at one moment.
+ * Returns the milliseconds before try number `tries` (1 is the first repeat): doubling, and spread
+ * by `random` (0 to 1), so that a rack of machines does not come back at one moment.
  */
 export function decideDelay(tries: number, firstMs: number, random: number): number {
   const full = Math.min(LONGEST_WAIT_MS, firstMs * 2 ** (tries - 1))
@@ -16,8 +16,8 @@ export function decideDelay(tries: number, firstMs: number, random: number): num
 }
 
 /**
- * A `Retry-After` header as milliseconds from now, bounded; null: none. `untilDateMs` is how far away
- * it is where it is a date (NaN: it is none).
+ * Parses a `Retry-After` header into milliseconds from now, bounded; null: none. `untilDateMs` is
+ * how far away it is where it is a date (NaN: it is none).
  */
 export function parseRetryAfter(text: string | undefined, untilDateMs: number): number | null {
   if (text === undefined) return null

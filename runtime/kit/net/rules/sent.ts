@@ -9,6 +9,7 @@ export interface Sent {
 
 type Header = string | readonly string[] | undefined
 
+/** Reads the type and the coding from the headers of an answer. */
 export function parseSent(
   headers: Readonly<{ 'content-type'?: Header; 'content-encoding'?: Header }>,
 ): Sent {
@@ -40,14 +41,14 @@ const firstWord = (header: Header): string | null => {
 
 const PAGES: readonly (string | null)[] = ['text/html', 'application/xhtml+xml']
 
-/** Why it is a web page, whatever it was asked for; null: the server does not say so. */
+/** Says why it is a web page, whatever it was asked for; null: the server does not say so. */
 export const describeType = ({ type = null }: Partial<Sent> = {}): string | null =>
   PAGES.includes(type) ? `the server says that it is a web page (Content-Type: ${type})` : null
 
-/** Encoded bytes of these codings begin like any others. */
+/** Tells whether bytes of this coding begin like any others, so that they do not show it. */
 export const isUnmarked = ({ coding }: Sent): boolean =>
   coding !== null && !['gzip', 'x-gzip', 'zstd'].includes(coding)
 
-/** A clause behind what the bytes are instead. */
+/** Renders a clause that stands behind what the bytes are instead. */
 export const renderCoding = (coding: string): string =>
   `the server sent it encoded (Content-Encoding: ${coding}), though it was asked not to`

@@ -7,8 +7,9 @@ import { accept, refuse, type Result } from '../../foundation/result.ts'
 const OWN_PORT = 8080
 
 /**
- * Base addresses to try, the best first, without a slash at their ends. A bare name without a port
- * may be on port 80 (a proxy before it) or on our own; whoever wrote a scheme or a port meant it.
+ * Lists the base addresses to try, the best first, without a slash at their ends. A bare name
+ * without a port may be on port 80 (a proxy before it) or on our own; whoever wrote a scheme or a
+ * port meant it.
  */
 export function parseServerAddress(text: string): Result<readonly string[], 'not-a-server'> {
   const given = text.trim().replace(/\/+$/, '')
@@ -24,6 +25,6 @@ export function parseServerAddress(text: string): Result<readonly string[], 'not
   return accept(hasPort ? [plain.value] : [plain.value, `http://${host.value}:${OWN_PORT}${path}`])
 }
 
-/** Whether an answer to `GET /version` can be our server's: an object with a `version`. */
+/** Tells whether an answer to `GET /version` can be our server's: an object with a `version`. */
 export const isServerVersion = (document: unknown): boolean =>
   isRecord(document) && typeof document['version'] === 'string'

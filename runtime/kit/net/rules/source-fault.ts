@@ -1,14 +1,15 @@
 /** Faults of reading an image, worded alike for every kind of source. */
 import { Fault, type FaultOptions } from '../../foundation/fault.ts'
 
+/** Makes the Fault `cancelled` for reading an image of this name. */
 export const readingCancelled = (name: string): Fault =>
   new Fault('cancelled', `reading ${name} was cancelled`)
 
-/** `reason`: `HTTP 404`, or what the network said, in words. */
+/** Makes the Fault `input-missing`; `reason` is `HTTP 404`, or what the network said, in words. */
 export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
   new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
 
-/** The bytes themselves are wrong, whatever they were read from. */
+/** Makes the Fault `image-broken`: the bytes themselves are wrong, whatever they were read from. */
 export const imageBroken = (message: string, cause?: unknown): Fault =>
   new Fault('image-broken', message, {
     cause,
@@ -22,7 +23,10 @@ interface ReadPosition {
   readonly sizeBytes: number | null
 }
 
-/** Reading stopped in the middle; `reason` follows the name and is followed by the place. */
+/**
+ * Makes the Fault `source-broken`: reading stopped in the middle. `reason` follows the name and is
+ * followed by the place.
+ */
 export function brokenAt(place: ReadPosition, reason: string, options?: FaultOptions): Fault {
   const { name, at, sizeBytes } = place
   const of = sizeBytes === null ? '' : ` of ${sizeBytes}`

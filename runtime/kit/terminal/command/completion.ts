@@ -10,6 +10,6 @@ const RENDERERS = {
   fish: renderFishCompletion,
 } as const satisfies Record<ShellName, (line: CommandLine) => string>
 
-/** A script that the shell in question sources. */
+/** Renders a script that the shell in question sources. */
 export const renderCompletion = (line: CommandLine, shell: ShellName): string =>
   RENDERERS[shell](line)

@@ -10,7 +10,7 @@ import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-st
 
 /** What every command needs of its process. */
 interface ProgramEnvironment {
-  /** Without the program's own name. */
+  /** The arguments without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
   readonly stdout: Output
@@ -23,7 +23,7 @@ export interface TerminalEnvironment extends ProgramEnvironment {
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream
   readonly isRoot: boolean
-  /** Aborted when the process is asked to end. */
+  /** It is aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
@@ -40,7 +40,7 @@ export interface Program<ProcessEnvironment> {
   readonly line: CommandLine
   /** By command name, the main program under the empty name; `completion` and `manual` may be left out. Nothing is loaded before it is called. */
   readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>
-  /** Called besides what is printed when the arguments are wrong. */
+  /** Hears of wrong arguments, besides what is printed. */
   readonly onMisuse?: (environment: ProcessEnvironment, report: MisuseReport) => void
 }
 
@@ -51,7 +51,10 @@ export interface MisuseReport {
   readonly hint: string
 }
 
-/** Returns the exit code. */
+/**
+ * Runs the command that the arguments name and resolves to its exit code. What the command throws
+ * is printed, and becomes an exit code, too.
+ */
 export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
   program: Program<ProcessEnvironment>,
   environment: ProcessEnvironment,
@@ -122,7 +125,7 @@ async function fail(
   return isExpected ? exitCodeOf(thrown.code) : FAILED
 }
 
-/** Behind a failure that nobody expected. */
+/** The hint for a failure that nobody expected. */
 export const DEBUG_HINT = 'FLASHER_DEBUG=1 shows where this comes from.'
 
 /** What was wrong, how the command is called, and where to read more. */

@@ -17,11 +17,11 @@ function renderFlag({ name, value }: Flag): string {
   return `--${name} ${value.choices === undefined ? value.name : `{${value.choices.join(',')}}`}`
 }
 
-/** In brackets where it may be left out. */
+/** Renders the name, in brackets where it may be left out. */
 const renderPositional = ({ value, optional }: Positional) =>
   optional === true ? `[${value.name}]` : value.name
 
-/** One line: how the command, or the group of commands, is called. */
+/** Renders one line that says how the command, or the group of commands, is called. */
 export function renderUsage(line: CommandLine, at: readonly string[]): string {
   const words = [line.program, ...at].join(' ')
   const command = findCommand(line, at)
@@ -34,7 +34,7 @@ export function renderUsage(line: CommandLine, at: readonly string[]): string {
 const nextInWords = (line: CommandLine, at: readonly string[]) =>
   at.length === 0 ? 'COMMAND [OPTION...]' : `{${nextWords(line, at).join(',')}} [OPTION...]`
 
-/** The help screen of a command, of a group of commands, or of the whole program. */
+/** Renders the help screen of a command, of a group of commands, or of the whole program. */
 export function renderHelp(line: CommandLine, at: readonly string[], columns: number): string {
   const width = Math.min(columns, 100)
   const command = findCommand(line, at)

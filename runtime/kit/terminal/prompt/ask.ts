@@ -13,7 +13,10 @@ import { holdKeyboard, INTERRUPT } from './keyboard.ts'
 import type { Painter } from './painter.ts'
 import { UNTOUCHED, type Menu } from './menu.ts'
 
-/** The person's answer; what was typed before the question was shown does not count. */
+/**
+ * Resolves to the person's answer, or to `quit`; what was typed before the question was shown does
+ * not count.
+ */
 export async function ask(
   subject: Subject,
   dependencies: AskDependencies,

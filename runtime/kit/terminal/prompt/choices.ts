@@ -29,7 +29,7 @@ interface ChoicesStyle {
   readonly unicode: boolean
 }
 
-/** In front of each row. */
+/** Columns in front of each row. */
 const CURSOR = 2
 const MIN_REASON = 12
 
@@ -65,7 +65,7 @@ export function layOutChoices(
   }
 }
 
-/** The first frame, line by line: exactly what Inquirer draws once it is loaded. */
+/** Renders the first frame, line by line: exactly what Inquirer draws once it is loaded. */
 export function renderChoices(
   given: Choices<unknown>,
   width: number,

@@ -18,7 +18,7 @@ interface ChoiceTerminal {
 }
 
 interface ChoiceOptions {
-  /** Aborted when the program is asked to end. */
+  /** It is aborted when the program is asked to end. */
   readonly signal: AbortSignal
   /** The answer does not stay on the screen. */
   readonly isCleared?: boolean
@@ -27,7 +27,10 @@ interface ChoiceOptions {
 /** Beside the rows: question, heads, an empty line, what is wrong, keys, and the shell's line above. */
 const OTHER_LINES = 6
 
-/** Fault `cancelled` when the person leaves without choosing, or the signal is aborted. */
+/**
+ * Resolves to the value that the person chose. Rejects with a Fault `cancelled` when the person
+ * leaves without choosing, or the signal is aborted.
+ */
 export async function choose<Value>(
   question: Choices<Value>,
   { input, output, style, encode }: ChoiceTerminal,
@@ -73,7 +76,10 @@ export async function choose<Value>(
   }
 }
 
-/** What Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is gone. */
+/**
+ * Aborts its signal at what Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is
+ * gone.
+ */
 export function holdLeaving(stdin: NodeJS.ReadableStream) {
   const leaving = new AbortController()
   const leave = () => leaving.abort()

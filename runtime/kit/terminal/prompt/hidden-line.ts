@@ -13,7 +13,7 @@ export interface LineInput extends AsyncIterable<Uint8Array | string> {
   pause?(): unknown
 }
 
-/** Far more than a password. */
+/** This is far more than a password. */
 const MAX_LENGTH = 4096
 const INTERRUPT = '\u0003'
 const END = '\u0004'
@@ -21,7 +21,10 @@ const END = '\u0004'
 const LINE_END = /\r\n|[\n\r]/
 const RUBOUT = '\u0008\u007f'
 
-/** The first line of the input, without its line end. Ctrl-C is a Fault `cancelled`. */
+/**
+ * Reads the first line of the input, without its line end. Rejects with a Fault: `cancelled` at
+ * Ctrl-C, `misuse` at a line of more than 4096 characters.
+ */
 export async function readHiddenLine(
   stdin: LineInput,
   stderr: Output,

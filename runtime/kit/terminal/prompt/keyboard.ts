@@ -9,8 +9,9 @@ interface HeldKeyboard extends Disposable {
 export const INTERRUPT = 3
 
 /**
- * Each time, the terminal gets the settings that it had at the start, with echo and lines switched
- * off: consoles were seen that had lost theirs during a long write.
+ * Calls `onKeys` with what is typed until it is disposed of. Each time, the terminal gets the
+ * settings that it had at the start, with echo and lines switched off: consoles were seen that had
+ * lost theirs during a long write.
  */
 export function holdKeyboard(
   stdin: NodeJS.ReadStream,

@@ -10,10 +10,10 @@ interface Keypress {
   readonly meta?: boolean
 }
 
-/** By any other name: some terminals send a line feed for Enter. */
+/** Other names of the same keys: some terminals send a line feed for Enter. */
 const SAME: Readonly<Record<string, string>> = { enter: 'return', delete: 'backspace' }
 
-/** For the rest of a sequence that a serial line sends piece by piece. */
+/** Milliseconds to wait for the rest of a sequence that a serial line sends piece by piece. */
 const ESCAPE_MS = 60
 const ESCAPE = 0x1b
 

@@ -19,7 +19,7 @@ interface ListPrompt {
   readonly painter: Painter
   /** Fires `resize`. */
   readonly resized: EventTarget
-  /** Called after each change of the typed line. */
+  /** Hears of each change of the typed line. */
   onLine(line: string): void
 }
 

@@ -14,7 +14,7 @@ const { footer: FOOTER } = TEXTS
 
 interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly columns: number
-  /** For the list with its titles. */
+  /** The rows of the screen that are for the list with its titles. */
   readonly rows: number
   readonly ink: Ink
 }
@@ -24,10 +24,10 @@ const AT_END = { cut: 'end', unicode: false } as const
 /** The header of the columns and the line below the page. */
 const AROUND = 2
 
-/** How many rows of the list a page holds, where there are `rows` for it and its titles. */
+/** Returns how many rows of the list a page holds, where there are `rows` for it and its titles. */
 export const pageRowsOf = (rows: number): number => Math.max(1, rows - AROUND)
 
-/** The list below `above`, then the prompt with the cursor in it, and the keys. */
+/** Renders the list below `above`, then the prompt with the cursor in it, and the keys. */
 export function renderMenu(
   above: readonly string[],
   menu: Menu,
@@ -131,7 +131,7 @@ const waysOf = (tty: boolean, unicode: boolean): Ways =>
     ? { one: unicode ? '↑↓' : FOOTER.arrows, several: FOOTER.space }
     : { one: FOOTER.number, several: FOOTER.numbers }
 
-/** As many keys as there is room for; the rest is in the help. */
+/** Names as many keys as there is room for; the rest is in the help. */
 function keysInWords(menu: Menu, width: number, ways: Ways): string {
   const keys = listKeys(menu, ways)
   const ordered = keys.toSorted((one, two) => one.rank - two.rank)
@@ -162,7 +162,7 @@ function listKeys(menu: Menu, ways: Ways): readonly ShownKey[] {
       ? [{ text: fill(FOOTER.several, { keys: ways.several }), rank: 2 }]
       : []
   const filter = isList && rows.length > 1 ? [{ text: FOOTER.filter, rank: 3 }] : []
-  // In a list the letters are the same everywhere; what Enter alone does as well goes first.
+  // The letters are the same in every list; what Enter alone does as well goes first.
   const letters = keys.flatMap(({ key, does }, at) =>
     does === null
       ? []

@@ -41,7 +41,7 @@ export interface Menu {
 
 export type MenuAnswer =
   | { readonly kind: 'row'; readonly index: number }
-  /** In the order of the list; only of a menu that takes several. */
+  /** The rows in the order of the list; a menu that takes several is answered so. */
   | { readonly kind: 'rows'; readonly indexes: readonly number[] }
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'text'; readonly text: string }
@@ -74,7 +74,7 @@ export const UNTOUCHED: MenuState = {
 /** As in the beginning, except for what was ticked. */
 export const cleared = (state: MenuState): MenuState => ({ ...UNTOUCHED, ticked: state.ticked })
 
-/** The rows that the typed filter leaves, by index; all of them where none is typed. */
+/** Lists the rows that the typed filter leaves, by index; all of them where none is typed. */
 export function listShown({ rows, takesText }: Menu, line: string): readonly number[] {
   const words = takesText !== true && line.startsWith('/') ? line.slice(1).toLowerCase() : ''
   const wanted = words.split(' ').filter(Boolean)
@@ -89,7 +89,10 @@ const canChoose =
   (index: number) =>
     rows[index]?.refusal === null
 
-/** The line is another now. A number marks its row, a filter the first row that it leaves. */
+/**
+ * Returns the state for another line. A number marks its row, a filter the first row that it
+ * leaves.
+ */
 export function typed(menu: Menu, state: MenuState, line: string, at: number): MenuState {
   if (line === state.line) return { ...state, at }
   return { ...cleared(state), line, at, marked: markOf(menu, line) }
@@ -105,11 +108,11 @@ function markOf(menu: Menu, line: string): number | null {
 /** From 1 on the screen, from 0 here. */
 const numberOf = (line: string) => (/^\s*\d{1,6}\s*$/.test(line) ? Number(line) - 1 : null)
 
-/** By Node's names of the keys. */
+/** These are Node's names of the keys. */
 const MOVES = ['up', 'down', 'pageup', 'pagedown'] as const
 type Move = (typeof MOVES)[number]
 
-/** What a key does that types nothing; null: it types. */
+/** Returns what a key does that types nothing; null: it types. */
 export function pressed(
   menu: Menu,
   state: MenuState,
@@ -122,7 +125,7 @@ export function pressed(
   return key === 'space' && canTick(menu, state) ? ticked(menu, state) : null
 }
 
-/** The mark goes to another row that can be chosen; what was typed goes, unless it is a filter. */
+/** Moves the mark to another row that can be chosen; what was typed goes, unless it is a filter. */
 export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number): MenuState {
   const line = state.line.startsWith('/') ? state.line : ''
   const shown = listShown(menu, line)
@@ -159,13 +162,13 @@ function stepOf(free: readonly number[], marked: number, move: Move, pageRows: n
   return ordered[Math.min(by, ordered.length) - 1] ?? (by === 1 ? startOf(free, move) : undefined)
 }
 
-/** Whether the typed line acts without Enter. */
+/** Finds the key that the typed line is, where it acts without Enter; null: none. */
 export const findInstant = ({ keys }: Menu, line: string): MenuAnswer | null => {
   const hit = keys.find(({ key, isInstant }) => isInstant === true && key === line.toLowerCase())
   return hit === undefined ? null : { kind: 'key', key: hit.key }
 }
 
-/** What Enter means now; refused in words that say what would be right. */
+/** Decides what Enter means now; a refusal says in words what would be right. */
 export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, string> {
   const text = state.line.trim()
   const key = menu.takesText === true && text === '' ? menu.enter : findKey(menu, text)
@@ -202,14 +205,16 @@ const several = (answer: Result<MenuAnswer, string>): Result<MenuAnswer, string>
     ? accept({ kind: 'rows', indexes: [answer.value.index] })
     : answer
 
-/** After a refused answer: the line is empty again, with the complaint above it. */
+/**
+ * Returns the state after a refused answer: the line is empty again, with the complaint above it.
+ */
 export const complained = (state: MenuState, complaint: string): MenuState => ({
   ...cleared(state),
   complaint,
   refused: { line: state.line, marked: state.marked, ticked: state.ticked },
 })
 
-/** After a change of the menu, the complaint about the last answer is decided anew. */
+/** Decides the complaint about the last answer anew, after a change of the menu. */
 export function renewed(menu: Menu, state: MenuState): MenuState {
   if (state.refused === undefined || state.complaint === null) return state
   const answer = decideAnswer(menu, { ...UNTOUCHED, ...state.refused })

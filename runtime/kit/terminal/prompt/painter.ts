@@ -35,7 +35,10 @@ const moveTo = (row: number, column: number) => `${ESC}${row + 1};${column + 1}H
 
 const asItIs: Encode = (text) => text
 
-/** No alternate screen: what was drawn can be scrolled back to, and a serial log shows it. */
+/**
+ * Creates a painter without an alternate screen: what was drawn can be scrolled back to, and a
+ * serial log shows it.
+ */
 export function createPainter(output: Canvas, encode: Encode = asItIs): Painter {
   let drawn: readonly string[] | null = null
   /** How many lines the last frame had, forgotten or not; null: there is none to leave. */

@@ -32,6 +32,7 @@ export interface Subject {
   settle(): Promise<void>
 }
 
+/** Makes the subject of a question that stays as it is. */
 export const stillSubject = (question: Question): Subject => ({
   now: () => question,
   onChange: () => () => {},

@@ -7,7 +7,9 @@ interface Clip {
   readonly unicode: boolean
 }
 
-/** At most `width` columns; what was cut out is shown by dots. `text`: printable already. */
+/**
+ * Shortens text that is printable already to at most `width` columns; dots show what was cut out.
+ */
 export function clip(given: string, width: number, { cut, unicode }: Clip): string {
   const text = unicode ? given : given.replaceAll('…', '...')
   if (displayWidth(text) <= width) return text
@@ -19,7 +21,10 @@ export function clip(given: string, width: number, { cut, unicode }: Clip): stri
   return take([...text], room - tail) + dots + takeLast([...text], tail)
 }
 
-/** As `clip`; texts that would then look the same are cut elsewhere, so that they stay different. */
+/**
+ * Does what `clip` does; texts that would then look the same are cut elsewhere, so that they stay
+ * different.
+ */
 export function clipApart(texts: readonly string[], width: number, style: Clip): readonly string[] {
   const cut = texts.map((text) => clip(text, width, style))
   const groups = Map.groupBy(texts, (_text, at) => cut[at])
@@ -55,14 +60,14 @@ function commonLength(texts: readonly string[]): number {
   return at === -1 ? first.length : at
 }
 
-/** One text at each side; where there is no room for both, the left one stays. */
+/** Puts one text at each side; where there is no room for both, the left one stays. */
 export function spread(left: string, right: string, width: number, unicode: boolean): string {
   const room = width - displayWidth(right) - 2
   if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
   return `${pad(left, room)}  ${right}`
 }
 
-/** Filled up with blanks to `width` columns. */
+/** Fills a text up with blanks to `width` columns; `side` is where they go. */
 export function pad(text: string, width: number, side: 'left' | 'right' = 'right'): string {
   const blanks = ' '.repeat(Math.max(0, width - displayWidth(text)))
   return side === 'right' ? text + blanks : blanks + text

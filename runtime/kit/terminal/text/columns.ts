@@ -12,7 +12,7 @@ export interface Column {
   readonly drops?: number
   /** It tells the rows apart: shortened last, when all others have shrunk or gone. */
   readonly tells?: boolean
-  /** Shown even where all of its cells are empty. */
+  /** It is shown even where all of its cells are empty. */
   readonly keepsEmpty?: true
 }
 
@@ -26,7 +26,7 @@ interface Layout {
 
 const GAP = 2
 
-/** `rows`: printable cells, one for each column. No line is wider than `width`. */
+/** Lays out rows of printable cells, one for each column. No line is wider than `width`. */
 export function layOut(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],

@@ -4,7 +4,7 @@ import type { TerminalStyle } from './terminal-style.ts'
 
 type Dye = (text: string) => string
 
-/** By what a text is, not by how it looks. */
+/** Names say what a text is, not how it looks. */
 export interface Ink {
   /** What matters most on its line. */
   readonly strong: Dye
@@ -24,6 +24,7 @@ const STYLES = {
   here: ['bold', 'cyan'],
 } as const
 
+/** Creates the emphasis for a terminal; without colours, texts stay as they are. */
 export function createInk({ colour }: Pick<TerminalStyle, 'colour'>): Ink {
   const dye =
     (name: keyof typeof STYLES): Dye =>

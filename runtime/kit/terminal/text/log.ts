@@ -19,6 +19,7 @@ interface LogDependencies {
   readonly style: TerminalStyle
 }
 
+/** Creates a log; control characters in its messages are escaped. */
 export function createLog({ program, stderr, style }: LogDependencies): Log {
   const consola = createConsola({
     throttleMin: Number.POSITIVE_INFINITY,
@@ -41,6 +42,6 @@ export function createLog({ program, stderr, style }: LogDependencies): Log {
   }
 }
 
-/** Text that stands out where colours are wanted. */
+/** Makes text stand out where colours are wanted. */
 export const emphasise = (text: string, how: 'bold' | 'red', { colour }: TerminalStyle): string =>
   colour ? styleText(how, text, { validateStream: false }) : text

@@ -18,6 +18,10 @@ interface ServerLogDependencies {
   now(): Date
 }
 
+/**
+ * Creates the log; in systemd's journal its lines begin with their rank, elsewhere with the time
+ * (ISO 8601, UTC).
+ */
 export function createServerLog({ stderr, env, level, now }: ServerLogDependencies): ServerLog {
   const { colour } = decideTerminalStyle(env, stderr.isTTY === true)
   // The journal knows the time itself, and reads the rank.
@@ -47,7 +51,7 @@ export function createServerLog({ stderr, env, level, now }: ServerLogDependenci
   }
 }
 
-/** As systemd's journal and syslog count: smaller is worse. */
+/** These are the ranks of systemd's journal and syslog: smaller is worse. */
 const RANK: Readonly<Record<LogLevel, number>> = { debug: 7, info: 6, warn: 4, error: 3 }
 
 const COLOUR = { debug: 'dim', info: null, warn: 'yellow', error: 'red' } as const satisfies Record<

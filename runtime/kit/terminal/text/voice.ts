@@ -20,7 +20,10 @@ export interface VoiceStyle {
   readonly columns: number | null
 }
 
-/** What goes to a person on `output`; into a pipe or a file the messages go without marks. */
+/**
+ * Opens a voice that speaks to a person on `output`; into a pipe or a file the messages go without
+ * marks.
+ */
 export function openVoice(output: Output, env: Environment): Voice {
   const style = decideTerminalStyle(env, output.isTTY === true)
   const encode = style.tty ? encodeFor(env) : (text: string) => text
@@ -34,7 +37,7 @@ export function openVoice(output: Output, env: Environment): Voice {
   )
 }
 
-/** What is said, as lines for a screen of so many columns. */
+/** Renders what is said as lines for a screen of so many columns. */
 export function renderVoice(style: VoiceStyle, speak: (voice: Voice) => void): readonly string[] {
   const lines: string[] = []
   speak(
@@ -64,7 +67,7 @@ interface Mark {
   readonly isWhole?: true
 }
 
-/** By consola's type; the others have no mark. */
+/** The marks by consola's types of messages; the others have none. */
 const MARKS: Partial<Record<LogType, Mark>> = {
   start: { unicode: '›', ascii: '-', ink: 'faint' },
   info: { unicode: '•', ascii: '-', ink: 'faint' },

@@ -1,7 +1,10 @@
 /** Wraps paragraphs into lines. */
 import { displayWidth, printable } from '../../foundation/printable.ts'
 
-/** Breaks at blanks so that no line is wider than `width`; a longer word stays whole. */
+/**
+ * Breaks text at blanks so that no line is longer than `width` characters; a longer word stays
+ * whole.
+ */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = []
   let line = ''
@@ -16,7 +19,7 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line]
 }
 
-/** Two columns: names of one width on the left, wrapped texts on the right. */
+/** Lays out two columns: names of one width on the left, wrapped texts on the right. */
 export function wrapColumns(
   rows: readonly (readonly [name: string, text: string])[],
   width: number,
@@ -32,7 +35,10 @@ export function wrapColumns(
   })
 }
 
-/** Nothing is lost: a word alone (a serial number) that is too wide for a line goes on in the next one. */
+/**
+ * Wraps text so that nothing is lost: a word alone (a serial number) that is too wide for a line
+ * goes on in the next one.
+ */
 export function wrapInFull(text: string, width: number): readonly string[] {
   const shown = printable(text)
   const lines = wrap(shown, width)

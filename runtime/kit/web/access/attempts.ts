@@ -9,8 +9,9 @@ const MAX_ADDRESSES = 10_000
 const MAX_NOTED = 50
 
 /**
- * One for each secret that can be guessed: what one counts does not slow the other. `elapsed` is a
- * clock that nobody sets, in milliseconds: a wait is as long as it was said to be.
+ * Creates a counter; each secret that can be guessed has its own, so that what one counts does not
+ * slow the other. `elapsed` is a clock that nobody sets, in milliseconds: a wait is as long as it
+ * was said to be.
  */
 export function createAttempts(elapsed = () => performance.now()) {
   const failures = new Map<string, Failures>()

@@ -9,6 +9,10 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type Guard = ReturnType<typeof createGuard>
 
+/**
+ * Creates the guard that the dispatcher asks at each request; what it refuses is thrown as 401, 403
+ * or 429.
+ */
 export function createGuard(parts: { readonly sessions: Sessions; readonly tokens: TokenCheck }) {
   const { sessions, tokens } = parts
   /** What a caller showed, for as long as its answer lasts. */
@@ -95,7 +99,10 @@ const isSame = (origin: URL, own: string): boolean =>
 /** A name with the dot of the root is the same name. */
 const withoutDot = (host = '') => host.replace(/\.(?=:|$)/, '')
 
-/** `Authorization: Bearer …`; null: none, or one that is longer or stranger than any of ours. */
+/**
+ * Reads the token of `Authorization: Bearer …`; null: none, or one that is longer or stranger than
+ * any of ours.
+ */
 export function readBearer(event: H3Event): string | null {
   const header = event.req.headers.get('authorization')
   return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)

@@ -25,6 +25,10 @@ interface LoginDependencies {
   onLogout?(cookie: string): Promise<void>
 }
 
+/**
+ * Makes the routes of the login page, of logging in and out, and of the addresses that lead to the
+ * start page.
+ */
 export function loginRoutes(site: LoginDependencies): readonly Route[] {
   const { sessions, views } = site
 

@@ -43,6 +43,10 @@ const FAILED: Note = {
   details: null,
 }
 
+/**
+ * Makes the function that changes the password; a refusal says why it stays. The browser that asked
+ * stays logged in.
+ */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
   const { sessions, noteAll, setPassword } = parts
   return async (event, { current, password, repeated }) => {

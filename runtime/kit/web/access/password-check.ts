@@ -13,6 +13,10 @@ type PasswordVerdict =
 /** `ip` null: there is no socket. */
 export type CheckPassword = (given: string, ip: string | null) => Promise<PasswordVerdict>
 
+/**
+ * Makes the function that checks a password; `wait` says in how many seconds an address may try
+ * again.
+ */
 export function createPasswordCheck(parts: {
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts

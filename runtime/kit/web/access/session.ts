@@ -26,6 +26,10 @@ type Renewed = Pick<LoginSession, 'id' | 'generation'>
 
 export type Sessions = ReturnType<typeof createSessions>
 
+/**
+ * Creates what issues, reads and ends sessions. It returns `Set-Cookie` values for the caller to
+ * send.
+ */
 export function createSessions(parts: {
   readonly secret: Secret
   readonly signedOut: SignedOut

@@ -28,9 +28,9 @@ const ALL = '*:'
 const LOST = '!:'
 
 /**
- * Server and cache share the key of sessions, and so this file: each takes up what the other wrote,
- * at the next question. A look at the file's times is microseconds; the signature costs more. Where
- * there was no sound list, there is one when it resolves.
+ * Opens the list. Server and cache share the key of sessions, and so this file: each takes up what
+ * the other wrote, at the next question. A look at the file's times is microseconds; the signature
+ * costs more. Where there was no sound list, there is one when it resolves.
  */
 export async function createSignedOut(parts: SignedOutDependencies) {
   const list = createList(parts)

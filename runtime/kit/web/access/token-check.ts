@@ -26,6 +26,7 @@ interface TokenCheckDependencies {
   readonly noteAll: NoteAll
 }
 
+/** Creates what checks tokens against `tokens`; tokens that programs made are never slowed down. */
 export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {
   const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
 

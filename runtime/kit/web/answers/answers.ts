@@ -16,6 +16,7 @@ export interface Answer {
   readonly body: string | Uint8Array<ArrayBuffer> | ByteStream | null
 }
 
+/** Makes an answer; the dispatcher adds the headers that every answer carries. */
 export const answer = (status: number, headers: AnswerHeaders, body: Answer['body']): Answer => ({
   [ANSWER]: true,
   status,
@@ -23,18 +24,21 @@ export const answer = (status: number, headers: AnswerHeaders, body: Answer['bod
   body,
 })
 
+/** Tells whether an object that a route returned is one that `answer` has made. */
 export const isAnswer = (value: object): value is Answer => ANSWER in value
 
-/** 204. */
+/** Answers 204, without a body. */
 export const nothing = (headers: AnswerHeaders = {}) => answer(204, headers, null)
 
-/** 303 to a local path. */
+/** Answers 303, which leads to a local path. */
 export const seeOther = (location: string, headers: AnswerHeaders = {}) =>
   new HTTPResponse('', { status: 303, headers: { ...headers, location } })
 
+/** Answers 200 with plain text. */
 export const text = (body: string, headers: AnswerHeaders = {}) =>
   answer(200, { 'content-type': 'text/plain; charset=utf-8', ...headers }, body)
 
+/** Answers with HTML. */
 export const page = (body: string, status = 200, headers: AnswerHeaders = {}) =>
   new HTTPResponse(body, {
     status,
@@ -43,6 +47,7 @@ export const page = (body: string, status = 200, headers: AnswerHeaders = {}) =>
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
+/** Answers with a value as JSON. */
 export const json = (value: unknown, status = 200, headers: AnswerHeaders = {}) =>
   answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
 
@@ -56,7 +61,7 @@ export const keptJson = (value: object) =>
     texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
   )
 
-/** A value that a route returned as it is. */
+/** Answers 200 with an object that a route returned as it is. */
 export const jsonAnswer = (value: object) =>
   answer(200, { 'content-type': 'application/json;charset=UTF-8' }, JSON.stringify(value))
 
@@ -69,8 +74,8 @@ export interface TaggedText {
 }
 
 /**
- * JSON that clients keep; 304 for those who have it already. The tag is sent as a weak one, which
- * stands for the compressed bytes as well.
+ * Answers with JSON that clients keep; 304 for those who have it already. The tag is sent as a weak
+ * one, which stands for the compressed bytes as well.
  */
 export function taggedJson({ req }: H3Event, { body, etag, headers: more }: TaggedText): Answer {
   const weak = `W/${etag}`
@@ -81,7 +86,10 @@ export function taggedJson({ req }: H3Event, { body, etag, headers: more }: Tagg
     : answer(200, headers, body)
 }
 
-/** Rows as they are made. Saved, not shown: the texts in it are not ours. */
+/**
+ * Answers with rows as they are made. Browsers save them and do not show them: the texts in them
+ * are not ours.
+ */
 export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
   new Response(streamOf(encode(rows)), {
     headers: {
@@ -95,7 +103,7 @@ async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> 
   for await (const each of rows) yield encoder.encode(each)
 }
 
-/** Pieces as they are made, taken as fast as the caller reads. */
+/** Makes a stream of pieces as they are made, taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   return new ReadableStream(

@@ -81,10 +81,12 @@ export type RecordTime = (status: number, seconds: number) => void
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
-/** Known for every route that is not open, and anonymous for those. */
+/**
+ * Returns who asks, as the dispatcher found it; on routes that are open, everybody is anonymous.
+ */
 export const callerOf = (event: H3Event): Caller => event.context.caller ?? ANONYMOUS
 
-/** Known to every route: the dispatcher finds it first. */
+/** Returns the peer, which every route has: the dispatcher finds it first. */
 export function peerOf({ context: { peer } }: H3Event): Peer {
   if (peer === undefined) throw new TypeError('the request came past the dispatcher')
   return peer

@@ -6,7 +6,7 @@ import { isBareFileName } from '../../foundation/file-name.ts'
 import { parseMac, type Mac } from '../../net/rules/mac.ts'
 import { refuse, refuseFields } from './faults.ts'
 
-/** The body (or query), or a 422 that names each field. */
+/** Returns the body (or query) as its schema makes it. Throws a 422 that names each wrong field. */
 export function checked<Value>(
   schema: z.ZodType<Value>,
   body: unknown,
@@ -22,7 +22,10 @@ export const QueryTimeSchema = z.iso
   .datetime({ offset: true })
   .transform((time) => new Date(time).toISOString())
 
-/** `input` for what is sent (a default makes a field optional), `output` for what is answered. */
+/**
+ * Renders a schema as JSON Schema: `input` for what is sent (a default makes a field optional),
+ * `output` for what is answered.
+ */
 export function renderSchema(
   schema: z.ZodType,
   io: 'input' | 'output',
@@ -32,18 +35,18 @@ export function renderSchema(
   return rest
 }
 
-/** The machine that the path names. Throws a 400 for anything that is no MAC address. */
+/** Returns the machine that the path names. Throws a 400 for anything that is no MAC address. */
 export function readMac(event: H3Event): Mac {
   const mac = parseMac(readAddress(event))
   if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
   return mac.value
 }
 
-/** The address that the path names, whatever it is. */
+/** Returns the address that the path names, whatever it is. */
 export const readAddress = (event: H3Event): string =>
   getRouterParam(event, 'mac', { decode: true }) ?? ''
 
-/** The file that the path names. Throws a 400 for anything but a bare name. */
+/** Returns the file that the path names. Throws a 400 for anything but a bare name. */
 export function readFileName(event: H3Event): string {
   const name = getRouterParam(event, 'name', { decode: true }) ?? ''
   if (isBareFileName(name)) return name

@@ -20,6 +20,7 @@ const brotliOptions = (quality: number, sizeHint = 0) => ({
   },
 })
 
+/** Compresses bytes in one piece; `best` takes much longer and is for what is kept. */
 export const compress = (
   bytes: Uint8Array,
   coding: Coding,
@@ -31,7 +32,7 @@ export const compress = (
     : runGzip(bytes, { level })
 }
 
-/** Part by part; who stops reading ends what is compressed, too. */
+/** Compresses part by part; who stops reading ends what is compressed, too. */
 export async function* compressParts(
   parts: AsyncIterable<Uint8Array>,
   coding: Coding,

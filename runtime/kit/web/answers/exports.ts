@@ -19,6 +19,7 @@ interface Export<Row> {
 
 export const STEP = 500
 
+/** Makes the routes `{path}.csv` and `{path}.json` of a table; rows are read `STEP` at a time. */
 export function exportRoutes<Row>(of: Export<Row>): readonly Route[] {
   const { path, query, open } = of
   const name = path.slice(1)

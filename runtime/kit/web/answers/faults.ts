@@ -47,7 +47,9 @@ interface RefusalText {
   readonly hint: string | null
 }
 
-/** An expected refusal, returned or thrown by any route; answered as `{"detail": …}`. */
+/**
+ * Makes an expected refusal, which any route returns or throws; it is answered as `{"detail": …}`.
+ */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
   new HTTPError<RefusalText>({
     status,
@@ -56,7 +58,7 @@ export const refuse = (status: number, detail: string, options: RefusalOptions =
     headers: { ...options.headers },
   })
 
-/** 422, with the list of fields; pages say it in a sentence. */
+/** Makes a 422 with the list of fields; pages say it in a sentence. */
 export function refuseFields(fields: readonly FieldError[]) {
   const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
   return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
@@ -91,7 +93,7 @@ const renderPage = (
     loggedIn: callerOf(event).kind === 'session',
   })
 
-/** Whether people read the answer: a page, rather than a program's JSON. */
+/** Tells whether people read the answer: a page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>
   event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
 

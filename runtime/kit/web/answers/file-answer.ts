@@ -11,9 +11,9 @@ const READ_BYTES = 256 * 1024
 const MAX_PIECE = 64 * 1024
 
 /**
- * HEAD, ranges and conditions as in RFC 9110. Takes the file, and closes it. What goes wrong on the way
- * ends the connection, so that nobody takes a part for the whole. `bytes`: how many are sent; null:
- * nobody knows yet.
+ * Answers with a file: HEAD, ranges and conditions as in RFC 9110. It takes the file, and closes
+ * it. What goes wrong on the way ends the connection, so that nobody takes a part for the whole.
+ * `bytes` says how many are sent; null: nobody knows yet.
  */
 export async function answerFile(event: H3Event, name: string, file: ServedFile) {
   const { status, headers, from, end } = planPart(event, name, file)

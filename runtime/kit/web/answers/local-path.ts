@@ -2,7 +2,10 @@
 
 const MAX = 2048
 
-/** Paths below `/ui` alone: anything else could lead away from here. */
+/**
+ * Returns the wanted path where it is below `/ui`, else the other one: anything else could lead
+ * away from here.
+ */
 export function localPath(wanted: string | null | undefined, otherwise = '/ui/dashboard'): string {
   if (wanted === null || wanted === undefined || wanted.length > MAX) return otherwise
   const url = URL.parse(wanted, 'http://localhost')

@@ -1,7 +1,7 @@
 /** Derives the 4xx responses of a route from the route itself, for the API document. */
 import type { Access, Route } from './route.ts'
 
-/** In words, for who reads the document. */
+/** The meanings of statuses in words, for who reads the document. */
 const MEANINGS: Readonly<Record<number, string>> = {
   400: 'Malformed: the Host header, a part of the path, or the body',
   401: 'Login required, or the token is not valid',
@@ -17,6 +17,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   429: 'Too many requests, or wrong tokens: try again after Retry-After seconds',
 }
 
+/** Returns what a status means, in words. */
 export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refused'
 
 /** What reading a body comes to, by what the route takes. */
@@ -28,7 +29,7 @@ const BY_BODY = {
   bytes: [408, 415],
 } as const
 
-/** Ascending. `access`: what the route asks for now. */
+/** Lists the 4xx statuses of a route, ascending; `access` is what the route asks for now. */
 export function listRefusals(route: Route, access: Access): readonly number[] {
   const { method, path, takes = 'nothing', doc } = route
   const canBeMissing = path.includes('/:') && doc?.isNeverMissing !== true

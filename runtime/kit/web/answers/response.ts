@@ -9,14 +9,20 @@ type WholeResponse = Pick<Answer, 'status' | 'headers' | 'body'>
 
 const WHOLE = Symbol('whole')
 
-/** Null for a web stream, and for a response to which the framework has added headers. */
+/**
+ * Returns a response as it can be sent in one write or part by part; null for a web stream, and for
+ * a response to which the framework has added headers.
+ */
 export const readWhole = (response: Response | { readonly [WHOLE]: WholeResponse }) =>
   WHOLE in response ? response[WHOLE] : null
 
 const TEXT_TYPE = { 'content-type': 'text/plain; charset=UTF-8' }
 const NO_STORE = { 'cache-control': 'no-store' }
 
-/** Throws where a route returns what is no answer: nothing leaves without the common headers. */
+/**
+ * Makes the response out of what a route returned. Throws where that is no answer: nothing leaves
+ * without the common headers.
+ */
 export function renderResponse(value: unknown, event: H3Event): Response | HTTPResponse {
   const isHead = event.req.method === 'HEAD'
   if (typeof value === 'string') return respond(answer(200, TEXT_TYPE, value), event, isHead)

@@ -11,8 +11,9 @@ export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
 }
 
 /**
- * Follows the requests of a server; call it before the first one. Node's own `closeIdleConnections`
- * leaves those that have not asked for anything yet, and browsers hold such connections.
+ * Follows the requests of a server, so that it can be closed; call it before the first one. Node's
+ * own `closeIdleConnections` leaves those that have not asked for anything yet, and browsers hold
+ * such connections.
  */
 export function watchRequests(server: ClosableServer) {
   let underWay = 0

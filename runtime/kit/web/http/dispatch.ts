@@ -26,6 +26,7 @@ interface AppDependencies {
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
 }
 
+/** Makes the app; a path without a route answers 404, one without the method 405. */
 export function createApp(parts: AppDependencies): H3 {
   const bodies = createBodyReader()
   const app = new H3({

@@ -23,8 +23,9 @@ const REFUSALS = {
 export type Entrance = RequestListener
 
 /**
- * The adapter makes a URL of target and `Host` in a constructor, before any handler of ours: it throws
- * where there is none, and silently walks up the path where segments say so.
+ * Makes the listener that checks a request before the adapter sees it. The adapter makes a URL of
+ * target and `Host` in a constructor, before any handler of ours: it throws where there is none,
+ * and silently walks up the path where segments say so.
  */
 export function createEntrance(app: H3, log: Pick<LogSink, 'error'>): Entrance {
   const readHost = createHostReader()

@@ -1,6 +1,7 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
 import type { Route } from '../answers/route.ts'
 
+/** Makes both routes; `/healthz` answers whatever the `Host` header is. */
 export const healthRoutes = (version: string): readonly Route[] => [
   { ...tell('/healthz', 'Whether the server answers', { status: 'ok' }), isForAnyHost: true },
   tell('/version', 'Which release answers', { version }),

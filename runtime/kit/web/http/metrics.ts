@@ -46,6 +46,7 @@ const HELP: Readonly<Record<string, string>> = {
 /** More label sets than this for one name mean that a label is no closed list. */
 const MAX_SERIES = 500
 
+/** Creates the counters, timers and gauges of one server. */
 export function createMetrics() {
   const counters = new Map<string, Map<string, number>>()
   const times = new Map<string, Map<string, Times>>()
@@ -99,7 +100,7 @@ export function createMetrics() {
   }
 }
 
-/** The times of a route, by the hundred of their status. */
+/** Makes what records the seconds that a route takes, by the hundred of the status. */
 export function timeRoute(metrics: Metrics, method: string, route: string): RecordTime {
   const timers: ((seconds: number) => void)[] = []
   return (status, seconds) => {

@@ -14,8 +14,9 @@ const NO_SETTINGS: PeerSettings = { publicUrl: null, allowedHosts: [], trustedPr
 type Door = Omit<Peer, 'ip'>
 
 /**
- * Throws a 400 for a `Host` that cannot be one or is not ours. Not h3's `getRequestIP` and
- * `getRequestHost`: they believe the forwarding headers of anybody.
+ * Makes the function that finds the peer of a request. It throws a 400 for a `Host` that cannot be
+ * one or is not ours. It does not use h3's `getRequestIP` and `getRequestHost`: they believe the
+ * forwarding headers of anybody.
  */
 export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => Peer {
   let [known, rules] = [settings(), createRules(settings())]
@@ -114,7 +115,7 @@ function forwardedProto(event: H3Event): string {
   return proto.trim().toLowerCase()
 }
 
-/** Without brackets, port and the IPv6 clothes of an IPv4 address. */
+/** Takes brackets, port and the IPv6 form of an IPv4 address away. */
 export function plainAddress(text: string): string {
   if (isIP(text) === 4) return text
   const address = text.trim().replace(/^\[(.*)\](?::\d+)?$/, '$1')

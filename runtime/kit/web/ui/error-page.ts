@@ -7,6 +7,7 @@ import { html } from './html.ts'
 
 const t = PAGES.frame
 
+/** Renders the page, with links to where this caller can go. */
 export const renderErrorPage = (layout: PageLayout, view: ErrorView): string =>
   layout.bare({
     title: `${view.status} ${view.title}`,

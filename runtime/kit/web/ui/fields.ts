@@ -26,7 +26,7 @@ interface InputControl extends Control {
   readonly required?: boolean
   readonly autofocus?: boolean
   readonly mono?: boolean
-  /** For a few characters. */
+  /** The field is short: it takes a few characters. */
   readonly short?: boolean
   readonly minLength?: number
   readonly maxLength?: number
@@ -61,6 +61,7 @@ const wrap = (field: FieldBase, control: Content): Html =>
     ${field.error ? html`<p class="error" id="${field.name}-error">${field.error}</p>` : null}
   </div>`
 
+/** Renders an input alone, without a label. */
 export const inputControl = (control: InputControl): Html =>
   html`<input${attributes({
     ...commonOf(control),
@@ -79,6 +80,7 @@ export const inputControl = (control: InputControl): Html =>
     spellcheck: control.mono === true ? 'false' : null,
   })} />`
 
+/** Renders a line of text with its label. */
 export const textField = (
   field: FieldBase & Omit<InputControl, 'id' | 'isWrong' | 'describedBy'>,
 ): Html => wrap(field, inputControl({ ...field, ...controlOf(field) }))
@@ -89,6 +91,7 @@ interface AreaControl extends Control {
   readonly placeholder?: string
 }
 
+/** Renders several lines of text alone, without a label. */
 export const areaControl = (control: AreaControl): Html =>
   // The first line break behind the tag is not part of the text.
   html`<textarea${attributes({
@@ -101,7 +104,7 @@ export const areaControl = (control: AreaControl): Html =>
   })}>
 ${control.value}</textarea>`
 
-/** Several lines of text, for programs rather than people. */
+/** Renders several lines of text with their label, for programs rather than people. */
 export const areaField = (
   field: FieldBase & { readonly value: string; readonly rows: number },
 ): Html => wrap(field, areaControl({ ...field, ...controlOf(field) }))
@@ -111,16 +114,21 @@ interface SelectControl extends Control {
   readonly options: readonly { readonly value: string; readonly text: string }[]
 }
 
+/** Renders a list of options alone, without a label. */
 export const selectControl = (control: SelectControl): Html =>
   html`<select${attributes(commonOf(control))}>${control.options.map(
     ({ value, text }) =>
       html`<option${attributes({ value, selected: value === control.value })}>${text}</option>`,
   )}</select>`
 
+/** Renders a list of options with its label. */
 export const selectField = (field: FieldBase & Pick<SelectControl, 'value' | 'options'>): Html =>
   wrap(field, selectControl({ ...field, ...controlOf(field) }))
 
-/** On or off; a form has `true` or `false`, the last of its name, because browsers leave out what is off. */
+/**
+ * Renders what is on or off; a form has `true` or `false`, the last of its name, because browsers
+ * leave out what is off.
+ */
 export const switchControl = (control: Control & { readonly checked: boolean }): Html =>
   html`${hidden({ [control.name]: 'false' })}<input${attributes({
       ...commonOf(control),
@@ -135,6 +143,7 @@ interface CheckField extends Omit<FieldBase, 'error'> {
   readonly checked: boolean
 }
 
+/** Renders a checkbox with its label; a form has `value` where it is checked. */
 export const checkField = ({ name, label, value = '1', checked, hint }: CheckField): Html =>
   html`<div class="field">
     <label class="check"
@@ -166,7 +175,7 @@ interface RadioGroup {
   readonly className?: string
 }
 
-/** Radio buttons as cards; the arrow keys move between them as usual. */
+/** Renders radio buttons as cards; the arrow keys move between them as usual. */
 export const radioCards = (group: RadioGroup): Html =>
   html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}" ${attributes({ id: group.id })}>
     <legend>${group.legend}</legend>
@@ -197,7 +206,7 @@ const radioCard = ({ id, name, value, stored }: RadioGroup, each: RadioCard): Ht
 /** Any text as part of an id. */
 const encodeId = (text: string): string => Buffer.from(text).toString('base64url')
 
-/** Hidden fields; null and undefined leave none. */
+/** Renders hidden fields; null and undefined leave none. */
 export const hidden = (values: Readonly<Record<string, string | null | undefined>>): Html =>
   html`${Object.entries(values).map(([name, value]) =>
     value === null || value === undefined
@@ -213,7 +222,7 @@ interface PostForm {
   readonly disabled?: string | null
 }
 
-/** A form of one button. `disabled` is the reason, shown on hover. */
+/** Renders a form of one button. `disabled` is the reason, shown on hover. */
 export const postButton = ({
   action,
   label,

@@ -46,7 +46,7 @@ export interface PageView {
   readonly nav?: readonly NavLink[]
 }
 
-/** What a page takes from its request. */
+/** Reads what a page takes from its request. */
 export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => ({
   theme: readTheme(event),
   here: `${event.url.pathname}${event.url.search}`,
@@ -54,7 +54,7 @@ export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => (
 
 export interface PageLayout {
   page(view: PageView): string
-  /** Without navigation: the login page and errors. */
+  /** Renders a page without navigation: the login page and errors. */
   bare(view: Pick<PageView, 'title' | 'body'>): string
 }
 
@@ -69,6 +69,7 @@ const HTMX_CONFIG = JSON.stringify({
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 
+/** Makes what renders whole documents. */
 export function createLayout(parts: LayoutDependencies): PageLayout {
   return {
     page: (view) =>

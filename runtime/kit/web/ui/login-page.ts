@@ -16,6 +16,7 @@ interface Login {
   readonly next: string
 }
 
+/** Renders the page; `error` stands below the field. */
 export const renderLoginPage = (
   layout: PageLayout,
   { heading, label, help, error, next }: Login,

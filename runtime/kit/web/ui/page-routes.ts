@@ -4,6 +4,7 @@ import type { Route } from '../answers/route.ts'
 
 type HandleRequest = (event: H3Event) => unknown
 
+/** Makes the route of a page, for an operator's session alone. */
 export const pageRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'GET',
   path,
@@ -11,6 +12,7 @@ export const pageRoute = (path: string, handle: HandleRequest): Route => ({
   handle,
 })
 
+/** Makes the route of a button: a POST whose body is not read. */
 export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'POST',
   path,
@@ -18,7 +20,7 @@ export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
   handle,
 })
 
-/** `most`: bytes, where a form may be longer than usual. */
+/** Makes the route of a form; `most` is its limit in bytes, where it may be longer than usual. */
 export const formRoute = (
   path: string,
   handle: (event: H3Event, form: URLSearchParams) => unknown,

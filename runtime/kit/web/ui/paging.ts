@@ -11,7 +11,9 @@ export interface PageOfRows<Row> {
   readonly total: number
 }
 
-/** By the parameter `page`, from 1; anything else means the first page. */
+/**
+ * Returns the rows of one page by the parameter `page`, from 1; anything else means the first page.
+ */
 export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): PageOfRows<Row> {
   const pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS))
   const requested = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1

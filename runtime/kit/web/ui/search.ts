@@ -10,6 +10,7 @@ const t = PAGES.frame.search
 /** The parameters of an address that a list keeps from page to page. */
 export type ListQuery = Readonly<Record<string, string>>
 
+/** Reads these parameters from an address, each cut at `maxLength`; empty ones are left out. */
 export const readListQuery = (
   query: URLSearchParams,
   names: readonly string[],
@@ -32,6 +33,7 @@ interface SearchField {
   readonly filter?: string
 }
 
+/** Renders the field alone. */
 export const searchField = ({ name, value = '', label, placeholder, filter }: SearchField): Html =>
   html`<input${attributes({
     type: 'search',
@@ -56,6 +58,7 @@ interface SearchView extends Omit<SearchField, 'value'> {
 
 type SuggestedSearch = readonly [title: string, query: ListQuery, count?: number]
 
+/** Renders the search with its views; a new search keeps the other parameters. */
 export const renderSearch = ({ path, query, views, aside, ...field }: SearchView): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${path}">
@@ -76,11 +79,14 @@ function renderView(path: string, query: ListQuery, [title, view, count]: Sugges
   >`
 }
 
-/** How many rows a view has. */
+/** Renders how many rows a view has; undefined: nothing. */
 export const renderCount = (count: number | undefined): Content =>
   count === undefined ? null : html` <span class="count">${count}</span>`
 
-/** By the oldest row that is shown, so that new rows do not push others onto the next page. */
+/**
+ * Renders the links to newer and older rows. Pages are cut by the oldest row that is shown, so that
+ * new rows do not push others onto the next page.
+ */
 export const renderOlder = (list: {
   readonly path: string
   readonly query: ListQuery

@@ -29,8 +29,8 @@ interface TableView {
 }
 
 /**
- * On a phone each row is a card: a cell with `data-label="Size"` then stands behind its label, one
- * without takes the whole width.
+ * Renders a table. On a phone each row is a card: a cell with `data-label="Size"` then stands
+ * behind its label, one without takes the whole width.
  */
 export const renderTable = (table: TableView): Html =>
   html`<div class="table">
@@ -45,9 +45,10 @@ export const renderTable = (table: TableView): Html =>
     </table>
   </div>`
 
+/** Makes a column of numbers, which cannot be sorted. */
 export const numberColumn = (title: string): TableColumn => ({ title, className: 'number' })
 
-/** The column of checkboxes; the one in its head selects all rows of the page. */
+/** Makes the column of checkboxes; the one in its head selects all rows of the page. */
 export const pickColumn = (label: string): TableColumn => ({
   className: 'pick',
   title: html`<label class="scripted-only check"
@@ -91,7 +92,7 @@ function renderSortable(
   </th>`
 }
 
-/** "101–200 of 412", and links to the other pages. */
+/** Renders "101–200 of 412", and links to the other pages. */
 export function renderPager<Row>(
   path: string,
   query: ListQuery,

@@ -8,7 +8,10 @@ export interface Clock {
   readonly zone: string
 }
 
-/** `<time>` with "3 min ago"; a dash for never. A script on the page keeps it up to date. */
+/**
+ * Renders an ISO 8601 time as `<time>` with "3 min ago"; a dash for never. A script on the page
+ * keeps it up to date.
+ */
 export function renderTime(iso: string | null, clock: Clock, never = '–'): Html {
   if (iso === null) return html`<span class="dim">${never}</span>`
   const at = new Date(iso)
@@ -17,15 +20,15 @@ export function renderTime(iso: string | null, clock: Clock, never = '–'): Htm
   return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
 }
 
-/** `2026-11-21 07:04:05 UTC`. */
+/** Renders a time in a zone: `2026-11-21 07:04:05 UTC`. */
 export function renderExact(at: Date, zone: string): string {
   const text = formatter(zone).format(at)
   return `${text.replace(',', '')} ${zone}`
 }
 
 /**
- * When a day (`2026-11-22`) begins in a zone, or the day that is `later` days after it, as an ISO time;
- * null: there is no such day.
+ * Returns when a day (`2026-11-22`) begins in a zone, or the day that is `later` days after it, as
+ * an ISO 8601 time; null: there is no such day.
  */
 export function startOfDay(day: string, zone: string, later = 0): string | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null
@@ -48,7 +51,10 @@ const formatter = (zone: string): Intl.DateTimeFormat =>
 
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 
-/** The same texts as in `ages.js`, which updates them in the browser. */
+/**
+ * Renders how long ago a time was, in the same texts as `ages.js`, which updates them in the
+ * browser.
+ */
 export function renderAge(at: Date, now: Date): string {
   const seconds = Math.round((now.getTime() - at.getTime()) / 1000)
   if (Math.abs(seconds) < 10) return 'now'
@@ -56,7 +62,7 @@ export function renderAge(at: Date, now: Date): string {
   return seconds < 0 ? `in ${span}` : `${span} ago`
 }
 
-/** `42 s`, `3 min`, `5 h`, `12 d`. */
+/** Renders seconds as `42 s`, `3 min`, `5 h`, `12 d`. */
 export function renderSpan(seconds: number): string {
   if (seconds < MINUTE) return `${Math.floor(seconds)} s`
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`

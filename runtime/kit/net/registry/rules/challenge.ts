@@ -1,7 +1,7 @@
 /** Parses the challenges of a 401: `WWW-Authenticate` (RFC 9110, 11.6.1). */
 
 export interface Challenge {
-  /** Lower case. */
+  /** The name of the scheme in lower case. */
   readonly scheme: string
   /** Names in lower case. */
   readonly params: ReadonlyMap<string, string>
@@ -19,7 +19,10 @@ interface Growing extends Challenge {
   readonly params: Map<string, string>
 }
 
-/** In the order in which they stand; reading ends at the first thing that is no challenge. */
+/**
+ * Lists the challenges in the order in which they stand; reading ends at the first thing that is no
+ * challenge, and after 8192 characters.
+ */
 export function parseChallenges(header: string): readonly Challenge[] {
   const found: Growing[] = []
   for (const { groups = {} } of header.slice(0, LONGEST).matchAll(PART)) {

@@ -16,8 +16,8 @@ const Config = z.object({ auths: Names, credHelpers: Names, credsStore: Text })
 const Answer = z.object({ Username: Text.refine((user) => user !== '<token>'), Secret: Text })
 
 /**
- * `text`: the content of a config.json; `host`: with its port where it has one. Null: none there,
- * which is also what is said of anything that is no such file.
+ * Finds the credentials for a registry in the text of a config.json; `host` has its port where
+ * there is one. Null: none are there, which is also what is said of anything that is no such file.
  */
 export function findCredentials(text: string, host: string): Credentials | null {
   const config = Config.safeParse(parseJson(text))
@@ -27,7 +27,10 @@ export function findCredentials(text: string, host: string): Credentials | null 
   return auth === '' ? pairOf(username, password) : decodeAuth(auth)
 }
 
-/** The `…` of the program `docker-credential-…` that keeps them, where one is named for the host. */
+/**
+ * Finds the `…` of the program `docker-credential-…` that keeps the credentials of a host; null:
+ * none is named.
+ */
 export function findHelper(text: string, host: string): string | null {
   const config = Config.safeParse(parseJson(text))
   if (!config.success) return null
@@ -36,7 +39,7 @@ export function findHelper(text: string, host: string): string | null {
   return typeof name === 'string' && /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name) ? name : null
 }
 
-/** What such a program gave for `get`; null: nothing that is a user and a password. */
+/** Parses what such a program gave for `get`; null: nothing that is a user and a password. */
 export function parseHelperAnswer(text: string): Credentials | null {
   const answer = Answer.safeParse(parseJson(text))
   return answer.success ? pairOf(answer.data.Username, answer.data.Secret) : null

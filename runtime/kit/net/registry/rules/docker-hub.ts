@@ -19,7 +19,10 @@ export const namesOfRegistry = (host: string): readonly string[] =>
 export const loginsOf = (host: string): readonly string[] =>
   NAMES.includes(host) ? [LOGIN, ...NAMES] : [host]
 
-/** Where a reference is asked for; images without an owner are below `library/` there. */
+/**
+ * Returns where a reference is asked for; images of Docker Hub without an owner are below
+ * `library/` there.
+ */
 export function locateRegistry({ host, repository }: Place): Place {
   if (!NAMES.includes(host)) return { host, repository }
   return {

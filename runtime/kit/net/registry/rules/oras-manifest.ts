@@ -15,7 +15,7 @@ export const MANIFEST_TYPES = [
 
 export interface OrasLayer {
   readonly digest: string
-  /** As the manifest declares it. */
+  /** The size that the manifest declares. */
   readonly sizeBytes: number | null
   /** The file's name, as one harmless part of a path. */
   readonly title: string | null
@@ -59,7 +59,10 @@ interface ManifestSelection {
   readonly title?: RegExp | undefined
 }
 
-/** The refusal says in words why there is nothing to take. */
+/**
+ * Finds the layer with the disk image in a manifest, or the manifest to go on with in an index. A
+ * refusal says in words why there is nothing to take.
+ */
 export function parseManifestBody(
   text: string,
   { arch, ownArch, title }: ManifestSelection,
@@ -73,7 +76,7 @@ export function parseManifestBody(
   return chooseLayer(parseEach(Layer, layers ?? []), title)
 }
 
-/** The name that registries use (`amd64`) for any of ours. */
+/** Returns the name that registries use (`amd64`) for any of ours. */
 export function registryArch(arch: string): string {
   const name = arch.trim().toLowerCase()
   return new Map(ARCH_NAMES).get(name) ?? name

@@ -21,9 +21,13 @@ const PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
 const VERSIONED = /^([^:@]*)(?::(\w[\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
 export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text)
 
+/** Tells whether a text begins like a reference, whatever follows. */
 export const isOrasUrl = (text: string): boolean => /^oras:\/\//i.test(text)
 
-/** The refusal says in words what is wrong, without the reference. */
+/**
+ * Parses `oras://host/repository:tag`, or with `@sha256:…`. A refusal says in words what is wrong,
+ * without the reference.
+ */
 export function parseOrasRef(text: string): Result<OrasRef, string> {
   if (!isOrasUrl(text)) return refuse('not an oras:// reference')
   const body = text.slice('oras://'.length)
@@ -40,6 +44,7 @@ export function parseOrasRef(text: string): Result<OrasRef, string> {
   return accept({ host: host.toLowerCase(), ...version })
 }
 
+/** Renders a reference as `parseOrasRef` reads it. */
 export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>
   `oras://${host}/${repository}${version.kind === 'tag' ? ':' : '@'}${locatorOf(version)}`
 
@@ -50,8 +55,9 @@ export const locatorOf = (version: OrasVersion): string =>
 type RegistryScheme = 'https' | 'http'
 
 /**
- * How to speak to a registry, best first. Plain http is for the hosts listed in `plainHosts`
- * (FLASHER_REGISTRY_HTTP, by commas), and for this machine itself where it does not speak TLS.
+ * Decides how to speak to a registry, best first. Plain http is for the hosts listed in
+ * `plainHosts` (FLASHER_REGISTRY_HTTP, by commas), and for this machine itself where it does not
+ * speak TLS.
  */
 export function decideSchemes(host: string, plainHosts: string): readonly RegistryScheme[] {
   const listed = plainHosts.split(',').map((name) => name.trim().toLowerCase())
@@ -59,8 +65,10 @@ export function decideSchemes(host: string, plainHosts: string): readonly Regist
   return isLoopback(host) ? ['https', 'http'] : ['https']
 }
 
+/** Renders the address of a manifest; `locator` is a tag or a digest. */
 export const manifestUrl = (base: string, repository: string, locator: string): string =>
   `${base}/v2/${repository}/manifests/${locator}`
+/** Renders the address of a blob. */
 export const blobUrlOf = (base: string, repository: string, digest: string): string =>
   `${base}/v2/${repository}/blobs/${digest}`
 
@@ -71,7 +79,7 @@ const isHost = (host: string) => HOST.test(host) && URL.canParse(`https://${host
 
 function parseVersion(text: string): Pick<OrasRef, 'repository' | 'version'> | null {
   const [, repository = '', tag, digest] = VERSIONED.exec(text) ?? []
-  // Beside a digest a tag only tells people where it once was.
+  // A tag beside a digest only tells people where it once was.
   if (digest !== undefined) return { repository, version: { kind: 'digest', digest } }
   return tag === undefined ? null : { repository, version: { kind: 'tag', tag } }
 }

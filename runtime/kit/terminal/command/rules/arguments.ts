@@ -61,7 +61,10 @@ type Reading =
 
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
-/** `argv` without program names. No argument at all asks for the main program, or else for help. */
+/**
+ * Parses `argv`, which has no program names; a refusal says what is wrong with it. No argument at
+ * all asks for the main program, or else for help.
+ */
 export function parseArguments(
   line: CommandLine,
   argv: readonly string[],
@@ -264,5 +267,5 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   extra: ({ given }) => `unexpected argument: ${given}`,
 }
 
-/** What is wrong, as one clause. */
+/** Renders what is wrong, as one clause. */
 export const renderMisuse = (misuse: Misuse): string => decideCase(MESSAGES, 'why', misuse)

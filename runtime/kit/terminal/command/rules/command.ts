@@ -13,7 +13,7 @@ export interface Value {
 }
 
 export interface Flag {
-  /** Without the dashes. A name that begins with `no-` is a switch that turns something off. */
+  /** The name without dashes. One that begins with `no-` is a switch that turns something off. */
   readonly name: string
   /** Null: a switch. */
   readonly value: Value | null
@@ -70,7 +70,7 @@ export interface CommandLine {
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type ShellName = (typeof SHELLS)[number]
 
-/** Hyphenated, as JSON documents name it: `list-disks`. */
+/** Renders the hyphenated name of a command, as JSON documents have it: `list-disks`. */
 export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
 
 /** The help of a flag, with its default where it has one. */
@@ -80,7 +80,7 @@ export const helpOf = ({ value, help }: Flag): string =>
 const startsWith = (words: readonly string[], first: readonly string[]) =>
   first.every((word, index) => words[index] === word)
 
-/** The command that is called by exactly these words. */
+/** Finds the command that is called by exactly these words; null when there is none. */
 export const findCommand = (line: CommandLine, words: readonly string[]): Command | null =>
   line.commands.find(
     (command) => command.words.length === words.length && startsWith(command.words, words),
@@ -90,14 +90,14 @@ export const findCommand = (line: CommandLine, words: readonly string[]): Comman
 export const commandsUnder = (line: CommandLine, words: readonly string[]): readonly Command[] =>
   line.commands.filter((command) => startsWith(command.words, words))
 
-/** The words that can come next, each once: `list` has `disks` and `images`. */
+/** Lists the words that can come next, each once: `list` has `disks` and `images`. */
 export const nextWords = (line: CommandLine, words: readonly string[]): readonly string[] => [
   ...new Set(
     commandsUnder(line, words).flatMap((command) => command.words.slice(words.length).slice(0, 1)),
   ),
 ]
 
-/** Every group of words that leads to commands, the empty one first: `[]`, `['list']`, … */
+/** Lists every group of words that leads to commands, the empty one first: `[]`, `['list']`, … */
 export const groupsOf = (line: CommandLine): readonly (readonly string[])[] => [
   [],
   ...new Map(

@@ -14,7 +14,7 @@ export const JSON_FLAG: Flag = {
   help: 'print one JSON document on stdout',
 }
 
-/** For the manual. */
+/** The files that the manual lists. */
 export const CONFIG_FILES: readonly Entry[] = [
   ['/etc/flasher/conf.d/*.toml', 'configuration; the first file that sets a key wins'],
   ['/etc/flasher/flasher.toml', 'configuration'],
@@ -22,8 +22,8 @@ export const CONFIG_FILES: readonly Entry[] = [
 ]
 
 /**
- * `argv` with the command first: `--config` that stands before it goes behind it, and without any
- * command it is `serve`.
+ * Returns `argv` with the command first: `--config` that stands before it goes behind it, and
+ * without any command it is `serve`.
  */
 export function completeArguments(line: CommandLine, argv: readonly string[]): readonly string[] {
   const [first] = argv

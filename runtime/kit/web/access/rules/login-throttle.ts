@@ -12,21 +12,25 @@ const MAX_SECONDS = 300
 /** An address is forgotten after an hour without attempts. */
 const FORGET_MS = 3_600_000
 
+/** Counts one more failure at `now` (milliseconds) and says until when nothing is checked. */
 export function nextFailure(before: Failures | null, now: number): Failures {
   const count = (before !== null && now - before.until < FORGET_MS ? before.count : 0) + 1
   const seconds = count <= FREE ? 0 : Math.min(MAX_SECONDS, 2 ** (count - FREE - 1))
   return { count, until: now + seconds * 1000 }
 }
 
-/** Whole seconds to wait; 0: go on. */
+/** Returns the whole seconds to wait; 0: go on. */
 export const waitOf = (failures: Failures | null, now: number): number =>
   failures === null ? 0 : Math.max(0, Math.ceil((failures.until - now) / 1000))
 
-/** Who shares a part of the password checks: one box may have every address of an IPv4 /24, too. */
+/**
+ * Returns who shares a part of the password checks: one host may have every address of an IPv4 /24,
+ * too.
+ */
 export const networkOf = (ip: string | null): string =>
   throttleKey(ip).replace(/^(\d+\.\d+\.\d+)\.\d+$/, '$1')
 
-/** Whom failures are counted for: an IPv6 host owns its whole /64. */
+/** Returns whom failures are counted for: an IPv6 host owns its whole /64. */
 export function throttleKey(ip: string | null): string {
   if (ip === null) return 'unknown'
   if (!ip.includes(':')) return ip

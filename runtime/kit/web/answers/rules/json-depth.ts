@@ -9,6 +9,7 @@ const STEPS = new Int8Array(256)
 for (const opening of '[{') STEPS[opening.charCodeAt(0)] = 1
 for (const closing of ']}') STEPS[closing.charCodeAt(0)] = -1
 
+/** Creates a meter for one document that comes in pieces. */
 export function createDepthMeter(maxDepth: number) {
   /** `text`: where a text goes on in the next bytes; -1: nowhere. */
   let state = { depth: 0, deepest: 0, text: -1 }
