@@ -13,7 +13,7 @@ const COMMANDS: Readonly<Record<CacheCommand, () => Promise<Run<ProcessEnvironme
   remove: async () => (await import('./commands/operator.ts')).remove,
   token: async () => (await import('./commands/operator.ts')).makeToken,
 }
-/** Returns the exit code. */
+/** Runs `flasher-cache` and resolves to its exit code. */
 export const cache = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: COMMAND_LINE, commands: COMMANDS },

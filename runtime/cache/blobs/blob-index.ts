@@ -36,7 +36,7 @@ export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
 
-/** `onChange` is called after each change. */
+/** Opens the index that `records` hold; `onChange` hears of each change. */
 export async function createBlobIndex(records: Storage, onChange: () => void = () => undefined) {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const stored = selectRecords(records, 'blob', StoredSourceSchema)

@@ -28,7 +28,10 @@ interface BlobRoomDependencies {
   readonly log: { info(message: string): void }
 }
 
-/** The latest use is the last one of the map: the order is not read from a clock that may be set. */
+/**
+ * Notes the latest use of a blob as the last one of the map: the order is not read from a clock
+ * that may be set.
+ */
 export function noteUse(used: Map<string, number>, sha256: string, at: Date): void {
   used.delete(sha256)
   used.set(sha256, at.getTime())
@@ -37,6 +40,10 @@ export function noteUse(used: Map<string, number>, sha256: string, at: Date): vo
 /** This much room is left for everything else that lives on the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024
 
+/**
+ * Creates the count of stored, promised and free bytes, which removes images where a download needs
+ * room.
+ */
 export function createBlobRoom(parts: BlobRoomDependencies) {
   const { blobs, index, used } = parts
   const promised = new Map<string, number>()

@@ -11,6 +11,7 @@ export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
 const SHA256 = /^[0-9a-f]{64}$/
 
+/** Opens the store in `blobs` below a folder, which is made where it is missing. */
 export async function createBlobs(folder: string) {
   const whole = join(folder, 'blobs')
   await makeFolder(whole)
@@ -61,8 +62,8 @@ export async function createBlobs(folder: string) {
 }
 
 /**
- * What the file system says when it is full, with the hint; null for anything else. It names no
- * folder: the catalog, which is open to all, says why a download failed.
+ * Makes the Fault of a full file system, with the hint; null for anything else. It names no folder:
+ * the catalog, which is open to all, says why a download failed.
  */
 export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
   if (!isFull(thrown)) return null
@@ -79,7 +80,7 @@ function checked(name: string): string {
   throw new Fault('input-invalid', 'not a digest')
 }
 
-/** A file for reading, no link. A Fault `not-found` where there is none. */
+/** Opens a file for reading, but no link. Rejects with a Fault `not-found` where there is none. */
 export async function openStored(path: string, more = 0): Promise<FileHandle> {
   try {
     return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | more)

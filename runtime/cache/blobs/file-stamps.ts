@@ -13,7 +13,10 @@ import {
 import { Fault } from '../../kit/foundation/fault.ts'
 import { selectRecords } from '../../kit/host/records.ts'
 
-/** Null: no regular file (a link may lead out of the folder), or no longer there. */
+/**
+ * Reads the version of a file; null: no regular file (a link may lead out of the folder), an empty
+ * one, or no longer there.
+ */
 export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
   try {
     const file = await lstat(join(folder, name), { bigint: true })
@@ -37,7 +40,10 @@ const stampOf = (name: string, { size, mtimeNs, ino }: Stat): FileStamp => ({
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** A Fault `not-found` where it is another version by now. */
+/**
+ * Opens this version of a file. Rejects with a Fault `not-found` where it is another version by
+ * now.
+ */
 export async function openStamped(folder: string, stamp: FileStamp): Promise<FileHandle> {
   const handle = await open(join(folder, stamp.name), FLAGS).catch(() => null)
   if (handle !== null) {
@@ -48,13 +54,13 @@ export async function openStamped(folder: string, stamp: FileStamp): Promise<Fil
   throw new Fault('not-found', `${stamp.name} was changed or removed just now`)
 }
 
-/** Whether what a handle leads to is still that version. */
+/** Tells whether what a handle leads to is still that version. */
 export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boolean> =>
   isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)
 
 const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 
-/** Lower case, in hexadecimal. */
+/** Digests are hexadecimal and in lower case. */
 export interface FileDigests {
   readonly sha256: string
   /**
@@ -69,7 +75,10 @@ const StoredSchema = FileStampSchema.extend({
   checkedIndex: z.string().nullable().optional(),
 })
 
-/** Digests of files that have not changed since, so that a restart reads none of them again. */
+/**
+ * Opens the digests of files that have not changed since, so that a restart reads none of them
+ * again.
+ */
 export function createDigests(records: Storage) {
   const files = selectRecords(records, 'file', StoredSchema)
   return {

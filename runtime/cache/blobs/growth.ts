@@ -8,6 +8,7 @@ type GrowthState =
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly reason: unknown }
 
+/** Creates the state of a file whose bytes are still coming. */
 export function createGrowth() {
   const { promise: started, resolve, reject } = Promise.withResolvers<void>()
   started.catch(() => {}) // Nobody may be waiting.

@@ -8,8 +8,8 @@ export type Silences = Awaited<ReturnType<typeof createSilences>>
 const StoredSchema = z.array(z.tuple([z.string(), z.number().min(0)])).catch([])
 
 /**
- * `key`: where they are kept across restarts; a stop adds nothing to them. `elapsed`: milliseconds, of
- * a clock that nobody sets.
+ * Reads how long each was silent. `key` is where that is kept across restarts; a stop adds nothing
+ * to it. `elapsed` returns milliseconds, of a clock that nobody sets.
  */
 export async function createSilences(records: Storage, key: string, elapsed: () => number) {
   const started = elapsed()

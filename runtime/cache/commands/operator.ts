@@ -19,6 +19,11 @@ import { decidePaths, readConfiguration } from './configuration.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
 
+/**
+ * Runs `flasher-cache add`: adds an image, or those of a catalog, and waits for the download of
+ * one. Resolves to the exit code; rejects with a Fault where the cache refuses or the download
+ * fails.
+ */
 export async function add(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
@@ -33,6 +38,9 @@ export async function add(environment: ProcessEnvironment, given: Arguments): Pr
   return wait(environment, client, called)
 }
 
+/**
+ * Runs `flasher-cache list`: prints a table, or JSON. Rejects with a Fault where no cache answers.
+ */
 export async function list(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const listing = await client.list()
@@ -47,6 +55,10 @@ export async function list(environment: ProcessEnvironment, given: Arguments): P
   return SUCCESS
 }
 
+/**
+ * Runs `flasher-cache fetch`: downloads an image anew and waits for it. Rejects with a Fault where
+ * that fails.
+ */
 export async function fetchImage(
   environment: ProcessEnvironment,
   given: Arguments,
@@ -57,6 +69,10 @@ export async function fetchImage(
   return wait(environment, client, name)
 }
 
+/**
+ * Runs `flasher-cache remove`; `--force` also removes what machines are bound to. Rejects with a
+ * Fault where the cache refuses.
+ */
 export async function remove(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [name = ''] = given.positionals
@@ -65,6 +81,10 @@ export async function remove(environment: ProcessEnvironment, given: Arguments):
   return SUCCESS
 }
 
+/**
+ * Runs `flasher-cache token`: prints a one-time token for uploading an image under a name. Rejects
+ * with a Fault where the cache refuses.
+ */
 export async function makeToken(
   environment: ProcessEnvironment,
   given: Arguments,

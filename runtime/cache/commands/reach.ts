@@ -1,6 +1,8 @@
 /** Renders the address at which this host reaches its own cache service. */
 
-/** `host`: as it listens; an address for all networks is none to connect to. */
+/**
+ * Renders the origin for a `host` as it listens; an address for all networks is none to connect to.
+ */
 export const renderOrigin = (host: string, port: number): string =>
   `http://${reachable(host)}:${port}`
 

@@ -16,6 +16,10 @@ import { decidePaths, readConfiguration, type CacheConfig } from './configuratio
 
 const now = () => new Date()
 
+/**
+ * Runs `flasher-cache serve` and resolves to the exit code. Rejects with a Fault where the
+ * configuration or a folder cannot be used, or the port is taken.
+ */
 export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const { env } = environment
   const config = await readConfiguration(environment, given)

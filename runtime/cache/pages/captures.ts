@@ -67,6 +67,9 @@ interface CaptureView {
   serverLink(path: string): string | null
 }
 
+/**
+ * Renders what is known of a captured image, its warnings, and the forms that accept or reject it.
+ */
 export const renderCapture = (view: CaptureView): Html =>
   html`<div class="stack">
     ${card({ body: renderFacts(view) })} ${renderWarnings(view.capture)} ${renderDecision(view)}

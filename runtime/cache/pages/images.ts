@@ -39,6 +39,7 @@ interface ImagesView {
   readonly serverLink: ServerLink
 }
 
+/** Renders the body of the page, which reloads its list every second while something moves. */
 export function renderImages(view: ImagesView): Html {
   const { rows, captures, folder, form, clock } = view
   const isBusy =

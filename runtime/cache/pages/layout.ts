@@ -30,6 +30,7 @@ interface CachePagesDependencies {
   serverUrl(): string
 }
 
+/** Creates what renders the pages around their bodies. */
 export function createCachePages(parts: CachePagesDependencies): CachePages {
   const layout = createLayout({
     version: parts.version,

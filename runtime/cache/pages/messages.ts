@@ -10,6 +10,7 @@ const t = PAGES.images.messages
 
 const MAX_LENGTH = 512
 
+/** Counts what became of the images of a catalog, for the address of the next page. */
 export const countsOf = ({ added, known, flaws }: Imported) => ({
   listed: added.length,
   known: known.length,
@@ -19,7 +20,7 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
 /** Pages of the machine server; null: it is not known. */
 export type ServerLink = (path: string) => string | null
 
-/** Errors are shown at the top, as the form is below the images. */
+/** Renders the result of a form. Errors are shown at the top, as the form is below the images. */
 export function messagesOf(
   query: URLSearchParams,
   { errors }: AddForm,

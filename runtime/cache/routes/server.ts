@@ -44,6 +44,7 @@ interface CacheServerDependencies extends Omit<CacheSite, 'uploadKey'> {
   serverUrl(): string
 }
 
+/** Creates the app of the cache with all of its routes; it listens nowhere yet. */
 export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
   const { log, version } = parts
   const sessions = createSessions(parts)

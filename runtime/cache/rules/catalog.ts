@@ -18,7 +18,10 @@ export interface ShownImage {
   readonly rate: number | null
 }
 
-/** Only what is here whole, as in the deployed service; `all`: the others too, with their state. */
+/**
+ * Renders the catalog: only what is here whole, as in the deployed service; with `all` the others
+ * too, with their state.
+ */
 export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all: boolean) {
   const entries = shown
     .filter(({ state }) => all || state === 'ready')
@@ -31,7 +34,7 @@ export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all
   return { url: '', env_url: '', fetched_at: '', last_error: '', entries }
 }
 
-/** Fields without a value are left out. */
+/** Renders the fields of one image; those without a value are left out. */
 export function renderEntry(
   { entry, fileName }: Pick<ShownImage, 'entry' | 'fileName'>,
   baseUrl: string,

@@ -20,6 +20,7 @@ const Listing = z.object({ entries: z.array(z.unknown()) })
 
 export type CacheImage = Readonly<z.infer<typeof Listed>>
 
+/** Parses the images of such an answer; anything else has none. */
 export const parseListing = (answer: unknown): readonly CacheImage[] =>
   parseEach(Listed, Listing.safeParse(answer).data?.entries)
 
@@ -30,7 +31,7 @@ export const LIST_COLUMNS = [
   { key: 'sha256', drops: 1 },
 ] as const
 
-/** `isExact`: in bytes, for programs. */
+/** Renders one image as a row of `LIST_COLUMNS`; `isExact`: its size in bytes, for programs. */
 export const renderListed = (
   { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: CacheImage,
   isExact: boolean,

@@ -5,8 +5,9 @@ import { decodePart } from '../../kit/net/rules/image-location.ts'
 const MAX_LENGTH = 300
 
 /**
- * The origin of a server that a link names: only one on the host by which the cache is reached itself,
- * so that no link makes this page lead elsewhere. `ownHost`: with or without a port.
+ * Returns the origin of a server that a link names, else null: only one on the host by which the
+ * cache is reached itself, so that no link makes this page lead elsewhere. `ownHost` is with or
+ * without a port.
  */
 export function parseServerLink(text: string, ownHost: string): string | null {
   const url = text.length > MAX_LENGTH ? null : URL.parse(text)
@@ -17,17 +18,24 @@ export function parseServerLink(text: string, ownHost: string): string | null {
   return isPlain && url.hostname === own.hostname ? url.origin : null
 }
 
-/** By way of a page that reads the catalog first, so that a new image can be picked at once. */
+/**
+ * Renders a link to a page of the server, by way of one that reads the catalog first, so that a new
+ * image can be picked at once.
+ */
 export const linkToServer = (origin: string, path: string): string =>
   `${origin}/ui/cache/back?to=${encodeURIComponent(path)}`
 
 const COOKIE = 'flasher-server'
 const WEEK_SECONDS = 7 * 24 * 3600
 
+/** Renders the `Set-Cookie` value that remembers the server for a week. */
 export const renderServerCookie = (origin: string): string =>
   `${COOKIE}=${encodeURIComponent(origin)}; Path=/ui; Max-Age=${WEEK_SECONDS}; HttpOnly; SameSite=Strict`
 
-/** The address as the cookie holds it; callers check it again, as anybody can send a cookie. */
+/**
+ * Reads the address that the cookie holds, or null; callers check it again, as anybody can send a
+ * cookie.
+ */
 export function readServerCookie(header: string | null): string | null {
   const [, value] = new RegExp(`(?:^|; *)${COOKIE}=([^;]+)`).exec(header ?? '') ?? []
   return value === undefined ? null : decodePart(value)

@@ -43,4 +43,5 @@ const ELSEWHERE = {
   'paths.backup_dir': null,
 }
 
+/** Reads the settings of the cache; sections of the server in the same files are no mistakes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)

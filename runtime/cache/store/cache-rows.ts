@@ -22,17 +22,17 @@ export type RowState =
   | 'absent' // known, and not here
 
 export interface CacheRow {
-  /** With what is known of the bytes; never a password. */
+  /** The entry with what is known of the bytes; it never has a password. */
   readonly entry: CatalogFields
   readonly kind: 'source' | 'file'
-  /** Of a dropped file, as it lies there; empty for others. */
+  /** The name of a dropped file as it lies there; empty for others. */
   readonly fileName: string
   readonly state: RowState
   /** Why it failed, and how to fix it. */
   readonly error: string | null
   /** While it is on its way. */
   readonly download: Download | null
-  /** Of what is done, where that is known: 0 to 1. */
+  /** The part that is done, from 0 to 1, where that is known. */
   readonly progress: number | null
   readonly isPinned: boolean
   /** How many machines are bound to it; null: their servers do not report it. */

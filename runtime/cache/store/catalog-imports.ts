@@ -8,20 +8,23 @@ import type { Environment } from '../../kit/host/shell.ts'
 
 export interface Imported {
   readonly added: readonly string[]
-  /** By the same name, from the same source. */
+  /** Entries that are listed already, by the same name and from the same source. */
   readonly known: readonly string[]
   /** What was left out, and why, one sentence each. */
   readonly flaws: readonly string[]
 }
 
 /**
- * Whether an address names a manifest rather than an image: by its ending, in a registry by the last
- * part of the repository (`oras://host/lab/catalog:v1`, `…/our.toml:v1`).
+ * Tells whether an address names a manifest rather than an image: by its ending, in a registry by
+ * the last part of the repository (`oras://host/lab/catalog:v1`, `…/our.toml:v1`).
  */
 export const isManifestUrl = (url: string): boolean =>
   /\.toml([?#]|$)/i.test(url) || /^oras:\/\/.*[/._-](catalog|toml)[:@][^/]*$/i.test(url)
 
-/** A Fault where the manifest is unavailable or is none; files of this machine are not read here. */
+/**
+ * Adds the images of a manifest and says what became of each. Rejects with a Fault where the
+ * manifest is unavailable or is none; files of this machine are not read here.
+ */
 export async function importCatalog(
   cache: Pick<ImageCache, 'add' | 'rows'>,
   url: string,

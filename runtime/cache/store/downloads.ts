@@ -32,7 +32,7 @@ export interface Download {
 export type Downloads = ReturnType<typeof createDownloads>
 
 interface DownloadsDependencies extends DownloadDependencies {
-  /** Called before readers learn that it is complete. */
+  /** Resolves before readers learn that it is complete. */
   finished(order: DownloadOrder, result: Downloaded): Promise<void>
   readonly atOnce?: number
 }
@@ -45,7 +45,7 @@ interface DownloadState extends JobState {
 
 export function createDownloads(parts: DownloadsDependencies) {
   const { partials, atOnce = 3, now } = parts
-  // At most one for each source; those that failed stay listed until they are tried again.
+  // There is at most one for each source; those that failed stay listed until they are tried again.
   const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
   let count = 0
 

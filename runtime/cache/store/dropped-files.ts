@@ -28,13 +28,16 @@ import { makeFolder, removeName, syncFolder } from '../../kit/host/folders.ts'
 
 export interface DroppedFile {
   readonly stamp: FileStamp
-  /** Lower case; null until it is known. */
+  /** The digest in lower case; null until it is known. */
   readonly sha256: string | null
-  /** Of its index, lower case; null: it is not in frames, or they were not compared with it yet. */
+  /**
+   * The digest of its index, in lower case; null: it is not in frames, or they were not compared
+   * with it yet.
+   */
   readonly indexSha256: string | null
   /** Why it is not offered, in words; null where it is, or will be. */
   readonly refusal: string | null
-  /** Of reading it, 0 to 1. */
+  /** The part of it that has been read, from 0 to 1. */
   readonly progress: number
 }
 
@@ -48,7 +51,7 @@ interface DroppedFilesDependencies {
   /** Milliseconds without a change after which a file counts as whole. */
   readonly settleMs?: number
   readonly scanMs?: number
-  /** Called after each look at the folder, and when a file was read. */
+  /** It is called after each look at the folder, and when a file was read. */
   readonly onChange: () => void
   readonly log: { warn(message: string): void }
 }
@@ -88,7 +91,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
     hashing ??= hashAll(scanned).finally(() => {
       hashing = null
     })
-    // As soon as what was copied just now may count as whole.
+    // The next look comes as soon as what was copied just now may count as whole.
     clearTimeout(again)
     const isUnsettled = [...seen.values()].some((file) => isOpen(file) && !isSettled(scanned, file))
     if (isUnsettled && !signal.aborted) again = setTimeout(scan, settleMs).unref()
@@ -108,11 +111,14 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   await scan()
 
   return {
-    /** By name; what is no image and does not look like one is left out. */
+    /** Lists them by name; what is no image and does not look like one is left out. */
     list: (): readonly DroppedFile[] =>
       [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
     find: (name: string): DroppedFile | null => seen.get(name) ?? null,
-    /** For reading the version that was hashed; a Fault `not-found` where it is another one by now. */
+    /**
+     * Opens the version that was hashed. Rejects with a Fault `not-found` where it is another one
+     * by now.
+     */
     open: ({ stamp }: DroppedFile) => openStamped(folder, stamp),
     /** Whether the file behind a handle is still that version. */
     isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
@@ -125,8 +131,8 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
       parts.onChange()
     },
     /**
-     * Takes a complete file into the folder; `digests`: what was computed of it. A Fault `conflict` where
-     * something has that name.
+     * Takes a complete file into the folder; `digests` are what was computed of it. Rejects with a
+     * Fault `conflict` where something has that name.
      */
     async place(path: string, name: string, digests: FileDigests) {
       await placeFile(scanned, path, name, digests)
@@ -272,7 +278,7 @@ async function digestOf(handle: FileHandle, file: Seen, signal: AbortSignal): Pr
   return sum.digest('hex')
 }
 
-/** Only makes it quicker: some file systems report no changes. */
+/** This only makes it quicker: some file systems report no changes. */
 function startWatching(folder: string, onChange: () => void) {
   try {
     const watcher = watchFolder(folder, { persistent: false }, onChange)

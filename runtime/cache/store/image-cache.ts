@@ -37,7 +37,10 @@ type AddRefusal =
 
 export const DATA_FOLDER = '.cache'
 
-/** A Fault `conflict` where another process serves the folder already. */
+/**
+ * Opens the cache of a folder and goes on with interrupted downloads. Rejects with a Fault
+ * `conflict` where another process serves the folder already.
+ */
 export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
   const data = join(folder, DATA_FOLDER)

@@ -15,7 +15,7 @@ const HolderSchema = z.object({
   /** Milliseconds since the epoch: earlier releases read it, and want it. */
   until: z.number(),
 })
-/** By name. */
+/** Who holds what, by the name of the server. */
 const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 
 export async function createPins(records: Storage, now: () => Date, elapsed: () => number) {

@@ -23,7 +23,7 @@ interface UpstreamLooksDependencies {
 
 const AT_ONCE = 2
 const TICK_MS = 10_000
-/** Longer than any server needs for an answer without a body. */
+/** This is longer than any server needs for an answer without a body. */
 const MAX_LOOK_MS = 60_000
 
 /** When it was looked at last, in milliseconds of the monotonic clock, and which download that was. */
