@@ -38,11 +38,13 @@ const SCRIPT = {
 } as const satisfies Omit<Script, 'version'>
 
 /**
- * @param argv without program and script.
- * @param known those that are built when none is named.
- * @param named those that are built only then.
+ * Reads the command line of a build.
+ *
+ * @param argv has neither program nor script.
+ * @param known are built when none is named.
+ * @param named are built only then.
  * @returns null when help or the version was asked for and printed.
- * @throws UsageError
+ * @throws {UsageError} An argument is wrong.
  */
 export function readBuild(
   argv: readonly string[],

@@ -21,6 +21,7 @@ const SOURCES = [
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+/** Reads the version from package.json. Throws when it names none. */
 export function readVersion(checkout: string): string {
   const about: unknown = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'))
   if (typeof about !== 'object' || about === null || !('version' in about)) {
@@ -30,8 +31,9 @@ export function readVersion(checkout: string): string {
 }
 
 /**
- * SOURCE_DATE_EPOCH if it is set, else the time of the last commit; at level dev of the last commit to
- * the sources of images, so that a commit to documents rebuilds nothing. In seconds since 1970.
+ * Returns SOURCE_DATE_EPOCH if it is set, else the time of the last commit; at level dev of the
+ * last commit to the sources of images, so that a commit to documents rebuilds nothing. The time is
+ * in seconds since 1970. Throws when there is neither.
  */
 export function readEpoch(checkout: string, level: Level, env: Environment): number {
   const set = Number(env['SOURCE_DATE_EPOCH'])
@@ -59,7 +61,7 @@ const git = (checkout: string, args: readonly string[]) =>
     quiet: true,
   })`git -c safe.directory=${checkout} -C ${checkout} ${args}`
 
-/** Outside of all checkouts, so that they share it. */
+/** Returns the folder of the build cache, outside of all checkouts, so that they share it. */
 export const cacheFolder = (env: Environment): string =>
   env['FLASHER_BUILD_CACHE'] ||
   join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'flasher-build')

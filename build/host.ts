@@ -67,6 +67,7 @@ export function needsFor({ compilesIpxe, makesArm64 }: HostFacts): readonly Need
   return NEEDS.filter(({ when }) => isNeeded[when])
 }
 
+/** Lists what this host does not have of what a build requires. */
 export const findMissing = (facts: HostFacts): readonly Need[] =>
   needsFor(facts).filter(({ thing }) => !facts.has(thing))
 
@@ -78,7 +79,7 @@ interface MachineFacts {
   readonly makesPrograms: boolean
 }
 
-/** Null when images can be built on it; else the reason, for people. */
+/** Says why images cannot be built on a machine, for people; null when they can. */
 export function findMachineObstacle({ platform, arch, makesPrograms }: MachineFacts) {
   if (platform !== 'linux') return `images can only be built on Linux, and this is ${platform}`
   return makesPrograms && arch !== 'x64'
@@ -86,7 +87,7 @@ export function findMachineObstacle({ platform, arch, makesPrograms }: MachineFa
     : null
 }
 
-/** The last lines of a program's output. */
+/** Returns the last `max` lines of a program's output that are not blank. */
 export const renderTail = (said: string, max = 10): string =>
   said
     .split(/[\r\n]+/)
@@ -94,6 +95,6 @@ export const renderTail = (said: string, max = 10): string =>
     .slice(-max)
     .join('\n')
 
-/** The command that installs what is missing. */
+/** Renders the command that installs what is missing. */
 export const renderInstall = (missing: readonly Need[]): string =>
   `apt-get install --no-install-recommends ${[...new Set(missing.map((need) => need.package))].toSorted().join(' ')}`

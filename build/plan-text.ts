@@ -2,7 +2,7 @@
 import type { Plan } from './plan.ts'
 import type { Step } from './steps/step.ts'
 
-/** Commands are shown as planned: `@step` stands for a step's folder. */
+/** Renders steps and files. Commands are shown as planned: `@step` stands for a step's folder. */
 export function renderPlan({ steps, bundles }: Plan): string {
   const files = bundles.map(({ appliance, files: each, checksums }) =>
     [

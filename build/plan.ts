@@ -42,6 +42,10 @@ export interface Plan {
   readonly bundles: readonly Bundle[]
 }
 
+/**
+ * Plans the images that `options` name for all of their processors, with the steps that these need
+ * and no others.
+ */
 export function planImages(options: PlanOptions): Plan {
   const bundles = options.appliances.flatMap((appliance) =>
     appliance.archs.map((arch) => BUNDLES[appliance.shape](appliance.name, arch, options)),

@@ -40,11 +40,14 @@ export type Durations = Readonly<Record<string, number>>
 /** The estimate for a step that never ran here. */
 const UNKNOWN_SECONDS = 20
 
-/** Seconds for `names`, all of which are still to run. */
+/** Estimates the seconds for `names`, all of which are still to run. */
 export const expectSeconds = (names: readonly string[], durations: Durations): number =>
   names.reduce((sum, name) => sum + (durations[name] ?? UNKNOWN_SECONDS), 0)
 
-/** Anything but a table of numbers counts as an empty one: only an estimate is lost. */
+/**
+ * Parses a table of seconds. Anything but a table of numbers counts as an empty one: only an
+ * estimate is lost.
+ */
 export function parseDurations(text: string): Durations {
   const value = parseJson(text)
   const rows = typeof value === 'object' && value !== null ? Object.entries(value) : []
@@ -53,7 +56,7 @@ export function parseDurations(text: string): Durations {
   )
 }
 
-/** `1 min 05 s`, `40 s`; a decimal below ten: `3.2 s`. */
+/** Renders `1 min 05 s`, `40 s`; a decimal below ten: `3.2 s`. */
 export function renderSeconds(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))
   if (whole < 60) return `${seconds > 0 && seconds < 9.95 ? seconds.toFixed(1) : whole} s`
@@ -66,7 +69,7 @@ const renderClock = (seconds: number): string => {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
 }
 
-/** In units of 1000, as release pages count: `189.8 MB`. */
+/** Renders bytes in units of 1000, as release pages count: `189.8 MB`. */
 export function renderBytes(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB']
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
@@ -86,7 +89,7 @@ const TEXT_COLUMNS = 41
 const TIME_COLUMNS = 11
 const SIZE_COLUMNS = 10
 
-/** Wide enough for every step of a build. */
+/** Chooses columns that are wide enough for every step of a build. */
 export const chooseColumns = (
   steps: readonly { readonly name: string; readonly says: string }[],
 ): Columns => ({
@@ -132,7 +135,7 @@ const renderEnded = ({ step, says, bytes }: Ended, took: string, columns: Column
     renderBytes(bytes).padStart(SIZE_COLUMNS),
   ].join('')
 
-/** One line for people; a failure has several. */
+/** Renders one line for people; a failure has several. */
 export function renderEvent(event: BuildEvent, columns: Columns = chooseColumns([])): string {
   switch (event.event) {
     case 'started':

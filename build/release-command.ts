@@ -35,9 +35,11 @@ const SCRIPT = {
 } as const satisfies Omit<Script, 'version'>
 
 /**
- * @param argv without program and script.
+ * Reads the command line of a release.
+ *
+ * @param argv has neither program nor script.
  * @returns null when help or the version was asked for and printed.
- * @throws UsageError
+ * @throws {UsageError} An argument is wrong.
  */
 export function readRelease(argv: readonly string[], version: string): ReleaseOptions | null {
   const given = readArguments({ ...SCRIPT, version }, argv)

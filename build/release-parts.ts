@@ -13,7 +13,11 @@ import { npmPackageStep } from './steps/npm-package.ts'
 import { sourceStep } from './steps/source.ts'
 import type { BuildFacts } from './steps/step.ts'
 
-/** @param sources what git tracks at the top of the checkout. */
+/**
+ * Plans these parts.
+ *
+ * @param sources are what git tracks at the top of the checkout.
+ */
 export function planParts(facts: BuildFacts, sources: readonly string[]): Plan {
   const { version } = facts
   return {

@@ -31,8 +31,8 @@ type Outcome =
   | { readonly ok: false; readonly step: string }
 
 /**
- * One after the other, in an order that their inputs allow; stops at the first failure.
- * @throws before anything runs, when an input is missing in the checkout.
+ * Runs steps one after the other, in an order that their inputs allow; stops at the first failure.
+ * Rejects before anything runs, when an input is missing in the checkout.
  */
 export async function runSteps(options: RunOptions): Promise<Outcome> {
   const { steps, cache, shared = cache, say } = options
@@ -92,6 +92,10 @@ const NEVER = new AbortController().signal
 
 type Pace = Pick<RunOptions, 'cache' | 'pace'>
 
+/**
+ * Reads how many seconds each step took when it last ran here; nothing is known where there is no
+ * such file.
+ */
 export async function readDurations(pace: Pace): Promise<Durations> {
   return parseDurations(await readFile(durationsFile(pace), 'utf8').catch(() => '{}'))
 }

@@ -25,6 +25,7 @@ export async function layFolder(
   }
 }
 
+/** Copies a file; a program gets mode 0755, anything else 0644. */
 export async function layFile(from: string, to: string, isProgram = false): Promise<void> {
   await copyFile(from, to)
   await chmod(to, isProgram ? 0o755 : 0o644)

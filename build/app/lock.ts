@@ -9,8 +9,9 @@ export interface LockedPackage {
 }
 
 /**
- * Finds a package in the text of `pnpm-lock.yaml`. Throws when it does not have exactly one version
- * of the package.
+ * Finds a package in the text of `pnpm-lock.yaml`.
+ *
+ * @throws {Error} The file does not have exactly one version of the package.
  */
 export function parseLocked(lock: string, name: string): LockedPackage {
   const row = new RegExp(
@@ -25,7 +26,7 @@ export function parseLocked(lock: string, name: string): LockedPackage {
   return { version, integrity }
 }
 
-/** The integrity of a file; null when there is none. */
+/** Computes the integrity of a file as npm writes it; null when there is none. */
 export async function readIntegrity(path: string): Promise<string | null> {
   const bytes = await readFile(path).catch(() => null)
   return bytes === null ? null : `sha512-${hash('sha512', bytes, 'base64')}`

@@ -14,8 +14,9 @@ interface NpmPackage {
 }
 
 /**
- * `names` and all their dependencies, sorted by place. Of two versions of one package the second one lies
- * below the package that needs it, where Node looks first.
+ * Lists `names` and all their dependencies, sorted by place. Of two versions of one package the
+ * second one lies below the package that needs it, where Node looks first. Rejects when one is not
+ * installed.
  */
 export async function listPackages(
   names: readonly string[],

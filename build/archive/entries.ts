@@ -6,7 +6,10 @@ import type { TarEntry } from './tar.ts'
 /** What builds and installers leave behind, at any depth. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['dist', 'node_modules'])
 
-/** A file, a link, or all of a folder. `path` is below `from`. */
+/**
+ * Reads a file, a link, or all of a folder, but for what builds and installers leave behind. `path`
+ * is below `from`.
+ */
 export async function readEntries(from: string, path: string): Promise<readonly TarEntry[]> {
   const place = join(from, path)
   const entry = await lstat(place)

@@ -17,7 +17,10 @@ interface TarOptions {
   readonly epoch: number
 }
 
-/** Compressed; Node writes neither a name nor a time into the header. */
+/**
+ * Packs entries, sorted by path, and compresses them with gzip; Node writes neither a name nor a
+ * time into its header.
+ */
 export async function renderTarball(
   entries: readonly TarEntry[],
   { folder, epoch }: TarOptions,

@@ -56,7 +56,7 @@ function renderPiConfig(starts: readonly string[]): string {
 /** The screen, and the serial lines on the pins: of a 4, and on the debug connector of a 5. */
 const CONSOLES = ['console=tty0', 'console=ttyS1,115200', 'console=ttyAMA10,115200']
 
-/** One line: what follows a line break would be ignored. */
+/** Renders the kernel's options as one line: what follows a line break would be ignored. */
 export function renderPiCommandLine(media: string): string {
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
   return `${[...CONSOLES, `${KERNEL_ARGS.media}=${media}`, 'gpt', ...quirks].join(' ')}\n`

@@ -38,7 +38,10 @@ interface BoardPlan {
   readonly squashfsBytes: number
 }
 
-/** A GUID partition table alone: Windows would not see the images partition beside a hybrid one. */
+/**
+ * Plans the partitions in sectors of 512 bytes, and a GUID partition table alone: Windows would not
+ * see the images partition beside a hybrid one.
+ */
 export function planBoard({ id, squashfsBytes }: BoardPlan): BoardLayout {
   const liveSectors = alignUp(Math.ceil(squashfsBytes / SECTOR_BYTES) + EXT4_SECTORS, MIB)
   const firmware = { first: ALIGNMENT, sectors: FIRMWARE_SECTORS }

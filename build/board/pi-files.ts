@@ -10,7 +10,10 @@ interface PiSources {
   readonly packages: string
 }
 
-/** Files by their paths on the partition. */
+/**
+ * Lists files by their paths on the partition. Rejects when the tree has no device tree of such a
+ * board.
+ */
 export async function listPiFiles({
   tree,
   packages,

@@ -14,7 +14,7 @@ import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { collectImports } from './imports.ts'
 
-/** SHA-256 in hexadecimal. */
+/** Computes the SHA-256 of a file, in hexadecimal. */
 export async function digestFile(path: string): Promise<string> {
   const hash = createHash('sha256')
   await pipeline(createReadStream(path, { highWaterMark: 2 ** 20 }), hash)
@@ -28,8 +28,9 @@ export async function digestPath(path: string): Promise<string> {
 }
 
 /**
- * A folder's names, modes, owners, sizes and times to the nanosecond, among them the time of the last
- * change, which no program can set. A file's content, because reading one is quick.
+ * Digests a folder's names, modes, owners, sizes and times to the nanosecond, among them the time
+ * of the last change, which no program can set; of a file the content, because reading one is
+ * quick.
  */
 export async function digestListing(path: string): Promise<string> {
   const entry = await lstat(path)
@@ -45,8 +46,8 @@ export function measurePath(path: string): number {
 }
 
 /**
- * A path below `checkout` or an absolute one, as `digestPath`; a TypeScript program includes all
- * that it imports. The same in every checkout, whoever owns it.
+ * Digests a path below `checkout` or an absolute one by content; a TypeScript program includes all
+ * that it imports. The digest is the same in every checkout, whoever owns it.
  */
 export async function digestSource(path: string, checkout: string): Promise<string> {
   const read = (file: string) => readFileSync(join(checkout, file), 'utf8')

@@ -14,20 +14,20 @@ interface Closure {
   readonly packages: readonly string[]
 }
 
-/** The specifiers that a module imports, without types. */
+/** Lists the specifiers that a module imports, without types. */
 export const parseImports = (text: string): readonly string[] =>
   [...text.replaceAll(TYPES_ONLY, '').matchAll(IMPORT)].map(
     ([, ...names]) => names.find(Boolean) ?? '',
   )
 
-/** `hono` for `hono/html`, `@inquirer/select` for itself. */
+/** Returns the package of a specifier: `hono` for `hono/html`, `@inquirer/select` for itself. */
 export const packageOf = (specifier: string): string =>
   specifier
     .split('/')
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** Follows imports from `entries`. Throws when a file does not exist. */
+/** Follows imports from `entries` to all files and packages. Throws when a file does not exist. */
 export function collectImports(
   entries: readonly string[],
   read: (path: string) => string = (path) => readFileSync(path, 'utf8'),

@@ -13,21 +13,24 @@ interface KeyFacts {
   readonly node: string
 }
 
-/** 32 hexadecimal digits. */
+/** Computes the key of a step, 32 hexadecimal digits. */
 export function keyOf({ step, digests, node }: KeyFacts): string {
   const { name, argv, env = {}, makes, inputs } = step
   const facts = { layout: LAYOUT, name, argv, env, makes, inputs, digests, node }
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 32)
 }
 
-/** The step whose folder holds a path: `squashfs` for `@squashfs/root.squashfs`. Null for paths in the checkout. */
+/**
+ * Returns the step whose folder holds a path: `squashfs` for `@squashfs/root.squashfs`. Null stands
+ * for paths in the checkout.
+ */
 export const ownerOf = (path: string): string | null => /^@([a-z0-9_-]+)/.exec(path)?.[1] ?? null
 
-/** Every `@step` and `%cache` in a word, replaced by its folder. */
+/** Replaces every `@step` and `%cache` in a word by its folder. */
 export const resolveWord = (word: string, folderOf: (token: string) => string): string =>
   word.replaceAll(/^[@%][a-z0-9_-]+|(?<==)[@%][a-z0-9_-]+/g, (token) => folderOf(token))
 
-/** The shared folder that a step locks while it runs. Null when it uses none. */
+/** Returns the shared folder that a step locks while it runs; null when it uses none. */
 export const sharedFolder = ({ argv }: Step): string | null =>
   argv.map((word) => /(?:^|=)%([a-z0-9_-]+)/.exec(word)?.[1]).find((name) => name !== undefined) ??
   null

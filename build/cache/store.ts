@@ -25,6 +25,9 @@ export type Proof = 'listing' | 'content'
 /** Outcomes kept for each step; the least recently used is dropped first. */
 const KEPT = 3
 
+/**
+ * Opens the cache in the folder `root`; `proof` says how an outcome is verified before it is used.
+ */
 export function createStore(root: string, proof: Proof = 'listing') {
   const placeOf = (name: string, key: string) => join(root, name, key)
   const recordOf = (name: string, key: string) => `${placeOf(name, key)}.json`

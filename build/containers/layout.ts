@@ -71,6 +71,7 @@ interface Layout {
   readonly index: string
 }
 
+/** Renders the configuration, the manifest and the index of all images over the same layers. */
 export function renderLayout(plan: LayoutPlan): Layout {
   const images = Object.entries(CONTAINER_IMAGES).map(([name, start]) => {
     const config = asBlob(renderConfig(plan, start))

@@ -14,7 +14,10 @@ interface AptOptions {
 
 const run = $({ quiet: true, env: { ...process.env, LC_ALL: 'C.UTF-8' } })
 
-/** Sources for `suite` in deb822 format, derived from those of this host. Throws when apt knows no Debian archive. */
+/**
+ * Renders sources for `suite` in deb822 format, derived from those of this host. Rejects when apt
+ * knows no Debian archive.
+ */
 export async function readSources(suite: string, backports = false): Promise<string> {
   const known = await readHostSources()
   // A host that never ran `apt-get update` has no index to list.
@@ -25,12 +28,15 @@ export async function readSources(suite: string, backports = false): Promise<str
   return sources.text
 }
 
-/** The Debian archives among this host's apt sources; fetches nothing. */
+/** Reads the Debian archives among this host's apt sources; fetches nothing. */
 export async function readHostSources(): Promise<HostSources> {
   return { targets: await listTargets(), host: await readCodename() }
 }
 
-/** Fetches packages into `folder`, without their dependencies. Returns the paths of the files. */
+/**
+ * Fetches packages into `folder`, without their dependencies, and returns the paths of the files.
+ * Rejects where apt fails.
+ */
 export async function fetchPackages(
   { suite, arch, state }: AptOptions,
   names: readonly string[],
@@ -44,7 +50,7 @@ export async function fetchPackages(
   return files.filter((file) => file.endsWith('.deb')).map((file) => join(folder, file))
 }
 
-/** Reads name, version and architecture of a package file. */
+/** Reads name, version and architecture of a package file. Rejects where it is none. */
 export async function readPackage(file: string) {
   const { stdout } =
     await run`dpkg-deb --show --showformat ${'${Package} ${Version} ${Architecture}'} ${file}`

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { DebianPackage } from './package-list.ts'
 
-/** From the text of `/var/lib/dpkg/status` (deb-control(5)): packages that are installed. */
+/** Lists the installed packages in the text of `/var/lib/dpkg/status` (deb-control(5)). */
 export const parseStatus = (text: string): readonly DebianPackage[] =>
   text.split(/\n\n+/).flatMap((stanza) => {
     const fieldOf = (field: string) => new RegExp(`^${field}: (.+)$`, 'm').exec(stanza)?.[1] ?? ''
@@ -11,7 +11,10 @@ export const parseStatus = (text: string): readonly DebianPackage[] =>
     return [{ name, version: fieldOf('Version'), architecture: fieldOf('Architecture') }]
   })
 
-/** Sorts by name. Throws when the list is empty, which means that something was misread. */
+/**
+ * Writes a list as JSON, sorted by name. Rejects when it is empty, which means that something was
+ * misread.
+ */
 export async function writeList(path: string, packages: readonly DebianPackage[]): Promise<void> {
   if (packages.length === 0) throw new Error(`${path} would list no package`)
   const sorted = packages.toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -12,6 +12,7 @@ const UNITS = 'flasher-web.service flasher-cache.service'
 
 export const CONFIGURATION_FILES = ['/etc/flasher/flasher.env'] as const
 
+/** Renders the control file (deb-control(5)). */
 export const renderControl = ({ version, arch, kib }: ControlPlan): string =>
   [
     'Package: flasher-lab',

@@ -10,7 +10,7 @@ export interface DebianPackage {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** From a `.manifest`, sorted by name. Throws when it is not one. */
+/** Parses a `.manifest` into a list sorted by name. Throws when it is not one. */
 export function parseManifest(text: string): readonly DebianPackage[] {
   const manifest = parseJson(text)
   const rows = isRecord(manifest) ? manifest['packages'] : null

@@ -27,6 +27,7 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 const COMPONENTS = 'main non-free-firmware'
 const ROLLING: readonly string[] = ['sid', 'unstable']
 
+/** Parses what apt prints in the form of `TARGET_FORMAT`, and takes the component `main` alone. */
 export function parseTargets(rows: string): readonly AptTarget[] {
   return rows.split('\n').flatMap((row) => {
     const [uri = '', codename = '', component] = row.split('|')
@@ -42,8 +43,8 @@ export const NO_ARCHIVE =
   "apt has no package index of Debian's: put Debian's archive among its sources and run apt-get update"
 
 /**
- * The archive of the host's own release, else any other: the host may be a derivative of Debian, or
- * name its release differently. Null when apt knows no Debian archive.
+ * Finds the archive of the host's own release, else any other: the host may be a derivative of
+ * Debian, or name its release differently. Null when apt knows no Debian archive.
  */
 export function findArchive({ targets, host }: HostSources): AptTarget | null {
   // Archives beside a release have a dash: `trixie-security`, `trixie-backports`.
@@ -51,7 +52,10 @@ export function findArchive({ targets, host }: HostSources): AptTarget | null {
   return releases.find(({ codename }) => codename === host) ?? releases[0] ?? null
 }
 
-/** The archive and the security archive that the host knows, with the suite swapped (deb822, sources.list(5)). */
+/**
+ * Renders the archive and the security archive that the host knows, with the suite swapped (deb822,
+ * sources.list(5)).
+ */
 export function renderSources({ targets, host, suite, backports }: SourcesOptions): Sources {
   const archive = findArchive({ targets, host })
   if (archive === null) return { ok: false, why: NO_ARCHIVE }

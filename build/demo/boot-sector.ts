@@ -19,7 +19,10 @@ const TABLE = 446
 const NON_FS_DATA = 0xda
 const FIRST_SECTOR = 2048
 
-/** With a partition table: one partition from the first MiB to the end. */
+/**
+ * Renders the sector that greets, with a table of one partition from the first MiB to the end of an
+ * image of so many bytes.
+ */
 export function renderGreeter(imageBytes: number): Buffer {
   const sector = renderSector(PRINT, `\r\n\r\n  ${GREETING}\r\n\r\n`)
   sector.writeUInt8(0x80, TABLE)
@@ -30,7 +33,7 @@ export function renderGreeter(imageBytes: number): Buffer {
   return sector
 }
 
-/** Ends QEMU as soon as it runs. */
+/** Renders the sector that ends QEMU as soon as it runs. */
 export const renderProbe = (): Buffer => renderSector(REPORT, '')
 
 function renderSector(code: string, text: string): Buffer {

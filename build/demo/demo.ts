@@ -37,6 +37,7 @@ export interface DemoReport extends WatchReport {
 /** Where everything of the demo lies. */
 export type DemoFolder = ReturnType<typeof planFolder>
 
+/** Plans where everything of the demo lies below a folder. */
 export const planFolder = (root: string) => ({
   root,
   state: join(root, 'state'),
@@ -53,7 +54,10 @@ export const planFolder = (root: string) => ({
 /** The first that is tried; the cache takes one behind the server's. */
 const FIRST_PORT = 8080
 
-/** Everything that it starts has ended when it resolves or rejects. Rejects when `signal` is aborted. */
+/**
+ * Runs the demo. Everything that it starts has ended when it resolves or rejects; it rejects when
+ * `signal` is aborted.
+ */
 export async function runDemo(
   options: DemoOptions,
   report: DemoReport,

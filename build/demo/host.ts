@@ -15,6 +15,7 @@ import { decideFamily, type DemoHost } from './needs.ts'
 const ROMS = ['efi-virtio.rom', 'pxe-virtio.rom']
 const QEMU = 'qemu-system-x86_64'
 
+/** Finds out what QEMU there is and what it can do, and how much memory is free, in bytes. */
 export async function readDemoHost(): Promise<DemoHost> {
   const version = await runTool([QEMU, '--version'])
   const folders = version === null ? '' : ((await runTool([QEMU, '-L', 'help'])) ?? '')
@@ -70,7 +71,10 @@ export async function chooseAccelerator(argv: readonly string[]): Promise<Accele
   return code === PROBE_EXIT_CODE ? 'kvm' : 'tcg'
 }
 
-/** The version of a complete live system among the folder's files; null: there is none. */
+/**
+ * Finds the version of a complete live system among the folder's files, the newest; null: there is
+ * none.
+ */
 export async function findLiveSystem(folder: string): Promise<string | null> {
   const names: readonly string[] = await readdir(folder).catch(() => [])
   const kernels = names.flatMap((name) => {
@@ -103,7 +107,10 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
-/** The site that hosts releases, as the server's own configuration on this host says; null: none is set. */
+/**
+ * Reads the site that hosts releases from the server's own configuration on this host; null: none
+ * is set.
+ */
 export async function readReleaseSite(checkout: string): Promise<ReleaseSite | null> {
   const program = join(checkout, 'runtime/bin/flasher-web.ts')
   const text = await runTool([process.execPath, program, 'config', 'show', '--json'])

@@ -12,7 +12,7 @@ interface LiveBuildOptions {
   readonly signal: AbortSignal
 }
 
-/** Whether it succeeded; the builder has said why, where it has not. */
+/** Builds, and resolves to whether it succeeded; the builder has said why, where it has not. */
 export async function buildLiveSystem({ checkout, isQuiet, signal }: LiveBuildOptions) {
   const [, ...names] = BUILD_ARGUMENTS
   const child = spawn(process.execPath, [join(checkout, 'build/images.ts'), ...names], {

@@ -30,7 +30,7 @@ const BUILD_COMMAND = `npx pnpm ${BUILD_ARGUMENTS.join(' ')}`
 const SITE_ADVICE =
   'Name a site that hosts releases: FLASHER_RELEASES_BASE_URL and FLASHER_BOOT_RELEASE_REPO'
 
-/** `dist/` comes first: who builds wants to see what was built. */
+/** Decides the source. `dist/` comes first: who builds wants to see what was built. */
 export function decideLiveSource(facts: LiveFacts): LiveSource {
   const { built, kept, site, isRoot, obstacle } = facts
   if (built !== null) return { from: 'dist', version: built }

@@ -58,7 +58,7 @@ export interface Progress {
   readonly flashes: number
 }
 
-/** What the server knows from an earlier demo is no news. */
+/** Returns what is known at the start: what the server knows from an earlier demo is no news. */
 export const startProgress = ({ machine, run }: Pick<Snapshot, 'machine' | 'run'>): Progress => ({
   isKnown: machine !== null,
   hasDisks: (machine?.disks ?? []).length > 0,
@@ -76,7 +76,7 @@ interface Update {
   readonly events: readonly DemoEvent[]
 }
 
-/** Each part notes what is new to it. */
+/** Compares a snapshot with what was noticed before; each part notes what is new to it. */
 export function updateProgress(before: Progress, snapshot: Snapshot): Update {
   return [noteDiscovery, noteSerial, noteArming, noteRun, noteWaiting].reduce<Update>(
     ({ progress, events }, note) => {
@@ -87,7 +87,10 @@ export function updateProgress(before: Progress, snapshot: Snapshot): Update {
   )
 }
 
-/** After the machine was switched off and on: what it said before is of no interest. */
+/**
+ * Returns the progress after the machine was switched off and on: what its serial line said before
+ * is of no interest.
+ */
 export const resetProgress = (progress: Progress, serial: string): Progress => ({
   ...progress,
   read: serial.length,
@@ -173,6 +176,7 @@ const ACTIVITIES: readonly (readonly [RegExp, string])[] = [
   [/ boots its own disk \(/g, 'Booting its own disk'],
 ]
 
+/** Says what the machine is doing, for people, by what its serial line said last. */
 export function describeActivity(serial: string): string {
   const tail = serial.slice(-200_000)
   const found = ACTIVITIES.map(([pattern, text]) => {

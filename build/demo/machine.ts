@@ -30,8 +30,8 @@ const HOST = '10.0.2.2'
 export const SERIAL_SCREEN = Buffer.from([0xf8, 0x03])
 
 /**
- * A PC with a BIOS, one core (with two, emulation has been seen to crash), a network card that boots
- * first, and a disk. QEMU listens for commands on its standard input.
+ * Plans a PC with a BIOS, one core (with two, emulation has been seen to crash), a network card
+ * that boots first, and a disk. QEMU listens for commands on its standard input.
  */
 export function planMachine(options: MachineOptions): readonly string[] {
   const { accelerator, isWindow, port, disk, serialLog, serialScreen } = options

@@ -61,8 +61,8 @@ const PACKAGES: Readonly<
 }
 
 /**
- * Lists what is needed, in the order in which it is shown; `window`: the machine's screen is
- * wanted.
+ * Lists what is needed, in the order in which it is shown; `window` says that the machine's screen
+ * is wanted.
  */
 export function listNeeds(host: DemoHost, window: boolean): readonly Need[] {
   const { qemu, hasRom, hasWindow, freeBytes } = host
@@ -102,7 +102,10 @@ function renderInstall({ family, isRoot }: DemoHost, things: readonly Thing[]): 
   return `${isRoot || family === 'macos' ? '' : 'sudo '}${install} ${names.join(' ')}`
 }
 
-/** `ID` and `ID_LIKE` of /etc/os-release, or Node's name of another platform. */
+/**
+ * Decides by `ID` and `ID_LIKE` of /etc/os-release, or by Node's name of another platform; null: it
+ * is unknown.
+ */
 export function decideFamily(platform: string, osRelease: string): Family | null {
   if (platform === 'darwin') return 'macos'
   const ids = [...osRelease.matchAll(/^ID(?:_LIKE)?="?([^"\n]*)"?$/gm)].flatMap(([, text = '']) =>

@@ -11,6 +11,7 @@ interface BookOptions {
 /** Deeper headings are left out of the table of contents. */
 const DEPTH = 2
 
+/** Renders the page; its table of contents has headings down to the second level. */
 export function renderBook(
   chapters: readonly RenderedChapter[],
   { version, epoch, style }: BookOptions,
@@ -33,7 +34,7 @@ export function renderBook(
   ].join('\n')
 }
 
-/** Links to anchors that no heading has. */
+/** Lists links to anchors that no heading has. */
 export function findBrokenLinks(book: string): readonly string[] {
   const anchors = new Set([...book.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
   const links = [...book.matchAll(/<a href="#([^"]+)"/g)].map(([, id = '']) => id)

@@ -14,7 +14,11 @@ export interface RenderedChapter {
   readonly headings: readonly Heading[]
 }
 
-/** @param known the ids of all chapters; links to other files become plain text. */
+/**
+ * Gives headings their anchors and makes links lead to them.
+ *
+ * @param known has the ids of all chapters; links to other files become plain text.
+ */
 export function renderChapter(
   html: string,
   { id, path }: Chapter,

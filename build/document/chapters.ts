@@ -36,7 +36,11 @@ export interface Chapter {
   readonly path: string
 }
 
-/** @param paths of all Markdown files, below the folder of documents. */
+/**
+ * Lists the chapters in their order; pages that have no place in it come before the decisions.
+ *
+ * @param paths are those of all Markdown files, below the folder of documents.
+ */
 export function listChapters(paths: readonly string[]): readonly Chapter[] {
   const names = paths.map((path) => path.replace(/\.md$/, '')).filter((name) => !LEFT_OUT.has(name))
   const decisions = names.filter((name) => name.startsWith(DECISIONS))

@@ -3,7 +3,8 @@
 const HIDDEN = '<g visibility="hidden">'
 
 /**
- * The last picture of a drawing that plays frames one after the other; any other drawing as it is.
+ * Renders the last picture of a drawing that plays frames one after the other; any other drawing
+ * stays as it is.
  */
 export function renderStill(svg: string): string {
   const last = svg.lastIndexOf(HIDDEN)

@@ -48,7 +48,10 @@ export function renderUpcaseEntry(cluster: number, bytes: number, checksum: numb
   return entry
 }
 
-/** A file entry, a stream entry and as many name entries as the name requires, with their checksum. */
+/**
+ * Renders a file entry, a stream entry and as many name entries as the name requires, with their
+ * checksum. Throws when exFAT allows no such name.
+ */
 export function renderFileEntries({ name, bytes, firstCluster, time }: FileEntry): Buffer {
   if (name === '' || name.length > MAX_NAME_UNITS || /["*/:<>?\\|\p{Cc}]/u.test(name)) {
     throw new Error(`${JSON.stringify(name)} cannot be a file's name on exFAT`)

@@ -14,6 +14,7 @@ interface ImagesOptions {
   readonly epoch: number
 }
 
+/** Renders the partition as pieces of bytes with their offsets. */
 export const renderImages = ({ version, epoch }: ImagesOptions) =>
   renderVolume({
     sectors: IMAGES_SECTORS,

@@ -8,7 +8,10 @@ const DIVISION_SIGN = 0xf7
 /** Followed by a count of characters that are their own capitals. */
 const RUN = 0xffff
 
-/** ASCII and Latin-1 have capitals; all other characters are their own. */
+/**
+ * Returns the capital of a UTF-16 unit. ASCII and Latin-1 have capitals; all other characters are
+ * their own.
+ */
 export function capitalOf(unit: number): number {
   const isAscii = unit >= 0x61 && unit <= 0x7a
   const isLatin = unit >= 0xe0 && unit < LATIN_LAST && unit !== DIVISION_SIGN
@@ -16,7 +19,7 @@ export function capitalOf(unit: number): number {
   return unit === LATIN_LAST ? CAPITAL_OF_LAST : unit
 }
 
-/** In the compressed form (exFAT specification, 7.2.5). */
+/** Renders the table in the compressed form (exFAT specification, 7.2.5). */
 export function renderUpcase(): Buffer {
   const units = Array.from({ length: LATIN_LAST + 1 }, (_, unit) => capitalOf(unit))
   units.push(RUN, 0x10000 - units.length)

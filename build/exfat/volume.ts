@@ -43,7 +43,10 @@ const END_OF_CHAIN = 0xffffffff
 const MEDIA_TYPE = 0xfffffff8
 const HALT = 0xf4
 
-/** The same plan gives the same bytes. Throws when the files do not fit. */
+/**
+ * Renders a volume as pieces of bytes; the same plan gives the same ones. Throws when the files do
+ * not fit.
+ */
 export function renderVolume({
   sectors,
   label,

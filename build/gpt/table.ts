@@ -48,6 +48,10 @@ export interface TablePiece {
   readonly bytes: Buffer
 }
 
+/**
+ * Renders the table with its backup: header and entries behind the first sector, and at the end of
+ * the disk.
+ */
 export function renderTable({ id, diskSectors, partitions }: TablePlan): readonly TablePiece[] {
   const last = diskSectors - 1
   const entries = Buffer.alloc(ENTRY_SECTORS * SECTOR_BYTES)
@@ -66,7 +70,10 @@ export function renderTable({ id, diskSectors, partitions }: TablePlan): readonl
   ]
 }
 
-/** The boot sector before a table: its one entry covers a disk of any size, because images are written to larger ones. */
+/**
+ * Renders the boot sector before a table: its one entry covers a disk of any size, because images
+ * are written to larger ones.
+ */
 export function renderProtective(): Buffer {
   const sector = Buffer.alloc(SECTOR_BYTES)
   sector.set([0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff], 446)
@@ -76,7 +83,7 @@ export function renderProtective(): Buffer {
   return sector
 }
 
-/** Where the partitions of a table begin and end; `head`: the disk's first sectors. */
+/** Lists where the partitions of a table begin and end; `head` is the disk's first sectors. */
 export function parseSpans(head: Buffer): readonly PartitionSpan[] {
   const start = 2 * SECTOR_BYTES
   return Array.from({ length: ENTRIES }, (_, at) => {
@@ -125,7 +132,7 @@ function renderEntry(id: string, { type, name, firstSector, lastSector }: Partit
   return entry
 }
 
-/** A version 4 GUID derived from a text, as people write it. */
+/** Derives a version 4 GUID from a text, and renders it as people write it. */
 export const renderGuid = (text: string): string =>
   deriveGuid(text)
     .toString('hex')

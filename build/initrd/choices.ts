@@ -81,6 +81,7 @@ const LEAVE = [
   'sfc sis smsc',
 ].flatMap((line) => line.split(' ').map((folder) => `drivers/net/ethernet/${folder}/*`))
 
+/** Returns the patterns of the drivers for a variant on a processor. */
 export const chooseFor = (variant: Variant, arch: Arch): ModuleChoice => ({
   take: [
     ...BASE,

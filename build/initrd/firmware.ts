@@ -2,7 +2,7 @@
 
 const MARK = Buffer.from('firmware=')
 
-/** Names below `lib/firmware`, as the `.modinfo` section of the module's file has them. */
+/** Lists names below `lib/firmware`, as the `.modinfo` section of the module's file has them. */
 export function listFirmware(module: Buffer): readonly string[] {
   const found: string[] = []
   for (let at = module.indexOf(MARK); at !== -1; at = module.indexOf(MARK, at + 1)) {

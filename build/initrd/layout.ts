@@ -13,8 +13,9 @@ const DEVICES: readonly Entry[] = [
 ]
 
 /**
- * Folders first, then programs and settings, then `lib/modules`
- * and `lib/firmware`, then the file that marks completeness; each part sorted by name.
+ * Adds folders and devices, and orders all: folders first, then programs and settings, then
+ * `lib/modules` and `lib/firmware`, then the file that marks completeness; each part sorted by
+ * name.
  */
 export function planLayout(entries: readonly Entry[]): readonly Entry[] {
   const all = [...entries, ...DEVICES]
@@ -31,7 +32,7 @@ export function planLayout(entries: readonly Entry[]): readonly Entry[] {
 
 const isLate = (name: string) => /^lib\/(modules|firmware)(\/|$)/.test(name)
 
-/** By code unit, so that no locale changes the bytes of an archive. */
+/** Sorts by code unit, so that no locale changes the bytes of an archive. */
 const sortByName = (entries: readonly Entry[]): readonly Entry[] =>
   entries.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
 

@@ -44,7 +44,10 @@ export function chooseModules(tables: ModuleTables, { take, leave }: ModuleChoic
   return { paths, tables: filterTables(tables, paths, needs), idle }
 }
 
-/** `virtio_net` for `kernel/drivers/net/virtio-net.ko`: the kernel replaces hyphens. */
+/**
+ * Returns the kernel's name of a module: `virtio_net` for `kernel/drivers/net/virtio-net.ko`, as
+ * the kernel replaces hyphens.
+ */
 export const nameOf = (path: string): string =>
   path
     .slice(path.lastIndexOf('/') + 1)

@@ -29,6 +29,7 @@ interface DeviceEntry {
   readonly minor: number
 }
 
+/** Makes the entry of a file from its bytes or its text. */
 export const fileEntry = (name: string, bytes: Uint8Array | string, mode = 0o644): Entry => ({
   kind: 'file',
   name,
@@ -44,8 +45,9 @@ const END = 'TRAILER!!!'
 const BLOCK = 512
 
 /**
- * The archive of these entries in this order. Inodes are numbered in order, everything belongs to
- * root and has the time `epoch` (seconds since 1970), so that the same entries give the same bytes.
+ * Renders the archive of these entries in this order. Inodes are numbered in order, everything
+ * belongs to root and has the time `epoch` (seconds since 1970), so that the same entries give the
+ * same bytes.
  */
 export function renderNewc(entries: readonly Entry[], epoch: number): Buffer {
   const parts: Uint8Array[] = []

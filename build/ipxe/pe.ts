@@ -25,19 +25,29 @@ const CODE = 0x60000020
 const PAGE = 4096
 const PE32_PLUS = 0x20b
 
-/** The program's processor. Throws when we support no such processor. */
+/**
+ * Returns the program's processor. Throws when it is no UEFI program, or for a processor that we do
+ * not support.
+ */
 export function readMachine(program: Buffer): (typeof MACHINES)[keyof typeof MACHINES] {
   const { machine } = readHeaders(program)
   if (machine === 0x8664 || machine === 0xaa64) return MACHINES[machine]
   throw new Error(`a program for machine 0x${machine.toString(16)}, which is none of ours`)
 }
 
-/** Whether the program has a table of signatures; whose they are, firmware finds out. */
+/**
+ * Tells whether the program has a table of signatures; whose they are, firmware finds out. Throws
+ * when it is no UEFI program.
+ */
 export function isSigned(program: Buffer): boolean {
   const { optional } = readHeaders(program)
   return program.readUInt32LE(optional + SIGNATURE_BYTES) > 0
 }
 
+/**
+ * Returns the program with one more section, whose first byte is the new entry point. Throws when
+ * it is no UEFI program, or has no room for the section's header.
+ */
 export function addSection(program: Buffer, { name, render }: Section): Buffer {
   const headers = readHeaders(program)
   const { pe, optional, table, count, entry, fileAlignment, sectionAlignment } = headers

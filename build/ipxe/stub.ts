@@ -13,7 +13,7 @@ interface Layout extends CodeAddresses {
 
 type Render = (layout: Layout) => Buffer
 
-/** Code, the protocol's name, the text as UTF-16 with a NUL. */
+/** Renders the section: code, the protocol's name, and the text as UTF-16 with a NUL. */
 export function renderStub(
   processor: 'x86_64' | 'arm64',
   text: string,

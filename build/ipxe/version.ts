@@ -2,7 +2,9 @@
 
 const PARTS = ['MAJOR', 'MINOR', 'PATCH'] as const
 
-/** `1.21.1` from the text of `src/Makefile`, or `unknown`. */
+/**
+ * Finds the version, such as `1.21.1`, in the text of `src/Makefile`; `unknown` where it has none.
+ */
 export function parseVersion(makefile: string): string {
   const parts = PARTS.map(
     (part) => new RegExp(`^VERSION_${part}\\s*:?=\\s*(\\d+)\\s*$`, 'm').exec(makefile)?.[1],

@@ -64,6 +64,7 @@ const ENTRIES: readonly Entry[] = [
   },
 ]
 
+/** Renders GRUB's menu for a medium. */
 export function renderMenu({ version, media, asks, place = ISO_MENU }: MenuPlan): string {
   const { folder, consoles, terminal } = place
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
@@ -86,12 +87,14 @@ export function renderMenu({ version, media, asks, place = ISO_MENU }: MenuPlan)
   ].join('\n')
 }
 
-/** A file that no other medium has; Debian's media have a /.disk/info as well. */
+/**
+ * Returns the path of a file that no other medium has; Debian's media have a /.disk/info as well.
+ */
 export const renderMark = (media: string): string => `.disk/flasher-${media}`
 
 /**
- * What GRUB runs first, for BIOS and on the EFI partition: it finds the medium that
- * it was started from.
+ * Renders what GRUB runs first, for BIOS and on the EFI partition: it finds the medium that it was
+ * started from.
  */
 export const renderEarly = (media: string): string =>
   [

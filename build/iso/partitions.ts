@@ -29,7 +29,10 @@ interface Hybrid {
   readonly pieces: readonly TablePiece[]
 }
 
-/** Throws when xorriso has not made exactly the two partitions that we expect. */
+/**
+ * Plans the whole image, in sectors of 512 bytes. Throws when xorriso has not made exactly the two
+ * partitions that we expect.
+ */
 export function planHybrid({ id, head, imagesSectors }: HybridPlan): Hybrid {
   const [system, efi, ...others] = parseSpans(head)
   if (system === undefined || efi === undefined || others.length > 0) {

@@ -2,7 +2,7 @@
 
 import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
 
-/** Windows line endings, which all systems can read. */
+/** Renders the text with Windows line endings, which all systems can read. */
 export const renderReadme = (version: string): string =>
   [
     `Flasher ${version}`,

@@ -11,6 +11,7 @@ const SHOWN = [
   'test/bench/**/*.ts',
 ]
 
+/** Reads the text of each file of the map; paths are relative to the checkout. */
 export const readMapped = (checkout: string): Promise<readonly MappedFile[]> =>
   Promise.all(
     globSync(SHOWN, { cwd: checkout })

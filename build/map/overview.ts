@@ -8,7 +8,7 @@ export interface MappedFile {
 
 const OPENING = /^(?:#!.*\n)?\/\*\*((?:[^*]|\*(?!\/))*)\*\//
 
-/** The first sentence of a file's opening comment; empty when there is none. */
+/** Returns the first sentence of a file's opening comment; empty when there is none. */
 export function parseOpening(text: string): string {
   const words = (OPENING.exec(text)?.[1] ?? '').replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
   const [sentence = ''] = words.split(/(?<=\.)\s+(?=[A-Z`(])/, 1)
@@ -20,7 +20,7 @@ const TITLE = `# Map
 Every file and what it is for, generated from the first sentence of each by \`npx pnpm docs:map\`. [architecture.md](architecture.md) explains how they belong together, [trips.md](trips.md) what happens when.
 `
 
-/** Folders and files in the order of their names. */
+/** Renders folders and files in the order of their names. */
 export function renderMap(files: readonly MappedFile[]): string {
   const folders = Map.groupBy(files, ({ path }) => folderOf(path))
   const names = [...folders.keys()].toSorted()

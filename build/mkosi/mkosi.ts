@@ -20,14 +20,17 @@ const FOLDERS = {
   '--workspace-directory': 'work',
 }
 
-/** Resolves to its exit code; its output goes where ours goes. */
+/** Runs mkosi and resolves to its exit code; its output goes where ours goes. */
 export async function runMkosi({ mkosi, directory, cache, args }: MkosiOptions): Promise<number> {
   const folders = Object.entries(FOLDERS).map(([flag, name]) => [flag, join(cache, name)])
   for (const [, folder = ''] of folders) await mkdir(folder, { recursive: true })
   return await start(mkosi, ['--directory', directory, ...folders.flat(), ...args])
 }
 
-/** Runs a program with a tools tree as its `/usr`; everything else is the host's. */
+/**
+ * Runs a program with a tools tree as its `/usr`, and resolves to its exit code; everything else is
+ * the host's.
+ */
 export const runInTools = (mkosi: string, tools: string, argv: readonly string[]) =>
   start(mkosi, ['--directory', '', '--tools-tree', tools, 'box', '--', ...argv])
 

@@ -10,7 +10,7 @@ interface SandboxOptions {
   readonly backports?: readonly string[]
 }
 
-/** Returns the folder. */
+/** Writes the configuration below a folder, and returns the folder. */
 export async function writeSandbox({ folder, suite, backports }: SandboxOptions): Promise<string> {
   const apt = join(folder, 'etc/apt')
   for (const dir of ['sources.list.d', 'preferences.d']) {

@@ -34,7 +34,9 @@ export interface Contents {
   readonly programs: readonly Program[]
 }
 
-/** `name version architecture` by line, in sections, for comparing two builds with `diff`. */
+/**
+ * Renders `name version architecture` by line, in sections, for comparing two builds with `diff`.
+ */
 export function renderContents({ debian, npm, programs }: Contents): string {
   const lists = debian.map(({ title, packages }) =>
     section(

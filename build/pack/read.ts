@@ -14,7 +14,7 @@ interface ListFiles {
   readonly programs: readonly string[]
 }
 
-/** `pathOf` locates a step's file. Throws when a list is empty or malformed. */
+/** Reads all lists; `pathOf` locates a step's file. Rejects when a list is empty or malformed. */
 export async function readContents(
   { packages, npm, programs }: ListFiles,
   pathOf: (token: string) => string,

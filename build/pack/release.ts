@@ -26,7 +26,10 @@ export interface Released {
   readonly digest: string
 }
 
-/** A rename completes each file; the checksums come last. */
+/**
+ * Copies the files into a folder and writes what describes them. A rename completes each file; the
+ * checksums come last.
+ */
 export async function writeRelease(options: ReleaseOptions): Promise<readonly Released[]> {
   const { folder, stem, checksums, files, contents, version, epoch } = options
   await mkdir(folder, { recursive: true })

@@ -13,7 +13,7 @@ interface SbomOptions {
   readonly contents: Contents
 }
 
-/** Ends with a line feed. */
+/** Renders the document as JSON that ends with a line feed. */
 export function renderSbom({ stem, version, epoch, files, contents }: SbomOptions): string {
   const within = contents.debian.filter((list) => list.within).flatMap(({ packages }) => packages)
   const makers = contents.debian.filter((list) => !list.within).flatMap(({ packages }) => packages)

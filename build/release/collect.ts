@@ -9,7 +9,11 @@ export interface Collection {
   readonly missing: readonly string[]
 }
 
-/** @param built the names of the files that there are. */
+/**
+ * Compares what a release of this line has with what was built.
+ *
+ * @param built has the names of the files that there are.
+ */
 export function collectAssets(
   line: ReleaseLine,
   version: string,

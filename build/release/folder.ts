@@ -26,7 +26,11 @@ interface FolderOptions {
   readonly key: string | null
 }
 
-/** @returns all files of the folder, sorted by name. A rename completes the folder. */
+/**
+ * Writes the folder, which a rename completes.
+ *
+ * @returns all files of the folder, sorted by name.
+ */
 export async function writeFolder(options: FolderOptions): Promise<readonly HashedFile[]> {
   const { groups, from, to, template, key } = options
   const part = `${to}.${process.pid}.part`

@@ -17,7 +17,11 @@ interface ManifestFacts {
   readonly files: readonly HashedFile[]
 }
 
-/** @throws for a word between @ signs that is unknown. */
+/**
+ * Fills in the words between @ signs.
+ *
+ * @throws {Error} A word between @ signs is unknown.
+ */
 export function renderManifest(template: string, facts: ManifestFacts): string {
   const { line, version, tag, epoch, files } = facts
   const values: Readonly<Record<string, string>> = {

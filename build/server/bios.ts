@@ -18,7 +18,10 @@ interface BiosPlan {
   readonly sectors: number
 }
 
-/** The disk's first sector, and the core as it is written. */
+/**
+ * Plans the disk's first sector, and the core as it is written. Throws when the core is larger than
+ * its partition.
+ */
 export function planBios({ boot, core, sector, sectors }: BiosPlan) {
   const used = Math.ceil(core.length / SECTOR_BYTES)
   if (used > sectors)

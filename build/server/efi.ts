@@ -50,7 +50,7 @@ const LOADERS = {
   arm64: { config: SIGNED_ARM64_CONFIG_PATH, files: UEFI_LOADERS },
 } as const satisfies Record<Arch, object>
 
-/** Returns the path of the volume. */
+/** Makes the volume in the folder for what lies between, and returns its path. */
 export async function makeEfiVolume(
   options: EfiOptions,
   { sectors, scratch }: Volume,

@@ -51,8 +51,9 @@ export const BIOS_PREFIX = '(,gpt2)/boot/grub'
 const ARGS = [...LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`), 'panic=30', 'ro']
 
 /**
- * The same file for all versions: an update does not touch it. `next` is a version on trial: after three
- * starts without a confirmation the one before it starts again, and `failed` says so. (`chosen` is GRUB's own.)
+ * Renders the same file for all versions: an update does not touch it. `next` is a version on
+ * trial: after three starts without a confirmation the one before it starts again, and `failed`
+ * says so. (`chosen` is GRUB's own.)
  */
 export function renderServerGrub(arch: Arch): string {
   const { terminal, args } = CONSOLES[arch]
@@ -95,7 +96,7 @@ function renderEntry(title: string, version: string, args: readonly string[]): r
   ]
 }
 
-/** What GRUB reads and writes in place: lines, filled up to a fixed size. */
+/** Renders what GRUB reads and writes in place: lines, filled up to a fixed size. */
 export function renderGrubEnvironment(values: Readonly<Record<string, string>>): string {
   const lines = Object.entries(values).map(([name, value]) => `${name}=${value}\n`)
   return ['# GRUB Environment Block\n', ...lines].join('').padEnd(ENVIRONMENT_BYTES, '#')

@@ -48,7 +48,10 @@ export interface ServerLayout {
   readonly pieces: readonly TablePiece[]
 }
 
-/** `version` is in the first slot; the second one is free. */
+/**
+ * Plans the disk in sectors of 512 bytes; `version` is in the first slot, and the second one is
+ * free.
+ */
 export function planServerDisk(version: string, arch: Arch): ServerLayout {
   const shape = SHAPES[arch]
   const names = SERVER_PARTITIONS

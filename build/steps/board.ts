@@ -15,6 +15,7 @@ interface BoardOptions {
 /** Levels of gzip: nearly all of it is compressed already, the kernel is not. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 1, release: 9 }
 
+/** Plans the step that makes `image.img.gz`. */
 export function boardStep({ facts, ...inputs }: BoardOptions): Step {
   const values = {
     ...inputs,

@@ -4,7 +4,9 @@ import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 const TREES = ['overlays/service', '@server-app/root', '@tftp/root']
 /** Levels of zstd. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 3, release: 19 }
-/** `arch` in the words of the image format: `amd64`. */
+/**
+ * Plans the step that makes `images.oci.tar`; `arch` is in the words of the image format: `amd64`.
+ */
 export const containersStep = (arch: string, { version, epoch, level }: BuildFacts): Step =>
   programStep(
     'containers',

@@ -7,7 +7,7 @@ const MANUALS = ['docs/flasher.1', 'docs/flasher-tui.1'] as const
 /** Levels of zstd. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 6, release: 19 }
 
-/** `arch` is Debian's name of it. */
+/** Plans the step that makes `flasher.deb`; `arch` is Debian's name of it. */
 export const debStep = (arch: string, { version, epoch, level }: BuildFacts): Step =>
   programStep(
     'deb',

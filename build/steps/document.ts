@@ -15,6 +15,7 @@ export const documentToolsStep: Step = programStep(
   },
 )
 
+/** Plans the step that makes `flasher.pdf`. */
 export function documentStep({ version, epoch }: BuildFacts): Step {
   const values = { docs: 'docs', version, epoch: String(epoch), out: '@document/flasher.pdf' }
   const step = programStep(

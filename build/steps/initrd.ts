@@ -39,8 +39,9 @@ const filesOf = (name: string) => `${stemOf(name)}-files`
 const compressedOf = (name: string) => `${stemOf(name)}-zst`
 
 /**
- * Drivers, programs and scripts as an archive, and the same compressed, which is made anew only where
- * the archive has other bytes: a change in our programs makes another root, but not another archive.
+ * Plans the steps that make an archive of drivers, programs and scripts, and the same compressed,
+ * which is made anew only where the archive has other bytes: a change in our programs makes another
+ * root, but not another archive.
  */
 export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions): readonly Step[] {
   const [files, compressed] = [filesOf(name), compressedOf(name)]
@@ -69,6 +70,10 @@ export function initrdFilesSteps({ name, kind, arch, tree, facts }: FilesOptions
   ]
 }
 
+/**
+ * Plans the step that makes `initrd` from such a compressed archive; it takes no root but
+ * `squashfs`.
+ */
 export function initrdStep(options: InitrdStepOptions): Step {
   const { name, kind, sharesFilesOf = name, squashfs, squashfsName, facts } = options
   const files = `@${compressedOf(sharesFilesOf)}/${ARCHIVE}.zst`

@@ -19,6 +19,7 @@ export const PROGRAMS = 'programs.json'
 
 const SCRIPT = 'overlays/ipxe/flasher.ipxe'
 
+/** Plans the step that makes `ipxe.efi`, and `programs.json` where it is compiled. */
 export function ipxeStep({ name, arch, binary, server, source, facts }: IpxeStepOptions): Step {
   const common = ['--script', SCRIPT, ...(server === null ? [] : ['--server', server])]
   const out = ['--out', `@${name}/ipxe.efi`]

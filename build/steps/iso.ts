@@ -16,6 +16,7 @@ interface IsoOptions {
   readonly facts: BuildFacts
 }
 
+/** Plans the step that makes `image.iso`. */
 export function isoStep({
   name,
   arch,

@@ -14,6 +14,7 @@ const INPUTS = [
   'tsconfig.json',
 ] as const
 
+/** Plans the step that makes `package.tgz`, and the list of its dependencies, `packages.json`. */
 export const npmPackageStep = ({ epoch }: BuildFacts): Step =>
   programStep(
     'npm-package',

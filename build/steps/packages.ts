@@ -10,7 +10,10 @@ interface PackagesOptions {
   readonly packages: readonly string[]
 }
 
-/** `root` holds the files of all packages, `packages.json` the name, version and architecture of each. */
+/**
+ * Plans the step that makes `root` with the files of all packages, and `packages.json` with the
+ * name, version and architecture of each.
+ */
 export function packagesStep({ name, says, suite, arch, packages }: PackagesOptions): Step {
   const state = `%apt/${suite}-${arch}`
   const out = ['--out', `@${name}/root`, '--list', `@${name}/packages.json`]

@@ -16,6 +16,7 @@ const BINARIES = {
   arm64: { shim: 'shim/shimaa64', grub: 'grub/arm64-efi-signed/grubnetaa64' },
 } as const satisfies Record<Arch, { readonly shim: string; readonly grub: string }>
 
+/** Plans the step that makes `shim.efi`, `grub.efi` and `grub.cfg`. */
 export function secureBootStep({ arch, packages }: SecureBootOptions): Step {
   const name = `secure-${arch}`
   const fileOf = (binary: string) => `@${packages}/root/usr/lib/${binary}.efi.signed`

@@ -22,6 +22,7 @@ const SAYS: Readonly<Record<Arch, string>> = {
 /** Levels of zstd: nearly all of it is compressed already. */
 const LEVELS: Readonly<Record<Level, number>> = { dev: 1, release: 19 }
 
+/** Plans the step that makes `disk.img.zst`. */
 export function serverDiskStep(options: ServerDiskOptions): Step {
   const { name, arch, kernel, initrd, squashfs, packages, board = {}, facts } = options
   const files = { kernel, initrd, squashfs, packages, ...board }

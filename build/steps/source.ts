@@ -2,7 +2,10 @@
 import { sourceStem } from '../../appliance/assets.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
-/** `sources`: what git tracks at the top of the checkout. */
+/**
+ * Plans the step that makes `source.tar.gz`; `sources` are what git tracks at the top of the
+ * checkout.
+ */
 export const sourceStep = ({ version, epoch }: BuildFacts, sources: readonly string[]): Step =>
   programStep(
     'source',

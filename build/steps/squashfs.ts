@@ -27,7 +27,10 @@ const QUIET = ['-quiet', '-no-progress', '-no-exports']
 
 const timesOf = (epoch: number) => ['-all-time', String(epoch), '-mkfs-time', String(epoch)]
 
-/** The kernel is a file of its own. */
+/**
+ * Plans the step that makes `root.squashfs` of a tree, without the kernel, which is a file of its
+ * own.
+ */
 export function squashfsStep({ name, says, tree, epoch, level }: SquashfsOptions): Step {
   const pressed = ['-comp', 'zstd', '-Xcompression-level', EFFORT[level], '-b', BLOCK]
   const left = ['-wildcards', '-e', 'usr/lib/modules/*/vmlinuz', 'boot/*']
@@ -60,8 +63,8 @@ const APPEND = 'cp "$0" "$2" && exec mksquashfs "$@"'
 const NO_FRAGMENTS = ['-action', 'no-fragments@true']
 
 /**
- * Adds a folder to a squashfs: only what is in the folder is compressed, as the rest was.
- * Read like the rest, at 1 % more size.
+ * Plans the step that adds a folder to a squashfs: only what is in the folder is compressed, as the
+ * rest was. The outcome is read like the rest, at 1 % more size.
  */
 export function appendStep({ facts, name, says, base, folder }: AppendOptions): Step {
   const out = `@${name}/root.squashfs`

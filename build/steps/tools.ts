@@ -15,7 +15,9 @@ export const toolsStep: Step = programStep(
   },
 )
 
-/** Wraps a step with `tools: true` so that it runs inside the tools tree. */
+/**
+ * Wraps a step with `tools: true` so that it runs inside the tools tree; any other stays as it is.
+ */
 export const withTools = (step: Step): Step =>
   step.tools === undefined ? step : withToolsOf('@tools/root', step)
 

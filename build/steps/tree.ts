@@ -97,7 +97,10 @@ const mkosi = (name: string, arch: Arch, epoch: number) => [
 
 const confOf = (name: string) => `mkosi.conf.d/${name}`
 
-/** Makes `base` with all packages installed, their kernel `vmlinuz`, and the list `packages.json`. */
+/**
+ * Plans the step that makes `base` with all packages installed, their kernel `vmlinuz`, and the
+ * list `packages.json`.
+ */
 export function baseStep({ arch }: TreeOptions, root: RootPlan): Step {
   const name = `${root.prefix}base`
   return programStep(
@@ -112,7 +115,10 @@ export function baseStep({ arch }: TreeOptions, root: RootPlan): Step {
   )
 }
 
-/** Makes `live`, the tree that is compressed and booted, and the folder that lies apart from it. */
+/**
+ * Plans the step that makes `live`, the tree that is compressed and booted, and the folder that
+ * lies apart from it.
+ */
 export function treeStep({ arch, facts }: TreeOptions, root: RootPlan): Step {
   const [name, base] = [`${root.prefix}tree`, `@${root.prefix}base/base`]
   const apart = root.apart === undefined ? [] : [root.apart]

@@ -10,6 +10,7 @@ interface ZstdOptions {
   readonly level?: number
 }
 
+/** Plans the step that compresses one file. */
 export const zstdStep = ({ name, says, from, makes, level = 9 }: ZstdOptions): Step => ({
   name,
   says,

@@ -8,7 +8,7 @@ interface Column {
 
 const GAP = '   '
 
-/** The titles, then a line for each row. */
+/** Renders the titles, then a line for each row. */
 export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],

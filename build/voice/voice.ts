@@ -32,8 +32,8 @@ const MARKS: Partial<Record<LogType, { readonly mark: string; readonly colour: C
 const WARNING_LEVEL = 1
 
 /**
- * Boxes and the moving line are for terminals; CI and dumb terminals get plain lines. Colours follow
- * NO_COLOR, FORCE_COLOR and what the terminal can show.
+ * Creates a voice. Boxes and the moving line are for terminals; CI and dumb terminals get plain
+ * lines. Colours follow NO_COLOR, FORCE_COLOR and what the terminal can show.
  */
 export function createVoice({ stdout, stderr, env }: VoiceOptions): Voice {
   const isTerminal = stdout.isTTY && env['TERM'] !== 'dumb' && (env['CI'] ?? '') === ''

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { SECTOR_BYTES } from '../gpt/table.ts'
 
-/** Zeros are left out, so that the file stays sparse. */
+/** Copies a volume to a sector of the disk. Zeros are left out, so that the file stays sparse. */
 export async function copyInto(disk: FileHandle, from: string, sector: number): Promise<void> {
   let at = sector * SECTOR_BYTES
   for await (const piece of createReadStream(from, { highWaterMark: 2 ** 20 })) {

@@ -18,6 +18,7 @@ interface Ext4Options {
 /** It is only read, and holds a few large files: it has no journal, and hardly any inodes. */
 const FEATURES = '^has_journal,^metadata_csum_seed,^resize_inode'
 
+/** Writes the volume into the file `image`. Rejects where mke2fs fails. */
 export async function writeExt4Volume(options: Ext4Options): Promise<void> {
   const { root, image, sectors, label, id, epoch } = options
   await using file = await open(image, 'w')

@@ -19,6 +19,10 @@ interface FatOptions {
   readonly clusterSectors?: number
 }
 
+/**
+ * Writes the volume into the file `image`; files in `root` get the time `epoch`. Rejects where
+ * mtools fails.
+ */
 export async function writeFatVolume(options: FatOptions): Promise<void> {
   const { root, image, sectors, label, serial, epoch, clusterSectors } = options
   const env = { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', MTOOLS_SKIP_CHECK: '1' }
