@@ -43,7 +43,11 @@ interface CapturerOptions {
   readonly isRoot: boolean
 }
 
-/** A Fault where the disk may not be captured, or cannot be generalized. */
+/**
+ * Opens a disk for a capture and finds out which bytes of it are used; it stays held until the
+ * result is disposed of. Rejects with a Fault where the disk may not be captured, or cannot be
+ * generalized.
+ */
 export async function openCapture(
   { env, isRoot }: CapturerOptions,
   { source, chosen = null, generalize }: CaptureRequest,
@@ -122,7 +126,10 @@ export interface Captured extends WrittenFrames {
 
 const TICK_MS = 250
 
-/** Reads the disk and hands its image to the sink. */
+/**
+ * Reads the disk and hands its image to the sink. Rejects with a Fault where reading or the sink
+ * fails.
+ */
 export async function runCapture(
   { device, ranges, parts }: Pick<OpenedCapture, 'device' | 'ranges' | 'parts'>,
   sink: CaptureSink,
@@ -156,7 +163,7 @@ export async function runCapture(
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
 }
 
-/** The image as a file that gets its name when it is complete. */
+/** Makes a sink that writes the image to a file, which gets its name when it is complete. */
 export const toFile =
   (path: string, env: Environment): CaptureSink =>
   async (write) => {
@@ -164,13 +171,19 @@ export const toFile =
     return await writeWhole(path, write)
   }
 
-/** A Fault where something has the name, or nothing can be written there. */
+/**
+ * Returns how many bytes are free where the file would be. Rejects with a Fault where something has
+ * the name, or nothing can be written there.
+ */
 export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
   await checkNothingThere(path)
   return await checkFolder(dirname(path))
 }
 
-/** What should be known of the room; null where there is plenty. A Fault where it is surely too little. */
+/**
+ * Says in a clause that the image may not fit into `freeBytes`; null where there is plenty. Throws
+ * a Fault `storage-full` where there is surely too little.
+ */
 export function checkRoom(
   { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,
   freeBytes: number,

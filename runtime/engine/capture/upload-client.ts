@@ -244,7 +244,10 @@ async function sendPart(
   })
 }
 
-/** The image as an upload; the warnings are for the operator who accepts it. */
+/**
+ * Makes a sink that uploads the image; the warnings are for the operator who accepts it. It rejects
+ * with a Fault `upstream-failed` where the cache does not take the image.
+ */
 export const toUpload =
   (order: UploadOrder, warnings: readonly string[]): CaptureSink =>
   async (write) => {

@@ -28,7 +28,10 @@ interface CacheClientOptions {
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-/** Throws a Fault: `upstream-failed` where no cache answers, and one in its words where it refuses. */
+/**
+ * Creates a client whose calls reject with a Fault: `upstream-failed` where no cache answers within
+ * `timeoutMs` milliseconds, and one in the cache's words where it refuses.
+ */
 export function createCacheClient(options: CacheClientOptions) {
   const { base, env = {}, timeoutMs = 15_000, signal } = options
   type Method = NonNullable<DocumentRequest['method']>

@@ -40,7 +40,10 @@ interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
   readonly text: string
 }
 
-/** As `readManifestText`, and a Fault where it is no manifest. */
+/**
+ * Reads and parses a manifest. Rejects with a Fault as `readManifestText` does, and with
+ * `input-invalid` where it is no manifest.
+ */
 export async function readManifest(
   source: string,
   options: ManifestOptions,
@@ -54,8 +57,9 @@ export async function readManifest(
 }
 
 /**
- * A path, a `file://`, http(s) or oras address; a server's bare address means its `/catalog.toml`.
- * At most 4 MiB. A Fault that names it where it is unavailable.
+ * Reads a manifest of at most 4 MiB from a path, a `file://`, http(s) or oras address; a server's
+ * bare address means its `/catalog.toml`. Rejects with a Fault that names it where it is
+ * unavailable.
  */
 export async function readManifestText(
   source: string,

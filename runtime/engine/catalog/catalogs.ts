@@ -73,8 +73,8 @@ const nothingOf = (base: string): Held => ({
 })
 
 /**
- * Starts with what was kept, and fetches in the background. Reads `url` before each use, so that a
- * change of the setting counts at once.
+ * Starts with the catalog that was kept, and fetches in the background until it is disposed of. It
+ * reads `url` before each use, so that a change of the setting counts at once.
  */
 export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
   const { feed, log, staleMs = 60_000 } = dependencies

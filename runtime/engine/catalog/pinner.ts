@@ -25,9 +25,10 @@ interface PinnerDependencies {
 }
 
 /**
- * Reports at the start, soon after a machine has changed, and once in a while. All of it is best
- * effort: without reports the service goes by what was used. A report that was refused is repeated
- * only after a change of the settings or the catalog; one that got no answer, after the next change.
+ * Reports at the start, soon after a machine has changed, and once in a while, until it is disposed
+ * of. All of it is best effort: without reports the service goes by what was used. A report that
+ * was refused is repeated only after a change of the settings or the catalog; one that got no
+ * answer, after the next change.
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, feed, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies

@@ -16,7 +16,10 @@ interface DeviceFacts {
   readonly access?: 'read' | 'write'
 }
 
-/** Memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
+/**
+ * Allocates memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike
+ * `Buffer.alloc`.
+ */
 export const createSlot = (bytes: number): Buffer =>
   Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
 
@@ -31,9 +34,9 @@ const TRIES = 2
 const CLOSE_MS = 500
 
 /**
- * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions, and if
- * somebody has, this fails with `target-raced`. Offsets and lengths are bytes, multiples of the
- * sector; buffers come from `createSlot`.
+ * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions. Offsets
+ * and lengths are bytes, multiples of the sector; buffers come from `createSlot`. Rejects with a
+ * Fault `target-raced` where somebody else holds it, `root-required` without the right to it.
  */
 export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write' }: DeviceFacts) {
   const { O_RDONLY, O_RDWR, O_EXCL, O_DIRECT } = constants
@@ -127,11 +130,14 @@ function hasNoSize(node: string): boolean {
   }
 }
 
-/** What was read back is not what was written. */
+/**
+ * Makes the Fault `verify-failed`: what was read back is not what was written to this range of
+ * bytes.
+ */
 export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
   notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
 
-/** The same, where `place` says in words where. */
+/** Makes the same Fault, where `place` says in words where. */
 export const notWhatWasWritten = (node: string, place: string): Fault =>
   new Fault('verify-failed', `${node} does not hold what was written, ${place}`, {
     hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',

@@ -40,8 +40,9 @@ async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
 }
 
 /**
- * Reads the device itself: udev's record may be of what was there before. Exit code 2 is "nothing
- * known", 8 "more than one thing": both print what little there is to say.
+ * Probes what lies at the beginning of a device. It reads the device itself: udev's record may be
+ * of what was there before. Exit code 2 of `blkid` is "nothing known", 8 "more than one thing":
+ * both print what little is known.
  */
 export async function probeContents(shell: Shell, node: string): Promise<Contents> {
   const argv = ['blkid', '--probe', '--output', 'export', node]

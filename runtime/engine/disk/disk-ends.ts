@@ -9,7 +9,10 @@ import { FIRST_BYTES, locateEnds, type EndPiece } from './rules/disk-end.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
 
-/** Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. */
+/**
+ * Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. Rejects
+ * with a Fault where the disk cannot be read or written.
+ */
 export async function clearEnds(device: Device): Promise<void> {
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   // The table first: if this is cut short, none is left that describes lost content.
@@ -26,7 +29,10 @@ export async function clearEnds(device: Device): Promise<void> {
   await device.flush()
 }
 
-/** The backup GPT moved to the end of the disk, in memory; a Fault where the image has none to move. */
+/**
+ * Moves the backup GPT to the end of the disk, in memory. Throws a Fault `plan-refused` where the
+ * image has none that can be moved.
+ */
 export function fixBackup(
   head: Buffer,
   { sizeBytes, sectorBytes }: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
@@ -44,7 +50,10 @@ const REFUSALS: Readonly<Record<GptRefusal, string>> = {
   'disk-too-small': 'a partition lies where it would have to be',
 }
 
-/** Each piece is on the medium, and read back if wanted, before the next is written. */
+/**
+ * Writes the pieces: each is on the medium, and read back where `verify` says so, before the next
+ * is written. Rejects with a Fault where one cannot be written or is not held.
+ */
 export async function writeEnds(
   device: Device,
   pieces: readonly EndPiece[],
@@ -67,7 +76,10 @@ async function verifyPiece(device: Device, offset: number, slot: Buffer) {
   throw notHeld(device.node, { offset, bytes: slot.length })
 }
 
-/** Erases what may have been written, the partition table first; a write that fails does not end it. */
+/**
+ * Erases what may have been written, the partition table first; a write that fails does not end it.
+ * Rejects with a Fault only where the disk cannot be flushed.
+ */
 export async function eraseEnds(device: Device, pieces: readonly EndPiece[]): Promise<void> {
   for (const { offset, bytes } of pieces.toReversed()) {
     const zeros = createSlot(wholeSectors(bytes.length, device.sectorBytes))

@@ -24,7 +24,10 @@ echo "$node"
 exec cat >/dev/null
 `
 
-/** The disk stays held for as long as its part is attached. */
+/**
+ * Attaches a part of the disk as a loop device until the result is disposed of. The disk stays held
+ * for as long. Rejects with a Fault where `losetup` fails.
+ */
 export async function openLoopPart(
   shell: Shell,
   { node: disk, fd, sectorBytes }: HeldDisk,
@@ -45,7 +48,10 @@ export async function openLoopPart(
   }
 }
 
-/** Partitions as volumes, in their order, while the disk's own table is not written yet. */
+/**
+ * Attaches partitions as volumes, in their order, while the disk's own table is not written yet;
+ * they stay until the result is disposed of.
+ */
 export async function openPartVolumes(
   shell: Shell,
   disk: HeldDisk,

@@ -8,20 +8,23 @@ import { moveName, removeName } from '../../kit/host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
 
-/** Whether `path` is a folder in the tree at `root`. */
+/** Tells whether `path` is a folder in the tree at `root`. */
 export async function isFolderInside(root: string, path: string): Promise<boolean> {
   await using walk = await walkTo(root, path, 'stop')
   return walk.folder !== null
 }
 
-/** Whether something of any kind is at `path`; a link counts, wherever it leads. */
+/** Tells whether something of any kind is at `path`; a link counts, wherever it leads. */
 export async function existsInside(root: string, path: string): Promise<boolean> {
   const [parent, name] = splitLast(path)
   await using walk = await walkTo(root, parent, 'stop')
   return walk.folder !== null && (await findEntry(walk.folder, name)) !== null
 }
 
-/** The text of a regular file of at most `maxBytes`; null for anything else. */
+/**
+ * Returns the text of a regular file of at most `maxBytes`, also behind links that stay in the
+ * tree; null for anything else.
+ */
 export async function readInside(
   root: string,
   path: string,
@@ -50,9 +53,9 @@ interface WriteInside {
 }
 
 /**
- * Puts a file into a folder of the tree, which is made where it is missing. The file
- * replaces another or a link under its name in one step and is on the medium on return; a folder, a
- * device node, a FIFO or a socket there is refused with `input-invalid`.
+ * Puts a file into a folder of the tree, which is made where it is missing. The file replaces
+ * another or a link under its name in one step and is on the medium on return. Rejects with a Fault
+ * `input-invalid` where a folder, a device node, a FIFO or a socket has the name.
  */
 export async function writeInside(root: string, request: WriteInside): Promise<void> {
   const { folder: path, name, content, mode } = request

@@ -9,7 +9,10 @@ import { settleFirstDevices } from './udev.ts'
 /** Seconds that the first list waits at most, until udev knows the devices, and again until it has handled them. */
 const SETTLE_SECONDS = 10
 
-/** With `FLASHER_LIVE=1` drivers of disks may still be being loaded: the first list waits for them. */
+/**
+ * Creates the functions that list the offered disks. With `FLASHER_LIVE=1` drivers of disks may
+ * still be being loaded: the first list waits for them.
+ */
 export function openOfferedDisks(env: Environment) {
   const shell = createShell({ env })
   const disks = createDisks({ shell })

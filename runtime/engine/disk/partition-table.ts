@@ -7,7 +7,10 @@ import { settleDevices } from './udev.ts'
 const TRIES = 5
 const PAUSE_MS = 200
 
-/** Best effort: a disk that cannot be re-read shows its partitions after the next start. */
+/**
+ * Has the kernel read a disk's table again, and waits for udev. Best effort: a disk that cannot be
+ * re-read shows its partitions after the next start.
+ */
 export async function rereadPartitions(shell: Shell, node: string): Promise<void> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const { exitCode, stderr } = await shell.run(['blockdev', '--rereadpt', node])

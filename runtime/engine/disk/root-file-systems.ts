@@ -25,7 +25,8 @@ export interface Root<Seen> {
 }
 
 /**
- * Mounts a volume; the refusal says in words why it must not or cannot be mounted for `purpose`.
+ * Mounts a volume until the result is disposed of; the refusal says in words why it must not or
+ * cannot be mounted for `purpose`. Rejects with a Fault where the machine lacks something.
  */
 export async function mountVolume(
   tools: MountTools,
@@ -52,7 +53,10 @@ export async function mountVolume(
   }
 }
 
-/** The first root of the volume in which `see` sees something, else why there is none. */
+/**
+ * Finds the first root of the volume in which `see` sees something; the refusal says in words why
+ * there is none.
+ */
 export async function findRoot<Seen>(
   tools: MountTools,
   volume: FilledVolume,

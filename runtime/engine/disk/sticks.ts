@@ -46,6 +46,10 @@ interface SticksDependencies {
   readonly bootFacts: string
 }
 
+/**
+ * Creates the functions that find, grow and mount a stick's images. `bootFacts` is the file in
+ * which the boot has noted what it started from.
+ */
 export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
     async inspect(): Promise<DiskSurroundings> {
@@ -87,11 +91,17 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
   }
 }
 
-/** Whether the images of a stick are mounted there, or above. `folder`: links resolved. */
+/**
+ * Tells whether a folder is where the images of a stick are mounted, or below; its links are
+ * resolved already.
+ */
 export const isOnStick = (folder: string): boolean =>
   folder === LIVE_PATHS.images || folder.startsWith(`${LIVE_PATHS.images}/`)
 
-/** The images of the mounted stick can be written until this is disposed of. */
+/**
+ * Makes the images of the mounted stick writable until the result is disposed of. Rejects with a
+ * Fault where `mount` fails.
+ */
 export async function unlockStick(shell: Shell): Promise<AsyncDisposable> {
   const remount = (mode: 'ro' | 'rw', kind: 'remount' | 'remount,bind', at: string) =>
     shell.require(['mount', '-o', `${kind},${mode},${OPTIONS}`, '--', at])

@@ -9,7 +9,10 @@ interface SettleOptions {
   readonly signal?: AbortSignal
 }
 
-/** As `settleDevices`, soon after a boot: first until udev knows of the devices that were there before it. */
+/**
+ * Waits as `settleDevices` does, soon after a boot: first until udev knows of the devices that were
+ * there before it, for at most `seconds` each.
+ */
 export async function settleFirstDevices(
   shell: Shell,
   options: SettleOptions & Required<Pick<SettleOptions, 'seconds'>>,
@@ -21,7 +24,10 @@ export async function settleFirstDevices(
   await settleDevices(shell, options)
 }
 
-/** Resolves when udev has handled all events so far; at once where there is no udev. */
+/**
+ * Resolves when udev has handled all events so far, after at most `seconds`; at once where there is
+ * no udev.
+ */
 export async function settleDevices(
   shell: Shell,
   { seconds = 10, ...options }: SettleOptions = {},

@@ -18,7 +18,10 @@ export interface FlashedDisk extends AsyncDisposable {
 const WAIT_MS = 5000
 const PAUSE_MS = 100
 
-/** Waits a few seconds for the partitions of a disk that has a partition table. */
+/**
+ * Lists the volumes of a disk, once it has waited a few seconds for the partitions where it has a
+ * partition table. Logical volumes stay active until the result is disposed of.
+ */
 export async function openVolumes(
   shell: Shell,
   disk: string,

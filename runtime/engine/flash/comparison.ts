@@ -14,11 +14,14 @@ type Comparison = ReturnType<typeof createComparison>
 export interface Delta {
   /** Null: nothing is compared. */
   readonly comparison: Comparison | null
-  /** For the first event of the write; empty where nobody asked. */
+  /** The state for the first event of the write; empty where nobody wanted a comparison. */
   report(): { readonly delta?: DeltaState }
 }
 
-/** Of a flash that was asked for it. `held`: the disk, where it can be compared. */
+/**
+ * Plans the comparison of a flash that shall write only what differs. `held` is the disk, where it
+ * can be compared; without it or an index that can be trusted nothing is compared.
+ */
 export function planDelta(plan: FlashPlan, map: FrameMap | null, held: Device | null): Delta {
   if (map === null || map.indexSha256 === null || held === null) {
     const isUntrusted = plan.sha256 !== null && plan.indexSha256 === null

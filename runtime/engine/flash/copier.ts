@@ -34,9 +34,9 @@ export interface CopyOrder {
   readonly from: number
   readonly to: number
   readonly signal: AbortSignal
-  /** Called with the number of image bytes that came to rest. */
+  /** This gets the number of image bytes that came to rest. */
   readonly onWritten: (bytes: number) => void
-  /** Called with the number of image bytes that lay there already. */
+  /** This gets the number of image bytes that lay there already. */
   readonly onKept: (bytes: number) => void
 }
 
@@ -137,7 +137,7 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: Recordin
   const recent = createBusyMeter(RECENT_BYTES)
   return {
     written: { data, zeroed },
-    /** Of the last writes and those under way, in bytes per second; null: not yet known. */
+    /** The rate of the last writes and those under way, in bytes per second; null: not yet known. */
     recentRate: () => recent.rateAt(now()),
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),

@@ -6,7 +6,10 @@ import type { Waits } from './meter.ts'
 
 export type Counted = ReturnType<typeof countSource>
 
-/** With `sha256` the bytes must come in order: random access is taken away. */
+/**
+ * Wraps a source, so that its bytes are counted. With `sha256` the bytes must come in order: random
+ * access is taken away.
+ */
 export function countSource(source: Source, sha256: string | null, waits?: Waits) {
   const { readAt } = source
   const hash = sha256 === null ? null : startHash()
@@ -39,7 +42,10 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
   }
 }
 
-/** A Fault `digest-mismatch` where the source has another digest than the one asked for; null: not known. */
+/**
+ * Throws a Fault `digest-mismatch` where the source has another digest than the one asked for;
+ * null: not known.
+ */
 export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
   if (sha256 === null || found === null || found === sha256) return
   const words = `its sha256 is ${found}, not ${sha256}`
@@ -65,7 +71,10 @@ async function* timeEach(
   }
 }
 
-/** Reads all of a source to compare its digest, for images that are then read out of order. */
+/**
+ * Reads all of a source to compare its digest, for images that are then read out of order. Rejects
+ * with a Fault `digest-mismatch` where it is another one.
+ */
 export async function checkDigestFirst(source: Source, sha256: string, signal: AbortSignal) {
   const counted = countSource(source, sha256)
   for await (const _ of counted.source.stream()) signal.throwIfAborted()

@@ -29,9 +29,9 @@ interface EarlyOrder {
 }
 
 /**
- * Called when everything but the ends is on the medium. Tells `synced`, `partprobed` and
- * `provisioning` where it writes the seed, and nothing where that has to wait for the ends. Returns
- * what is left of these, to be written next.
+ * It runs when everything but the ends is on the medium. It yields `synced`, `partprobed` and
+ * `provisioning` where it writes the seed, and nothing where that has to wait for the ends. It
+ * returns what is left of these, to be written next.
  */
 export type EarlySeeder = (order: EarlyOrder) => AsyncGenerator<FlashEvent, readonly EndPiece[]>
 

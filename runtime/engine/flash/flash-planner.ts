@@ -28,7 +28,7 @@ import { checkImage, type CheckedImage } from './image-checks.ts'
 /** Flashes that `run` can carry out. */
 export interface ReadyFlashes {
   readonly order: Pick<FlashOrder, 'image' | 'mirrors' | 'provisioning' | 'firstBoot'>
-  /** In the order of the targets. */
+  /** The disks, in the order of the targets. */
   readonly disks: readonly ReadyDisk[]
   /** The opened image, which stays open; absent: `run` opens it. */
   readonly source?: Source
@@ -36,7 +36,7 @@ export interface ReadyFlashes {
 
 export interface ReadyDisk {
   readonly target: Pick<TargetFacts, 'path'>
-  /** Refused with every reason against it. */
+  /** The plan, or every reason against it. */
   readonly plan: Result<FlashPlan, readonly string[]>
 }
 
@@ -68,12 +68,12 @@ export function createTools(given: FlasherOptions) {
     decoders,
     images: createImages({ shell }),
     sources: createSources(given),
-    /** Loaded only for a flash that provisions. */
+    /** The provisioner is loaded only for a flash that provisions. */
     async loadProvisioner() {
       const { createProvisioner } = await import('./provisioner.ts')
       return createProvisioner({ shell, env })
     },
-    /** Loaded only for a flash with a first-boot configuration. */
+    /** The seed writer is loaded only for a flash with a first-boot configuration. */
     async loadSeedWriter() {
       const { checkSeedTools, createSeedWriter } = await import('./seed-writer.ts')
       return {

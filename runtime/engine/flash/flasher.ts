@@ -44,13 +44,16 @@ export interface RunOptions {
   readonly signal: AbortSignal
   /** Called with each event of the write and of the step after it, as it comes. */
   readonly onEvent: (event: FlashEvent, plan: FlashPlan) => void
-  /** Called when a disk is done with; `disk`: as the user named it. */
+  /** This runs when a disk is done with; `disk` is named as the user did. */
   readonly onEnd?: (end: FlashOutcome, disk: string) => void
 }
 
 export type Flasher = ReturnType<typeof createFlasher>
 
-/** `plan`, then `run`: whoever needs nothing between the two calls `flash`. */
+/**
+ * Creates the flasher: `plan` looks and refuses, `run` writes. Whoever needs nothing between the
+ * two calls `flash`.
+ */
 export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, decoders } = tools
@@ -65,7 +68,7 @@ export function createFlasher(given: FlasherOptions) {
       return await checkImage(source, request, tools, signal)
     },
 
-    /** As `planFlashes`. */
+    /** This plans as `planFlashes` does. */
     plan: (order: FlashOrder, signal: AbortSignal): Promise<PlannedFlashes> =>
       planFlashes(tools, order, signal),
 
@@ -265,12 +268,12 @@ interface WriteOptions {
 }
 
 /**
- * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte is
- * written), `provisioning` where something comes before the ends, `synced`, `partprobed`. A seed of
- * `--provision` that is written before the ends comes between these two and the ends, as the earlier
- * specification has the events; the kernel reads the table at the very end either way. Whatever goes
- * wrong is thrown, as a Fault, after the disk was left without partition table and boot code; so is a
- * cancel through `signal` (`cancelled`).
+ * Writes the plan's image: `started`, `writing` again and again (the first one when the first byte
+ * is written), `provisioning` where something comes before the ends, `synced`, `partprobed`. A seed
+ * of `--provision` that is written before the ends comes between these two and the ends, as the
+ * earlier specification has the events; the kernel reads the table at the very end either way.
+ * Whatever goes wrong is thrown, as a Fault, after the disk was left without partition table and
+ * boot code; so is a cancel through `signal` (`cancelled`).
  */
 export async function* writeImage(
   tools: Pick<FlashTools, 'shell' | 'env' | 'disks'>,
@@ -356,15 +359,15 @@ async function prepareGrowing(tools: WriteTools, run: Overwriting, growth: LastG
 }
 
 /**
- * From the first byte to the last. A disk boots only with its ends, the first and the last MiB: they
- * are cleared first and written last, so that whatever happens in between leaves a disk that does not
- * boot, and never half of an image that does.
+ * Writes the disk from the first byte to the last. A disk boots only with its ends, the first and
+ * the last MiB: they are cleared first and written last, so that whatever happens in between leaves
+ * a disk that does not boot, and never half of an image that does.
  */
 async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<FlashEvent> {
   const { plan, device, moved, growth, counted, prepare, seedEarly, tasks, signal } = run
   const verifies = plan.verify !== 'none'
   let pieces: readonly EndPiece[] = []
-  // From here on the disk's old content is lost.
+  // The disk's old content is lost from here on.
   let onEnds = clearEnds(device)
   // Its failure is awaited after the event that announces it.
   onEnds.catch(() => undefined)
@@ -392,7 +395,7 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
     await untilAborted(signal, onEnds)
     isWhole = true
   } finally {
-    // Without its ends nothing boots. What is still being written there must come before this.
+    // Nothing boots without its ends. What is still being written there must come before this.
     const erase = () => eraseEnds(device, pieces)
     if (!isWhole) tasks.launch(() => onEnds.then(erase, erase))
   }

@@ -57,7 +57,7 @@ async function look(shell: Shell, image: ImageLook, disk: DiskSize): Promise<str
 /** The table as it will be; a Fault `plan-refused` where the last partition cannot fill the disk. */
 export const planGrowth = (head: Buffer, disk: DiskSize): LastGrowth => insist(planOn(head, disk))
 
-/** Refused in words. */
+/** The refusal says in words why the partition cannot fill the disk. */
 function planOn(head: Buffer, { sizeBytes, sectorBytes }: DiskSize): Result<LastGrowth, string> {
   const planned = planLastGrowth(head, { sizeBytes, sectorBytes, ...locateEnds(sizeBytes) })
   return planned.ok ? planned : refuse(renderLastRefusal(planned.refusal))

@@ -84,7 +84,7 @@ export async function orErase(
 }
 
 async function eraseFlashed({ disks, shell }: EraseTools, plan: FlashPlan): Promise<void> {
-  // Also after a cancel.
+  // This must happen after a cancel as well, so its signal never aborts.
   const disk = createHolding(disks, plan, new AbortController().signal)
   try {
     const device = await disk.hold()

@@ -36,7 +36,11 @@ interface CheckTools {
   readonly decoders: Decoders
 }
 
-/** What makes the image unfit is a value, as it is one reason among others; what is missing is thrown. */
+/**
+ * Finds out what an image is. What makes it unfit is a value, as it is one reason among others.
+ * Rejects with a Fault `digest-mismatch` where its source has another digest than the one asked
+ * for, and with another one where a tool or a file is missing.
+ */
 export async function checkImage(
   source: Source,
   request: ImageRequest,

@@ -9,16 +9,20 @@ interface MeterOptions {
   readonly totalBytes: number | null
   /** What bytesRead counts up to: the time left when the total is not known. */
   readonly sourceBytes: number | null
-  /** Of the image as stored, by now. */
+  /** The bytes of the image as stored that were read by now. */
   readonly bytesRead: () => number
-  /** Of the disk, before anything was added; absent: 0. */
+  /** The bytes that are on the disk before anything is added; absent: 0. */
   readonly bytesDone?: number
   /** Whether bytes that are there already are counted apart; absent: no. */
   readonly isDelta?: boolean
-  /** Asked at each look; absent: progress does not mention it. */
+  /** The bottleneck at each look; absent: progress does not mention it. */
   readonly bottleneck?: () => Bottleneck | null
 }
 
+/**
+ * Creates a meter, which counts bytes. Its events have rates in bytes per second and the time left
+ * in seconds.
+ */
 export function createMeter(options: MeterOptions) {
   const { phase, totalBytes, sourceBytes, bottleneck } = options
   let { bytesDone = 0 } = options

@@ -17,7 +17,10 @@ import type { EarlySeeder } from './early-seeder.ts'
 import { writeSeed, type Seed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 
-/** Far more than cloud-init accepts; a disk image named by mistake is not copied into the target. */
+/**
+ * The limit is far more than cloud-init accepts; a disk image named by mistake is not copied into
+ * the target.
+ */
 const MAX_INPUT_BYTES = 16 * 2 ** 20
 
 export function createProvisioner(tools: MountTools) {

@@ -24,7 +24,7 @@ const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split
 const SEED_FOLDER = 'var/lib/cloud/seed/nocloud'
 /** May hold secrets; both programs read it as root. */
 const MODE = 0o600
-/** In the boot partition of a Fedora CoreOS that was never booted. */
+/** The mark in the boot partition of a Fedora CoreOS that was never booted. */
 const NEVER_BOOTED = 'ignition.firstboot'
 
 interface WorkOptions {
@@ -37,7 +37,7 @@ interface WorkOptions {
 /** Work between the write of an image and that of its first and its last MiB. */
 export interface BeforeEnds {
   /**
-   * Called with the image's first MiB before the disk is touched; returns the work. A Fault
+   * Looks at the image's first MiB before the disk is touched, and returns the work. Throws a Fault
    * `plan-refused` where the work cannot be done.
    */
   plan(

@@ -18,7 +18,7 @@ import type { FlashedDisk } from '../disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */
 export interface Seed {
-  /** Without a leading slash. */
+  /** The folder, without a leading slash. */
   readonly folder: string
   readonly files: readonly { readonly name: string; readonly content: Buffer }[]
 }
@@ -116,7 +116,7 @@ async function see(root: string) {
   }
 }
 
-/** Only where cloud-init will find it; an unread seed is worse than an error. */
+/** The seed is written only where cloud-init will find it; an unread seed is worse than an error. */
 function choosePlace(
   { volume, subvolume, seen }: Root<Seen>,
   disk: FlashedDisk,

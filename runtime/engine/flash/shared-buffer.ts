@@ -13,10 +13,13 @@ interface DataExtent extends Range {
 export interface SharedPiece extends Range {
   /** Null: these are zeros. */
   readonly slot: Buffer | null
-  /** Of a whole number of 4096 bytes: its data and its zeros, within the slot; else null. */
+  /**
+   * The data and the zeros within the slot, of a piece that is a whole number of 4096 bytes; else
+   * null.
+   */
   readonly split: { readonly data: readonly DataExtent[]; readonly zeros: readonly Range[] } | null
   users: number
-  /** Of those, disks that were left behind: they may hang for long. */
+  /** The users that were left behind: they may hang for long. */
   abandoned: number
   /** Whether its slot counts among those in use. */
   isCounted: boolean
@@ -83,7 +86,7 @@ export function createSharedSlots() {
     serveNext()
   }
   return {
-    /** For what is decoded; null: all are in use. */
+    /** Returns a slot for what is decoded; null: all are in use. */
     tryTakeDecoded: () => tryTake(BUFFER_SLOTS),
     untilDecoded: () => untilFree(BUFFER_SLOTS),
     /** What a disk reads back, or reads alone from the source; some are left for it at any time. */

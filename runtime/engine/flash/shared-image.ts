@@ -206,7 +206,7 @@ function createStarving(
   }
 }
 
-/** Between two looks at the speeds of the disks while they wait for one another. */
+/** The time between two looks at the speeds of the disks while they wait for one another. */
 const LOOK_MS = 250
 
 type Piece = Pick<SharedPiece, 'offset' | 'bytes' | 'slot' | 'split'>

@@ -33,7 +33,7 @@ export interface SharedContent {
 /** A part of a piece, held until it is released. */
 interface Part {
   readonly piece: SharedPiece
-  /** Within the piece. */
+  /** The offset within the piece. */
   readonly from: number
   readonly bytes: number
 }
@@ -102,7 +102,7 @@ export function createLane(shared: SharedContent) {
       for (const piece of held) shared.abandon(piece)
       wake()
     },
-    /** Of late, in bytes per second while it writes; null: not yet known. */
+    /** The rate of late, in bytes per second while it writes; null: not yet known. */
     rate: () => recorder?.recentRate() ?? null,
   }
   return lane
@@ -112,7 +112,7 @@ type Parts = ReturnType<typeof createParts>
 
 interface PartSource {
   readonly takePiece: () => Promise<SharedPiece | null>
-  /** Of a piece that is not taken to its end. */
+  /** Drops a piece that is not taken to its end. */
   readonly drop: (piece: SharedPiece) => void
   /** A part of it is under way until it is released. */
   readonly hold: (piece: SharedPiece) => void

@@ -36,7 +36,7 @@ export interface WriteRun {
   readonly signal: AbortSignal
 }
 
-/** Between two `writing` events. */
+/** The time between two `writing` events. */
 const TICK_MS = 250
 /** How long a cancelled or failed flash waits for what is still under way. */
 export const CLEANUP_MS = 500
@@ -60,7 +60,7 @@ export async function openDelta(plan: FlashPlan, map: FrameMap | null, compared:
 
 /** What becomes of the image's table on this disk. */
 export interface TableChanges {
-  /** With --fix-gpt. */
+  /** The backup GPT that --fix-gpt moves; null: it stays. */
   readonly moved: MovedBackup | null
   /** What becomes of the last partition with --grow. */
   readonly growth: LastGrowth | null

@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
   discard: 'blkdiscard -f -o "$o" -l "$l" "$0"',
 }
 
-/** Of a shorter run only the command's start would be measured. */
+/** A shorter run would measure only the start of the command. */
 const MIN_MEASURED_RUN = 16 * 1024 * 1024
 const now = () => performance.now() / 1000
 

@@ -3,6 +3,10 @@ import type { Blocks } from './blocks.ts'
 
 export type Filler = ReturnType<typeof createFiller>
 
+/**
+ * Creates a reader that fills whole buffers from the pieces of `blocks`, in the order of the image.
+ * Its `fill` rejects with what `blocks` reject with.
+ */
 export function createFiller(blocks: Blocks) {
   let zeros = 0
   let kept = 0

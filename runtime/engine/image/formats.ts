@@ -97,14 +97,17 @@ async function decodeAll(decoded: Blocks): Promise<void> {
 export const measureImage = (format: ImageFormat, input: MeasureInput): Promise<RangeStep> =>
   ROWS[format].measure(input)
 
-/** A Fault `image-broken` where the end of a file that could be measured is not the end of its format. */
+/**
+ * Rejects with a Fault `image-broken` where the end of a file that could be measured is not the end
+ * of its format.
+ */
 export async function checkFormatEnd(format: ImageFormat, source: SeekableSource): Promise<void> {
   await ROWS[format].checkEnd?.(source)
 }
 
 export type Decoders = ReturnType<typeof createDecoders>
 
-/** Opens an image's decoded content, whatever its format. */
+/** Creates the functions that open an image's decoded content, whatever its format. */
 export const createDecoders = ({ shell }: { readonly shell: Shell }) => ({
   /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
   async check(format: ImageFormat): Promise<void> {

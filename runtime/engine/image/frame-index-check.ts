@@ -17,7 +17,10 @@ export type IndexCheck = ReturnType<typeof createIndexCheck>
 export function createIndexCheck() {
   const frames: FoundFrame[] = []
   const tail = createTail()
-  /** Of the frame before: only the last one holds less than a whole frame. */
+  /**
+   * Whether another frame may follow the one before: only the last one holds less than a whole
+   * frame.
+   */
   let canGoOn = true
 
   function begin(contentBytes: number | null) {

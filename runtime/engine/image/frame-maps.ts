@@ -24,12 +24,16 @@ type MappedFile = Pick<Source, 'name' | 'sizeBytes'> & {
   readonly readAt: NonNullable<Source['readAt']>
 }
 
-/** As much of an index as tells that it is one. */
+/** The first bytes of an index, which tell that it is one. */
 const INDEX_START_BYTES = 16
 /** The tables of an image of some 5 GiB. */
 const TAIL_BYTES = 64 * 1024
 
-/** Null where the file has neither, or not all of it is known to be frames. A wrong index is a Fault. */
+/**
+ * Reads where the frames of a zstd file lie. Returns null where the file has neither index nor seek
+ * table, or where not all of it is known to be frames. Rejects with a Fault where its index is
+ * wrong.
+ */
 export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   const { sizeBytes } = file
   if (sizeBytes === null || sizeBytes < SEEK_FOOTER_BYTES) return null

@@ -6,19 +6,28 @@ import type { ImageRow } from './rules/image.ts'
 import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
 
-/** The image root: the flag, FLASHER_IMAGE_ROOT, the default; the first that is not empty. */
+/**
+ * Returns the image root: the first of the flag, `FLASHER_IMAGE_ROOT` and the default that is not
+ * empty.
+ */
 export const resolveImageRoot = (
   flag: string | null | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
 
-/** The path of a file in a root: relative where the root is; nothing but `.` and doubled `/` goes. */
+/**
+ * Joins a root and a file's name to a path, which is relative where the root is. Nothing but `.`
+ * and doubled `/` is left out.
+ */
 export function joinImagePath(root: string, name: string): string {
   const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
   return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
 }
 
-/** In byte order of their paths; none where no folder is. */
+/**
+ * Lists the images in a folder, in byte order of their paths; the list is empty where there is no
+ * folder.
+ */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
   const rows = await Promise.all((await readNames(root)).map((name) => readRow(root, name)))
   return rows

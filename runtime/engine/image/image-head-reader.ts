@@ -7,7 +7,10 @@ import { createSlot } from '../disk/device.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
 import type { Filler } from './filler.ts'
 
-/** The bytes; a Fault `plan-refused` where they are no disk image, or one for other sectors. */
+/**
+ * Reads the image's first bytes, at most the disk's first MiB. Rejects with a Fault `plan-refused`
+ * where they are no disk image, one for other sectors, or one that does not fit the disk.
+ */
 export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
   const { headBytes } = locateEnds(target.identity.sizeBytes)
   const whole = createSlot(headBytes)
@@ -21,7 +24,10 @@ export async function readHead(filler: Filler, { image, target }: FittedImage): 
   return head
 }
 
-/** The image's part of the disk's last MiB; a Fault when the image goes on behind the disk's end. */
+/**
+ * Reads the image's part of the disk's last MiB; `bodyEnd` is the byte at which the image stands.
+ * Rejects with a Fault `write-failed` when the image goes on behind the disk's end.
+ */
 export async function readTail(
   filler: Filler,
   { image, target }: FittedImage,

@@ -19,7 +19,11 @@ export interface ImageLook {
 /** How far an image is decoded only to be looked at: of a local file, and of one that is fetched. */
 const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as const
 
-/** Null where nothing can be said before the flash: standard input can be read only once. */
+/**
+ * Decodes the beginning of an image for `see`, which reads further on in it. Returns null where
+ * nothing can be said before the flash: standard input can be read only once. Rejects with a Fault,
+ * as `readHead` does.
+ */
 export async function lookInto<Seen>(
   decoders: Decoders,
   { source, plan }: { readonly source: Source; readonly plan: FittedImage },
@@ -64,7 +68,10 @@ export async function lookInto<Seen>(
 
 const SCRATCH_BYTES = 1024 * 1024
 
-/** Whether an MBR is made for the sectors of the disk. Null: standard input can be read only once. */
+/**
+ * Finds out whether an MBR is made for the sectors of the disk. Returns null for standard input,
+ * which can be read only once.
+ */
 export async function lookAtSectors(
   decoders: Decoders,
   source: Source,
@@ -79,7 +86,10 @@ export async function lookAtSectors(
   })
 }
 
-/** By their offsets; an image is read forward, so that what lies too close to another place stays unread. */
+/**
+ * The places are read by their offsets: an image is read forward, so that what lies too close to
+ * another place stays unread.
+ */
 async function readPlaces({ head, read }: ImageLook, places: readonly Range[]) {
   const found = new Map<number, Buffer>()
   for (const { offset, bytes } of places.toSorted((one, other) => one.offset - other.offset)) {

@@ -10,6 +10,10 @@ export type ImageShelf = ReturnType<typeof createImageShelf>
 
 const KEPT_MS = 1000
 
+/**
+ * Creates the list of the images in the folder `given`, which is resolved to an absolute path.
+ * `now` decides when a list is old.
+ */
 export function createImageShelf(given: string, now: () => Date) {
   const root = resolve(given)
   let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
@@ -21,7 +25,7 @@ export function createImageShelf(given: string, now: () => Date) {
       await makeFolder(root)
       await clearUploads(root)
     },
-    /** In byte order of their names; only what can be served. */
+    /** The images that can be served, in byte order of their names. */
     list(): Promise<readonly ImageRow[]> {
       const at = now().getTime()
       if (last === null || Math.abs(at - last.at) >= KEPT_MS) {

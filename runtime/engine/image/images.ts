@@ -23,6 +23,10 @@ import { createWindows, type Windows } from './file-windows.ts'
 
 export type Images = ReturnType<typeof createImages>
 
+/**
+ * Creates the functions that list, inspect and probe images; `inspect` runs tools of `shell` for
+ * some formats.
+ */
 export const createImages = ({ shell }: { readonly shell: Shell }) => ({
   list: listImages,
   /** `format`: what it is, where its name does not say. */
@@ -88,9 +92,10 @@ async function readDetail(
 }
 
 /**
- * What a flash must know. Reads the source's first bytes and what its size requires, nothing where the
- * source has no random access. Faults: `plan-refused` where the content is not what the format says
- * or nothing is in it, `image-broken` where it is damaged or cut off.
+ * Finds out what a flash must know of an image. It reads the source's first bytes and what its size
+ * requires, and nothing where the source has no random access. Rejects with a Fault: `plan-refused`
+ * where the content is not what the format says or nothing is in it, `image-broken` where it is
+ * damaged or cut off.
  */
 export async function probeImage(
   source: ProbedSource,
@@ -121,7 +126,7 @@ const saidOf = (sent: Sent | undefined, anyContent: boolean) => ({
   ...(sent === undefined ? {} : { sent }),
 })
 
-/** A Fault `plan-refused` where a server says that it sends a web page. */
+/** Throws a Fault `plan-refused` where a server says that it sends a web page. */
 export function checkSent({ name, sent }: Pick<ProbedSource, 'name' | 'sent'>): void {
   const page = describeType(sent)
   if (page !== null) throw notAnImage(name, page)

@@ -54,7 +54,10 @@ const NOTHING: Buffer = Buffer.alloc(0)
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
-/** A raw image, from an offset on: read straight into the caller's buffer where the source allows it. */
+/**
+ * Opens a raw image from the byte `from` on. It is read straight into the caller's buffer where the
+ * source allows it.
+ */
 export function openRaw(source: Source, from = 0): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {
@@ -163,7 +166,10 @@ export function remember(chunks: AsyncIterable<Buffer>) {
   }
 }
 
-/** The decoder's own words behind ours; the tools name their input `(stdin)`, which says nothing. */
+/**
+ * Makes the Fault of an image that cannot be decoded, with the decoder's own words behind ours. The
+ * tools name their input `(stdin)`, which says nothing and is left out.
+ */
 export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
   const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
   return imageBroken(`${source.name} is damaged or cut off: ${words}`, cause)

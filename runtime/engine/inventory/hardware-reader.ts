@@ -8,6 +8,10 @@ const TREE_TIMEOUT = 30_000
 const LOG_TIMEOUT = 5000
 const MAX_LOG_LINES = 200
 
+/**
+ * Creates the reader of this machine's hardware. It never rejects: a tool that is missing, fails or
+ * takes too long yields null or an empty list.
+ */
 export function createHardware({ shell }: { readonly shell: Shell }) {
   /** What a tool prints; null when it fails: best effort, for people to read. */
   const ask = (argv: readonly string[], timeout: number) =>

@@ -7,7 +7,10 @@ import { isMissing } from '../../kit/foundation/system-error.ts'
 import { placeNewFile } from '../../kit/host/atomic-file.ts'
 import { removeName } from '../../kit/host/folders.ts'
 
-/** A Fault `conflict` where something has this name. */
+/**
+ * Rejects with a Fault `conflict` where something has this name already, and with another one where
+ * nobody can tell.
+ */
 export async function checkNothingThere(path: string): Promise<void> {
   const there = await stat(path).catch((thrown: unknown) => {
     if (isMissing(thrown)) return null
@@ -19,7 +22,11 @@ export async function checkNothingThere(path: string): Promise<void> {
   })
 }
 
-/** The file gets its name when all of it is on the disk; until then, and after a failure, nothing has it. */
+/**
+ * Writes a new file, which gets its name when all of it is on the disk; until then, and after a
+ * failure, nothing has the name. Rejects with a Fault `input-missing` where its folder is missing,
+ * and with another one where the file cannot be written.
+ */
 export async function writeWhole<Result>(
   path: string,
   act: (write: (bytes: Buffer) => Promise<void>) => Promise<Result>,

@@ -6,7 +6,7 @@ import { CaptureNameSchema } from './capture-upload.ts'
 /** Each machine has one of its own, whatever the machines are called. */
 export const NAME_FOR_EACH = '{name}-{mac}.img.zst'
 
-/** Whether the names differ by machine. */
+/** Tells whether a template names the image of each machine differently. */
 export const isForEach = (template: string): boolean => /\{(?:name|mac)\}/.test(template)
 
 /** For a machine that nobody has named, where its MAC address is in the image's name anyway. */

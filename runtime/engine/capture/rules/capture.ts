@@ -18,8 +18,8 @@ export const CAPTURE_LEVEL = 3
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
 /**
- * The disk, or all reasons against a capture of it, as clauses. `chosen`: the disk that was there when
- * somebody chose it; null where nobody did.
+ * Returns the disk, or all reasons against a capture of it, as clauses. `chosen` is the disk that
+ * was there when somebody chose it; null where nobody did.
  */
 export function decideSource(
   { path, exists, device }: TargetFacts,
@@ -96,6 +96,10 @@ export type IdentityFiles =
   /** Nobody could look everywhere. */
   | { readonly kind: 'possible' }
 
+/**
+ * Decides whether a disk holds files by which its machine is known. They are `possible` where
+ * nobody could look into every partition.
+ */
 export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
   if (paths.length > 0) return { kind: 'found', paths }
@@ -104,7 +108,7 @@ export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   return { kind: parts.every(isKnown) ? 'absent' : 'possible' }
 }
 
-/** The image makes another machine look like this one; null where it surely does not. */
+/** Warns that the image makes another machine look like this one; null where it surely does not. */
 export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
   const identity = decideIdentity(parts)
   if (generalize || identity.kind === 'absent') return null
@@ -113,7 +117,9 @@ export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean):
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
 
-/** What an upload says of the disk, and what should be known of its image. */
+/**
+ * Describes the disk for an upload (sizes are bytes), and lists what should be known of its image.
+ */
 export function describeOrigin(
   { disk, parts }: { readonly disk: TargetDevice; readonly parts: readonly LookedAt[] },
   generalize: boolean,
@@ -129,7 +135,10 @@ interface UploadPlace {
   readonly name: string
 }
 
-/** `http://cache:8081/captures/NAME`: where uploads are begun, and the image's name; null: no URL. */
+/**
+ * Splits `http://cache:8081/captures/NAME` into where uploads are begun and the image's name; null
+ * where it is no URL.
+ */
 export function parseUploadPlace(text: string): UploadPlace | null {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
   const { origin, pathname } = new URL(text)

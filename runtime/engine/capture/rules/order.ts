@@ -34,6 +34,7 @@ export type CaptureOrder = Readonly<z.output<typeof CaptureOrderSchema>>
 
 type OrderedCapture = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
 
+/** Makes an order that was given at `now` (ISO 8601) and of which nothing is done yet. */
 export const createOrder = (ordered: OrderedCapture, now: string): CaptureOrder => ({
   ...ordered,
   ordered_at: now,
@@ -44,10 +45,11 @@ export const createOrder = (ordered: OrderedCapture, now: string): CaptureOrder 
   reason: null,
 })
 
-/** Whether it is still to be done. */
+/** Tells whether an order is still to be done. */
 export const isPending = (order: CaptureOrder | null): order is CaptureOrder =>
   order !== null && order.result === null
 
+/** Returns the order after its end at `now` (ISO 8601). */
 export const endOrder = (
   order: CaptureOrder,
   result: CaptureResult,
@@ -58,8 +60,8 @@ export const endOrder = (
 const AGAIN_MS = 1000
 
 /**
- * The order after a plan, whose upload token is issued then: later than any before, whatever the
- * clock says. A client that asks again at once gets the same plan.
+ * Returns the order after a plan, whose upload token is issued then: later than any before,
+ * whatever the clock says. A client that asks again within a second gets the same plan.
  */
 export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   if (order.planned_at === null) return { ...order, planned_at: now }
@@ -69,6 +71,6 @@ export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   return { ...order, planned_at: next.toString({ fractionalSecondDigits: 3 }) }
 }
 
-/** What tokens call it. */
+/** Returns the name by which tokens mean this order of this machine. */
 export const nameOrder = (mac: Mac, { ordered_at }: CaptureOrder): string =>
   `${renderHyphens(mac)}-${epochOf(ordered_at).toString(36)}`

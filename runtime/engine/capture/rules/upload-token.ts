@@ -28,7 +28,7 @@ const RADIX = 36
 export const UPLOAD_TOKEN_HOURS = 24
 const LIFETIME_MS = UPLOAD_TOKEN_HOURS * 3_600_000
 
-/** `<order>.<issued>.<signature>` */
+/** Renders and signs a token: `<order>.<issued>.<signature>`. */
 export function renderUploadToken(
   { order, issuedAt }: UploadToken,
   purpose: UploadPurpose,
@@ -38,7 +38,10 @@ export function renderUploadToken(
   return `${order}.${issued}.${sign(textOf(order, issued, purpose))}`
 }
 
-/** `verify` compares in constant time. */
+/**
+ * Checks a token and returns its order, and when it was issued (milliseconds since the epoch).
+ * `verify` compares in constant time. It is refused where it is malformed, foreign, or expired.
+ */
 export function parseUploadToken(
   text: string,
   { now, ...purpose }: UploadPurpose & { readonly now: Date },

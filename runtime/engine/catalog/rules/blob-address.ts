@@ -4,7 +4,10 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 /** Browsers and proxies let no address through that is as long as this. */
 const MAX_TOKEN_LENGTH = 16_384
 
-/** A cache service's base address without slashes at its end; a missing scheme is `http://`. */
+/**
+ * Renders a cache service's base address without slashes at its end; a missing scheme becomes
+ * `http://`.
+ */
 export function renderCacheBase(text: string): string {
   const bare = text.trim().replace(/\/+$/, '')
   return bare === '' || /^[a-z][a-z0-9+.-]*:\/\//i.test(bare) ? bare : `http://${bare}`
@@ -16,14 +19,14 @@ export function blobUrl(cacheBase: string, source: string): string {
   return `${renderCacheBase(cacheBase)}/b/${token}/${encodeURIComponent(blobName(source))}`
 }
 
-/** The last part of a source's path, as it is spelled there; `download` where it has none. */
+/** Returns the last part of a source's path, as it is spelled there; `download` where it has none. */
 export function blobName(source: string): string {
   const path = source.toWellFormed().replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const [plain = ''] = path.split(/[?#]/, 1)
   return plain.split('/').at(-1) || 'download'
 }
 
-/** The source that a token names; padding is tolerated, any other second spelling is not. */
+/** Returns the source that a token names; padding is tolerated, any other second spelling is not. */
 export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
   const bare = token.replace(/={1,2}$/, '')
   if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
@@ -34,9 +37,9 @@ export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
 }
 
 /**
- * An address that machines can reach: where a cache service runs beside the server, its address is a
- * loopback one, which means another host to each machine; `host` (no port) is the server's, as the
- * machine asked for it.
+ * Renders an address that machines can reach: where a cache service runs beside the server, its
+ * address is a loopback one, which means another host to each machine; `host` (no port) is the
+ * server's, as the machine asked for it.
  */
 export function replaceLoopback(address: string, host: string): string {
   const url = URL.parse(address)

@@ -13,10 +13,10 @@ export interface CacheEntry extends CatalogFields {
   readonly credentials: string | null
 }
 
-/** Where its bytes come from. */
+/** Returns the address that the bytes of an entry come from, without credentials. */
 export const sourceOf = ({ src, resolved_src }: CatalogFields): string => resolved_src ?? src
 
-/** As `sourceOf`, with the credentials: to be asked, never to be shown. */
+/** Returns the same address with the credentials: it may be asked, and never shown. */
 export function secretSourceOf(entry: CacheEntry): string {
   const { credentials } = entry
   return credentials === null
@@ -24,14 +24,20 @@ export function secretSourceOf(entry: CacheEntry): string {
     : sourceOf(entry).replace(/^([a-z]+:\/\/)/i, `$1${credentials}@`)
 }
 
-/** What others may see of it. */
+/** Returns what others may see of an entry: all of it but the credentials. */
 export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields =>
   fields
 
-/** What the bytes of an entry are kept under; entries are checked when they are made. */
+/**
+ * Returns the key that the bytes of an entry are kept under; entries are checked when they are
+ * made.
+ */
 export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
 
-/** What one blob is kept under: two spellings of one address share it. Null: no source. */
+/**
+ * Returns the key that one blob is kept under: two spellings of one address share it. Null means
+ * that it is no source.
+ */
 export function blobKeyOf(source: string): string | null {
   const ref = refOf(source)
   return ref.ok ? ref.value : null
@@ -56,7 +62,10 @@ const BODY = z.strictObject({
   netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
 })
 
-/** The body of `POST /catalog/entries`; a name is made of the source where none is given. */
+/**
+ * Checks the body of `POST /catalog/entries`; a name is made of the source where none is given. The
+ * refusal lists the fields that are wrong.
+ */
 export function parseCacheEntry(
   body: unknown,
   isTaken: (name: string) => boolean,

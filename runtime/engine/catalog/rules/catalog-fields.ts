@@ -67,7 +67,10 @@ const FieldsSchema = z.object(
 
 export type CatalogFields = Readonly<z.infer<typeof FieldsSchema>>
 
-/** Refused with what the entry can be called in a message, and why. */
+/**
+ * Checks the fields of the entry at `index`. The refusal holds what the entry can be called in a
+ * message, and why it is refused.
+ */
 export function parseCatalogFields(
   entry: unknown,
   index: number,

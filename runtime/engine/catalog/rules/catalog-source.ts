@@ -56,8 +56,9 @@ export const refusalOf = ({ code, message, hint }: Fault): CatalogRefusal => ({
 })
 
 /**
- * What a manifest offers. `folder`: where a local one lies; null: it came from elsewhere, and then no
- * image of this machine is taken on its word.
+ * Lists the images that a manifest offers, and its flaws in the order of their lines. `folder` is
+ * where a local one lies; null: it came from elsewhere, and then no image of this machine is taken
+ * on its word.
  */
 export function offerImages(name: string, manifest: Manifest, folder: string | null) {
   const images: CatalogImage[] = []
@@ -94,7 +95,10 @@ interface DefaultCatalogHints {
   readonly releaseBaseUrl: string | undefined
 }
 
-/** Where the wizard's default catalog lies (docs/decisions/0015); null: none is offered. */
+/**
+ * Returns the address of the wizard's default catalog (docs/decisions/0015); null when none is
+ * offered.
+ */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
   const named = hints.named || hints.kernel
   if (named) return named

@@ -32,7 +32,10 @@ export interface CatalogEntry {
 declare const brand: unique symbol
 type ImageRef = string & { readonly [brand]: 'ImageRef' }
 
-/** An image's identity (`bty_image_ref`, `ImageEntry.ref`): 64 hexadecimal digits. */
+/**
+ * Computes an image's identity from its source (`bty_image_ref`, `ImageEntry.ref`): 64 hexadecimal
+ * digits.
+ */
 export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
   const canonical = canonicaliseSource(source)
   if (!canonical.ok) return canonical
@@ -55,8 +58,8 @@ export interface CatalogSnapshot {
 }
 
 /**
- * One row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped file's `src` is no
- * address, so it is shown by the other.
+ * Renders one row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped
+ * file's `src` is no address, so it is shown by the other.
  */
 export function renderImageEntry(entry: CatalogEntry) {
   const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
@@ -73,11 +76,17 @@ export function renderImageEntry(entry: CatalogEntry) {
   }
 }
 
-/** Whether the wizard could write it: tarballs and boot bundles are listed, but cannot be flashed. */
+/**
+ * Tells whether the wizard could write it: tarballs and boot bundles are listed, but cannot be
+ * flashed.
+ */
 export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =>
   IMAGE_FORMATS.some((known) => known === format)
 
-/** What a catalog says of the format, else what the names say; empty where nothing does. */
+/**
+ * Returns the format that a catalog states, else the one that the names show; empty where nothing
+ * does.
+ */
 export function decideFormat(format: string | null, names: readonly (string | null)[]): string {
   if (format !== null) return format
   const paths = names.map((name) => pathOf(name ?? ''))
@@ -98,7 +107,10 @@ const ARCHES = [
   [/(^|[^a-z0-9])riscv64($|[^a-z0-9])/i, 'riscv64'],
 ] as const
 
-/** What a catalog says of the architecture, else what the names say; null where nothing does. */
+/**
+ * Returns the architecture that a catalog states, else the one that the names show; null where
+ * nothing does.
+ */
 export function decideArch(arch: string | null, names: readonly (string | null)[]): string | null {
   if (arch !== null) return arch
   const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])

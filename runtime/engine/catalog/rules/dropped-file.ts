@@ -14,31 +14,38 @@ export const FileStampSchema = z.object({
 })
 export type FileStamp = Readonly<z.infer<typeof FileStampSchema>>
 
+/** Tells whether both are the same version of the same file. */
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
 
-/** Null: an image. Otherwise why it is none, in words; empty where it does not look like one. */
+/**
+ * Says in a clause why a file of this name is no image; null where it is one, empty where it does
+ * not look like one.
+ */
 export function whyNotAnImage(name: string): string | null {
   if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
   if (detectFormat(name) !== null) return null
   return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
 }
 
-/** `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
+/** Renders `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
 export const fileSource = (name: string): string =>
   `file:///${name.replaceAll(/[%?#\\]/g, encodeURIComponent)}`
 
-/** The name behind `file:///<name>`; null for anything that is no such address. */
+/** Returns the name behind `file:///<name>`; null for anything that is no such address. */
 export function parseFileSource(source: string): string | null {
   const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
   return spelled === undefined ? null : decodePart(spelled)
 }
 
-/** `<base>/files/<name>`. */
+/** Renders the address of a dropped file, `<base>/files/<name>`. */
 export const fileUrl = (base: string, name: string): string =>
   `${base}/files/${encodeURIComponent(name)}`
 
-/** The name behind `…/files/<name>` on one of these hosts (with ports) or on this machine; else null. */
+/**
+ * Returns the name behind `…/files/<name>` on `ownHost` (with its port) or on this machine; null
+ * for any other address.
+ */
 export function parseFileUrl(source: string, ownHost: string): string | null {
   const url = /^https?:/i.test(source) ? URL.parse(source) : null
   if (url === null) return null

@@ -24,7 +24,10 @@ export type RoomRefusal =
   | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
   | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
 
-/** The digests to remove, oldest first; none where there is room already. */
+/**
+ * Lists the digests to remove, oldest first; none where there is room already. The refusal holds
+ * the numbers of bytes that are needed and that are the most there can be.
+ */
 export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
   const { blobs, promisedBytes, neededBytes, maxBytes } = room
   if (maxBytes === 0) return accept([])

@@ -29,6 +29,10 @@ export interface Manifest {
   readonly flaws: readonly ManifestFlaw[]
 }
 
+/**
+ * Parses a manifest; entries that are wrong are left out and listed as flaws. The refusal holds the
+ * line at fault, counted from 1, or null.
+ */
 export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   const document = parseToml(text)
   if (!document.ok) {
@@ -50,14 +54,14 @@ export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   return accept(collect(images, linesOfTables(text, images.length)))
 }
 
-/** "The failing line: why", for people. */
+/** Renders a flaw for people, with its line where it has one. */
 export const renderFlaw = ({ line, reason }: ManifestFlaw): string =>
   line === null ? reason : `line ${line}: ${reason}`
 
 /**
- * The same rows as `GET /images`; `src` is where a machine gets the bytes, `bty_image_ref` the
- * identity. Deployed clients compute `ref` from `src` and refuse the whole manifest where another
- * stands, so it is there only where it is the same.
+ * Renders the same rows as `GET /images`; `src` is where a machine gets the bytes, `bty_image_ref`
+ * the identity. Deployed clients compute `ref` from `src` and refuse the whole manifest where
+ * another stands, so it is there only where it is the same.
  */
 export function renderManifest(entries: readonly CatalogEntry[]): string {
   return stringify({ version: MANIFEST_VERSION, images: entries.map(renderRow) })

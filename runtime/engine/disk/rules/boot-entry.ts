@@ -61,6 +61,6 @@ export function findSystemPartition(
   return found === undefined ? refuse('no-system-partition') : accept(found.number)
 }
 
-/** What `FLASHER_REGISTER_UEFI_BOOT` says; unset means no. */
+/** Parses `FLASHER_REGISTER_UEFI_BOOT`; a variable that is unset means no. */
 export const isBootWanted = (setting: string | undefined): boolean =>
   /^(1|true|yes|on)$/i.test(setting?.trim() ?? '')

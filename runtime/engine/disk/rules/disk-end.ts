@@ -6,7 +6,9 @@ const END_BYTES = 1024 * 1024
 /** Holds what identifies a disk's content, table and boot code; small enough to be written in one go. */
 export const FIRST_BYTES = 4096
 
-/** Where the ends lie on a disk; on a very small one they meet. */
+/**
+ * Returns where the first and the last MiB of a disk lie, in bytes; on a very small disk they meet.
+ */
 export function locateEnds(diskBytes: number): {
   readonly headBytes: number
   readonly tailStart: number
@@ -16,8 +18,8 @@ export function locateEnds(diskBytes: number): {
 }
 
 /**
- * What of the disk's last MiB becomes zeros, as the image ends before it; its size is a least one where
- * it is not known. Null: nothing does.
+ * Returns which bytes of the disk's last MiB become zeros, as the image ends before them; null
+ * where none do. The image's size is a least one where it is not known.
  */
 export function decideCleared(leastImageBytes: number, diskBytes: number): Range | null {
   const offset = Math.max(leastImageBytes, locateEnds(diskBytes).tailStart)
@@ -41,9 +43,10 @@ export interface EndContents {
 }
 
 /**
- * The ends in the order in which they are written, when all the rest is on the medium: the last MiB,
- * then the first but for its first 4 KiB, and these alone at the very end. What lies in the last MiB
- * behind the image becomes zeros: an old RAID, ZFS or LVM is found by its signatures there.
+ * Lists the ends in the order in which they are written, when all the rest is on the medium: the
+ * last MiB, then the first but for its first 4 KiB, and these alone at the very end. What lies in
+ * the last MiB behind the image becomes zeros: an old RAID, ZFS or LVM is found by its signatures
+ * there.
  */
 export function planEnds(diskBytes: number, contents: EndContents): readonly EndPiece[] {
   const { headBytes, tailStart } = locateEnds(diskBytes)
@@ -94,7 +97,10 @@ export function splitEnds(
 
 const isThere = ({ bytes }: EndPiece) => bytes.length > 0
 
-/** Where the backup table begins that the disk ends with; its end where there is none. */
+/**
+ * Returns the byte at which the backup table begins that the disk ends with; the disk's end where
+ * there is none.
+ */
 export function locateBackup(diskBytes: number, { tail, moved }: EndContents): number {
   if (moved !== null) return moved.offset
   const { tailStart } = locateEnds(diskBytes)

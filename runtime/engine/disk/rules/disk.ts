@@ -120,7 +120,7 @@ export const decideApart = ({
   APART.find(([numbers, names]) => numbers.test(dev) || names.test(name))?.[2] ?? null
 
 /**
- * Whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
+ * Tells whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
  * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without
  * that proof, also a disk that suddenly has a serial is another one.
  */
@@ -147,7 +147,7 @@ const TYPE_TEXTS: Readonly<Record<string, string>> = {
 const typeInWords = (type: string) =>
   Object.hasOwn(TYPE_TEXTS, type) ? TYPE_TEXTS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
 
-/** A mount point as it may be shown: nobody's file name gets to move the cursor. */
+/** Renders a mount point as it may be shown: nobody's file name gets to move the cursor. */
 export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'mounted' }>): string {
   const shown = at.replaceAll(/\p{Cc}/gu, '?')
   return process === undefined ? shown : `${shown} (seen by process ${process})`
@@ -183,5 +183,5 @@ export function listUsers(uses: readonly DiskUse[]): readonly string[] {
   return [...new Set(ordered.map((use) => decideCase(USER_TEXTS, 'kind', use)))]
 }
 
-/** A use in one clause, for example `/dev/sda1 is mounted on /home`. */
+/** Renders a use as one clause, for example `/dev/sda1 is mounted on /home`. */
 export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

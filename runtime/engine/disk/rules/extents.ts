@@ -11,7 +11,10 @@ interface SplitRanges {
   readonly zeros: readonly Range[]
 }
 
-/** The first index at which `isReached`, as it is from there on; `count` where it is at none. */
+/**
+ * Finds the first index at which `isReached`, which must hold from there on; `count` where it holds
+ * at none.
+ */
 export function findFirst(count: number, isReached: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {
@@ -30,9 +33,10 @@ export const ZERO_GRAIN = 64 * 1024
 export const SHORTEST_ZERO_RUN = 512 * 1024
 
 /**
- * Splits a chunk into data and runs of zeros. `isZero(at, bytes)` looks at the chunk; offsets in the
- * answer are relative to the chunk. Runs that touch the chunk's ends count however short, as they
- * may go on in the neighbour chunk, unless they are the smaller part of a grain.
+ * Splits a chunk of `length` bytes into data and runs of zeros. `isZero(at, bytes)` looks at the
+ * chunk; offsets in the answer are relative to the chunk. Runs that touch the chunk's ends count
+ * however short, as they may go on in the neighbour chunk, unless they are the smaller part of a
+ * grain.
  */
 export function splitZeros(
   length: number,
@@ -63,7 +67,10 @@ function listZeroRuns(length: number, isZero: (at: number, bytes: number) => boo
 }
 
 const ZEROS = Buffer.alloc(ZERO_GRAIN)
-/** Compared piece by piece, so that the zeros stay in the processor's cache. */
+/**
+ * Tells whether all bytes are zeros. They are compared piece by piece, so that the zeros stay in
+ * the processor's cache.
+ */
 export function isAllZero(bytes: Buffer): boolean {
   for (let at = 0; at < bytes.length; at += ZEROS.length) {
     const end = Math.min(at + ZEROS.length, bytes.length)
@@ -80,6 +87,7 @@ export interface ExtentLog {
   at(index: number): Range & { readonly checksum: number }
 }
 
+/** Creates an empty log, which doubles its memory whenever it is full. */
 export function createExtentLog(): ExtentLog {
   let offsets = new Float64Array(1024)
   let lengths = new Float64Array(1024)

@@ -34,8 +34,9 @@ export function parseFstab(text: string): readonly FstabEntry[] {
 }
 
 /**
- * The volume that `folder` (without a leading slash) will be in once the image has booted. Null: the
- * root file system itself. Refused with the entry that leads to nothing on this disk.
+ * Decides in which volume `folder` (without a leading slash) will be once the image has booted;
+ * null means the root file system itself. The refusal is the entry that leads to nothing on this
+ * disk.
  */
 export function decideVolumeFolder(
   fstab: readonly FstabEntry[],

@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 const GROWABLE = ['ext', 'xfs', 'btrfs', 'ntfs'] as const
 export type Growable = (typeof GROWABLE)[number]
 
-/** So many first bytes hold every signature. */
+/** The first bytes of a partition that hold every signature. */
 export const SIGNATURE_BYTES: number = 128 * 1024
 
 interface Signature {
@@ -35,7 +35,10 @@ const OTHERS: readonly (readonly [Signature, string])[] = [
   [hex(1024, 'e2e1f5e0'), 'EROFS'],
 ]
 
-/** `first`: the partition's first bytes. Refused with what it holds instead. */
+/**
+ * Recognises by a partition's first bytes a file system that can be grown. The refusal says in
+ * words what the partition holds instead.
+ */
 export function detectGrowable(first: Buffer): Result<Growable, string> {
   const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
   if (found === 'ext' && hasExtFeature(first, BIGALLOC)) return refuse(BIGALLOC_WORDS)
@@ -44,7 +47,7 @@ export function detectGrowable(first: Buffer): Result<Growable, string> {
   return refuse(other?.[1] ?? 'no file system that is known')
 }
 
-/** Whether these first bytes are those of a file system, or of what else lies in partitions. */
+/** Tells whether these first bytes are those of a file system, or of what else lies in partitions. */
 export const hasFileSystem = (first: Buffer): boolean =>
   GROWABLE.some((kind) => isThere(first, SIGNATURES[kind])) ||
   OTHERS.some(([signature]) => isThere(first, signature))
@@ -62,8 +65,8 @@ const hasExtFeature = (first: Buffer, { at, bit }: ExtFeature) =>
   first.length >= at + 4 && (first.readUInt32LE(at) & bit) !== 0
 
 /**
- * Whether an ext file system keeps its orphans in a file. resize2fs 1.47.0 breaks that file where it
- * moves the inode tables: it is taken away before, and made again afterwards.
+ * Tells whether an ext file system keeps its orphans in a file. resize2fs 1.47.0 breaks that file
+ * where it moves the inode tables: it is taken away before, and made again afterwards.
  */
 export const hasOrphanFile = (first: Buffer): boolean => hasExtFeature(first, ORPHAN_FILE)
 
@@ -79,6 +82,9 @@ export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
   ntfs: [...ALWAYS, 'ntfsresize'],
 }
 
-/** `what`: what the partition holds instead of a file system that grows. */
+/**
+ * Says in a clause that the last partition cannot be grown; `what` is what it holds instead of a
+ * file system that grows.
+ */
 export const renderUngrowable = (what: string): string =>
   `its last partition holds ${what} (ext4, XFS, btrfs and NTFS can be grown)`

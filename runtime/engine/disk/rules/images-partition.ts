@@ -60,9 +60,10 @@ export function parseBootMedium(text: string): BootMedium {
 }
 
 /**
- * The stick that we run from comes first; only its images partition grows. Null: there is none. Another
- * disk inside of the machine is there to be written, which it could not be while anything on it is
- * mounted: so a label counts only on what is known to be plugged in, or is the disk that we run from.
+ * Chooses the partition with images; null when there is none. The stick that we run from comes
+ * first; only its images partition grows. Another disk inside of the machine is there to be
+ * written, which it could not be while anything on it is mounted: so a label counts only on what is
+ * known to be plugged in, or is the disk that we run from.
  */
 export function chooseImagesPartition(around: DiskSurroundings): ImagesPartition | null {
   const { medium, parts, disks, labels } = around

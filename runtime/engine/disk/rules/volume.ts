@@ -25,13 +25,14 @@ export interface Contents {
 /** blkid's name for a partition or disk that logical volumes lie on. */
 export const PHYSICAL_VOLUME = 'LVM2_member'
 
-/** In the first bytes of a partition, of which `first` holds PHYSICAL_BYTES. */
+/** Tells whether a partition is a physical volume of LVM; `first` holds its first PHYSICAL_BYTES. */
 export const isPhysicalVolume = (first: Buffer): boolean =>
   [0, 512, 1024, 1536].some((at) => first.toString('latin1', at, at + 8) === 'LABELONE')
 export const PHYSICAL_BYTES = 4096
 
 export type FilledVolume = Volume & { readonly contents: Contents }
 
+/** Returns what messages call a volume: its name, else its node. */
 export const nameOf = ({ name, node }: Pick<Volume, 'name' | 'node'>): string => name ?? node
 
 /**

@@ -19,6 +19,7 @@ export const DocumentSchema = z.object({
   reason: z.string().max(1000).nullable().default(null).describe('Why one of the two is null'),
 })
 
+/** Renders a configuration as the document that `parseFirstBoot` reads. */
 export const renderDocument = ({
   cloudInit,
   ignition,

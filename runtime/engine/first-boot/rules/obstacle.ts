@@ -15,7 +15,10 @@ export interface LiveFeatures {
   readonly diskId: boolean | null
 }
 
-/** As clients announce them: `?features=first-boot,capture`; hostile. */
+/**
+ * Parses the features as clients announce them: `?features=first-boot,capture`. The query is
+ * hostile; names that are not known are left out.
+ */
 export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
   const announced = query['features']
   const names = (announced ?? '').split(',')
@@ -35,7 +38,10 @@ interface TemplateMachine {
   readonly first_boot: string | null
 }
 
-/** `serial`: null where the machine has not reported one. */
+/**
+ * Returns the values of a machine that placeholders stand for. `serial` is null where the machine
+ * has not reported one.
+ */
 export const subjectOf = (
   { mac, name, labels }: TemplateMachine,
   serial: string | null,
@@ -52,7 +58,10 @@ interface TemplateSurroundings {
 const ANY_SERIAL = 'X'
 const PREVIEW = { instance: 'preview', secrets: 'hidden' } as const
 
-/** Null: the machine has no template, or it can be written. */
+/**
+ * Returns a sentence with what keeps the machine's template from being written; null where it has
+ * no template, or where it can be written.
+ */
 export function findTemplateObstacle(
   machine: TemplateMachine,
   { findTemplate, tokens, features }: TemplateSurroundings,

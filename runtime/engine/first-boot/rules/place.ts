@@ -45,8 +45,8 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Where it goes, and all partitions of the image. `head`: the image's first MiB. Refused in words, as
- * `decideSeedPlace` does.
+ * Plans where the configuration goes, and lists all partitions of the image. `head` holds the
+ * image's first MiB. It is refused in words, as `decideSeedPlace` does.
  */
 export function planSeed(
   head: Buffer,

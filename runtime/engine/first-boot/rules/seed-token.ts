@@ -9,11 +9,14 @@ const RADIX = 36
 /** A live system fetches it before it begins to write. */
 const LIFETIME_MS = 10 * 60_000
 
-/** When a token is made: later than the newest one that was used, whatever the clock says. */
+/**
+ * Decides when a token is made (ISO 8601): later than the newest one that was used, whatever the
+ * clock says.
+ */
 export const decideIssue = (takenAt: string | null, now: string): string =>
   toText(Math.max(toMs(now), takenAt === null ? 0 : toMs(takenAt) + 1))
 
-/** `<issued>.<signature>` */
+/** Renders and signs a token: `<issued>.<signature>`. */
 export function renderSeedToken(mac: Mac, issued: string, sign: (text: string) => string): string {
   const claims = toMs(issued).toString(RADIX)
   return `${claims}.${sign(textOf(mac, claims))}`
@@ -26,7 +29,10 @@ interface SeedTokenContext {
   readonly takenAt: string | null
 }
 
-/** When it was made. `verify` compares in constant time. */
+/**
+ * Checks a token and returns when it was made (ISO 8601). `verify` compares in constant time. It is
+ * refused where it is malformed, foreign, used, or older than ten minutes.
+ */
 export function parseSeedToken(
   text: string,
   { mac, now, takenAt }: SeedTokenContext,

@@ -83,6 +83,7 @@ export interface NamedTemplate {
   readonly updated_at: string
 }
 
+/** Checks a template as it is stored or sent. The refusal lists the fields that are wrong. */
 export const parseTemplate = (body: unknown) => parseFields<Template>(TemplateSchema, body)
 
 interface TemplateMistake {
@@ -136,7 +137,7 @@ export function isIgnition(text: string): boolean {
 /** Stands for a secret that has a value. */
 export const DOTS = '••••••••'
 
-/** The template as everybody may see it. */
+/** Returns the template as everybody may see it, with dots for its secrets. */
 export const hideSecrets = (template: Template): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -144,7 +145,10 @@ export const hideSecrets = (template: Template): Template => ({
   ),
 })
 
-/** Dots stand for what was there before: a form that was only shown them changes nothing. */
+/**
+ * Returns the template with the secrets from before where it has dots: a form that was only shown
+ * them changes nothing.
+ */
 export const keepSecrets = (template: Template, before: Template | null): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -155,5 +159,8 @@ export const keepSecrets = (template: Template, before: Template | null): Templa
   ),
 })
 
-/** Whether what it makes is a secret: such a template is only given to a machine that proves its boot. */
+/**
+ * Tells whether a template holds secrets: such a one is only given to a machine that proves its
+ * boot.
+ */
 export const hasSecrets = (template: Template): boolean => Object.keys(template.secrets).length > 0

@@ -6,9 +6,9 @@ export type Bottleneck = (typeof BOTTLENECKS)[number]
 
 /** Seconds out of the same span of time. */
 export interface Waited {
-  /** Until the disk took what was there. */
+  /** The time until the disk took what was there. */
   readonly disk: number
-  /** Until there was something to write; within it, until the source had given something. */
+  /** The time until there was something to write; within it, until the source had given something. */
   readonly filling: number
   readonly source: number
 }

@@ -30,7 +30,7 @@ export interface FlashOptions {
   readonly allowPartition: boolean
   /** Move the GPT's backup to the end of a disk that is larger than the image. */
   readonly fixGpt: boolean
-  /** Of the index of an image in frames, in lower case; null or absent: not known. */
+  /** The digest of the index of an image in frames, in lower case; null or absent: not known. */
   readonly indexSha256?: string | null
   /** Write only what differs from the disk, where that can be known. */
   readonly delta?: boolean
@@ -63,7 +63,7 @@ export interface FlashOrder {
   readonly options: FlashOptions
   /** The step after the write, on one disk alone; absent: none. */
   readonly provisioning?: Provisioning
-  /** Written before the disk can boot; absent or null: nothing is. */
+  /** The configuration that is written before the disk can boot; absent or null: there is none. */
   readonly firstBoot?: FirstBoot | null
 }
 
@@ -78,7 +78,7 @@ interface FlashTarget {
 export interface FlashPlan {
   readonly image: ImageFacts & { readonly format: ImageFormat }
   readonly target: {
-    /** As the user named it; looked up again right before the first byte. */
+    /** The path as the user named it; it is looked up again right before the first byte. */
     readonly path: string
     readonly node: string
     readonly identity: DiskIdentity
@@ -102,7 +102,7 @@ export interface FlashFindings {
   /** What to do about that; absent or null: nothing is known. */
   readonly imageHint?: string | null
   readonly target: TargetFacts
-  /** With the digest that was found for the image. */
+  /** The options with the digest that was found for the image. */
   readonly options: FlashOptions
   readonly refusals: readonly FlashRefusal[]
 }
@@ -154,7 +154,7 @@ export interface WriteProgress {
   readonly bytes_read: number
   /** In phase `verify`: bytes read back. */
   readonly bytes_written: number
-  /** Of bytes_written, what lay on the disk already; only where it was compared. */
+  /** The part of bytes_written that lay on the disk already; only where it was compared. */
   readonly bytes_kept?: number
   /** On the first and the last event of a write that was to compare: what becomes of that. */
   readonly delta?: DeltaState
@@ -183,7 +183,10 @@ export function decideRefusals(
   return [...decideUnfit(image), ...decideTargetRefusals(image, target, options, chosen)]
 }
 
-/** The reasons that lie in the disk; `image`: null as long as it is not known. */
+/**
+ * Lists the reasons against a flash that lie in the disk. `image` is null as long as it is not
+ * known; `chosen` is the disk that a person saw, which must be the same one.
+ */
 export function decideTargetRefusals(
   image: Pick<ImageFacts, 'format' | 'virtual'> | null,
   target: TargetFacts,
@@ -246,7 +249,7 @@ function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefus
   return isEmpty ? [{ why: 'image-empty', image: name }] : []
 }
 
-/** What a person should know of a plan that may go ahead. */
+/** Lists what a person should know of the image of a plan that may go ahead. */
 export const decideNotes = (image: ImageFacts): readonly string[] =>
   image.format === null ? [] : [...noteSize(image), ...(image.notes ?? [])]
 
@@ -301,7 +304,7 @@ export function decideRace(plan: FlashPlan, now: TargetFacts): string | null {
   return use === undefined ? null : renderUse(use)
 }
 
-/** In the order of the specification. */
+/** The formats are listed in the order of the specification. */
 const SUPPORTED = [...IMAGE_FORMATS.slice(-2), ...IMAGE_FORMATS.slice(0, -2)].map(
   (format) => `.${format}`,
 )
@@ -335,7 +338,10 @@ const CUT_OFF =
 /** A refusal as one line, in the words of the earlier line ("Validation"). */
 export const renderRefusal = (refusal: FlashRefusal): string => decideCase(MESSAGES, 'why', refusal)
 
-/** All reasons against a flash, in the order of the checks; none means that it may go ahead. */
+/**
+ * Lists all reasons against a flash in words, in the order of the checks; none means that it may go
+ * ahead.
+ */
 export const renderReasons = ({
   imageProblem,
   refusals,

@@ -21,7 +21,7 @@ export interface GrowthDisk {
 }
 
 export interface LastGrowth {
-  /** As it will be; bytes on the disk. */
+  /** The partition as it will be; its numbers are bytes on the disk. */
   readonly partition: {
     readonly number: number
     readonly offset: number

@@ -50,7 +50,10 @@ export function parseLogicalTable(
   }
 }
 
-/** As the kernel numbers and names them. `identity`: of the disk's MBR, 8 hexadecimal digits. */
+/**
+ * Numbers and names them as the kernel does. `identity` is that of the disk's MBR, 8 hexadecimal
+ * digits.
+ */
 export const numberLogical = (
   found: readonly Unnumbered[],
   identity: string,

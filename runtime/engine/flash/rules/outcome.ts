@@ -12,7 +12,10 @@ export type FlashOutcome =
       readonly verified: boolean
       /** What a person should know of the image that was written; absent: nothing. */
       readonly warnings?: readonly string[]
-      /** Of bytesWritten, what was on the disk already; null or absent: nothing was compared. */
+      /**
+       * The part of bytesWritten that was on the disk already; null or absent: nothing was
+       * compared.
+       */
       readonly bytesKept?: number | null
       /** What became of the wish to write only what differs; null or absent: nobody had it. */
       readonly delta?: DeltaState | null
@@ -49,6 +52,10 @@ interface FailurePoint {
   readonly isAborted: boolean
 }
 
+/**
+ * Describes what was thrown at this point of a flash, with what is on the disk now. What an abort
+ * broke off is `cancelled`, unless it is a Fault of its own.
+ */
 export function describeFailure(
   thrown: unknown,
   { target, stage, isAborted }: FailurePoint,

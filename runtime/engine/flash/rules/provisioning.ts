@@ -70,6 +70,7 @@ export const renderMetaData = (id: string): string =>
 /** cijoe does not start without a configuration. */
 export const CIJOE_CONFIG = '[cijoe.workflow]\nfail_fast = true\n'
 
+/** Returns the command that runs a workflow with a configuration; both are paths. */
 export const cijoeArgv = (workflow: string, config: string): readonly string[] => [
   'cijoe',
   '--monitor',

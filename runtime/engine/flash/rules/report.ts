@@ -1,7 +1,7 @@
 /** Decides which reports of a flash are posted to the server, and when: each phase, at a limited rate. */
 import type { ProgressPost, RunPhase } from '../../inventory/rules/run.ts'
 
-/** Between two posts of one phase. */
+/** The time between two posts of one phase. */
 export const REPORT_EVERY_MS = 2000
 /** A machine cut off from its server goes through a handful of phases; more are not worth keeping. */
 const MAX_WAITING = 16
@@ -19,10 +19,13 @@ export const EMPTY_QUEUE: ReportQueue = { waiting: [], sentAt: null, sentPhase: 
 
 const ENDS: readonly RunPhase[] = ['done', 'failed', 'cancelled']
 
-/** The last report of a run. */
+/** Tells whether a report is the last one of its run. */
 export const isEnd = ({ phase }: Pick<ProgressPost, 'phase'>): boolean => ENDS.includes(phase)
 
-/** A report of the same phase as the last one waiting replaces it, as it says the same and more. */
+/**
+ * Adds a report to those that wait. It replaces the last one waiting where both are of the same
+ * phase, as it says the same and more; behind the end of a run nothing is added.
+ */
 export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue {
   const { waiting } = queue
   const last = waiting.at(-1)
@@ -31,7 +34,10 @@ export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue
   return { ...queue, waiting: [...kept, withFiniteRates(report)].slice(-MAX_WAITING) }
 }
 
-/** Milliseconds until the next one is due; 0: now, null: there is none. A new phase never waits. */
+/**
+ * Returns the milliseconds until the next report is due; 0: now, null: there is none. A new phase
+ * never waits.
+ */
 export function untilDue(queue: ReportQueue, now: number): number | null {
   const [next] = queue.waiting
   if (next === undefined) return null
@@ -39,7 +45,10 @@ export function untilDue(queue: ReportQueue, now: number): number | null {
   return isNewPhase ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
 }
 
-/** The first one was sent, or given up. What came for it meanwhile stays. */
+/**
+ * Takes out a report that was sent, or given up, at `now` (milliseconds). What came for its phase
+ * meanwhile stays.
+ */
 export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number): ReportQueue {
   const waiting = queue.waiting.filter((report) => report !== sent)
   return { waiting, sentAt: now, sentPhase: sent.phase }

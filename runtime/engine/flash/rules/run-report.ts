@@ -14,10 +14,10 @@ interface ReportedChoice {
     readonly name: string
     readonly location: string
     readonly format: ImageFormat | null
-    /** Of the image file; null: not known. */
+    /** The size of the image file in bytes; null: not known. */
     readonly sizeBytes: number | null
     readonly sha256: string | null
-    /** Of the catalog; null: not from one. */
+    /** The identity that the catalog gives it; null: it is not from one. */
     readonly ref: string | null
   }
   /** `/dev/sda`, or the serial number of a disk that is not there. */
@@ -26,7 +26,7 @@ interface ReportedChoice {
 
 /** What is flashed, where to, and who ordered it: the first post says it, the last one repeats it. */
 export interface RunFacts {
-  /** Made anew for each attempt. */
+  /** The id, which is made anew for each attempt. */
   readonly run: string
   readonly mode: RunMode
   readonly choice: ReportedChoice
@@ -53,6 +53,7 @@ export const NOTHING_DONE = {
   eta_seconds: null,
 } as const
 
+/** Makes the first report of a run: nothing is done yet. */
 export const startReport = (facts: RunFacts): ProgressPost => ({
   ...NOTHING_DONE,
   run: facts.run,
@@ -60,7 +61,10 @@ export const startReport = (facts: RunFacts): ProgressPost => ({
   ...describe(facts),
 })
 
-/** What an event makes of the report before it; null: there is nothing to report. */
+/**
+ * Makes the report that follows from an event and the report before it; null when there is nothing
+ * to report.
+ */
 export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPost | null {
   if (event.event === 'synced') return reportPhase(before, 'sync')
   if (event.event !== 'writing') return null
@@ -83,7 +87,7 @@ const keptOf = (bytes: number | null | undefined) =>
 const deltaOf = (delta: DeltaState | null | undefined) =>
   delta === null || delta === undefined ? {} : { delta }
 
-/** A step in which no bytes are counted. */
+/** Makes the report of a step in which no bytes are counted. */
 export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
   ...before,
   phase,
@@ -91,7 +95,7 @@ export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): Progr
   eta_seconds: null,
 })
 
-/** The last report of a run; it holds all that is known, in case the others were lost. */
+/** Makes the last report of a run; it holds all that is known, in case the others were lost. */
 export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEnd): ProgressPost {
   const { run, bytes_read } = before
   const counted = { ...NOTHING_DONE, run, bytes_read, ...describe(facts) }
@@ -142,8 +146,8 @@ const UNSEEN = { model: null, serial: null, size_bytes: null, tran: null } as co
 const QUARTERS = [25, 50, 75, 100] as const
 
 /**
- * `write 50%` when a report passes it, `download 50%` where only the image's stored size is known;
- * null: it passes none, or nobody knows how much there is.
+ * Returns `write 50%` when a report passes it, `download 50%` where only the image's stored size
+ * (bytes) is known; null when it passes none, or nobody knows how much there is.
  */
 export function milestone(
   before: ProgressPost,
@@ -158,7 +162,7 @@ export function milestone(
   return `${now.total_bytes === null ? 'download' : now.phase} ${passed}%`
 }
 
-/** In percent. */
+/** Returns how far a report is, in percent. */
 function reached(report: ProgressPost, storedBytes: number | null): number {
   const { total_bytes, bytes_written, bytes_read } = report
   const [done, total] =

@@ -8,7 +8,10 @@ import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
 import { readTail } from '../image-head-reader.ts'
 
-/** A cut image that is shorter than its catalog says; null: nobody knows better. `storedBytes` null: not known. */
+/**
+ * Returns the Fault for a cut image that is shorter than its catalog says; null where nobody knows
+ * better. `storedBytes` is null while its length is not known.
+ */
 export function findMissed(
   { name, format, isCut = false, expectedBytes }: ImageFacts,
   storedBytes: number | null,
@@ -20,7 +23,10 @@ export function findMissed(
   return imageBroken(`${name} is cut off: ${words}`)
 }
 
-/** Before the first byte: a Fault where the length is known already and misses the catalog's. */
+/**
+ * Throws a Fault `image-broken` before the first byte is written, where the length is known already
+ * and misses the catalog's.
+ */
 export function checkLength(image: ImageFacts, head: Buffer): void {
   const { sizeBytes } = image
   if (!isStoredRaw(image.format) || sizeBytes === null) return
@@ -40,8 +46,9 @@ interface Reading {
 }
 
 /**
- * The image's part of the disk's last MiB. All of the image has been read then, and is judged: a Fault
- * where its digest is another one, or a length that is known was missed.
+ * Reads the image's part of the disk's last MiB. All of the image has been read then, and is
+ * judged: it rejects with a Fault where its digest is another one, or a length that is known was
+ * missed.
  */
 export async function readEnd(
   { plan, feed, head, counted, warn }: Reading,

@@ -21,7 +21,10 @@ interface StoredFile {
   readonly sent?: Sent | undefined
 }
 
-/** A Fault `plan-refused` where the file is positively something else than an image. */
+/**
+ * Rejects with a Fault `plan-refused` where the file is empty or positively something else than an
+ * image.
+ */
 export async function checkStart(handle: FileHandle, file: StoredFile): Promise<void> {
   const { name, sizeBytes, anyContent = false } = file
   if (sizeBytes === 0) throw notAnImage(name, 'it is empty')
@@ -43,8 +46,9 @@ function checkBytes(file: StoredFile, head: Buffer): void {
 const HTML = 'an HTML page'
 
 /**
- * A Fault `image-broken` or `plan-refused` where the end of the file is not the end of its format. Of
- * gzip that takes decoding all of it, of bzip2 reading it; a raw image may end anywhere.
+ * Rejects with a Fault `image-broken` or `plan-refused` where the end of the file is not the end of
+ * its format. For gzip that takes decoding all of it, for bzip2 reading it; a raw image may end
+ * anywhere.
  */
 export async function checkEnd(
   handle: FileHandle,

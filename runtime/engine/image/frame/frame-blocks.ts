@@ -44,6 +44,11 @@ type Coming =
 /** All that is under way at once holds no more than this. */
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
+/**
+ * Opens the image's content as blocks, from the byte `reading.from` on. `count` threads decode
+ * (absent: as many as suit this machine); they end when the blocks are disposed of. `next` rejects
+ * with a Fault where a frame cannot be fetched or is damaged.
+ */
 export function openFrames(reading: FrameReading, count?: number): Blocks {
   const { map, sources, compare, from = 0 } = reading
   const workers = createFrameWorkers(count)
@@ -56,7 +61,7 @@ export function openFrames(reading: FrameReading, count?: number): Blocks {
   const steps = listSteps(map, from)
   const ahead: Coming[] = []
   const closing = { isClosed: false }
-  /** Of the frame that comes next. */
+  /** The bytes of the next frame that were handed out or are skipped. */
   let served = skippedOf(map, from)
 
   async function load(frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> {

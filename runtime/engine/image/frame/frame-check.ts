@@ -8,7 +8,7 @@ interface FrameCheck {
   readonly map: FrameMap
   readonly source: FrameFile
   readonly signal: AbortSignal
-  /** Called with the image bytes that are checked so far. */
+  /** This gets the number of image bytes that are checked so far. */
   readonly onChecked: (bytes: number) => void
   /** Threads that decode; the image's own digest takes one more. */
   readonly threads: number
@@ -68,7 +68,7 @@ export async function checkFrames(check: FrameCheck): Promise<void> {
   }
 }
 
-/** Of an image that was too large to hash it is all zeros. */
+/** The digest of an image that was too large to hash is all zeros. */
 const hasDigest = ({ sha256 }: FrameMap): boolean => sha256 !== null && !/^0*$/.test(sha256)
 
 const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): Station => ({

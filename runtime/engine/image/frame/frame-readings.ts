@@ -5,7 +5,9 @@ import { FRAME_BYTES } from '../rules/frame-index.ts'
 import type { Source } from '../sources/source.ts'
 
 export interface ReadFrame {
-  /** As many as a frame holds; fewer only at the image's end, 0 behind it. */
+  /**
+   * The bytes that were read, as many as a frame holds; fewer only at the image's end, 0 behind it.
+   */
   readonly bytes: number
   /** Its bytes are zeros, and need not be in the buffer. */
   readonly isZero: boolean
@@ -27,7 +29,10 @@ interface Once {
   readonly hashes?: boolean
 }
 
-/** What can be read only once is hashed as it comes. */
+/**
+ * Creates a reading of what can be read only once: it is hashed as it comes, unless `hashes` is
+ * false.
+ */
 export function readOnce({ fill, skipZeros = () => false, hashes = true }: Once): FrameReading {
   const image = hashes ? createHash('sha256') : null
   return {
@@ -58,9 +63,10 @@ const MAX_DATA_AHEAD = 64
 const MAX_AHEAD = 8192
 
 /**
- * For a file, which can be read twice. Its digest takes the bytes in order, on one processor: that
- * reading runs ahead of the frames, so that the zeros at the image's end are hashed while data is
- * still being compressed. As at every read, a file whose size or time of change differs is a Fault.
+ * Creates a reading of a file, which can be read twice. Its digest takes the bytes in order, on one
+ * processor: that reading runs ahead of the frames, so that the zeros at the image's end are hashed
+ * while data is still being compressed. As at every read, a file whose size or time of change
+ * differs is a Fault.
  */
 export function readTwice(source: Source & { readonly readAt: NonNullable<Source['readAt']> }) {
   const image = createHash('sha256')
@@ -103,7 +109,7 @@ export function readTwice(source: Source & { readonly readAt: NonNullable<Source
       if (!frame.isZero) await source.readAt(into.subarray(0, frame.bytes), at)
       return frame
     },
-    /** Of the image, by the frames. */
+    /** The bytes of the image that the frames have read. */
     bytesRead: () => offset,
     digest: () => image.digest(),
     async [Symbol.asyncDispose]() {

@@ -28,7 +28,7 @@ export type FrameTask =
     }
 
 export interface FrameResult {
-  /** In hexadecimal; empty where it was not wanted. */
+  /** The digest in hexadecimal; empty where it was not wanted. */
   readonly sha256: string
   /** What was put into `into`. */
   readonly bytes: number

@@ -15,15 +15,19 @@ import {
 
 export type FrameWorkers = ReturnType<typeof createFrameWorkers>
 
-/** Of more threads the memory would add up, and no disk takes what so many decode. */
+/** The memory of more threads would add up, and no disk takes what so many decode. */
 const MAX_WORKERS = 6
 
 const countWorkers = (): number => Math.min(MAX_WORKERS, availableParallelism())
 
-/** Memory that threads share and direct I/O accepts: it begins on a page. */
+/** Allocates memory that threads share and direct I/O accepts: it begins on a page. */
 export const createSharedSlot = (bytes: number): SharedArrayBuffer =>
   new SharedArrayBuffer(bytes, { maxByteLength: bytes })
 
+/**
+ * Starts `count` threads, by default as many as suit this machine. They end when the result is
+ * disposed of.
+ */
 export function createFrameWorkers(count = countWorkers()) {
   const threads = Array.from({ length: count }, createThread)
   return {

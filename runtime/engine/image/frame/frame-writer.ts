@@ -21,7 +21,7 @@ interface FrameWriting {
   readonly workers: FrameWorkers
   readonly level: number
   readonly signal: AbortSignal
-  /** Called with the image bytes of each frame that was written. */
+  /** This gets the image bytes of each frame that was written. */
   readonly onWritten: (bytes: number) => void
 }
 
@@ -48,6 +48,12 @@ interface Pending {
   readonly entry: Promise<IndexEntry>
 }
 
+/**
+ * Reads the whole image from `reading`, compresses its frames side by side and writes them in
+ * order, then their index. Rejects with what reading or writing fails with, with a Fault
+ * `too-large` where the format cannot index so many bytes, and with the signal's reason after an
+ * abort.
+ */
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
   const { reading, workers, signal } = writing
   const free = Array.from({ length: workers.count + 3 }, createStation)
@@ -170,7 +176,7 @@ const endOf = (index: Buffer) => ({ storedBytes: index.length, contentBytes: 0 }
 const digestOfBody = (index: Buffer) =>
   createHash('sha256').update(index.subarray(SKIPPABLE_HEAD_BYTES)).digest('hex')
 
-/** A Fault where an image has more bytes than the format can index. */
+/** Throws a Fault `too-large` where an image has more bytes than the format can index. */
 export function checkSize(bytes: number): void {
   if (bytes <= MAX_IMAGE_BYTES) return
   throw new Fault('too-large', `the image holds more than ${MAX_IMAGE_BYTES / 2 ** 40} TiB`, {

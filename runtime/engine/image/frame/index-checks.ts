@@ -21,6 +21,7 @@ const AT_ONCE = 2
 /** Threads for each: serving images goes on meanwhile. */
 const THREADS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
+/** Creates the checks of a cache's images; only a few run at once, the others wait for their turn. */
 export function createIndexChecks() {
   const enqueue = createQueue(AT_ONCE)
 

@@ -64,5 +64,9 @@ export function decideSectors(places: readonly DosPlace[], seen: Seen): SectorVe
   return { kind: 'other', reason }
 }
 
+/**
+ * Says in a clause that nobody knows for which sectors an MBR is made; `sectorBytes` are those of
+ * the disk.
+ */
 export const renderUnseen = (sectorBytes: number): string =>
   `its MBR does not say for which sectors it is made, and no file system shows it: most images are made for ${USUAL}-byte sectors, but this disk has ${sectorBytes}-byte sectors`

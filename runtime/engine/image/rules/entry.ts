@@ -5,15 +5,16 @@ import { isStoredRaw } from './format.ts'
 import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
 interface Pins {
-  /** Of the file as stored; null: not known. */
+  /** The digest of the file as stored; null: not known. */
   readonly sha256: string | null
-  /** Of the body of its index; null: not known. */
+  /** The digest of the body of its index; null: not known. */
   readonly indexSha256: string | null
 }
 
 /**
- * The digest of a file can be checked only by reading all of it: an image that has one is entered
- * only by an index that has a digest of its own. The refusal is a clause to stand after its name.
+ * Decides by which frames an image is entered; null means that it is read from start to end. The
+ * digest of a file can be checked only by reading all of it: an image that has one is entered only
+ * by an index that has a digest of its own. The refusal is a clause to stand after its name.
  */
 export function decideEntry(
   map: FrameMap | null,
@@ -42,8 +43,9 @@ interface ImageAccess {
 }
 
 /**
- * Whether a disk that was left behind can have the rest from the source: at a frame, or at a byte of
- * a raw image. Nobody would notice that a raw image with a digest changed between its two readings.
+ * Tells whether a disk that was left behind can have the rest from the source: at a frame, or at a
+ * byte of a raw image. Nobody would notice that a raw image with a digest changed between its two
+ * readings.
  */
 export const canBeEnteredAgain = ({
   format,

@@ -113,21 +113,25 @@ function isOtherZstd(head: Buffer): boolean {
 /** qemu-img takes what stands before a colon for a protocol, unless a slash comes first. */
 const plainPath = (path: string) => (/^[^/]*:/.test(path) ? `./${path}` : path)
 
-/** Whether an image is stored as it will lie on the disk; of an unknown format nobody knows. */
+/**
+ * Tells whether an image is stored as it will lie on the disk; false for an unknown format, of
+ * which nobody knows.
+ */
 export const isStoredRaw = (format: ImageFormat | null | undefined): boolean =>
   format !== null && format !== undefined && FORMATS[format].entered === 'anywhere'
 
-/** Whether an image is never read in order, so that its digest takes a reading of its own. */
+/** Tells whether an image is never read in order, so that its digest takes a reading of its own. */
 export const isOutOfOrder = (format: ImageFormat | null): boolean =>
   format !== null && FORMATS[format].entered === 'by-tables'
 
-/** The format a file name promises, in any case; null when it is none that we write. */
+/** Returns the format that a file name promises, in any case; null when it is none that we write. */
 export function detectFormat(name: string): ImageFormat | null {
   const lower = name.toLowerCase()
   return IMAGE_FORMATS.find((format) => lower.endsWith(`.${format}`)) ?? null
 }
 
 const TARBALL = /\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst)$/i
+/** Tells by its ending whether a name is that of a tarball. */
 export const isTarballName = (name: string): boolean => TARBALL.test(name)
 
 /** What we recognise in order to say what it is, and do not write. */
@@ -151,14 +155,14 @@ const OTHERS: readonly (readonly [content: string, ...mark: Mark])[] = [
   ['tar', 257, ascii('ustar')],
 ]
 
-/** What the first bytes are (512 are enough); `raw` when they say nothing. */
+/** Names what the first bytes are (512 are enough); `raw` when they do not show it. */
 export function detectContent(head: Buffer): string {
   const format = IMAGE_FORMATS.find((name) => FORMATS[name].begins(head))
   if (format !== undefined) return FORMATS[format].content
   return OTHERS.find(([, ...mark]) => has(head, mark))?.[0] ?? 'raw'
 }
 
-/** The format whose files have this content; null: it is none that we write. */
+/** Returns the format whose files have this content; null when it is none that we write. */
 export const formatOfContent = (content: string): ImageFormat | null =>
   IMAGE_FORMATS.find((format) => FORMATS[format].content === content) ?? null
 
@@ -169,7 +173,10 @@ export interface ContentMismatch {
   readonly found: string
 }
 
-/** Whether the first bytes are what the name promises; the content, or what was found instead. */
+/**
+ * Checks whether the first bytes are what the format promises, and returns what they are. The
+ * refusal holds what was found instead.
+ */
 export function checkContent(format: ImageFormat, head: Buffer): Result<string, ContentMismatch> {
   const found = detectContent(head)
   return found === FORMATS[format].content

@@ -11,7 +11,7 @@ export const MAX_FRAMES = 2 ** 20
 export const MAX_IMAGE_BYTES: number = FRAME_BYTES * MAX_FRAMES
 /** No frame of the format is larger in the file: zstd adds little to what it cannot compress. */
 export const MAX_STORED_BYTES = FRAME_BYTES + 64 * 1024
-/** Of the body, before its entries. */
+/** The bytes of the body before its entries. */
 const INDEX_HEAD_BYTES = 64
 /** Before the body: the skippable frame's magic and size. */
 export const SKIPPABLE_HEAD_BYTES = 8
@@ -51,7 +51,7 @@ export type IndexRefusal =
 /** Stands for the digest of an image that nobody computed; no image that anybody has seen has it. */
 const NOT_COMPUTED = Buffer.alloc(32)
 
-/** The whole skippable frame. */
+/** Encodes an index as the whole skippable frame that stands behind an image's frames. */
 export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexContent): Buffer {
   const body = Buffer.alloc(INDEX_HEAD_BYTES + entries.length * ENTRY_BYTES)
   MAGIC.copy(body)
@@ -78,7 +78,7 @@ export const isIndexStart = (bytes: Buffer): boolean =>
   bytes.readUInt32LE(0) === SKIPPABLE_MAGIC &&
   bytes.subarray(SKIPPABLE_HEAD_BYTES, SKIPPABLE_HEAD_BYTES + MAGIC.length).equals(MAGIC)
 
-/** Of the skippable frame: more than that is not read. */
+/** The most bytes that the skippable frame can have: more than that is not read. */
 export const MAX_INDEX_BYTES = SKIPPABLE_HEAD_BYTES + INDEX_HEAD_BYTES + MAX_FRAMES * ENTRY_BYTES
 
 /**
@@ -184,6 +184,7 @@ const contentBytes = ({ imageBytes }: Head, index: number) =>
 
 /** Nearly always of a whole frame: worked out once, as that of the last frame. */
 const zeroDigests = { bytes: [-1, -1], digests: [Buffer.alloc(0), Buffer.alloc(0)] }
+/** Returns the SHA-256 of so many zero bytes, which is remembered: the caller must not change it. */
 export function digestOfZeros(bytes: number): Buffer {
   const slot = bytes === FRAME_BYTES ? 0 : 1
   const known = zeroDigests.bytes[slot] === bytes ? zeroDigests.digests[slot] : undefined

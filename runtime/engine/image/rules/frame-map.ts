@@ -10,7 +10,7 @@ export interface Frame {
   readonly storedBytes: number
   /** Known to hold nothing but zeros. */
   readonly isZero: boolean
-  /** Of the content, in hexadecimal; null where only a seek table is known. */
+  /** The digest of the content, in hexadecimal; null where only a seek table is known. */
   readonly sha256: string | null
 }
 
@@ -23,13 +23,13 @@ export interface FrameMap {
   readonly maxStoredBytes: number
   /** The image's own digest; null where only a seek table is known, or nobody computed it. */
   readonly sha256: string | null
-  /** Of the index's body; null where only a seek table is known. */
+  /** The digest of the index's body; null where only a seek table is known. */
   readonly indexSha256: string | null
   /** `index` from 0 to `count - 1`. */
   at(index: number): Frame
 }
 
-/** The frames between two offsets of the image, in order. */
+/** Yields in order the frames that hold bytes of the image from `from` up to `to`. */
 export function* framesBetween(map: FrameMap, from: number, to: number): Generator<Frame> {
   for (let index = findFrame(map, from); index < map.count; index += 1) {
     const frame = map.at(index)

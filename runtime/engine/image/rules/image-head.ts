@@ -10,7 +10,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 export interface FittedImage {
   readonly image: ImageFacts & { readonly format: ImageFormat }
   readonly target: {
-    /** As the user named it. */
+    /** The path as the user named it. */
     readonly path: string
     readonly identity: { readonly sizeBytes: number }
     readonly sectorBytes: number
@@ -58,7 +58,10 @@ interface Claim {
   readonly sent?: Sent | undefined
 }
 
-/** The mismatch in words, with a hint. A catalog or an option can name the format as well. */
+/**
+ * Says in one sentence what a file holds instead of what it promises, and how to fix it. A catalog
+ * or an option can name the format as well.
+ */
 export function renderMismatch(
   { name, fileName = name, sent }: Claim,
   { format, found }: ContentMismatch,

@@ -9,11 +9,14 @@ export type VirtualSize =
   | { readonly kind: 'at-least'; readonly bytes: number }
   | { readonly kind: 'unknown' }
 
-/** The virtual size as the JSON documents give it: a number only where it is exact. */
+/**
+ * Returns the virtual size in bytes as the JSON documents give it: a number only where it is exact,
+ * else null.
+ */
 export const exactBytes = (virtual: VirtualSize): number | null =>
   virtual.kind === 'exact' ? virtual.bytes : null
 
-/** The least that the image needs on a disk. */
+/** Returns the least number of bytes that the image needs on a disk; 0 where nothing is known. */
 export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
 
 /** One image as a flash plan needs it; `name` is safe to show (no credentials). */
@@ -57,7 +60,7 @@ interface FramesInfo {
 
 /** What `flasher inspect image` shows of one file; the spelling is the spec's ("Image info"). */
 export interface ImageInfo {
-  /** As it was given. */
+  /** The path as it was given. */
   readonly path: string
   /** By the name, else by the content; null for a folder and for what we do not write. */
   readonly format: ImageFormat | null

@@ -20,7 +20,7 @@ export interface HostGroup {
 
 /** Reading what lies between two clusters is cheaper than another request, up to here. */
 const WIDEST_GAP = 16 * 1024
-/** Longer groups would leave too few of them to run side by side. */
+/** Groups that are longer would leave too few of them to run side by side. */
 const LONGEST_GROUP = 512 * 1024
 
 /** The parts by how they are filled. */

@@ -16,7 +16,7 @@ type ClusterState =
 export type Run =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'data'; readonly bytes: number; readonly host: number }
-  /** Of one cluster: `bytes` of what is decoded, after the first `skip`. */
+  /** A part of one cluster: `bytes` of what is decoded, after the first `skip`. */
   | {
       readonly kind: 'compressed'
       readonly bytes: number

@@ -1,4 +1,4 @@
-/** Parses a qcow2 header, and explains why an image cannot be written (docs/interop/qcow2). */
+/** Parses a qcow2 header, and explains why an image cannot be written (QEMU's docs/interop/qcow2). */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { known, refused, type RangeStep } from './range.ts'
@@ -15,7 +15,7 @@ export interface Qcow2Header {
   /** Extended L2 entries: 16 bytes each, a cluster in 32 subclusters. */
   readonly extendedL2: boolean
   readonly l1Offset: number
-  /** As many as the virtual size needs; the table in the file may be longer. */
+  /** The entries that the virtual size needs; the table in the file may be longer. */
   readonly l1Entries: number
   /** How much of the guest one L2 table covers. */
   readonly guestBytesPerTable: number
@@ -41,7 +41,7 @@ export type Qcow2Refusal =
   | { readonly why: 'too-big'; readonly virtualBytes: bigint }
   | { readonly why: 'damaged-header'; readonly what: string }
 
-/** So many first bytes of a file hold all that is looked at. */
+/** The first bytes of a file that hold all that is looked at. */
 export const QCOW2_HEAD_BYTES = 112
 /** The format's own implementations stop there as well. */
 const MAX_L1_BYTES = 32 * 1024 * 1024
@@ -51,7 +51,7 @@ const NO_END = Number.MAX_SAFE_INTEGER
 const V2_BYTES = 72
 const V3_BYTES = 104
 const MIN_CLUSTER_BITS = 9
-/** Smaller ones have subclusters of less than a sector. */
+/** Clusters that are smaller have subclusters of less than a sector. */
 const MIN_EXTENDED_CLUSTER_BITS = 14
 const MAX_CLUSTER_BITS = 21
 /** Incompatible features. The dirty bit (0) is about reference counts, which reading does not need. */

@@ -10,7 +10,7 @@ export type RangeStep =
       readonly kind: 'read'
       /** Byte offset, never negative; the range lies within the file. */
       readonly at: number
-      /** At least 1. */
+      /** The bytes to read, at least 1. */
       readonly length: number
       /** Takes `length` bytes from `at` on, or more of what follows where that costs nothing. */
       take(bytes: Buffer): RangeStep

@@ -10,7 +10,7 @@ export interface SeekFooter {
 
 /** What a seek table adds up to. */
 interface SeekTable {
-  /** Of the frames in the file, without the table itself. */
+  /** The bytes of the frames in the file, without the table itself. */
   readonly frameBytes: number
   readonly contentBytes: number
 }
@@ -71,7 +71,7 @@ export const readSeekEntry = (
   contentBytes: bytes.readUInt32LE(HEADER_BYTES + 4 + frame * entryBytes),
 })
 
-/** The whole skippable frame with a table of these entries, without checksums of its own. */
+/** Encodes the whole skippable frame with a table of these entries, without checksums of its own. */
 export function encodeSeekTable(entries: readonly SeekEntry[]): Buffer {
   const table = Buffer.alloc(HEADER_BYTES + entries.length * 8 + SEEK_FOOTER_BYTES)
   table.writeUInt32LE(SEEK_FRAME_MAGIC, 0)

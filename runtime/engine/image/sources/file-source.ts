@@ -9,7 +9,10 @@ import type { Source } from './source.ts'
 
 const CHUNK_BYTES = 1 << 20
 
-/** Throws a Fault `input-missing` where nothing is, `input-invalid` where no file can be read. */
+/**
+ * Opens a local file. Rejects with a Fault `input-missing` where nothing is there, `input-invalid`
+ * where no file can be read.
+ */
 export async function openFileSource(path: string, signal?: AbortSignal): Promise<Source> {
   // Looked at before it is opened: to open a FIFO waits, to open a device may do something.
   const before = await attempt(path, statExactly(path))

@@ -17,7 +17,10 @@ export interface OrasSourceOptions extends HttpSourceOptions {
   readonly title?: RegExp
 }
 
-/** Throws a Fault `input-missing` where the registry has no such image. */
+/**
+ * Resolves and opens an image in a registry. Rejects with a Fault `input-missing` where the
+ * registry has no such image, and with another one where it cannot be asked.
+ */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, arch, title } = options
   await using undo = new AsyncDisposableStack()

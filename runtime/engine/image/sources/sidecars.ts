@@ -5,12 +5,13 @@ import { decodeList, parseSha256For } from '../../../kit/foundation/checksum.ts'
 import { Fault, renderError } from '../../../kit/foundation/fault.ts'
 import { isMissing, systemCodeOf } from '../../../kit/foundation/system-error.ts'
 
-/** Far more than any list of digests needs. */
+/** No list of digests needs nearly so much. */
 const MAX_BYTES = 1024 * 1024
 
 /**
- * The digest (lower case) that `<image>.sha256` holds for a local image; null where there is no such
- * file. A Fault `input-invalid` where there is one that says nothing of this image.
+ * Reads the digest (lower case) that `<image>.sha256` holds for a local image; null where there is
+ * no such file. Rejects with a Fault `input-invalid` where there is one that says nothing of this
+ * image.
  */
 export async function readSidecar(imagePath: string): Promise<string | null> {
   const path = `${imagePath}.sha256`

@@ -14,15 +14,18 @@ export interface Source extends AsyncDisposable {
   readonly sizeBytes: number | null
   /** Tells one version of the bytes from another (an ETag, a date); absent where nothing does. */
   readonly version?: string | null
-  /** Of all bytes, in lower case, where the source promises one; absent where it does not. */
+  /**
+   * The digest of all bytes, in lower case, where the source promises one; absent where it does
+   * not.
+   */
   readonly sha256?: string
   /** What a web server says of the bytes; absent where none was asked. */
   readonly sent?: Sent
   /** The file has no name of its own, so that its content alone tells the format. */
   readonly isNameless?: boolean
   /**
-   * Of all bytes, in lower case, as the server says it at the moment: it tells that these are not the
-   * bytes asked for, and vouches for nothing; absent where it does not say.
+   * The digest of all bytes, in lower case, as the server says it at the moment: it tells that
+   * these are not the bytes asked for, and vouches for nothing; absent where it does not say.
    */
   readonly servedSha256?: string
   /**

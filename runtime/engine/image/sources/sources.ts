@@ -23,6 +23,10 @@ export interface SourcesOptions {
   readonly retryMs?: number
 }
 
+/**
+ * Creates what opens images wherever they are. A source that sends nothing for `stallMs`
+ * milliseconds is asked again; `retryMs` is the first pause between two tries, in milliseconds.
+ */
 export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: SourcesOptions) {
   async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
     const reading = { env, signal, stallMs, retryMs }

@@ -28,7 +28,10 @@ export interface DiskPick {
 
 type PickKind = 'serial' | 'wwn' | 'eui' | 'path'
 
-/** A serial number may look like the others; all of them are compared. */
+/**
+ * Returns what kind of name this is, by its prefix. A serial number may begin like the other kinds,
+ * so a disk is compared by that as well, whatever the kind.
+ */
 export const kindOf = (name: string): PickKind =>
   name.includes(':')
     ? ((['wwn', 'eui', 'path'] as const).find((kind) => name.startsWith(`${kind}:`)) ?? 'serial')
@@ -55,16 +58,25 @@ function nameWorldwide(wwn: string): string {
 /** Nothing at all, or what firmware says that was never given one: digits that are all 0, or all f. */
 const isPlaceholder = (wwn: string) => /^(?:(?:0x|eui\.|naa\.|uuid\.)?(?:[0-]*|[f-]*))$/i.test(wwn)
 
-/** What a disk is picked by where nothing else is said; null when it has no name at all. */
+/**
+ * Returns the name that a disk is picked by where nothing else is said; null when it has no name at
+ * all.
+ */
 export const identifyDisk = (disk: NamedDisk): string | null => listNames(disk)[0] ?? null
 
-/** The first name by which one disk alone is known among all of its machine; null: there is none. */
+/**
+ * Returns the first name by which one disk alone is known among all of its machine; null when there
+ * is none.
+ */
 export function nameAmong(disk: NamedDisk, all: readonly NamedDisk[]): string | null {
   const counts = countNames(all)
   return listNames(disk).find((name) => (counts.get(name) ?? 0) < 2) ?? null
 }
 
-/** How many disks of its machine are called by the serial number of this one; 0: it has none. */
+/**
+ * Counts the disks of the machine that are called by the serial number of this one, itself
+ * included; 0 when it has none.
+ */
 export const countTwins = (disk: NamedDisk, all: readonly NamedDisk[]): number =>
   countNames(all).get(trim(disk.serial)) ?? 0
 
@@ -104,7 +116,10 @@ export type PickRefusal =
   /** Another one is at its place. */
   | { readonly why: 'disk-changed'; readonly was: PickedDisk; readonly is: PickedDisk }
 
-/** Exactly one disk, or none. */
+/**
+ * Finds the one disk that a pick means. The refusal says whether none or several disks are called
+ * so, or whether another disk is at that place now.
+ */
 export function findPicked(
   disks: readonly InventoryDisk[],
   pick: DiskPick,
@@ -126,7 +141,10 @@ function isSame(was: PickedDisk, is: PickedDisk): boolean {
   return isSameSize && was.model === is.model && was.serial === is.serial
 }
 
-/** "4 TB, WDC WD40EFRX, WD-WCC4E0123456". */
+/**
+ * Renders what is known of a picked disk: `4 TB, WDC WD40EFRX, WD-WCC4E0123456`; the text is
+ * printable.
+ */
 export const renderPicked = ({ size, size_bytes, model, serial }: PickedDisk): string =>
   [size_bytes === null ? size : renderDiskSize(size_bytes), model, serial]
     .filter((part) => part !== null)
@@ -143,7 +161,10 @@ const noteSeen = (disk: InventoryDisk): PickedDisk => ({
 /** Stands before a place that is picked anew, as it is now. */
 export const ANEW = '+'
 
-/** A pick as it was asked for, by `disks`; the one `before` keeps what was seen then. */
+/**
+ * Makes a pick of the name that was asked for, with what `disks` show under it. The pick `before`
+ * is kept where its name is asked for again, so that it keeps what was seen then.
+ */
 export function pickDisk(
   asked: string | null,
   before: DiskPick | null,
@@ -157,8 +178,9 @@ export function pickDisk(
 }
 
 /**
- * A disk that was picked before anybody knew it is known from the first list on. At a place that is
- * only one that has no better name: what else is there may have come since.
+ * Completes a pick by a new list. A disk that was picked before anybody knew it is known from the
+ * first list on. At a place that is only one that has no better name: what else is there may have
+ * come since.
  */
 export function keepPick(pick: DiskPick, disks: readonly InventoryDisk[]): DiskPick {
   const { name, seen } = pick
@@ -173,13 +195,13 @@ function noteOnly(name: string, [disk, ...others]: readonly InventoryDisk[]): Pi
   return isOne && kindOf(name) !== 'serial' ? noteSeen(disk) : null
 }
 
-/** Whether a disk is picked by what the client does not say of any disk. */
+/** Tells whether a disk is picked by a name of a kind that the client does not report of any disk. */
 export const isListBlind = ({ name }: DiskPick, disks: readonly InventoryDisk[] | null): boolean =>
   kindOf(name) !== 'serial' && (disks ?? []).every((disk) => !trim(disk.wwn) && !trim(disk.by_path))
 
 /**
- * Whether live systems before `disk-id` would not find this disk by this name, or would not look
- * at what is at its place. `disks` null: none were reported yet.
+ * Tells whether live systems before `disk-id` would not find this disk by this name, or would not
+ * look at what is at its place. `disks` is null while none were reported yet.
  */
 export function wantsDiskId(name: string, disks: readonly InventoryDisk[] | null): boolean {
   const kind = kindOf(name)

@@ -47,7 +47,10 @@ const HardwareNode = z.object({
 })
 type HardwareNode = z.infer<typeof HardwareNode>
 
-/** Null: the text is no such tree. */
+/**
+ * Summarises a tree as `lshw -json` prints it; sizes are bytes. Returns null where the text is no
+ * such tree.
+ */
 export function parseHardware(json: string): Hardware | null {
   const nodes = flatten(parseJson(json))
   const system = nodes[0]

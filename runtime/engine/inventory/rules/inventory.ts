@@ -84,10 +84,16 @@ const BODY: Wanted = {
   ]),
 }
 
-/** Takes disks and hardware out of a body as it arrives, in whatever order they come. */
+/**
+ * Creates a sift that takes disks and hardware out of a body as it arrives, in whatever order they
+ * come.
+ */
 export const createInventorySift = () => createJsonSift(BODY, MAX_DEPTH)
 
-/** Undefined: nothing was sent. */
+/**
+ * Checks what was sifted from the body; undefined means that nothing was sent. The refusal lists
+ * the fields that are wrong.
+ */
 export function parseInventory(
   sifted: Sifted | undefined,
 ): Result<Inventory, readonly FieldError[]> {

@@ -179,7 +179,10 @@ export interface Run extends Readonly<
 /** What the server knows of a run that begins, from the machine's record. */
 export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by' | 'order'>
 
-/** A run that was first heard of at `now`; the post itself is applied by `nextRun` (run-transition.ts). */
+/**
+ * Creates a run that was first heard of at `now` (ISO 8601); the post itself is applied by
+ * `nextRun` (run-transition.ts).
+ */
 export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   ...origin,
   id,
@@ -207,7 +210,10 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   has_log: false,
 })
 
-/** A flash that a client reported at its end alone; `plannedAt`: when it got its plan. */
+/**
+ * Creates the run of a flash that a client reported at its end alone. `plannedAt` (ISO 8601) is
+ * when it got its plan; null where nobody knows.
+ */
 export const createSilentRun = (id: string, origin: RunOrigin, plannedAt: string | null): Run => ({
   ...createRun(id, origin, plannedAt ?? ''),
   reported: false,

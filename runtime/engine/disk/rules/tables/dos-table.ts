@@ -23,7 +23,7 @@ interface DosEntry {
   readonly sectors: number
 }
 
-/** The entries in use; null where these bytes are no MBR of their own. */
+/** Returns the entries of an MBR that are in use; null where these bytes are no MBR of their own. */
 export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   if (!hasDosSignature(head) || isBootSector(head)) return null
   const all = readDosEntries(head)
@@ -35,10 +35,17 @@ export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   return isTable ? used : null
 }
 
+/**
+ * Tells whether a disk's first sector ends with the signature of an MBR; boot sectors have it as
+ * well.
+ */
 export const hasDosSignature = (head: Buffer): boolean =>
   head.length >= 512 && head.readUInt16LE(510) === 0xaa55
 
-/** All four, whatever is in them. `head`: with the signature. */
+/**
+ * Reads all four entries, whatever is in them. `head` must have the signature; `first` and
+ * `sectors` count sectors.
+ */
 export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
   ENTRIES.map((number) => {
     const entry = entryOf(head, number)
@@ -51,9 +58,10 @@ export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
     }
   })
 
+/** Tells whether a partition of this type is an extended one, which holds logical partitions. */
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
-/** A copy of the first sectors in which an entry has so many sectors. */
+/** Returns a copy of the first sectors in which the entry `number` has so many sectors. */
 export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {
   const changed = Buffer.from(head)
   const entry = entryOf(changed, number)

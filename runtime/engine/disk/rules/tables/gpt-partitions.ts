@@ -29,6 +29,7 @@ export interface GptPartition {
   readonly lastSector: number
 }
 
+/** Lists the entries in use; they are numbered from 1, and each ends with its last sector. */
 export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly GptPartition[] {
   return Array.from({ length: Math.floor(entries.length / entryBytes) }, (_, at) => {
     const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
@@ -41,9 +42,16 @@ export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly
   }).filter(({ lastSector }) => lastSector > 0)
 }
 
+/**
+ * Tells whether a partition of this type, in hexadecimal as it is stored, holds no file system:
+ * BIOS boot and the like.
+ */
 export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes(type)
 
-/** A copy of the disk's first sectors in which the partition ends at `lastSector`. */
+/**
+ * Returns a copy of the disk's first sectors in which the partition `number` ends at `lastSector`,
+ * with new checksums.
+ */
 export function changeLast(
   head: Buffer,
   table: GuidTable,

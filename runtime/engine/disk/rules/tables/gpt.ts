@@ -18,10 +18,14 @@ export const GPT_AT = {
   entriesCrc: 88,
 } as const
 
+/** Tells whether the signature of a GPT header stands at the byte `at`. */
 export const hasHeader = (bytes: Buffer, at: number): boolean =>
   bytes.subarray(at, at + SIGNATURE.length).equals(SIGNATURE)
 
-/** The sector size that an image's table was made for; null without a GPT. `head`: its first bytes. */
+/**
+ * Returns the sector size in bytes that an image's table was made for; null without a GPT. `head`
+ * holds its first bytes.
+ */
 export function parseTableSector(head: Buffer): number | null {
   return SECTOR_SIZES.find((size) => hasHeader(head, size)) ?? null
 }
@@ -43,7 +47,10 @@ export interface MovedBackup {
   readonly offset: number
 }
 
-/** Moves the backup table to the end of a disk of `diskBytes` (as `sgdisk --move-second-header`). */
+/**
+ * Moves the backup table to the end of a disk of `diskBytes` (as `sgdisk --move-second-header`), in
+ * copies of the tables. It is refused where there is no GPT, a damaged one, or no room for it.
+ */
 export function moveBackup(
   head: Buffer,
   diskBytes: number,
@@ -75,7 +82,10 @@ export function moveBackup(
 
 export type GuidTable = NonNullable<ReturnType<typeof parseTable>>
 
-/** A table whose checksums are right and whose entries lie within `head`; else null. */
+/**
+ * Parses a table whose checksums are right and whose entries lie within `head`, the disk's first
+ * bytes; null for any other.
+ */
 export function parseTable(head: Buffer, sectorBytes: number) {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)
   if (header.length < sectorBytes) return null

@@ -20,7 +20,11 @@ export interface Partition {
 
 type TableDefect = 'no-table' | 'damaged-table'
 
-/** `head`: the first bytes of the disk, at least the whole table. Logical partitions of an MBR are left out. */
+/**
+ * Lists the partitions, in bytes of the disk. `head` holds the first bytes of the disk, at least
+ * the whole table. Logical partitions of an MBR are left out. It is refused where the table is
+ * missing or damaged.
+ */
 export function parsePartitions(
   head: Buffer,
   sectorBytes: number,
@@ -53,7 +57,10 @@ const renderGuid = (stored: string): string =>
 
 const MBR_IDENTITY = 440
 
-/** The identity of an MBR, in 8 hexadecimal digits; the names of its partitions begin with it. */
+/**
+ * Returns the identity of an MBR, in 8 hexadecimal digits; the names of its partitions begin with
+ * it.
+ */
 export const readIdentity = (head: Buffer): string =>
   head.readUInt32LE(MBR_IDENTITY).toString(16).padStart(8, '0')
 

@@ -2,7 +2,7 @@
 import { parseDosTable } from '../../../disk/rules/tables/dos-table.ts'
 import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
 
-/** So many first bytes hold every mark but those of btrfs. */
+/** The first bytes that hold every mark but those of btrfs. */
 export const MARK_BYTES: number = 64 * 1024
 
 type Mark = readonly [at: number, bytes: Buffer]

@@ -10,7 +10,10 @@ const KINDS = [
   ['a JSON document', /^(\{\s*["}]|\[\s*[[{"\]\d])/],
 ] as const
 
-/** What the first bytes are instead of a disk image, to be read behind "holds"; null: not text. */
+/**
+ * Says what the first bytes are instead of a disk image, in words to be read behind "holds"; null
+ * where they are no text.
+ */
 export function describePage(head: Buffer): string | null {
   const text = parseText(head.subarray(0, SAMPLE_BYTES))
   if (text === null) return null
@@ -53,7 +56,10 @@ function asLatin(bytes: Buffer): string | null {
   return bytes.length >= 64 && others * 3 < bytes.length ? bytes.toString('latin1') : null
 }
 
-/** What somebody gave for an image is positively something else: `what` it is, in words. */
+/**
+ * Makes the Fault `plan-refused` for a file that is positively something else; `what` says in words
+ * what it is.
+ */
 export const notAnImage = (name: string, what: string): Fault =>
   new Fault('plan-refused', `${name} is not a disk image: ${what}`, { hint: OVERRIDE })
 

@@ -10,7 +10,7 @@ interface Stored {
   readonly sent?: Sent | undefined
 }
 
-/** Why these are positively no disk's bytes; null where they may be. */
+/** Returns the Fault that says why these are positively no disk's bytes; null where they may be. */
 export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null {
   const page = describePage(head)
   if (page !== null) return notAnImage(name, `it holds ${page}`)
@@ -18,7 +18,10 @@ export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null 
   return coding === null || isDiskImage(head) ? null : notAnImage(name, renderCoding(coding))
 }
 
-/** What a person should know; `imageBytes` null: its length is not known yet. */
+/**
+ * Says what a person should know of a raw image; `imageBytes` is null while its length is not
+ * known.
+ */
 export function describeRaw(
   head: Buffer,
   imageBytes: number | null,

@@ -5,7 +5,7 @@ import { parsePartitions } from '../../../disk/rules/tables/partitions.ts'
 
 interface CutPartition {
   readonly number: number
-  /** Of its bytes, how many the image does not have. */
+  /** How many of its bytes the image does not have. */
   readonly missingBytes: number
 }
 
