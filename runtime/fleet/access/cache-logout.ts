@@ -19,8 +19,9 @@ interface CacheLogoutOptions {
 const MAX_WAIT_MS = 2000
 
 /**
- * A cache with the same state directory knows already. One that shares only the key gets the logout
- * that a browser would send; one with another key ignores the cookie. Best effort.
+ * Ends the session of a cookie at the cache. A cache with the same state directory knows already.
+ * One that shares only the key gets the logout that a browser would send; one with another key
+ * ignores the cookie. It never rejects: a failure is only logged.
  */
 export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOptions) {
   const target = url === '' ? null : parseHttpTarget(`${renderCacheBase(url)}/ui/logout`)

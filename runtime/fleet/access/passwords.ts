@@ -28,6 +28,10 @@ const LONGEST = 1024
 /** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
 const MAX_WAITING = 16
 
+/**
+ * Creates the check of the password. The one that `configured` returns counts, plain before hashed;
+ * else the hash in the file at `path`. Checking rejects with a Fault where a hash cannot be read.
+ */
 export function createPasswords({ path, configured }: PasswordsOptions) {
   const inTurn = createQueue(MAX_WAITING)
 
@@ -64,10 +68,10 @@ export function createPasswords({ path, configured }: PasswordsOptions) {
   }
 }
 
-/** 16 letters and digits in four groups. */
+/** Makes a password of 16 letters and digits in four groups. */
 export const generatePassword = (): string => renderGenerated(randomBytes(64))
 
-/** The hash of a password as `[admin] password_hash` takes it. */
+/** Computes the hash of a password as `[admin] password_hash` takes it. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
   const hash = await derive(normalisePassword(password), {

@@ -28,8 +28,9 @@ const MIN_CHECK_MS = 400
 const MAX_CHECK_MS = 20_000
 
 /**
- * `unix_chkpwd` has the right to read password hashes and checks that of the user who starts it, so
- * the server needs no privilege of its own. Fault where no login could ever succeed.
+ * Opens the check of the password. `unix_chkpwd` has the right to read password hashes and checks
+ * that of the user who starts it, so the server needs no privilege of its own. Rejects with a Fault
+ * where no login could ever succeed.
  */
 export async function openSystemPassword(options: SystemPasswordOptions) {
   const user = readUser()

@@ -31,6 +31,10 @@ export type Tokens = ReturnType<typeof createTokens>
 /** How long a use waits in memory before it is stored. */
 const LAG_MS = 30_000
 
+/**
+ * Creates the store of tokens. Lookups come from memory; what is created or revoked is on disk
+ * before the call resolves.
+ */
 export function createTokens(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},

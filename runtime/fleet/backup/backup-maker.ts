@@ -27,6 +27,10 @@ const DATABASE_WHOLE_BYTES = 8 * 2 ** 20
 /** What must stay free for the server's own work while a copy lies beside its database. */
 const SPARE_BYTES = 64 * 2 ** 20
 
+/**
+ * Creates what makes a backup in the store. `make` rejects with a Fault where there is too little
+ * room or the store fails; what was stored of that backup is removed then.
+ */
 export function createBackupMaker({
   database,
   bundles,

@@ -18,6 +18,10 @@ const TICK_MS = 60_000
 /** When the last scheduled backup succeeded. */
 const LAST_RUN = 'backup.last_run_at'
 
+/**
+ * Starts the schedule, which ends when it is disposed of. What fails is tried again later, and its
+ * own events say what failed.
+ */
 export function startBackupSchedule(parts: ScheduleDependencies) {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()

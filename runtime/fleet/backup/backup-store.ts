@@ -48,6 +48,10 @@ export interface BackupStorage {
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
+/**
+ * Opens the store of backups at a place that a driver of unstorage reaches: a folder, a bucket. Its
+ * calls reject with a Fault where the storage fails, or holds other bytes than were written.
+ */
 export async function openBackupStore(place: BackupStorage, now = () => new Date()) {
   const storage = await openStorage(place)
 

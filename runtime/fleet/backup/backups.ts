@@ -37,6 +37,10 @@ interface BackupDependencies {
   readonly records?: JobRecords<BackupJob> | undefined
 }
 
+/**
+ * Creates the service for backups. Disposing cancels a backup that is under way, waits for a
+ * restore, and closes the store.
+ */
 export function createBackups(parts: BackupDependencies): Backups {
   const { store, maker, restorer, journal, feed } = parts
   const { now = () => new Date() } = parts

@@ -54,6 +54,10 @@ const FOR_ALL = 0o644
 /** Texts past this cannot be parsed at once. */
 const MAX_BYTES = 384 * 2 ** 20
 
+/**
+ * Creates the export and import of bundles. An import rejects with a Fault `input-invalid` where
+ * the text is no bundle, and changes nothing then.
+ */
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
 ) {

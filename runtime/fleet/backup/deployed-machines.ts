@@ -4,7 +4,10 @@ import { isThere } from '../../kit/config/state-dirs.ts'
 
 type DeployedRow = Readonly<Record<string, unknown>>
 
-/** Null: there is no file, or it is no such database. Nothing is changed. */
+/**
+ * Reads the rows of the machines; null where there is no file, or it is no such database. Nothing
+ * is changed.
+ */
 export async function readDeployedMachines(path: string): Promise<readonly DeployedRow[] | null> {
   if (!(await isThere(path))) return null
   using file = openSqlite(path)

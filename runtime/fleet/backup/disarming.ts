@@ -57,8 +57,9 @@ export const listArmed = <Machine extends MachineBase>(
     .map((machine) => ({ mac: machine.mac, name: rules.nameOf(machine) }))
 
 /**
- * Part of the caller's transaction. `present`: the machines as they were before this database took its
- * place. Returns those that were changed, by address.
+ * Takes the orders out of all machines, as a part of the caller's transaction at `now` (ISO 8601).
+ * `present` holds the machines as they were before this database took its place. Returns those that
+ * were changed, by address.
  */
 export function disarmAll<Machine extends MachineBase>(
   sql: Sql,
@@ -89,11 +90,14 @@ const STORE = `INSERT INTO machines (mac, record, last_seen_at, last_seen_ip) VA
 const store = (sql: Sql, machine: MachineBase) =>
   sql.run(STORE, machine.mac, JSON.stringify(machine), machine.last_seen_at, machine.last_seen_ip)
 
-/** For people: `rack-1 (aa:bb:cc:dd:ee:ff)`. Both come from a stored record. */
+/** Names a machine for people: `rack-1 (aa:bb:cc:dd:ee:ff)`. Both parts come from a stored record. */
 export const nameDisarmed = ({ mac, name }: DisarmedMachine): string =>
   name === null ? mac : `${printable(name)} (${mac})`
 
-/** A sentence for an event, which has all of them in its details; empty where there are none. */
+/**
+ * Renders a sentence for an event, which has all of the machines in its details; empty where there
+ * are none.
+ */
 export function renderDisarmed(machines: readonly DisarmedMachine[]): string {
   if (machines.length === 0) return ''
   const named = machines.slice(0, MAX_NAMED).map(nameDisarmed)

@@ -21,6 +21,10 @@ interface EarlierState {
 
 const DATABASE = 'state.db'
 
+/**
+ * Reads a snapshot of the folder. Rejects with a Fault `input-missing` where it holds no database,
+ * and with another one where that cannot be read.
+ */
 export async function readEarlierState(folder: string): Promise<EarlierState> {
   const entries = await listNames(folder)
   if (!entries.includes(DATABASE)) {

@@ -13,7 +13,10 @@ interface FileBackup {
 
 const SQLITE = 'SQLite format 3\0'
 
-/** Its first bytes show what it is; what is in it is checked when it is restored. */
+/**
+ * Opens a file as a backup of the release line `line`. Its first bytes show what it is; what is in
+ * it is checked when it is restored. Rejects with a Fault where it cannot be read.
+ */
 export async function openFileBackup(path: string, line: string): Promise<FileBackup> {
   const bytes = await measure(path)
   const isDatabase = (await readStart(path)) === SQLITE

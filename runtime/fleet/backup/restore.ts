@@ -48,6 +48,10 @@ interface RestorerDependencies<Machine extends MachineBase> {
   now?(): Date
 }
 
+/**
+ * Creates what restores backups into the database. It rejects with a Fault where a backup is
+ * damaged, too new or of another release line; then the database goes on as it was.
+ */
 export function createRestorer<Machine extends MachineBase>({
   database,
   bundles,

@@ -85,9 +85,9 @@ export interface KnownSet extends CompleteSet {
 
 export interface BootFolderDependencies {
   readonly dir: string
-  /** After a look that found other sets in force than before. */
+  /** This runs after a look that found other sets in force than before. */
   changed?(): void
-  /** Called once for each set that was found to be another system's. */
+  /** This runs once for each set that was found to be another system's. */
   onSetAside?(set: SetAside): void
   now(): Date
 }
@@ -117,7 +117,10 @@ interface Seen {
   readonly since: number
 }
 
-/** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
+/**
+ * Opens the boot directory: makes the folder, finishes an installation that was cut off, and clears
+ * what never became one. It looks again every few seconds until it is disposed of.
+ */
 export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
   const { dir } = parts
   await makeFolder(dir)

@@ -17,7 +17,7 @@ export interface FolderFile {
   readonly changedMs: number
 }
 
-/** Far more than any boot directory holds. */
+/** No boot directory holds nearly so many. */
 const MAX_FILES = 10_000
 const MAX_LIST_BYTES = 64 * 1024
 
@@ -61,7 +61,10 @@ interface Upload {
   readonly sha256: string | null
 }
 
-/** The file is there whole or as it was before. Returns its length. */
+/**
+ * Stores an upload, and returns its length in bytes. The file is there whole, or as it was before.
+ * Rejects with a Fault where it is too large, its digest is another one, or it cannot be stored.
+ */
 export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: Upload) {
   const temporary = join(dir, `${UPLOAD}${randomBytes(6).toString('hex')}`)
   try {

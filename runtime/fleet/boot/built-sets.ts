@@ -29,8 +29,9 @@ const LOADERS = [
 ]
 
 /**
- * The newest complete set of each architecture, and the newest boot loaders; files that are there already,
- * as they were built, are left alone. Call it before the boot directory is opened.
+ * Copies the newest complete set of each architecture, and the newest boot loaders, and returns the
+ * sets; files that are there already, as they were built, are left alone. It is called before the
+ * boot directory is opened.
  */
 export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonly CompleteSet[]> {
   const files = await listFolder(from).catch(() => [])

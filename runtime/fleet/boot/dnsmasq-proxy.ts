@@ -19,11 +19,14 @@ const LIMIT_MS = 25_000
 
 type Tools = Pick<Shell, 'run'>
 
-/** Needs root. */
+/**
+ * Puts the proxy into dnsmasq and restarts it, which needs root. Rejects with a Fault where dnsmasq
+ * does not take it; then its configuration is as before.
+ */
 export const activateProxy = (shell: Tools, activation: Activation): Promise<void> =>
   change(shell, () => write(renderActivation(activation)))
 
-/** Whether there was one. */
+/** Takes the proxy out of dnsmasq, which needs root. Returns whether there was one. */
 export async function deactivateProxy(shell: Tools): Promise<boolean> {
   if ((await readActive()) === null) return false
   await change(shell, remove)

@@ -2,7 +2,10 @@
 import { networkInterfaces } from 'node:os'
 import type { InterfaceAddress } from './rules/pxe-activation.ts'
 
-/** Addresses that other hosts can use, IPv4 first; none of containers' bridges inside this host. */
+/**
+ * Lists the addresses that other hosts can use, IPv4 first; those of containers' bridges inside
+ * this host are left out.
+ */
 export function listLanAddresses(): readonly InterfaceAddress[] {
   const found = listCards().flatMap(
     ({ device, address, cidr, family }): readonly InterfaceAddress[] => {
@@ -14,7 +17,10 @@ export function listLanAddresses(): readonly InterfaceAddress[] {
   return found.toSorted((one, two) => one.family - two.family)
 }
 
-/** The card that the machine is known by, and its address: the named one, else the first with an address. */
+/**
+ * Finds the card that the machine is known by, and its address: the card named by `mac`, else the
+ * first one with an address.
+ */
 export function findOwnCard(mac: string | null): {
   readonly mac: string | null
   readonly address: string | null

@@ -12,9 +12,9 @@ interface InitrdFile {
   readonly changedMs: number
 }
 
-/** Longer than the slowest machine needs for a large one; then nothing is proven. */
+/** The slowest machine takes less for a large one; after this time nothing is proven. */
 const JUDGE_MS = 30_000
-/** Far more than lie in any boot directory; the oldest are forgotten first. */
+/** No boot directory holds nearly so many; the oldest are forgotten first. */
 const MAX_KEPT = 1000
 
 export function createInitrdJudge() {

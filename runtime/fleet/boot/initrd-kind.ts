@@ -13,7 +13,7 @@ export type InitrdKind = 'ours' | 'foreign' | 'unknown'
 const MAX_BYTES = 1024 ** 3
 const PIECE_BYTES = 256 * 1024
 
-/** By their first bytes; the kernel accepts more formats, which this program does not read. */
+/** The formats by their first bytes; the kernel accepts more, which this program does not read. */
 const FORMATS: readonly (readonly [string, ImageFormat])[] = [
   ['1f8b', 'img.gz'],
   ['28b52ffd', 'img.zst'],

@@ -10,7 +10,10 @@ import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
 
 export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
 
-/** Makes the folder; finishes an installation that was cut off, and clears what never became one. */
+/**
+ * Opens the boot directory: makes the folder, finishes an installation that was cut off, and clears
+ * what never became one.
+ */
 export async function createLiveFiles(dir: string): Promise<LiveFiles> {
   await makeFolder(dir)
   await recoverInstalls(dir)

@@ -15,7 +15,10 @@ import {
 import { isAnswered } from '../../kit/net/http-documents.ts'
 import { wrongRelease } from './release-manifest-reader.ts'
 
-/** A Fault `upstream-failed` where no place has the release, or its list leaves out a file. */
+/**
+ * Finds a release and plans its files. Rejects with a Fault `upstream-failed` where no address has
+ * the release, or its list leaves out a file.
+ */
 export async function findLiveRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,

@@ -7,7 +7,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { readActive } from './dnsmasq-proxy.ts'
 
 const HELPER = 'flasher-web-activate-pxe'
-/** Of the appliance and of npm packages, and of Debian packages. */
+/** The first is that of the appliance and of npm packages, the second that of Debian packages. */
 const PATHS = [`/usr/local/sbin/${HELPER}`, `/usr/sbin/${HELPER}`]
 /** Longer than the helper waits for dnsmasq, three times. */
 const LIMIT_MS = 90_000
@@ -31,11 +31,15 @@ export interface PxeHelper {
   /** Why nothing can be activated, as a sentence; null: nothing is known that is in the way. */
   findObstacle(): Promise<string | null>
   readActive(): Promise<ActiveProxy | null>
-  /** Refused in the words of the helper. */
+  /** Activates the proxy; it is refused in the words of the helper. */
   activate(options: ActivationOptions): Promise<Result<null, string>>
   deactivate(): Promise<Result<null, string>>
 }
 
+/**
+ * Creates what calls the helper. `path()` names it; where it is empty, the usual places are
+ * searched.
+ */
 export function createPxeHelper({ shell, isRoot, path }: PxeHelperDependencies): PxeHelper {
   async function find(): Promise<string | null> {
     for (const each of path() === '' ? PATHS : [path()]) if (await isThere(each)) return each

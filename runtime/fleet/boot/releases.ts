@@ -34,7 +34,7 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
 /** The last fetches stay listed. */
 const MAX_JOBS = 50
 
-/** With what only a folder of several sets has. */
+/** Creates the fetches, with what only a folder of several sets has. */
 export function createReleases(
   parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
 ) {
@@ -50,6 +50,10 @@ export function createReleases(
   }
 }
 
+/**
+ * Creates the queue of fetches. Jobs that a restart cut off are recorded as ended. Disposing
+ * cancels what is under way.
+ */
 export function createReleaseFetches(parts: ReleasesDependencies) {
   const { feed, settings, now } = parts
   const note = createNote(parts.journal)

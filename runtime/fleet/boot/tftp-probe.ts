@@ -21,13 +21,17 @@ interface TftpProbeDependencies {
   readonly waitMs?: number
   /** How long a finding is good for. */
   readonly keepMs?: number
-  /** After a look that found something else than the one before. */
+  /** This runs after a look that found something else than the one before. */
   changed?(): void
 }
 
 /** Refusals come at once; after so long without an answer we check whether it was one. */
 const HEAR_MS = 150
 
+/**
+ * Creates the probe. Its times are milliseconds: `waitMs` for an answer, `keepMs` until a finding
+ * is old.
+ */
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   const hostOf = () => dependencies.host() || '127.0.0.1'

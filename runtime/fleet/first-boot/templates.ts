@@ -9,6 +9,7 @@ import { readText, type Row } from '../state/sqlite.ts'
 
 export type Templates = ReturnType<typeof createTemplates>
 
+/** Creates the store of templates. `save` is refused where there are too many already. */
 export function createTemplates(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
@@ -58,7 +59,7 @@ export function createTemplates(
   }
 }
 
-/** A new one for each flash: cloud-init runs once per instance. */
+/** Makes an instance id, a new one for each flash: cloud-init runs once per instance. */
 export const makeInstance = (): string => `flasher-${randomBytes(6).toString('hex')}`
 
 const SELECT = 'SELECT name, template, updated_at FROM templates'

@@ -75,6 +75,10 @@ export type OnlineWorkflows = ReturnType<typeof createOnlineWorkflows>
 const MAX_AT_ONCE = 256
 const MAX_LISTED = 1000
 
+/**
+ * Creates the queue of workflows. `start` returns at once; how a run ended is in its state.
+ * Disposing ends all that are under way.
+ */
 export function createOnlineWorkflows(parts: OnlineWorkflowsDependencies) {
   const jobs = createJobs<WorkflowState>({
     parallel: MAX_AT_ONCE,

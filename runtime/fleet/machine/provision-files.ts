@@ -8,7 +8,10 @@ import { makeFolder, removeName, removeTree } from '../../kit/host/folders.ts'
 
 export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
 
-/** `name` comes from a closed list. */
+/**
+ * Creates the store of the files below `dir`. A `name` becomes part of a path, so it must come from
+ * a closed list.
+ */
 export function createProvisionFiles(dir: string) {
   const folderOf = (mac: Mac) => join(dir, renderHyphens(mac))
   return {

@@ -19,6 +19,10 @@ interface SshKeysOptions {
   readonly shell: Shell
 }
 
+/**
+ * Creates what makes the key where there is none and returns it. `ensure` rejects with a Fault
+ * where `ssh-keygen` is missing or fails, and tries again when it is called the next time.
+ */
 export function createSshKeys(options: SshKeysOptions) {
   let opening: Promise<SshKey> | null = null
   return {

@@ -19,6 +19,10 @@ interface WorkflowLog extends AsyncDisposable {
 
 export type WorkflowFolders = ReturnType<typeof createWorkflowFolders>
 
+/**
+ * Creates the keeper of the folders below `root`: one for each machine, and in it one for each run.
+ * The oldest ones of a machine are removed.
+ */
 export function createWorkflowFolders(root: string) {
   const folderOf = (mac: Mac) => join(root, mac)
   return {

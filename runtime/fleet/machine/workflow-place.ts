@@ -1,7 +1,10 @@
 /** Looks at the path of a workflow on this server: nothing there yet is no fault, something else than a file is. */
 import { statSync } from 'node:fs'
 
-/** A clause; null: it is a file, or may become one. At once: a record is changed in one turn. */
+/**
+ * Returns a clause that says what is at the path instead of a file; null where it is a file, or may
+ * become one. It does not wait, as a record is changed in one turn.
+ */
 export function findWorkflowFault(path: string): string | null {
   const found = look(path)
   if (found === undefined || found.isFile()) return null

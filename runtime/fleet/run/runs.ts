@@ -47,6 +47,10 @@ const PRUNE_EVERY = 200
 
 export type Runs = ReturnType<typeof createRuns>
 
+/**
+ * Creates the store of runs. It looks for stalled runs every second, and removes old ones every
+ * hour.
+ */
 export function createRuns(database: Database, options: RunsOptions = {}) {
   const { feed, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
   const now = () => (options.now?.() ?? new Date()).getTime()

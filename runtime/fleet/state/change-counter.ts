@@ -71,7 +71,9 @@ export async function openChangeCounter(
     }
   }
 
-  /** From here on the database counts as the newest. A visitor may be the first to change something. */
+  /**
+   * The database counts as the newest from here on. A visitor may be the first to change something.
+   */
   function trust(sql: CountSql): void {
     if (beside === null) begin()
     const { id, count } = followCounts(readCount(sql), beside, randomUUID)
@@ -116,7 +118,7 @@ function readCount(sql: CountSql): ChangeCount | null {
 const isSame = (a: ChangeCount, b: ChangeCount | null): boolean =>
   b !== null && a.id === b.id && a.count === b.count
 
-/** For the log and the event, after the name of the database. */
+/** Says in a clause why the database may be an older copy, for the log and the event. */
 export const renderDoubt = (path: string, doubt: StateDoubt): string => {
   const [name, file] = [basename(path), FILE]
   switch (doubt) {

@@ -5,7 +5,7 @@ import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
 interface Unit {
-  /** In the transaction; gives what to do once it is on disk. */
+  /** Does the work in the transaction, and returns what to do once it is on disk. */
   perform(): () => void
   fail(thrown: unknown): void
 }

@@ -6,13 +6,19 @@ import { isFull } from '../../kit/foundation/system-error.ts'
 import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
 
-/** Of the disk that holds a path; without what is reserved for root. */
+/**
+ * Reads the size of the disk that holds a path and what is free on it, in bytes; what is reserved
+ * for root is not free.
+ */
 export async function readSpace(path: string) {
   const { bavail, blocks, bsize } = await statfs(path)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-/** Throws when a disk has not got `bytes` left; `what` begins the sentence. */
+/**
+ * Rejects with a Fault `storage-full` when a disk has not got `bytes` left; `what` begins its
+ * sentence.
+ */
 export async function requireSpace(path: string, bytes: number, what: string): Promise<void> {
   const { freeBytes } = await readSpace(path)
   if (freeBytes >= bytes) return
@@ -23,7 +29,10 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   )
 }
 
-/** The Fault for a full file system; null for any other error. */
+/**
+ * Returns the Fault `storage-full` for an error that means a full file system; null for any other
+ * error.
+ */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
@@ -39,15 +48,18 @@ interface SpaceWatchDependencies {
   /** The state directory. */
   readonly path: string
   readonly journal: Journal
-  /** Below so much it is low; read at each look. */
+  /** The number of bytes below which it is low, read at each look. */
   warnBelow(): number
-  /** Called each time that it gets low. */
+  /** This runs each time that it gets low. */
   onLow?(message: string): void
 }
 
 const LOOK_MS = 300_000
 
-/** Looks now and every five minutes; one event (`system.disk.low`) each time that it gets low. */
+/**
+ * Looks now and every five minutes until it is disposed of, and records one event
+ * (`system.disk.low`) each time that the free space gets low.
+ */
 export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDependencies) {
   let wasLow = false
 

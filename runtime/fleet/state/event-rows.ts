@@ -5,7 +5,7 @@ import type { RecordedEvent } from './rules/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { condition, flag, renderWhere, search } from './where.ts'
 
-/** Before it has a number. */
+/** An event before it has a number. */
 export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
 
 export interface EventCondition {
@@ -49,7 +49,7 @@ const LOSSES: ReadonlySet<string> = new Set([
   'auth.logouts.lost',
 ])
 
-/** Kinds that somebody should look at: failures, suspicions, losses. */
+/** Tells whether somebody should look at events of this kind: failures, suspicions, losses. */
 export const isAlarm = (kind: string): boolean =>
   kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 

@@ -26,7 +26,7 @@ interface PostedHardware {
   readonly at: string
 }
 
-/** As it is stored. To be called before a transaction, which waits for nothing. */
+/** Packs a tree as it is stored. It is called before a transaction, which waits for nothing. */
 export async function packHardware({ json, at }: PostedHardware) {
   const bytes = typeof json === 'string' ? Buffer.from(json) : repairText(json)
   // A compressor that knows the size takes no more memory than such a text needs.

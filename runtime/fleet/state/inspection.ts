@@ -4,7 +4,10 @@ import { printable } from '../../kit/foundation/printable.ts'
 import { CARRIED, listOwnParts, readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
 
-/** Reads all of it, on the event loop's time. Throws when it is damaged, foreign, too new or of another line. */
+/**
+ * Reads all of a database, on the event loop's time, and returns who wrote it. Throws a Fault when
+ * it is damaged, foreign, too new or of another line.
+ */
 export function inspectState(path: string, line: string): Marker {
   using file = openSqlite(path)
   const damage = file.findDamage('integrity_check')

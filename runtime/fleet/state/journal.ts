@@ -62,6 +62,10 @@ const TABLE = { table: 'events', number: 'id', time: 'ts' }
 /** Pruning goes ahead after so many new events, and each hour. */
 const PRUNE_EVERY = 1000
 
+/**
+ * Creates the journal. It removes old events every hour and whenever many were recorded, as
+ * `retention` says.
+ */
 export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
   const floods = createFloods<EventNote>(() => now().getTime(), recordCounted)

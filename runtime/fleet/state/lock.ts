@@ -5,8 +5,8 @@ import { touchFile } from './ownership.ts'
 import { explainSqlite } from './sqlite.ts'
 
 /**
- * SQLite's own file lock on an empty file beside the database; null when another process (or another
- * part of this one) holds it.
+ * Takes SQLite's own file lock on an empty file beside the database; null when another process (or
+ * another part of this one) holds it. Throws a Fault where the file cannot be opened.
  */
 export function lockState(path: string): Disposable | null {
   touchFile(path)

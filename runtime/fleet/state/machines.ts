@@ -29,13 +29,16 @@ export type Machines<Machine extends MachineBase> = ReturnType<typeof createMach
 interface MachinesOptions<Machine> {
   /** A stored record, perhaps of an older release; null when it cannot be one. */
   parseRecord(stored: unknown): Machine | null
-  /** Called with records that could not be read; they stay as they are. */
+  /** This gets the address of each record that could not be read; such records stay as they are. */
   onUnreadable?(mac: string): void
   /** Milliseconds of a clock that nobody sets; the process's own unless said. */
   elapsed?(): number
 }
 
-/** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
+/**
+ * Creates the store of machines. The whole fleet is kept in memory (some 4 KiB a machine), the
+ * database is written through.
+ */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   options: MachinesOptions<Machine>,

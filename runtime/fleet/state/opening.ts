@@ -164,7 +164,7 @@ function openState(opening: Opening): Opened {
   }
 }
 
-/** Also for the log. */
+/** Says for the log and the event that the database was empty and is begun anew. */
 export const renderEmptyState = (path: string): string =>
   `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
 

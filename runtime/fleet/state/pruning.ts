@@ -22,7 +22,10 @@ interface GrowingTable {
 const STEP = 500
 export const HOUR_MS = 3_600_000
 
-/** `now` in milliseconds. Returns how many were removed. */
+/**
+ * Deletes the rows that are older, or more, than `kept` allows; `now` is in milliseconds. Returns
+ * how many were removed.
+ */
 export async function pruneRows(
   database: Database,
   { table, number, time, condition = 'true' }: GrowingTable,

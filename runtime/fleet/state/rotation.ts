@@ -99,8 +99,8 @@ export function beginState(path: string, marker: Marker, now: string): void {
 }
 
 /**
- * Folds the `-wal` in and closes, so that the one file is the whole database. A Fault `busy` while
- * another program has it open; the file may be closed then.
+ * Folds the `-wal` in and closes, so that the one file is the whole database. Throws a Fault `busy`
+ * while another program has it open; the file may be closed then.
  */
 export function closeWhole(file: SqliteFile): void {
   if (!file.fold()) throw usedBy(file.path)

@@ -136,7 +136,7 @@ type Found =
   /** Tables without a marker of ours; `from` is what is known of the writer. */
   | { readonly kind: 'foreign'; readonly from: string }
 
-/** Who wrote the file. */
+/** Reads who wrote the file: this program, another one, or nobody yet. */
 export function readMarker(file: SqliteFile): Found {
   const tables = file.listTables()
   if (tables.length === 0) return { kind: 'empty' }

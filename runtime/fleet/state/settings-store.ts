@@ -10,6 +10,10 @@ interface SettingsStoreOptions {
   now?(): Date
 }
 
+/**
+ * Creates the store of saved settings. Reading never waits; `save` rejects with a Fault where the
+ * database cannot be written, and changes nothing then.
+ */
 export function createSettingsStore(
   database: Database,
   { feed, now = () => new Date() }: SettingsStoreOptions = {},

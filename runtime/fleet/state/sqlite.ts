@@ -40,6 +40,10 @@ const MAX_KEPT = 200
 /** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
 const COPY_PAGES = 256
 
+/**
+ * Opens or creates a file. What SQLite throws becomes a Fault that says what it means for this
+ * file, here and in each call.
+ */
 export function openSqlite(path: string) {
   const guard = <T>(work: () => T): T => {
     try {
@@ -162,7 +166,7 @@ const BUSY: Meaning = [
   (path) => `another process keeps ${path} busy`,
   'Try again when it is done.',
 ]
-/** By SQLite's primary result codes. */
+/** The keys are SQLite's primary result codes. */
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   5: BUSY,
   6: BUSY,
@@ -182,18 +186,24 @@ export function explainSqlite(thrown: unknown, path: string): unknown {
   return new Fault(code, `${describe(path)} (${thrown.message})`, { hint, cause: thrown })
 }
 
-/** A column that holds text. */
+/** Reads a column that holds text. Throws a Fault `input-invalid` where it holds anything else. */
 export function readText(row: Row, column: string): string {
   const value = row[column]
   if (typeof value === 'string') return value
   throw new Fault('input-invalid', `the database holds no text in column ${column}`)
 }
 
-/** A column that holds text or nothing. */
+/**
+ * Reads a column that holds text or nothing. Throws a Fault `input-invalid` where it holds anything
+ * else.
+ */
 export const readTextOrNull = (row: Row, column: string): string | null =>
   row[column] === null ? null : readText(row, column)
 
-/** A column that holds a whole number. */
+/**
+ * Reads a column that holds a whole number. Throws a Fault `input-invalid` where it holds anything
+ * else, or there is no row.
+ */
 export function readNumber(row: Row | null, column: string): number {
   const value = row?.[column]
   if (typeof value === 'number') return value

@@ -7,25 +7,25 @@ interface Where {
   readonly values: readonly SqlValue[]
 }
 
-/** No condition when there is no value. Each `?` in the text stands for the value. */
+/** Makes a condition, and none when there is no value. Each `?` in the text stands for the value. */
 export const condition = (text: string, value: SqlValue | undefined): readonly Where[] =>
   value === undefined ? [] : [{ text, values: [...text.matchAll(/\?/g)].map(() => value) }]
 
-/** One that has no value of its own. */
+/** Makes a condition that has no value of its own, where it is wanted. */
 export const flag = (text: string, isWanted: boolean | undefined): readonly Where[] =>
   isWanted === true ? [{ text, values: [] }] : []
 
 const MAX_WORDS = 8
 
 /**
- * Every word must be in one of the columns, an address in any spelling; `%` and `_` are characters like
- * any other.
+ * Makes the conditions of a search: every word must be in one of the columns, an address in any
+ * spelling; `%` and `_` are characters like any other. At most eight words count.
  */
 export function search(columns: readonly string[], text = ''): readonly Where[] {
   const isIn = columns.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
   const words = text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
   return words.map((word): Where => {
-    // Stored addresses have one spelling; twelve digits can also be something else.
+    // Addresses are stored in one spelling; twelve digits can also be something else.
     const meant = [...new Set([word, findMac(word) ?? word])]
     return {
       text: meant.flatMap(() => isIn).join(' OR '),
@@ -34,7 +34,10 @@ export function search(columns: readonly string[], text = ''): readonly Where[] 
   })
 }
 
-/** All of them must hold. With its `WHERE`, or empty. */
+/**
+ * Joins conditions that must all hold, behind their `WHERE`; the text is empty where there are
+ * none.
+ */
 export const renderWhere = (parts: readonly Where[]): Where => ({
   text: parts.length === 0 ? '' : `WHERE (${parts.map(({ text }) => text).join(') AND (')})`,
   values: parts.flatMap(({ values }) => values),

@@ -21,10 +21,10 @@ export function nextBackupId(iso: string, isTaken: (id: string) => boolean): str
 
 const ID = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})Z(?:-(\d{1,6}))?$/
 
-/** Also keeps everything out of paths that is not an id. */
+/** Tells whether a text is the id of a backup, which also keeps everything else out of paths. */
 export const isBackupId = (text: string): boolean => ID.test(text)
 
-/** ISO time of its beginning; null when it is no id. */
+/** Returns when the backup of this id was begun (ISO 8601 UTC); null when it is no id. */
 export function readBackupTime(id: string): string | null {
   const [, day, hours, minutes, seconds] = ID.exec(id) ?? []
   return day === undefined ? null : `${day}T${hours}:${minutes}:${seconds}Z`

@@ -30,7 +30,7 @@ export interface ToWait {
   readonly kind: 'to-wait'
   readonly base: string
   readonly seconds: number
-  /** Shown on the machine's screen. */
+  /** The words that are shown on the machine's screen. */
   readonly saying: string
 }
 
@@ -64,8 +64,8 @@ export const DEFAULT_DRIVE = '0x80'
 const OTHERS = /^(?:riscv|arm(?:32)?$|loong)/
 
 /**
- * Whose live system a machine starts, by what its boot loader says: many say nothing, or a word of
- * their own, and are PCs. `other`: there is none, it boots its disk.
+ * Decides whose live system a machine starts, by what its boot loader says: many say nothing, or a
+ * word of their own, and are PCs. For `other` there is none; such a machine boots its disk.
  */
 export function decideArch(said: string | null): BootArch | 'other' {
   if (said === 'arm64') return 'arm64'
@@ -75,10 +75,10 @@ export function decideArch(said: string | null): BootArch | 'other' {
 /** Names that are longer in a URL would make a script that iPXE may not take. */
 const MAX_NAME = 72
 
-/** Of sets that were asked about: each contact asks, and the sets stay for weeks. */
+/** The sets that were asked about: each contact asks, and the sets stay for weeks. */
 const bootable = new WeakMap<LiveSet, boolean>()
 
-/** Whether scripts can name the set. */
+/** Tells whether scripts can name the set. */
 export function isBootable(set: LiveSet): boolean {
   const known = bootable.get(set) ?? canBeNamed(set)
   bootable.set(set, known)

@@ -6,11 +6,15 @@ import { IPXE_EXIT, renderIpxe } from './ipxe-script.ts'
 /** Null: iPXE; else GRUB, and how it reaches this server. */
 export type BootLoader = GrubServer | null
 
+/** Renders a decision as a script; `grub` is the GRUB that asked, null for iPXE. */
 export const renderBoot = (
   decision: BootDecision,
   header: BootHeader,
   grub: BootLoader = null,
 ): string => (grub === null ? renderIpxe(decision, header) : renderGrub(decision, header, grub))
 
-/** For a machine of which nothing is known, or for which nothing could be decided. */
+/**
+ * Renders the script for a machine of which nothing is known, or for which nothing could be
+ * decided: it boots what comes next.
+ */
 export const renderExit = (grub: BootLoader): string => (grub === null ? IPXE_EXIT : GRUB_EXIT)

@@ -28,7 +28,7 @@ export interface SetFile extends CompleteSet {
   readonly part: (typeof SET_PARTS)[number]
 }
 
-/** By architecture; null: none. */
+/** One value for each architecture, null where there is none. */
 export type PerArch<Value> = Readonly<Record<BootArch, Value>>
 
 export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> => ({
@@ -59,7 +59,7 @@ export function parseSetFile(name: string): SetFile | null {
   return null
 }
 
-/** As releases name it. */
+/** Returns the name of a file as releases spell it. */
 export function setFileName({ arch, version, part }: SetFile): string {
   const stem = netbootStem(arch, version)
   return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
@@ -130,7 +130,7 @@ export interface IncompleteSet extends CompleteSet {
   readonly missing: readonly string[]
 }
 
-/** The trios among the names of which something is missing, newest first. */
+/** Lists the sets among the names of which something is missing, newest first. */
 export const listIncomplete = (names: readonly string[]): readonly IncompleteSet[] =>
   listTrios(names).filter(({ missing }) => missing.length > 0)
 
@@ -172,7 +172,10 @@ export function decideActive(
   return versions[0] ?? null
 }
 
-/** After other sets were put in force; those that they replace come first among the earlier ones. */
+/**
+ * Returns the record after other sets were put in force; those that they replace come first among
+ * the earlier ones.
+ */
 export function activate(
   before: BootRecord,
   inForce: PerArch<string | null>,

@@ -16,7 +16,10 @@ export type TokenDefect = 'malformed' | 'foreign' | 'expired'
 const SHAPE = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 const RADIX = 36
 
-/** `<expiry>.<cycle>.<signature>`: characters that kernel command lines and HTTP headers take. */
+/**
+ * Renders and signs a token: `<expiry>.<cycle>.<signature>`, in characters that kernel command
+ * lines and HTTP headers take.
+ */
 export function renderBootToken(
   mac: Mac,
   { cycle, expiresAt }: BootToken,
@@ -27,8 +30,9 @@ export function renderBootToken(
 }
 
 /**
- * `verify` compares in constant time. Forged, and made for another machine, look the same. While a run
- * of the machine is open (`isOpen`) its token does not expire: the clock may have been set since.
+ * Checks a token. `verify` compares in constant time. Forged, and made for another machine, look
+ * the same: `foreign`. While a run of the machine is open (`isOpen`) its token does not expire: the
+ * clock may have been set since.
  */
 export function parseBootToken(
   text: string,
@@ -43,7 +47,7 @@ export function parseBootToken(
   return accept({ cycle: parseTime(cycle), expiresAt: parseTime(expiry) })
 }
 
-/** For texts that people read: the kernel's log begins with its command line. */
+/** Hides tokens in texts that people read: the kernel's log begins with its command line. */
 export const hideBootTokens = (text: string): string =>
   text.replaceAll(HIDDEN, `${KERNEL_ARGS.token}=hidden`)
 

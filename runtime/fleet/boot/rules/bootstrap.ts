@@ -12,9 +12,9 @@ const ABOUT = '?buildarch=${buildarch}&platform=${platform}&hostname=${hostname:
 const LEAVE = ['iseq ${platform} efi && exit 1 ||', 'exit']
 
 /**
- * One chain command. With `mac` (our own iPXE tells that of the card in use) to that machine's
- * script; without, iPXE puts in what its first card has, in the words of the specification. The
- * script of our own iPXE takes an error for no answer, and leaves by one itself.
+ * Renders one chain command. With `mac` (our own iPXE tells that of the card in use) it leads to
+ * that machine's script; without, iPXE puts in what its first card has, in the words of the
+ * specification. The script of our own iPXE takes an error for no answer, and leaves by one itself.
  */
 export function renderBootstrap(base: string, mac: Mac | null): string {
   const machine = mac === null ? '${net0/mac:hexhyp}' : `${renderHyphens(mac)}${ABOUT}`
@@ -22,8 +22,8 @@ export function renderBootstrap(base: string, mac: Mac | null): string {
 }
 
 /**
- * `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After UEFI HTTP
- * Boot it knows no server, so the script names one.
+ * Renders `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After
+ * UEFI HTTP Boot it knows no server, so the script names one.
  */
 export const renderAutoexec = (base: string): string =>
   renderScript([

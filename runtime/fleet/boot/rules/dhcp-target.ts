@@ -8,8 +8,8 @@ const LOOPBACK = /^(localhost|127\..*|\[::1\])$/
 const UNKNOWN_PREFIX = 24
 
 /**
- * The address that the request came to where machines can use it, else the first one of this host;
- * null: there is none. `baseUrl`: checked, no trailing slash.
+ * Returns the address that the request came to where machines can use it, else the first one of
+ * this host; null when there is none. `baseUrl` is checked and has no slash at its end.
  */
 export function decideDhcpTarget(
   baseUrl: string,

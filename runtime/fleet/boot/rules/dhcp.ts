@@ -59,6 +59,7 @@ export function planDhcp(
   return accept({ address: octets.join('.'), baseUrl, network, prefix, loader })
 }
 
+/** Renders the configuration for every DHCP server that is known, in the order of the page. */
 export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
   recipe('dnsmasq', renderDnsmasq(target)),
   recipe('dnsmasq-proxy', renderProxy(target)),

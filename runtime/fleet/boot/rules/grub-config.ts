@@ -7,8 +7,8 @@ const PORTS = [8080, 80] as const
 const PAUSE_SECONDS = 5
 
 /**
- * `server`: host and port of this server; null where nobody knows them, as in a release. GRUB that came
- * by HTTP knows better: by the address that it came from.
+ * Renders `grub.cfg`. `server` is host and port of this server; null where nobody knows them, as in
+ * a release. GRUB that came by HTTP knows better: by the address that it came from.
  */
 export function renderGrubConfig(server: string | null): string {
   const servers =
@@ -32,8 +32,9 @@ export function renderGrubConfig(server: string | null): string {
 const QUERY = 'buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered'
 
 /**
- * How GRUB reaches this server. Its `Host` header has no port, so `grub.cfg` says it in the query
- * (`server`); another host than that of the header is not believed.
+ * Decides how GRUB reaches this server: host, and port where it is known. Its `Host` header has no
+ * port, so `grub.cfg` says it in the query (`server`); another host than that of the header is not
+ * believed.
  */
 export function decideGrubServer(said: string | null, host: string): string {
   const named = parseHost(said ?? '')

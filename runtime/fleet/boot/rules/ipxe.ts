@@ -23,7 +23,7 @@ export const comment = (text: string): string =>
 const plain = (text: string, unsafe: RegExp) =>
   text.slice(0, MAX_PROSE).replaceAll(unsafe, '?').trim()
 
-/** A file name as one segment of a URL. */
+/** Encodes a file name as one segment of a URL. */
 export const segment = (name: string): string =>
   encodeURIComponent(name.toWellFormed()).replaceAll(
     /[!'()*]/g,

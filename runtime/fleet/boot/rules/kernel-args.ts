@@ -12,8 +12,8 @@ const VALUE = /^[\w.~:/?=&%@,+[\]-]+$/
 const NAME = /^[a-z][\w.-]*$/i
 
 /**
- * On one line. Values are made or checked before they come here, so one that could be read as
- * anything but itself is a Fault, not an answer.
+ * Renders arguments on one line. Values are made or checked before they come here, so for one that
+ * could be read as anything but itself it throws a Fault.
  */
 export function renderKernelArgs(args: readonly KernelArg[]): string {
   const line = args.map(renderArg).join(' ')
@@ -24,8 +24,8 @@ export function renderKernelArgs(args: readonly KernelArg[]): string {
 }
 
 /**
- * By name, the last one winning; flags have an empty value. Quotes hold blanks together as the
- * kernel reads them: around a value or around the whole argument.
+ * Parses arguments by name, the last one winning; flags have an empty value. Quotes hold blanks
+ * together as the kernel reads them: around a value or around the whole argument.
  */
 export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>()

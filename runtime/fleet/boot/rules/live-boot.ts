@@ -12,7 +12,7 @@ export interface LiveBoot {
   readonly catalog: string | null
 }
 
-/** `line`: all of /proc/cmdline. An empty value is as good as none. */
+/** Parses all of /proc/cmdline. An empty value is as good as none. */
 export function parseLiveBoot(line: string): LiveBoot {
   const args = parseKernelArgs(line)
   const valueOf = (name: string) => args.get(name)?.trim() || null
@@ -24,19 +24,22 @@ export function parseLiveBoot(line: string): LiveBoot {
   }
 }
 
-/** Whether the server says what happens here; then one console does it and the others look on. */
+/**
+ * Tells whether the server decides what happens here; then one console does it and the others look
+ * on.
+ */
 export const isDriven = ({ server, mac }: LiveBoot): boolean => server !== null && mac !== null
 
-/** The arguments of the wizard that does what the server says. */
+/** Renders the arguments of the wizard that does what the server says. */
 export const renderDriverArgs = ({ server, mac }: LiveBoot): readonly string[] => [
   ...(server === null ? [] : ['--server', server]),
   ...(mac === null ? [] : ['--mac', mac]),
 ]
 
 /**
- * The arguments of a wizard for the person at the console. `base`: the address at which the server
- * answers, or null. A server that cannot be reached or parsed is passed on anyway, so that the wizard
- * reports it, unless the console that the server drives does.
+ * Renders the arguments of a wizard for the person at the console. `base` is the address at which
+ * the server answers, or null. A server that cannot be reached or parsed is passed on anyway, so
+ * that the wizard reports it, unless the console that the server drives does.
  */
 export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null): readonly string[] {
   if (base !== null) return ['--server', base, '--catalog', `${base}/catalog.toml`]
@@ -44,8 +47,8 @@ export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null):
 }
 
 /**
- * Variables added to the wizard's environment. `base`: the address of the server, for a wizard that it
- * does not drive but whose flashes are reported to it.
+ * Returns the variables added to the wizard's environment. `base` is the address of the server, for
+ * a wizard that it does not drive but whose flashes are reported to it.
  */
 export const renderWizardEnv = (
   boot: LiveBoot,

@@ -11,7 +11,7 @@ export const CONSOLE_PATHS = {
   console: '/dev/console',
   /** Where the console that drives writes what it does. */
   status: LIVE_PATHS.status,
-  /** By which consoles agree who drives; no file. */
+  /** The name by which consoles agree who drives; it is no file. */
   lock: '/run/flasher/driver',
   /** Counts the tries of this boot, so that a program that died is tried again, but not for ever. */
   driven: '/run/flasher/driven',

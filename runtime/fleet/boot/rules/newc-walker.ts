@@ -9,7 +9,7 @@ export type NewcStep =
   | { readonly kind: 'broken' }
 
 interface NewcWalker {
-  /** After any other answer than `more` nothing more may be pushed. */
+  /** Takes the next bytes. After any other answer than `more` nothing more may be pushed. */
   push(chunk: Uint8Array): NewcStep
   /** Whether at least one archive was read, and the last one to its end. */
   isAtEnd(): boolean
@@ -19,7 +19,7 @@ const HEADER_BYTES = 110
 const MAGIC = /^07070[12][0-9a-f]{104}$/i
 const SIZE_AT = 6 + 6 * 8
 const NAME_SIZE_AT = 6 + 11 * 8
-/** As the kernel's own limit for a path. */
+/** The kernel's own limit for a path. */
 const MAX_NAME_BYTES = 4096
 const TRAILER = 'TRAILER!!!'
 const MORE: NewcStep = { kind: 'more' }

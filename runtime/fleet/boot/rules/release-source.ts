@@ -6,8 +6,8 @@ interface ReleaseSource {
 }
 
 /**
- * `https://host/owner/name`, perhaps with a page of it behind, is a site and a repository; where a
- * repository is given as well, the address is the site's.
+ * Splits `https://host/owner/name`, perhaps with a page of it behind, into a site and a repository;
+ * where a repository is given as well, the address is the site's.
  */
 export function splitReleaseSource(site: string, repository: string): ReleaseSource {
   const given = { site: site.trim(), repository: repository.trim() }

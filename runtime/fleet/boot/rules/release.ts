@@ -25,11 +25,11 @@ export const ReleaseTagSchema = z
 export interface Artifact {
   readonly name: string
   readonly sizeBytes: number
-  /** Lower case. */
+  /** The digest in lower case. */
   readonly sha256: string
 }
 
-/** As a list of checksums knows it. */
+/** A file as a list of checksums knows it. */
 export type ListedFile = Omit<Artifact, 'sizeBytes'>
 
 export interface Release {
@@ -179,7 +179,7 @@ export function readListed(
 
 export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
-/** As `sha256sum` writes it. */
+/** Renders a list as `sha256sum` writes it. */
 export const renderList = (files: readonly Artifact[]): string =>
   files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
 

@@ -76,7 +76,7 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
 
 const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
 
-/** For a page. `host`: who was asked; `file`: for what, last. */
+/** Describes a finding for a page. `host` is who was asked, `file` what was asked for last. */
 export function describeTftp(
   finding: TftpFinding,
   host: string,
@@ -106,8 +106,8 @@ interface FindingTexts {
 }
 
 /**
- * Commands that make this host a TFTP server for network boot, with the boot loaders of the release that
- * the server has. `baseUrl`: no slash at its end.
+ * Renders the commands that make this host a TFTP server for network boot, with the boot loaders of
+ * the release that the server has. `baseUrl` has no slash at its end.
  */
 export const renderTftpSetup = (baseUrl: string): string =>
   [

@@ -4,7 +4,7 @@ import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
 const time = z.iso.datetime({ offset: true })
 
-/** The same fields; their values are yet to be checked. */
+/** Returns a row with the same fields in our spelling; their values are yet to be checked. */
 export const decodeDeployedRow = (
   row: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> =>

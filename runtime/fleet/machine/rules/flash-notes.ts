@@ -11,7 +11,10 @@ export interface MachineNote {
 type Details = Readonly<Record<string, unknown>>
 type MachineSubject = { readonly mac: string }
 
-/** `details`: what else a line records of them. */
+/**
+ * Makes the event for disks that a machine reported. `details` holds what else a line records of
+ * them.
+ */
 export function noteDisks(
   { mac }: MachineSubject,
   { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
@@ -31,12 +34,17 @@ export function noteDisks(
 const SHORTENED =
   ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
 
+/** Makes the event for a machine that reported the end of its flash. */
 export const noteFlashed = ({ mac }: MachineSubject, details: Details): MachineNote => ({
   kind: 'machine.flashed',
   summary: `${mac} reported that its flash is done`,
   details,
 })
 
+/**
+ * Makes the event for a machine that reported that its flash failed; `reason` is null where it gave
+ * none.
+ */
 export const noteFlashFailed = ({ mac }: MachineSubject, reason: string | null): MachineNote => ({
   kind: 'machine.flash_failed',
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,

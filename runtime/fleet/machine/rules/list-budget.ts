@@ -12,7 +12,7 @@ const DISK_BYTES = 512
 /** A text is kept twice, as it is and in the stored record, and a character may need two bytes. */
 const CHARACTER_BYTES = 4
 
-/** What disks cost in memory, roughly and at the most. */
+/** Returns how many bytes disks cost in memory, roughly and at the most. */
 export function weighDisks(disks: readonly InventoryDisk[]): number {
   let characters = 0
   for (const disk of disks) characters += countCharacters(disk)
@@ -34,7 +34,10 @@ const countCharacters = ({
     0,
   )
 
-/** What is kept of a list. `others`: what the disks of all other machines cost that nobody has set up. */
+/**
+ * Returns what is kept of a list. `others` is what the disks of all other machines cost that nobody
+ * has set up, in bytes.
+ */
 export function shortenList(inventory: Inventory, others: number): Inventory {
   const { disks, disksLeftOut } = inventory
   if (others + weighDisks(disks) <= MAX_UNASSIGNED_BYTES) return inventory

@@ -1,14 +1,18 @@
 /** A workflow that runs on the server against a machine: its name, its configuration, what its log keeps. */
 import { stringify } from 'smol-toml'
 
-/** A run's id from its time: unique for a machine, whose runs are never begun twice in a millisecond. */
+/**
+ * Makes a run's id of its time (ISO 8601): it is unique for a machine, whose runs are never begun
+ * twice in a millisecond.
+ */
 export const renderRunId = (iso: string): string => iso.replace(/[^0-9TZ]/g, '')
 
 const RUN_ID = /^\d{8}T\d{9}Z$/
 
+/** Tells whether a text is the id of a run, and so is safe in a path. */
 export const isRunId = (text: string): boolean => RUN_ID.test(text)
 
-/** A host name or an address, never an option of a program. */
+/** Tells whether a text is a host name or an address, never an option of a program. */
 export const isTargetHost = (text: string): boolean =>
   text.length <= 253 && (/^[a-z0-9][\w.:-]*$/i.test(text) || /^::[0-9a-f.:]*$/i.test(text))
 

@@ -1,4 +1,4 @@
-/** Earlier line: what follows a flash, and which files the machine fetches for it (decision 42). */
+/** Earlier line: what follows a flash, and which files the machine fetches for it. */
 
 /** What follows a flash; `cijoe-online` runs from the server, after `done`. */
 export const MACHINE_PROVISIONING = ['none', 'cloud-init', 'cijoe', 'cijoe-online'] as const
@@ -24,19 +24,22 @@ const FETCHED: Readonly<Record<MachineProvisioning, readonly ProvisionFile[]>> =
   'cijoe-online': [],
 }
 
+/** Lists the files that a machine fetches in this mode. */
 export const listFetched = (mode: MachineProvisioning): readonly ProvisionFile[] => FETCHED[mode]
 
+/** Tells whether a machine fetches this file in this mode. */
 export const isFetched = (mode: MachineProvisioning, file: ProvisionFile): boolean =>
   FETCHED[mode].includes(file)
 
-/** Whether the mode fetches anything: then its boot carries a token. */
+/** Tells whether the mode fetches anything: then its boot carries a token. */
 export const needsFiles = (mode: MachineProvisioning): boolean => FETCHED[mode].length > 0
 
-/** The file without which the mode cannot complete; null: it needs none, or has it. */
+/** Returns the file without which the mode cannot complete; null where it needs none, or has it. */
 export const findMissing = (
   mode: MachineProvisioning,
   kept: ReadonlySet<ProvisionFile>,
 ): ProvisionFile | null => FETCHED[mode].slice(0, 1).find((file) => !kept.has(file)) ?? null
 
+/** Returns the file of this name; null where the closed list has none. */
 export const parseProvisionFile = (name: string): ProvisionFile | null =>
   PROVISION_FILES.find((file) => file === name) ?? null

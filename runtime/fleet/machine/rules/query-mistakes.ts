@@ -17,6 +17,10 @@ export interface QueryMistake {
 const ADDRESS = /^[0-9a-f]{0,4}$/
 const KEY = /^[a-z_]+$/
 
+/**
+ * Lists the mistakes in a query by `vocabulary`, each with the whole query as it would be without
+ * it; null where nobody knows what was meant.
+ */
 export function listMistakes(text: string, vocabulary: Vocabulary): readonly QueryMistake[] {
   const words = splitWords(text)
   return words.flatMap((word, at) => {

@@ -19,7 +19,10 @@ const RUN_COLUMNS = [
 ] as const
 export type RunColumn = (typeof RUN_COLUMNS)[number]
 
-/** The column that `sort` of an address names, with or without `-`; null: none. */
+/**
+ * Returns the column that `sort` of an address names, with or without `-`; null where it names
+ * none.
+ */
 export function parseRunColumn(sort: string | undefined): RunColumn | null {
   const name = sort?.replace(/^-/, '')
   return RUN_COLUMNS.find((column) => column === name) ?? null

@@ -20,6 +20,10 @@ export const WireRunSchema = RunSchema.omit({ order: true }).extend({
 })
 type WireRun = z.output<typeof WireRunSchema>
 
+/**
+ * Makes of a stored run what the API returns, with its state, its duration in seconds and its
+ * average rate in bytes per second.
+ */
 export const toWireRun = (run: Run): Omit<WireRun, 'steps'> & Pick<Run, 'steps'> => ({
   ...omitOrder(run),
   state: stateOf(run),

@@ -32,5 +32,6 @@ const COLUMNS = {
 
 export const CSV_HEAD = renderCsvRow(Object.keys(COLUMNS))
 
+/** Renders a run as one row of CSV, with its line end. */
 export const renderRunRow = (run: Run): string =>
   renderCsvRow(Object.values(COLUMNS).map((read) => read(run)))

@@ -4,15 +4,22 @@ import { RUN_RESULTS, type Run, type RunPhase } from '../../../engine/inventory/
 export const RUN_STATES = ['running', 'stalled', ...RUN_RESULTS] as const
 export type RunState = (typeof RUN_STATES)[number]
 
+/** Returns how a run ended; `stalled` or `running` while it goes on. */
 export const stateOf = (run: Run): RunState => run.result ?? (run.stalled ? 'stalled' : 'running')
 
-/** From its first word to its last, in seconds; null where nobody knows when it began. */
+/**
+ * Returns the seconds from the beginning of a run to its end, or to its last report; null where
+ * nobody knows when it began.
+ */
 export const secondsOf = (
   run: Pick<Run, 'started_at' | 'ended_at' | 'updated_at'>,
 ): number | null =>
   run.started_at === null ? null : secondsBetween(run.started_at, run.ended_at ?? run.updated_at)
 
-/** Bytes per second over the whole time in which it wrote, what was flushed included. */
+/**
+ * Returns the bytes per second over the whole time in which a run wrote, what was flushed included;
+ * null before it has written.
+ */
 export function averageRateOf(
   run: Pick<Run, 'steps' | 'bytes_written' | 'ended_at' | 'updated_at'>,
 ): number | null {
@@ -26,7 +33,7 @@ export function averageRateOf(
 
 const WRITES: ReadonlySet<RunPhase> = new Set(['write', 'sync'])
 
-/** How far the present phase is, 0 to 1; null where its end is not known. */
+/** Returns how far the present phase is, 0 to 1; null where its end is not known. */
 export function shareOf({ phase, step_bytes, step_total }: Run): number | null {
   const counts = phase === 'write' || phase === 'verify'
   if (!counts || step_total === null || step_total === 0) return null

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
 const CountSchema = z.object({
-  /** Of the state directory: counts of two servers say nothing of each other. */
+  /** The id of the state directory: counts of two servers say nothing of each other. */
   id: z.string().min(1).max(64),
   count: z.int().min(0),
 })

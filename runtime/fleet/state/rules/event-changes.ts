@@ -6,12 +6,14 @@ interface Change {
   readonly after: unknown
 }
 
-/** By field name. */
+/** The changes by the name of the field. */
 type Changes = Readonly<Record<string, Change>>
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Both have the same fields; secrets are never among them. */
+/**
+ * Lists the fields that differ. Both records have the same fields; secrets must not be among them.
+ */
 export function compareFields(before: Fields, after: Fields): Changes {
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(before[name] ?? null) !== JSON.stringify(value ?? null),
@@ -25,11 +27,14 @@ const Recorded = z.object({
   changes: z.record(z.string(), z.object({ before: z.unknown(), after: z.unknown() })),
 })
 
-/** Of the details of an event; none where it changed nothing, or was recorded without. */
+/**
+ * Reads the changes in the details of an event; there are none where it changed nothing, or was
+ * recorded without.
+ */
 export const readChanges = (details: Fields | null): Changes =>
   Recorded.safeParse(details).data?.changes ?? {}
 
-/** `none`, `yes`, `a, b`: one line. */
+/** Renders a value on one line: `none`, `yes`, `a, b`. */
 export function renderValue(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'

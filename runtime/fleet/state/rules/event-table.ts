@@ -15,7 +15,7 @@ export interface RecordedEvent {
   readonly source_ip: string | null
   /** One sentence for people. */
   readonly summary: string
-  /** Never holds a secret. */
+  /** What else is known of it; secrets are never in it. */
   readonly details: Readonly<Record<string, unknown>> | null
   readonly acknowledged: boolean
 }
@@ -36,6 +36,7 @@ const COLUMNS = {
 
 export const EVENT_HEAD = renderCsvRow(Object.keys(COLUMNS))
 
+/** Renders an event as one row of CSV, with its line end. */
 export const renderEventRow = (event: RecordedEvent): string =>
   renderCsvRow(Object.values(COLUMNS).map((read) => read(event)))
 
