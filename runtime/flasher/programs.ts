@@ -43,14 +43,16 @@ interface MainProgram<Environment> {
   readonly load: () => Promise<Run<Environment>>
 }
 
-/** `flasher-tui`; returns the exit code. */
+/** Runs `flasher-tui`; returns its exit code. */
 export const tui = (environment: TuiEnvironment): Promise<number> =>
   runProgram(
     { line: TUI_LINE, commands: { '': async () => (await import('./panes/program.ts')).tui } },
     environment,
   )
 
-/** `flasher` with subcommands ("Command line"); returns the exit code. */
+/**
+ * Runs `flasher` with subcommands ("Command line"), and `more` without one; returns its exit code.
+ */
 export function cli<Environment extends CommandEnvironment>(
   environment: Environment,
   more?: MainProgram<Environment>,

@@ -26,6 +26,10 @@ interface CaptureOutput {
   readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
 }
 
+/**
+ * Runs the command, or with `--dry-run` only its checks, and returns the exit code. Rejects with a
+ * Fault where the disk cannot be captured or the image not be stored.
+ */
 export async function capture(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const { source = '', output: path = '' } = given.values

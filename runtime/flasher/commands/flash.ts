@@ -48,6 +48,7 @@ interface FlashEnd {
   readonly ends: readonly FlashOutcome[]
 }
 
+/** Runs the command and returns the exit code; what goes wrong is reported, never thrown. */
 export async function flash(session: CommandSession): Promise<number> {
   const run = createRun(session)
   const request = parseFlashRequest(session.given)
@@ -56,7 +57,7 @@ export async function flash(session: CommandSession): Promise<number> {
   return createOneReport(run).fail(new Fault('misuse', message, { hint }))
 }
 
-/** For a server's order. Never throws. */
+/** Flashes as a server ordered, and never throws. */
 export const flashOrder = (request: CommandRequest, session: FlashSession): Promise<FlashEnd> =>
   carryOut(request, createRun(session))
 
@@ -125,7 +126,10 @@ const failAll = ({ targets }: CommandRequest, cause: unknown): readonly FlashOut
     describeFailure(cause, { target, stage: 'checking', isAborted: false }),
   )
 
-/** Of one disk; `fail` says of any number of them what ended the flash before its plan. */
+/**
+ * Creates the report for one disk; `fail` says of any number of them what ended the flash before
+ * its plan.
+ */
 function createOneReport(run: FlashRun): FlashReport & { fail(cause: unknown): number } {
   const { environment, json, log, style, say } = run
   let fields: DocumentFields = {}

@@ -13,6 +13,10 @@ import { SUCCESS } from './rules/exit-codes.ts'
 import { renderImageFields } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
 
+/**
+ * Prints what is known of an image and returns the exit code. Rejects with a Fault where it cannot
+ * be read.
+ */
 export async function inspectImage({
   given,
   environment,

@@ -16,6 +16,10 @@ import {
 } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
 
+/**
+ * Prints the disks of this host and returns the exit code. Rejects with a Fault where they cannot
+ * be listed.
+ */
 export async function listDisks({
   given,
   environment,
@@ -35,6 +39,7 @@ export async function listDisks({
   return SUCCESS
 }
 
+/** Prints the images of the image root and returns the exit code; an empty list is no failure. */
 export async function listImages(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const root = resolveImageRoot(given.values['image-root'], environment.env)

@@ -64,6 +64,7 @@ interface FailOptions {
   readonly isPrinted?: boolean
 }
 
+/** Creates what a command gets: its arguments, its environment and its output. */
 export function createSession(
   given: Arguments,
   environment: CommandEnvironment,
@@ -80,6 +81,10 @@ interface Speaker extends Pick<CommandOutput, 'json' | 'progress'>, Pick<Command
   readonly program: string
 }
 
+/**
+ * Creates the output of a command: its log on standard error, its document on standard output.
+ * `fail` reports what was thrown and returns the exit code for it.
+ */
 export function createOutput(
   { program, words, json, progress }: Speaker,
   { stdout, stderr, env, signal }: Streams,
@@ -108,7 +113,10 @@ export function createOutput(
   }
 }
 
-/** Whatever an abort broke off is a cancel, in whichever words it came. */
+/**
+ * Returns the Fault `cancelled` for whatever an abort broke off, in whichever words it came;
+ * anything else stays as it is.
+ */
 export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
   signal.aborted && !(thrown instanceof Fault)
     ? new Fault('cancelled', 'cancelled', { cause: thrown })

@@ -5,6 +5,7 @@ import { renderManual } from '../../kit/terminal/command/manual.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import type { CommandSession } from './session.ts'
 
+/** Prints the completion for the shell that is named, else for bash, and returns the exit code. */
 export async function completion({
   given,
   environment,
@@ -19,6 +20,7 @@ export async function completion({
   return SUCCESS
 }
 
+/** Prints the manual page and returns the exit code. */
 export async function manual({
   environment,
   line,

@@ -40,7 +40,10 @@ const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const RETRY_MS = 1000
 
-/** Fetches a file and never throws; the refusal is a clause that names the file. */
+/**
+ * Fetches the files into a folder that is removed when the result is disposed of, and never throws.
+ * The refusal is a clause that names the file.
+ */
 export async function fetchProvision(
   wanted: readonly WantedFile[],
   options: FetchOptions,

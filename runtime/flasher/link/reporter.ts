@@ -26,7 +26,9 @@ interface ReporterOptions {
 
 const RETRY_MS = 1000
 
-/** Makes the reporter of one run. */
+/**
+ * Creates the reporter of one run; `retryMs` is the first pause between two tries, in milliseconds.
+ */
 export function createReporter(options: ReporterOptions) {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE

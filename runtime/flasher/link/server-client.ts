@@ -50,7 +50,10 @@ export interface ServerClientOptions {
 
 const MAX_REASON = 500
 
-/** Each call is one try, or with a time as many as fit; none throws. */
+/**
+ * Creates a client of one machine. Each call is one try, or with a time as many as fit; none
+ * throws. `timeoutMs` is for one try, `retryMs` for the first pause, both in milliseconds.
+ */
 export function createServerClient(options: ServerClientOptions) {
   const { base, mac, token, env = {}, signal, retryMs = 1000, timeoutMs = 15_000 } = options
   const authorization = token === null ? null : `Bearer ${token}`
@@ -125,8 +128,9 @@ export function createServerClient(options: ServerClientOptions) {
 }
 
 /**
- * The first of the addresses that answers as our server does, all of them asked at once; null: none.
- * `bases`: the best first.
+ * Returns the first of the addresses that answers as our server does within `timeoutMs`
+ * milliseconds, all of them asked at once; null where none does. `bases` are sorted, the best
+ * first.
  */
 export async function findServer(
   bases: readonly string[],

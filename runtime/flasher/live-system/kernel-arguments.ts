@@ -1,6 +1,6 @@
 /** Reads the kernel command line of this machine. */
 import { readFile } from 'node:fs/promises'
 
-/** `path`: /proc/cmdline. Empty where there is none. */
+/** Reads `path`, which is /proc/cmdline; empty where there is none. */
 export const readKernelArguments = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch(() => '')

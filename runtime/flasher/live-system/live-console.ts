@@ -36,7 +36,10 @@ const HEAD_START_MS = 1500
  */
 const SETTLE_SECONDS = 30
 
-/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
+/**
+ * Runs the programs that `choose` returns for this console, and logs its begin and end. It returns
+ * the exit code: 0 means to the service manager that nothing is left to do.
+ */
 export async function serveConsole(
   console: LiveConsole,
   choose: (kernelArguments: string) => ConsolePrograms,

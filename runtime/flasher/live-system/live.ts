@@ -16,7 +16,10 @@ export interface ConsoleEnvironment extends LiveConsole {
   wizard(argv: readonly string[], env: Environment): Promise<number>
 }
 
-/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
+/**
+ * Serves a console until its program ends. It returns the exit code: 0 means to the service manager
+ * that nothing is left to do.
+ */
 export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<number> =>
   serveConsole(environment, (kernelArguments) => {
     const boot = parseLiveBoot(kernelArguments)

@@ -15,6 +15,7 @@ const WAYS = [
   ['reboot', '-f'],
 ] as const
 
+/** Creates what restarts this machine; every way of doing so is tried in turn. */
 export function createPower({ shell }: { readonly shell: Shell }) {
   return {
     /** Resolves once the restart was accepted; a refusal says in a clause why it was not. */

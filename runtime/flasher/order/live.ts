@@ -5,11 +5,14 @@ import { serveConsole } from '../live-system/live-console.ts'
 import { parseLiveOrder, renderGuestArgs, type LiveOrder } from './rules/live-invocation.ts'
 import type { EarlierConsole } from './order-console.ts'
 
-/** Whether a server of this line booted this machine, as its kernel command line says. */
+/** Reads from the kernel command line whether a server of this line booted this machine. */
 export const readIsOrdered = async (): Promise<boolean> =>
   parseLiveOrder(await readKernelArguments(CONSOLE_PATHS.kernelArguments)) !== null
 
-/** Returns the exit code: 0 means to the service manager that nothing is left to do. */
+/**
+ * Serves a console until its program ends. It returns the exit code: 0 means to the service manager
+ * that nothing is left to do.
+ */
 export const serveEarlierConsole = (console: EarlierConsole): Promise<number> =>
   serveConsole(console, (kernelArguments) => {
     const order = parseLiveOrder(kernelArguments)

@@ -36,7 +36,7 @@ interface Session {
   say(line: string): void
 }
 
-/** For how long a server is looked for that does not answer yet. */
+/** How long a server is looked for that does not answer yet. */
 const SEARCH_MS = 30_000
 const TRY_MS = 1000
 const LAST_REPORTS_MS = 3000

@@ -20,7 +20,7 @@ interface CaptureSession {
   readonly plan: CapturePlan
   readonly machine: RemoteMachine
   readonly given: RemoteDependencies
-  /** Refused where the disk of the plan is not there. */
+  /** The disk of the plan; it is refused in words where it is not there. */
   readonly disk: Result<InventoryDisk, string>
 }
 

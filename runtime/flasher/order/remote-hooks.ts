@@ -63,9 +63,9 @@ interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {
 
 /** Milliseconds. */
 interface RemoteTimes {
-  /** For how long disks and plan are asked for again when the server does not answer. */
+  /** How long disks and plan are asked for again when the server does not answer. */
   readonly contact: number
-  /** For how long the end is reported again to a server that does not answer. */
+  /** How long the end is reported again to a server that does not answer. */
   readonly report: number
   /** How long a person waits for a failure to be reported; it goes on in the background. */
   readonly failure: number

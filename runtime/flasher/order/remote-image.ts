@@ -6,7 +6,7 @@ import type { RemotePlan } from './remote-plan.ts'
 /** What takes longer is left to the flash, which says what is wrong. */
 const LONGEST_MS = 10_000
 
-/** Never throws; false where nothing is known. */
+/** Finds out whether the image was replaced, and never throws; false where nothing is known. */
 export async function isReplaced(
   { image, sha256 }: Pick<Extract<RemotePlan, { mode: 'flash' }>, 'image' | 'sha256'>,
   { env, signal: ending }: Pick<RemoteDependencies, 'env' | 'signal'>,

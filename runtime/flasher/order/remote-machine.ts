@@ -132,7 +132,7 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
      * has not met this machine before knows it only after the plan was asked for.
      */
     sendHardware: (): Promise<void> => (sending ??= sendTree()),
-    /** For as long as the first contact may take. */
+    /** The time for retries, which ends when the first contact must have succeeded. */
     retryTime: (): RetryTime => ({
       ms: deadline - given.now(),
       onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason })),

@@ -20,13 +20,13 @@ export type RemotePlan =
       readonly mode: 'flash'
       /** An http(s) URL or an oras reference. */
       readonly image: string
-      /** As `target_disk_serial` spells it. */
+      /** The disk, as `target_disk_serial` spells it. */
       readonly disk: string
       /** What it was when it was picked by another name than its serial number. */
       readonly seen?: PickedDisk
       readonly name: string | null
       readonly format: ImageFormat | null
-      /** Of the stored bytes, lower case. */
+      /** The digest of the stored bytes, in lower case. */
       readonly sha256: string | null
       /** Bytes as stored, as the server's catalog says; absent: it does not. */
       readonly sizeBytes?: number
@@ -35,17 +35,17 @@ export type RemotePlan =
       readonly delta: boolean
       /** The operator said that it is an image, whatever it looks like; absent: nobody did. */
       readonly anyContent?: boolean
-      /** Of the image's index, lower case. */
+      /** The digest of the image's index, in lower case. */
       readonly indexSha256: string | null
       /** For the first-boot configuration, which is fetched once; null: there is none. */
       readonly firstBoot: FirstBootTicket | null
     }
   | {
       readonly mode: 'capture'
-      /** As of a flash. */
+      /** The disk, as for a flash. */
       readonly disk: string
       readonly seen?: PickedDisk
-      /** Of the image that is made. */
+      /** The name of the image that is made. */
       readonly name: string
       readonly generalize: boolean
       /** Where the image goes, without a slash at its end, and what it is begun with. */

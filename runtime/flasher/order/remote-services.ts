@@ -18,7 +18,10 @@ interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 
   readonly arch: string
 }
 
-/** `FLASHER_LIVE=1`: the live system started us, and its console and kernel log may be written to. */
+/**
+ * Creates the services. With `FLASHER_LIVE=1` the live system started us, and its console and
+ * kernel log may be written to.
+ */
 export function createRemoteDependencies({
   arch,
   ...given
@@ -37,8 +40,8 @@ export function createRemoteDependencies({
 }
 
 /**
- * For a wizard that no server drives: the firmware boots a flashed disk once if that is wanted, and
- * flashes are reported to the server that booted this machine.
+ * Creates the hooks for a wizard that no server drives: the firmware boots a flashed disk once if
+ * that is wanted, and flashes are reported to the server that booted this machine.
  */
 export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
   const { env } = environment

@@ -27,15 +27,16 @@ import type {
 const TEXTS = WIZARD_TEXTS.driven
 
 interface RemoteRequest {
-  /** As `--server` names it. */
+  /** The server, as `--server` names it. */
   readonly server: string
   /** As `--mac` says it, in any spelling. */
   readonly mac: string
 }
 
 /**
- * Never throws: whatever fails ends in a wizard with the server's catalog and the reason on the
- * screen, because a machine that nobody watches must not stop at an error nor try for ever.
+ * Carries out what the server says, and never throws: whatever fails ends in a wizard with the
+ * server's catalog and the reason on the screen, because a machine that nobody watches must not
+ * stop at an error nor try for ever.
  */
 export async function drive(
   screen: DrivenScreen,
@@ -67,7 +68,7 @@ const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 interface DrivenSession {
   readonly screen: DrivenScreen
   readonly given: RemoteDependencies
-  /** For a wizard that opens. */
+  /** What a wizard shows of this machine when it opens. */
   readonly identity: MachineIdentity
   /** Null: the server was not found. */
   readonly machine: RemoteMachine | null
@@ -169,7 +170,7 @@ async function leaveInventory(session: Following): Promise<RemoteOutcome> {
   return await restart(session, 'inventory posted; rebooting')
 }
 
-/** For reports that are on their way when the machine is about to leave. */
+/** How long reports that are on their way are waited for when the machine is about to leave. */
 const LAST_REPORTS_MS = 2000
 
 async function restart(session: Following, mark: string): Promise<RemoteOutcome> {
@@ -278,7 +279,7 @@ const choiceFor = (
 })
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
-  // As on all other screens; `size` is as lsblk has it.
+  // Sizes are written as on all other screens; `size` is as lsblk has it.
   const shown = bytes === undefined || bytes === null ? size : renderDiskSize(bytes)
   return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
 }

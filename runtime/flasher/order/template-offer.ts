@@ -10,7 +10,7 @@ import type { TemplateOffer } from '../wizard/flow/start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 
-/** For a flash that a person chose; null: there is no template for it. */
+/** Finds the template for a flash that a person chose; null: there is none for it. */
 export async function findTemplate(client: ServerClient | null): Promise<TemplateOffer | null> {
   const offered = client === null ? null : await client.offerFirstBoot()
   if (client === null || offered === null) return null

@@ -26,7 +26,10 @@ export interface TuiEnvironment extends TerminalEnvironment {
   readonly unsent?: string
 }
 
-/** Returns the exit code. */
+/**
+ * Runs the panes until a person leaves; returns the exit code. Rejects with a Fault `misuse` where
+ * there is no terminal.
+ */
 export async function tui(
   environment: TuiEnvironment,
   given: Arguments,

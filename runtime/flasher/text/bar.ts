@@ -32,7 +32,10 @@ export function renderStatus(progress: WriteProgress, storedBytes: number | null
   return statusParts(progress, storedBytes).join('  ')
 }
 
-/** ` write   45% [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left` */
+/**
+ * Renders the progress on one line that is shorter than the terminal: ` write   45%
+ * [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left`
+ */
 export function renderBar(progress: WriteProgress, style: BarStyle): string {
   const fraction = fractionOf(progress, style.storedBytes)
   const [percent, ...details] = statusParts(progress, style.storedBytes)

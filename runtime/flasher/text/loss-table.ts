@@ -11,6 +11,10 @@ const COLUMNS: readonly Column[] = [
   { title: '', least: 8 },
 ]
 
+/**
+ * Lays out the partitions of a disk in lines of at most `width` columns; one line says where
+ * nothing was found.
+ */
 export const layOutLosses = (
   parts: readonly DiskPart[],
   width: number,

@@ -22,6 +22,10 @@ interface ManyProgressOptions extends ProgressDependencies {
   readonly disks: readonly string[]
 }
 
+/**
+ * Creates what shows the events of several disks, as `mode` says; of each event it gets the disk as
+ * the user named it.
+ */
 export function createManyProgress(options: ManyProgressOptions): ManyProgress {
   const { mode, stdout } = options
   if (mode === 'none') return { show: () => {} }

@@ -39,6 +39,10 @@ export interface ProgressDependencies {
 
 export type ProgressMode = 'text' | 'ndjson' | 'none'
 
+/**
+ * Creates what shows the events of one flash, as `mode` says. `clear` removes a live bar before
+ * other lines are printed.
+ */
 export const createProgress = (
   mode: ProgressMode,
   dependencies: ProgressDependencies,

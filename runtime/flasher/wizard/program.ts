@@ -23,7 +23,10 @@ const FAILED = 1
 /** A shell reports this code for a program that SIGINT ended. */
 const CANCELLED = 130
 
-/** Returns the exit code. */
+/**
+ * Runs the wizard until a person leaves it, or what the server ordered is done. Returns the exit
+ * code. Rejects with a Fault `misuse` where there is neither a terminal nor a server.
+ */
 export async function wizard(environment: WizardEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
   const hasTerminal = stdin.isTTY && stdout.isTTY

@@ -14,7 +14,7 @@ import { EXIT_CODES } from './exit-codes.ts'
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
 const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
 
-/** As `--progress` says; without it: `text`. */
+/** Returns the mode that `--progress` names; without it: `text`. */
 export const progressModeOf = ({
   values,
 }: {

@@ -9,8 +9,8 @@ const SCHEMA_VERSION = '1'
 export type DocumentFields = Readonly<Record<string, unknown>>
 
 /**
- * A document of a command with its line end; `fields` follow in the order given. `oneLine`: as the
- * last line of an event stream needs it.
+ * Renders a document of a command with its line end; `fields` follow in the order given. With
+ * `oneLine` it is one line, as the last one of an event stream must be.
  */
 export function renderEnvelope(
   command: Pick<Command, 'words'>,
@@ -27,7 +27,10 @@ interface ErrorFields {
   readonly hint?: string
 }
 
-/** What every failure has in its document, alone or behind the fields that were known by then. */
+/**
+ * Returns what every failure has in its document, alone or behind the fields that were known by
+ * then.
+ */
 export const errorFields = (
   code: ErrorFields['code'],
   message: string,

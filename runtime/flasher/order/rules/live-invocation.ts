@@ -24,7 +24,7 @@ export interface LiveOrder {
   readonly provisioning: string
   /** A person is asked. */
   readonly isInteractive: boolean
-  /** For the files of the provisioning; null: none was given. */
+  /** The token for the files of the provisioning; null: none was given. */
   readonly token: string | null
 }
 
@@ -150,7 +150,7 @@ interface WholeOrder {
   readonly mode: ProvisioningMode
 }
 
-/** Refused with what the command line lacks. */
+/** The refusal says what the command line lacks. */
 function checkOrder(order: LiveOrder): Result<WholeOrder, string> {
   const { imageUrl: image } = order
   const mac = parseMac(order.mac ?? '')
@@ -187,7 +187,10 @@ function planFlash(order: LiveOrder, { disks, hasCijoe }: LiveMachine): Result<F
   })
 }
 
-/** As `flasher flash` takes it. `paths`: of the files that were fetched, by their names. */
+/**
+ * Makes the order that `flasher flash` takes. `paths` holds those of the files that were fetched,
+ * by their names.
+ */
 export const orderFor = (
   { image, target, mode }: Flash,
   paths: ReadonlyMap<string, string>,

@@ -44,6 +44,7 @@ const NEXT: Cases<'input', Arrival, PaneStep> = {
   },
 }
 
+/** Returns the state after an input, and what is to be done. */
 export const next = (from: PanesState, input: Input): PaneStep =>
   decideCase(NEXT, 'input', { ...input, from })
 

@@ -30,6 +30,7 @@ export function moveMark(state: PanesState, move: MarkMove, pageRows: number): P
   return row === undefined ? state : mark(state, state.focus, row.key)
 }
 
+/** Marks the row of this key in a pane; null marks none. */
 export const mark = (state: PanesState, pane: PaneName, key: string | null): PanesState => ({
   ...state,
   marked: { ...state.marked, [pane]: key },
@@ -43,6 +44,9 @@ export function ensureMark(state: PanesState, pane: PaneName): PanesState {
   return mark(state, pane, row?.key ?? null)
 }
 
+/**
+ * Takes a new list of images, and marks the first that can be chosen where the marked one is gone.
+ */
 export function takeImages(state: PanesState, images: PaneList<PaneImage>): PanesState {
   const refreshed = images.trouble === null ? REFRESHED : null
   const status = state.status === REFRESHING ? refreshed : state.status
@@ -51,7 +55,10 @@ export function takeImages(state: PanesState, images: PaneList<PaneImage>): Pane
 
 const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
 
-/** No other disk takes the place of a marked one that is gone: the person may be about to press a key. */
+/**
+ * Takes a new list of disks. No other disk takes the place of a marked one that is gone: the person
+ * may be about to press a key.
+ */
 export function takeDisks(state: PanesState, disks: PaneList<SurveyedDisk>): PanesState {
   const marked = state.marked.disks
   const find = ({ rows }: PaneList<SurveyedDisk>) => rows?.find(({ path }) => path === marked)

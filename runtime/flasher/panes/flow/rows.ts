@@ -18,7 +18,7 @@ export interface PaneRow {
   readonly words: readonly string[]
 }
 
-/** In the order of the list, what the filter leaves. */
+/** Lists the rows that the filter leaves, in the order of the list. */
 export function listRows(state: PanesState, pane: PaneName): readonly PaneRow[] {
   const rows = pane === 'images' ? imageRows(state) : diskRows(state)
   const wanted = state.filter[pane].toLowerCase().split(' ').filter(Boolean)
@@ -28,6 +28,7 @@ export function listRows(state: PanesState, pane: PaneName): readonly PaneRow[] 
   })
 }
 
+/** Returns the marked row; null where none is marked, or the filter hides it. */
 export const findMarked = (state: PanesState, pane: PaneName): PaneRow | null =>
   listRows(state, pane).find(({ key }) => key === state.marked[pane]) ?? null
 
@@ -75,7 +76,7 @@ const findImage = ({ images, marked }: PanesState): PaneImage | null =>
 const findDisk = ({ disks, marked }: PanesState): SurveyedDisk | null =>
   disks.rows?.find(({ path }) => path === marked.disks) ?? null
 
-/** What would be written where; refused in words where that is not decided, or cannot be. */
+/** Returns what would be written where; a sentence where that is not decided, or cannot be. */
 export function decideChoice(state: PanesState): ChosenFlash | string {
   const [image, disk] = [findImage(state), findDisk(state)]
   const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const

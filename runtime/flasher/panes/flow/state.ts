@@ -143,7 +143,7 @@ interface DialogOpening {
   readonly unsent?: string | undefined
 }
 
-/** What the program opens with. */
+/** Returns the state that the program opens with, and its first work: both lists are read. */
 export const openState = (setting: PanesSetting, { reason, unsent }: DialogOpening): PaneStep => ({
   state: {
     setting,

@@ -36,6 +36,7 @@ const VIEWS: Cases<'kind', Drawn, DialogView> = {
   ended: (dialog) => renderEnd(dialog),
 }
 
+/** Renders a dialog for the room of the panes, in whose place it stands. */
 export const renderDialog = (dialog: Dialog, room: DialogRoom, style: PaneStyle): DialogView =>
   decideCase(VIEWS, 'kind', { ...dialog, room, style })
 

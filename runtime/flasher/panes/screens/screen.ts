@@ -24,11 +24,14 @@ const hasMarked = ({ dialog }: PanesState, rows: number) => dialog === null && r
 const panesHeight = (state: PanesState, rows: number) =>
   Math.max(4, rows - AROUND - (hasMarked(state, rows) ? MARKED_ROWS : 0))
 
-/** Rows of a list on one page. */
+/** Returns how many rows of a list are on one page. */
 export const pageRows = (state: PanesState, { rows }: Size): number =>
   pageRowsOf(panesHeight(state, rows))
 
-/** `seconds`: since the flash began. */
+/**
+ * Renders the screen in lines that are shorter than the terminal. `seconds` have passed since the
+ * flash began.
+ */
 export function renderScreen(
   state: PanesState,
   size: Size,

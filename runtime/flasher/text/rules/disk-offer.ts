@@ -21,7 +21,10 @@ export interface DiskOffer {
   readonly refusal: string | null
 }
 
-/** `image`: null as long as its size is not known. */
+/**
+ * Decides whether a disk can be written, with the reason in a few words where it cannot. `image` is
+ * null as long as its size is not known.
+ */
 export function offerDisk(
   disk: SurveyedDisk,
   image: Pick<ImageFacts, 'format' | 'virtual'> | null,
@@ -60,7 +63,7 @@ const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'target-empty': TEXTS.refused.noMedium,
 }
 
-/** `EFI, 3 more`; `4 partitions` where none of them has a name. */
+/** Summarises what is on a disk: `EFI, 3 more`; `4 partitions` where none of them has a name. */
 export function summariseParts(parts: readonly DiskPart[]): string {
   if (parts.length === 0) return TEXTS.empty
   const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
@@ -71,7 +74,10 @@ export function summariseParts(parts: readonly DiskPart[]): string {
   return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
 }
 
-/** Path, size, model, serial number, bus, and what is on it or why it cannot be chosen; printable. */
+/**
+ * Renders path, size, model, serial number, bus, and what is on it or why it cannot be chosen; all
+ * of it is printable.
+ */
 export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
   const { path, device, parts } = disk
   const { vendor, model, tran, type, identity } = device

@@ -7,7 +7,10 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { ImageFacts, VirtualSize } from '../../../engine/image/rules/image.ts'
 import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
 
-/** `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`; all of it is still to be made printable. */
+/**
+ * Describes an image: `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`; all of it is still to be
+ * made printable.
+ */
 export function renderImage(image: ImageFacts): string {
   const { format, sizeBytes, virtual } = image
   const facts = [
@@ -19,8 +22,9 @@ export function renderImage(image: ImageFacts): string {
 }
 
 /**
- * An image that was chosen, in lines: what it is, where it comes from, how it is checked, and what
- * should be known of it; all of it is still to be made printable. `found`: null until it is opened.
+ * Describes an image that was chosen, in lines: what it is, where it comes from, how it is checked,
+ * and what should be known of it; all of it is still to be made printable. `found` is null until it
+ * is opened.
  */
 export function renderSource(
   { name, location }: { readonly name: string; readonly location: string },
@@ -37,6 +41,7 @@ export function renderSource(
   return [renderImage({ ...image, name }), ...from, renderChecks(options), ...decideNotes(image)]
 }
 
+/** Returns the image's name; that of standard input is in words. */
 export const renderImageName = ({ name }: Pick<ImageFacts, 'name'>): string =>
   name === '-' ? 'standard input' : name
 
@@ -45,7 +50,7 @@ function renderUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonl
   return [`${virtual.kind === 'exact' ? '' : 'at least '}${renderSize(virtual.bytes)} unpacked`]
 }
 
-/** `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
+/** Describes a disk: `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
 export function renderDevice({ vendor, model, tran, identity, type }: TargetDevice): string {
   const maker = [vendor, model].filter(Boolean).join(' ')
   return [
@@ -62,6 +67,7 @@ const NAMELESS: Readonly<Record<string, string>> = {
   part: 'partition',
 }
 
+/** Says by which digest an image is checked, and what is read back. */
 export const renderChecks = ({ sha256, verify }: Pick<FlashOptions, 'sha256' | 'verify'>): string =>
   [
     sha256 === null ? 'no checksum available' : `SHA-256 ${sha256.slice(0, 12)}…`,

@@ -21,7 +21,7 @@ const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   partprobed: TEXTS.done,
 }
 
-/** What an event makes of it. */
+/** Returns the progress after an event. */
 export function nextProgress(event: FlashEvent, { phase, progress }: FlashProgress): FlashProgress {
   if (event.event !== 'writing') return { phase: PHASES[event.event] ?? phase, progress }
   const isNew = event.phase !== progress?.phase
@@ -39,14 +39,17 @@ function renderPhase(
   return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
 }
 
-/** The phase, and where it would have to be made faster. */
+/** Says which phase a flash is in, and which part it waits for. */
 export function renderWaiting(phase: string, progress: WriteProgress | null): string {
   const bottleneck = progress?.bottleneck ?? null
   if (bottleneck === null) return phase
   return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
 }
 
-/** `1.2 of 3.4 GB of the image read, 12 s so far`; `time` alone where nothing is read. */
+/**
+ * Says `1.2 of 3.4 GB of the image read, 12 s so far`; only the time where nothing is read.
+ * `storedBytes` is null while the image's size is not known.
+ */
 export function renderReadSoFar(
   progress: WriteProgress | null,
   storedBytes: number | null,
@@ -58,13 +61,13 @@ export function renderReadSoFar(
   return fill(TEXTS.readSoFar, { amount, time })
 }
 
-/** Why all was written where only what differs should be; null: it was not so. */
+/** Says why all was written where only what differs should be; null where it was not so. */
 export const renderWhole = ({
   delta = null,
 }: Pick<Extract<FlashOutcome, { kind: 'done' }>, 'delta'>): string | null =>
   delta === null || delta === 'compared' ? null : ENDS.whole[delta]
 
-/** What was written, and whether it is right; empty where the flash did not succeed. */
+/** Says what was written, and whether it is right; empty where the flash did not succeed. */
 export function renderSuccess(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
   const { plan, bytesWritten, bytesKept, seconds, verified } = end

@@ -29,6 +29,6 @@ export type CaptureOutcome =
       readonly hint: string | null
     }
 
-/** For a header: without the token. */
+/** Renders where an image goes for a header, without the token. */
 export const renderPlace = (place: CapturePlace): string =>
   place.kind === 'file' ? place.path : `${place.base}/${encodeURIComponent(place.name)}`

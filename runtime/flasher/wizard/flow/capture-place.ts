@@ -14,6 +14,10 @@ interface PlaceOptions {
   readonly isFolder: boolean
 }
 
+/**
+ * Decides where an image goes by what was typed: the address of a cache is an upload, a folder gets
+ * the suggested name, a bare name lies in the image root, and nothing at all is both.
+ */
 export function decidePlace(
   typed: string,
   { imageRoot, name, isFolder }: PlaceOptions,
@@ -46,7 +50,10 @@ function complete(name: string): string {
 
 const MAX_NAME = 60
 
-/** `samsung-ssd-980-s5gx.img.zst`; with a number where an image has this name already. */
+/**
+ * Suggests a name such as `samsung-ssd-980-s5gx.img.zst`, with a number where an image has it
+ * already.
+ */
 export function suggestName(
   { node, model, identity }: Pick<TargetDevice, 'node' | 'model' | 'identity'>,
   taken: readonly string[],

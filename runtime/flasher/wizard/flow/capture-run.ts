@@ -39,7 +39,10 @@ export interface CheckedCapture extends AsyncDisposable {
   readonly room: string | null
 }
 
-/** A Fault where the disk cannot be captured, or the image surely not be stored. */
+/**
+ * Opens the disk, which stays held until the result is disposed of. Rejects with a Fault where the
+ * disk cannot be captured, or the image surely not be stored.
+ */
 export async function checkCapture(
   { disk, place, generalize }: ChosenCapture,
   { env, isRoot, signal }: CaptureEnvironment,
@@ -61,7 +64,9 @@ interface CaptureEvents {
   readonly onSent: () => void
 }
 
-/** Makes a capture; it never throws. */
+/**
+ * Makes a capture and never throws: the outcome holds the reason where it failed or was cancelled.
+ */
 export async function makeCapture(
   chosen: ChosenCapture,
   opened: OpenedCapture,

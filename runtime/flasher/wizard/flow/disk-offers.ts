@@ -18,11 +18,13 @@ export const DISK_COLUMNS: readonly Column[] = [
   { title: TEXTS.columns.holds, least: 22 },
 ]
 
+/** Renders a disk as a row of the list; a row with a refusal cannot be chosen. */
 export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
   cells: renderDiskCells(offer),
   refusal: offer.refusal,
 })
 
+/** Returns what is remembered of a chosen disk: its path, and by what it is known again. */
 export const chooseDisk = ({ path, device }: SurveyedDisk): DiskChoice => ({
   path,
   identity: device.identity,

@@ -12,8 +12,8 @@ interface FlashRunOptions extends Required<RunOptions> {
 }
 
 /**
- * Never throws. `hooks.onEnd` is for the caller: what it says needs a screen. `onEnd` is called for each
- * of several disks.
+ * Runs the flash and never throws. `hooks.onEnd` is for the caller: what it says needs a screen.
+ * `onEnd` is called for each of several disks.
  */
 export async function runChoices(
   choices: FlashChoices,
@@ -42,7 +42,10 @@ export async function runChoices(
 const NOT_RUN = new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled)
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const
 
-/** Everything is read back; the target is a whole disk; the image stays as it is unless it shall grow. */
+/**
+ * Makes the order for the flasher. Everything is read back; the target is a whole disk; the image
+ * stays as it is unless it shall grow.
+ */
 export function orderFor(choices: FlashChoices): FlashOrder {
   const [{ image, grow = false, delta = false, indexSha256 = null, firstBoot = null }] = choices
   return {

@@ -92,8 +92,10 @@ export type WizardStep =
 /** The next screen, or how the wizard ends. */
 export type NextScreen = WizardState | 'quit' | 'reboot'
 
+/** Tells whether a screen belongs to a capture. */
 export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
 
+/** Lists the steps of the flow that a screen belongs to, in their order. */
 export const stepsOf = (screen: ScreenName): readonly StepName[] =>
   isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
 
@@ -101,6 +103,7 @@ function backOf({ screen, capture }: WizardState): ScreenName {
   return screen === 'capture-disk' && capture !== null ? capture.begunAt : SCREENS[screen].back
 }
 
+/** Returns the state that the wizard opens with: nothing is chosen yet. */
 export const openState = ({ screen, catalog, notice }: WizardStart): WizardState => ({
   screen,
   source: catalog,
@@ -167,6 +170,7 @@ const captureOf = (
 
 const needsToken = (place: CapturePlace): boolean => place.kind === 'upload' && place.token === null
 
+/** Decides the next screen by the state and the answer. */
 export const next = (from: WizardState, step: WizardStep): NextScreen =>
   decideCase(NEXT, 'step', { ...step, from })
 
@@ -178,7 +182,7 @@ const goTo = (state: WizardState, screen: ScreenName): WizardState => ({
   notice: null,
 })
 
-/** What to write where, disk by disk; null until both are chosen. */
+/** Returns what to write where, disk by disk; null until both are chosen. */
 export function choiceOf({ image, disks }: WizardState): FlashChoices | null {
   if (image === null) return null
   const choices = disks.map(({ path: disk, identity }): FlashChoice => ({

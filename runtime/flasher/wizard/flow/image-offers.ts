@@ -35,7 +35,10 @@ const COLUMNS = [
 /** Reasons stand in the last column, which then stays. */
 const REASONS = { title: TEXTS.columns.sha256, least: 17 } as const
 
-/** A column that tells images of the same name apart is the last to be shortened, as the name is. */
+/**
+ * Returns the columns for these rows. One that tells images of the same name apart is the last to
+ * be shortened, as the name is.
+ */
 export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
   const groups = [...Map.groupBy(rows, ({ cells }) => cells[0]).values()]
   const alike = groups.filter((group) => group.length > 1)
@@ -51,7 +54,10 @@ export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
   })
 }
 
-/** An image that lies here and is in the catalog too is offered once, from here, with its digest. */
+/**
+ * Lists the images of both places. One that lies here and is in the catalog too is offered once,
+ * from here, with its digest.
+ */
 export function listImageOffers(
   local: readonly ImageRow[],
   catalog: readonly CatalogImage[],
@@ -98,7 +104,7 @@ function offerRemote(image: CatalogImage): ImageOffer {
 
 const isHere = (location: string) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(location)
 
-/** One row of the list; the reason stands where a digest would. */
+/** Renders one row of the list; the reason why it cannot be chosen stands where a digest would. */
 export function renderImageRow({ choice, arch, from, refusal }: ImageOffer): MenuRow {
   const { name, sizeBytes, format, sha256 } = choice
   const cells = [

@@ -12,7 +12,9 @@ import type { WizardContext } from './wizard-context.ts'
 
 const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
 
-/** Asks, and makes the image: the disk that was looked at stays held until it is complete. */
+/**
+ * Asks a person, and makes the image: the disk that was looked at stays held until it is complete.
+ */
 export async function confirmCapture(
   state: WizardState,
   context: WizardContext,

@@ -11,6 +11,7 @@ import type { WizardContext } from './wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk
 
+/** Asks which disk is captured; the answer suggests a name for the image that no local one has. */
 export async function chooseSource(
   state: WizardState,
   context: WizardContext,

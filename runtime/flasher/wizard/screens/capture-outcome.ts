@@ -20,6 +20,7 @@ const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 
+/** Shows why there is no image, and asks what comes next. */
 export async function showCaptureFailure(
   state: WizardState,
   context: WizardContext,
@@ -50,6 +51,7 @@ function explain(
   voice.warn(leaves)
 }
 
+/** Shows the image that was made, with what a person should know of it, and asks what comes next. */
 export async function showCaptured(
   state: WizardState,
   context: WizardContext,

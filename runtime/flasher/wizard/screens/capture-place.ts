@@ -15,6 +15,10 @@ import type { WizardContext } from './wizard-context.ts'
 const { keys: KEYS } = WIZARD_TEXTS
 const { place: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
 
+/**
+ * Asks where the image goes: a file, a folder or the address of a cache. Enter alone takes the
+ * suggested name in the image root.
+ */
 export async function choosePlace(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { imageRoot } = context.drawing.setting
   const name = state.capture?.name ?? ''
@@ -49,6 +53,7 @@ function listKinds(folder: string): readonly string[] {
   ].map(([kind = '', example]) => `${INDENT}${pad(kind, width)}   ${example}`)
 }
 
+/** Asks for the token of an upload. Enter alone takes that of `FLASHER_UPLOAD_TOKEN`. */
 export async function typeToken(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const place = state.capture?.place
   if (place?.kind !== 'upload') return { step: 'back' }

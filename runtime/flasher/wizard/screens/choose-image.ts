@@ -35,6 +35,10 @@ interface KnownImages {
   catalog: Result<ListedCatalog, CatalogRefusal> | null
 }
 
+/**
+ * Asks which image is written. The catalog is read meanwhile; why it cannot be shown stands on the
+ * screen.
+ */
 export async function chooseImage(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const known: KnownImages = { local: null, trouble: null, catalog: null }
   // What lies here takes a moment; the first frame waits for it rather than being drawn twice.

@@ -12,6 +12,7 @@ const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS
 const { capture: CAPTURE } = WIZARD_TEXTS
 
+/** Asks which catalog is shown, or whether a disk is captured instead. */
 export async function chooseCatalog(
   state: WizardState,
   context: WizardContext,
@@ -69,6 +70,10 @@ function listExamples(): readonly string[] {
   )
 }
 
+/**
+ * Asks for the address or the path of a catalog. Enter alone means none; leaving the screen keeps
+ * the present one.
+ */
 export async function typeSource(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { drawing } = context
   const view: ScreenView = {

@@ -16,6 +16,10 @@ const { keys: KEYS } = WIZARD_TEXTS
 
 type Learned = { -readonly [Name in keyof KnownPlan]: KnownPlan[Name] }
 
+/**
+ * Checks the flash, shows what is lost, and asks whether to write. Only what passed all checks can
+ * be confirmed.
+ */
 export async function confirm(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const known: Learned = {
     plan: null,

@@ -13,7 +13,10 @@ const { catalog: PLANNED } = WIZARD_TEXTS.driven
 /** No terminal shows more of the last lines. */
 const MAX_LINES = 12
 
-/** `server`: as it was named; where it answers is known later. */
+/**
+ * Creates the screen for a server that drives. `server` is as it was named; where it answers is
+ * known later.
+ */
 export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
   const identity = { ...given.drawing.setting.identity, server }
   // What the server has flashed is restarted, too.

@@ -42,7 +42,10 @@ interface ShownFlash {
   readonly said: string[]
 }
 
-/** What a person chose; the template is fetched now, and nothing is written where that fails. */
+/**
+ * Flashes what a person chose. The template is fetched now, and nothing is written where that
+ * fails.
+ */
 export async function runChosen(
   state: WizardState,
   [first, ...more]: FlashChoices,
@@ -59,7 +62,9 @@ export async function runChosen(
   return await runFlash(state, [{ ...first, firstBoot }, ...more], hooks, context)
 }
 
-/** From the checks to the end, hooks included; asks nothing. */
+/**
+ * Runs a flash from the checks to the end, hooks included, and shows its progress; it asks nothing.
+ */
 export async function runFlash(
   state: WizardState,
   choices: FlashChoices,

@@ -17,10 +17,12 @@ const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
 
+/** Shows why a flash failed, and asks what comes next. */
 export async function showFailure(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
 }
 
+/** Shows what was written, and asks what comes next. */
 export async function showDone(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     praise(state.ends, voice)
@@ -32,7 +34,10 @@ export async function showDone(state: WizardState, context: WizardContext): Prom
 export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
   reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
 
-/** What comes next; Enter alone takes the first choice. */
+/**
+ * Asks what comes next; Enter alone takes the first choice. `speak` says what stands above the
+ * question.
+ */
 export async function askNext(
   state: WizardState,
   context: WizardContext,
