@@ -33,7 +33,13 @@ interface FleetStateOptions<M extends MachineBase> {
   readonly log: { warn(message: string): void }
 }
 
-/** Makes the state directory and the database where they are missing. */
+/**
+ * Opens the database of a line and everything stored in it, and makes the state directory and the
+ * database where they are missing. Where the state may be an older copy, its orders are removed first.
+ *
+ * Rejects with a Fault where the directory cannot be used, or the database is damaged, of the other
+ * line, or served by another process.
+ */
 export async function openFleetState<M extends MachineBase>(options: FleetStateOptions<M>) {
   const { config, line, release, visit, replacesDamaged = false, log } = options
   const kept = () => config.current().retention

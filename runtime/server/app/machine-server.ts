@@ -33,7 +33,12 @@ type OwnService =
   | 'log'
   | 'version'
 
-/** `open`: what the line brings; `opened` ends its services with the server, the last one first. */
+/**
+ * Makes the server of a line, which does not listen yet. `open` resolves to what the line brings; the
+ * services that it adds to `opened` end with the server, the last one first.
+ *
+ * Rejects with a Fault where the session key cannot be read.
+ */
 export async function openMachineServer<M extends MachineBase>(
   { config, state, log, release, folders, now }: ServerDependencies<M>,
   open: (

@@ -19,6 +19,10 @@ interface FetchDependencies {
   now(): Date
 }
 
+/**
+ * Collects what fetches of releases need in both lines. Fetches that an earlier process did not finish
+ * are listed as failed.
+ */
 export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
   return {
     records: await openJobRecords(createRecords(folder), FetchJobSchema, now()),

@@ -16,7 +16,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironmen
   'config-check': async () => (await import('./commands/config.ts')).checkConfig,
   'config-reference': async () => (await import('./commands/config.ts')).printReference,
 }
-/** `flasher-web`; returns the exit code. */
+/** Runs `flasher-web` and returns its exit code; errors are printed. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: COMMAND_LINE, commands: COMMANDS },

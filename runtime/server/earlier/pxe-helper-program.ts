@@ -46,6 +46,6 @@ const COMMANDS: Readonly<Record<PxeHelperCommandName, () => Promise<Run<HelperEn
   deactivate: async () => deactivate,
 }
 
-/** Returns the exit code. */
+/** Runs `flasher-web-activate-pxe` and returns its exit code; errors are printed. */
 export const pxeHelper = (environment: HelperEnvironment): Promise<number> =>
   runProgram({ line: PXE_HELPER_LINE, commands: COMMANDS }, environment)

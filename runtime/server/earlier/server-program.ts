@@ -8,7 +8,7 @@ const COMMANDS: Readonly<Record<ServerCommandName, () => Promise<Run<ProcessEnvi
   serve: async () => (await import('./serve.ts')).serve,
 }
 
-/** Returns the exit code. */
+/** Runs `flasher-web` of this line and returns its exit code; errors are printed. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: SERVER_LINE, commands: COMMANDS },

@@ -93,7 +93,10 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown
   }
 }
 
-/** One action on the machine of the path; answers the machine as it is then. */
+/**
+ * Carries out one action on the machine of the path; resolves to the machine as it is then. Rejects
+ * with a 404 where there is no such machine, and with a 409 where the action is refused.
+ */
 export async function act(site: Site, event: H3Event, action: string, parameters: object) {
   const acted = await actOn(site, event, action, parameters)
   return site.line.toWire(site.machines.peek(acted.mac) ?? acted)

@@ -50,7 +50,10 @@ const PAGING = {
 }
 const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 
-/** Of a query string, as pages and programs write it; empty values ask for nothing. */
+/**
+ * Parses the filter of a query string, as pages and programs write it; empty values are ignored. Throws
+ * a 422 that names each wrong field.
+ */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
   const { state, q, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
@@ -59,7 +62,10 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
     : { ...asked, text: q, result: state }
 }
 
-/** A page of the history, newest first; without a `next` it is the last, `total` counts them all. */
+/**
+ * Reads a page of the history, newest first. `next` is null on the last page; `total` counts the runs
+ * of all pages.
+ */
 export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilter) {
   const { before: _, limit, ...condition } = filter
   const found = runs.list({ ...filter, limit: limit + 1 })

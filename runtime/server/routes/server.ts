@@ -39,6 +39,7 @@ export interface ServerOptions<M extends MachineBase> extends ServerServices<M> 
   readonly plugins: readonly ServerPlugin<M>[]
 }
 
+/** Makes the server with its routes and the app that dispatches to them; it does not listen yet. */
 export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const { views, runs, log } = options
   const sessions = createSessions(options)

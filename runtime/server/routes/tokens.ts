@@ -34,7 +34,11 @@ export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
 
-/** By the one rule for programs and pages; the token's text is in the answer and nowhere else. */
+/**
+ * Creates a token by the one rule for programs and pages, and records the event. The token's text is in
+ * the result and nowhere else. The refusal says which field is wrong, or that the name is taken or
+ * there are too many.
+ */
 export async function createToken(
   site: Site,
   event: H3Event,
@@ -52,7 +56,7 @@ export async function createToken(
   return made
 }
 
-/** False when there was none. */
+/** Revokes a token and records the event. Returns false where there was none. */
 export async function revokeToken(site: Site, event: H3Event, id: string): Promise<boolean> {
   const record = (await site.tokens.list()).find((each) => each.id === id)
   if (record === undefined || !(await site.tokens.revoke(id))) return false

@@ -73,6 +73,10 @@ export interface ChannelViews<M> {
   renderBar(run: Run): string
 }
 
+/**
+ * Makes the channel. A client is disconnected when it takes nothing for 15 seconds, or within a second
+ * of the end of its session.
+ */
 export function createChannel(parts: ChannelDependencies) {
   const views = new Map<string, SharedView>()
   const sender = createSender(parts, views)

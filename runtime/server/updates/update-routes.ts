@@ -13,6 +13,7 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 }
 
+/** Lists the route of the channel. It responds with a 503 where too many pages are open. */
 export function updateRoutes(
   site: { caller(event: H3Event): Caller },
   channel: Channel,

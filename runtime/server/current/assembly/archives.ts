@@ -39,10 +39,16 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
       : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
 }
 
+/** Opens the export bundles of this line. `version` is that of this program, which each bundle names. */
 export const openBundles = ({ machines, templates, feed }: State, version: string): Bundles =>
   createBundles({ machines, templates, rules: BUNDLE_RULES, feed, version })
 
-/** Opens the backups with the driver that the configuration names. */
+/**
+ * Opens the backups in the storage that `backup.driver` names. Only the process that owns the database
+ * stores its jobs.
+ *
+ * Rejects with a Fault where the driver cannot be used.
+ */
 export async function openBackups(
   config: LineConfig,
   state: State,

@@ -7,20 +7,30 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 
 export type LineConfig = Config<typeof SETTINGS>
 
-/** From the usual places, or those that `--config` names. */
+/**
+ * Reads the settings of this line from the usual places, or from the files that `--config` names.
+ *
+ * Rejects with a Fault that names each file or value that cannot be used.
+ */
 export const readConfiguration = (
   environment: ProcessEnvironment,
   given: Arguments,
 ): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
-/** Where the configuration sets the password; null: its hash is in the state directory. */
+/**
+ * Returns where the configuration sets the password; null where it does not, and a hash in the state
+ * directory counts.
+ */
 export function findPasswordOrigin(config: LineConfig): Origin | null {
   const { admin } = config.current()
   const key = (['password', 'password_hash'] as const).find((each) => admin[each].trim() !== '')
   return key === undefined ? null : config.originOf('admin', key)
 }
 
-/** Where the parts of the state lie: below the state directory unless a setting says otherwise. */
+/**
+ * Returns where the parts of the state are: below the state directory unless a setting names another
+ * path.
+ */
 export function decideFolders(config: LineConfig) {
   const { stateDir } = config
   const { paths, cache } = config.current()

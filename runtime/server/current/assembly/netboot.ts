@@ -28,6 +28,10 @@ interface NetbootDependencies {
   now(): Date
 }
 
+/**
+ * Opens the boot directory, the fetches of releases that fill it, and the probe of the TFTP daemon,
+ * which is asked at once.
+ */
 export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, log, now } = parts
   const bootFiles = await createBootFiles({

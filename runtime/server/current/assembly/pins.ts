@@ -18,7 +18,10 @@ interface PinsDependencies {
   readonly log: { warn(message: string): void }
 }
 
-/** Silent towards a service whose token is not set, unless it is the one beside the server. */
+/**
+ * Starts to report to the cache service which images machines are bound to. Nothing is sent where its
+ * token is unknown: the token of a service beside the server is read, any other must be set.
+ */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
   const { feed, machines } = state
   const settings = () => config.current().withcache

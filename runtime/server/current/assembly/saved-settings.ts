@@ -21,7 +21,12 @@ interface SettingRefusal {
   readonly error: string
 }
 
-/** Texts by dotted name; an empty one removes what was saved. In effect when it resolves. */
+/**
+ * Saves texts by dotted name (`section.key`), all of them or none; an empty text removes what was
+ * saved, and a text that is in effect already is skipped. The changes are in effect when it resolves.
+ *
+ * The refusal names the first setting that cannot be saved, and why.
+ */
 export async function saveSettings(
   { config, store }: SavedSettingsDependencies,
   given: Readonly<Record<string, string>>,

@@ -26,7 +26,10 @@ interface StateOptions extends Pick<
   readonly config: LineConfig
 }
 
-/** Makes the state directory and the database where they are missing. */
+/**
+ * Opens the database of this line and everything stored in it, and makes the state directory and the
+ * database where they are missing. It rejects as `openFleetState` does.
+ */
 export async function openState(options: StateOptions): Promise<State> {
   const state = await openFleetState({ ...options, line: 'current', orders: ORDERS })
   return { ...state, templates: createTemplates(state.database) }

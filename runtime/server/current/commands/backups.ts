@@ -14,6 +14,10 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 
 const BY = { actor: 'operator', ip: null } as const
 
+/**
+ * Makes a backup and prints its id. Rejects with a Fault `write-failed` where the backup was not
+ * completed.
+ */
 export async function backUp(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   await using visit = await visitState(environment, given)
   await using backups = await openBackups(visit.config, visit.state, visit.release)
@@ -26,7 +30,13 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
   return SUCCESS
 }
 
-/** Takes the state for itself: a running server would go on with what is replaced. */
+/**
+ * Restores the backup with this id, the file at this path, or what the operator chooses on the
+ * terminal, and lists the machines whose orders were removed. It needs the state for itself, because a
+ * running server would go on with what is replaced.
+ *
+ * Rejects with a Fault where a server runs, or the backup is missing, damaged or of the other line.
+ */
 export async function restore(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const what = given.positionals[0] ?? null
   if (what === null) requireTerminal(environment)

@@ -9,6 +9,7 @@ import { visitState } from './visit.ts'
 
 const { program } = COMMAND_LINE
 
+/** Writes `inventory.json` into the folder that is named, and prints how many machines it holds. */
 export const exportFleet: Run<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   await using visit = await visitState(environment, given)
@@ -17,6 +18,12 @@ export const exportFleet: Run<ProcessEnvironment> = async (environment, given) =
   return SUCCESS
 }
 
+/**
+ * Imports the machines of an export bundle, all or none; with `--from earlier`, those of a server of
+ * the earlier line.
+ *
+ * Rejects with a Fault where the bundle is missing or invalid, or an option needs `--from earlier`.
+ */
 export const importFleet: Run<ProcessEnvironment> = async (environment, given, line) => {
   if (given.values['from'] === 'earlier') {
     const { importEarlier } = await import('./earlier-import.ts')

@@ -14,7 +14,10 @@ import { renderReference } from '../rules/settings-reference.ts'
 import type { Run } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
-/** Every setting with its value and where it comes from; secrets as set or unset. */
+/**
+ * Prints every setting with its value and where it comes from, as a table or with `--json`. Of secrets
+ * it prints only whether they are set.
+ */
 export const showConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
@@ -32,7 +35,10 @@ export const showConfig: Run<ProcessEnvironment> = async (environment, given) =>
   return SUCCESS
 }
 
-/** Warnings alone are fine; errors have ended the reading with exit code 2. */
+/**
+ * Prints the warnings of the configuration; they alone do not change the exit code 0. Errors are a
+ * Fault, which ends the program with exit code 2.
+ */
 export const checkConfig: Run<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   const problems = config.problems()
@@ -44,6 +50,7 @@ export const checkConfig: Run<ProcessEnvironment> = async (environment, given) =
   return SUCCESS
 }
 
+/** Prints the reference of all settings as Markdown. */
 export async function printReference({ stdout }: ProcessEnvironment): Promise<number> {
   stdout.write(renderReference())
   return SUCCESS

@@ -21,6 +21,13 @@ import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import type { Run } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
+/**
+ * Sets the password that was entered, or a generated one, and ends all sessions unless the
+ * configuration sets their key. With `--print` it stores nothing and prints the hash.
+ *
+ * Rejects with a Fault `misuse` where the configuration sets the password, or the new one is too short,
+ * too long or not repeated alike.
+ */
 export const changePassword: Run<ProcessEnvironment> = async (environment, given) => {
   const { stdout } = environment
   const isGenerated = given.switches.has('generate')

@@ -71,6 +71,7 @@ function createContext({ images, gather, runs, now }: PagesDependencies): () => 
 /** Rows of the live channel belong to no request; the state of a machine does not depend on it. */
 const NO_BASE = 'http://localhost'
 
+/** Makes what this line renders for the server (`views`) and the plugin that adds the routes of its pages. */
 export function createPages(parts: PagesDependencies) {
   const { version, assets, gather, runs, now } = parts
   const layout = createLayout({ version, assetUrl: assets.url, nav: SECTIONS })

@@ -18,6 +18,7 @@ interface BackupRouteDependencies {
   place(): string
 }
 
+/** Lists the routes of backups, of both kinds: the jobs that make them, and the backups that are stored. */
 export const backupRoutes = (site: Site, parts: BackupRouteDependencies): readonly Route[] => [
   ...jobRoutes(site, parts),
   ...storedRoutes(site, parts),

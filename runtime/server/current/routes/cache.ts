@@ -4,7 +4,10 @@ import type { Site } from '../../routes/site.ts'
 import { nothing, seeOther } from '../../../kit/web/answers/answers.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 
-/** The answer waits for the fetch, so that the page it leads to shows what was found. */
+/**
+ * Lists the route that fetches the catalog. It responds after the fetch, so that the page it leads to
+ * shows what was found.
+ */
 export const cacheRoutes = (site: Site): readonly Route[] => [
   {
     method: 'POST',

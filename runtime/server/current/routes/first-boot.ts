@@ -126,6 +126,7 @@ function findTemplate(templates: Templates, name: string): NamedTemplate {
   return found
 }
 
+/** Counts the machines that have the first-boot template of this name. */
 export const countMachines = ({ machines }: Site<Machine>, name: string): number =>
   machines.peekAll().filter(({ first_boot }) => first_boot === name).length
 
@@ -136,7 +137,10 @@ const toWire = (site: Site<Machine>, kept: NamedTemplate) => ({
   machines: countMachines(site, kept.name),
 })
 
-/** Null: there are too many. */
+/**
+ * Saves a first-boot template and records the event. A secret that was sent as dots keeps its value.
+ * Returns null where there are too many templates.
+ */
 export async function saveTemplate(
   site: Site<Machine>,
   templates: Templates,
@@ -149,6 +153,7 @@ export async function saveTemplate(
   return saved.value
 }
 
+/** Removes a first-boot template and records the event; nothing happens where there is none. */
 export async function removeTemplate(
   site: Site<Machine>,
   templates: Templates,
@@ -166,7 +171,11 @@ function note({ noteAll, by }: Site<Machine>, event: H3Event, name: string, done
   return noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
 }
 
-/** As operators see it, with dots for secrets. Null: it has no template. */
+/**
+ * Renders the first-boot configuration of a machine as operators see it, with dots for secrets. The
+ * refusal says why the template cannot be used for it; null: the machine has no template, or it was
+ * removed.
+ */
 export async function previewFirstBoot(
   site: Site<Machine>,
   templates: Templates,

@@ -12,7 +12,10 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
 
-/** Open: a network-booted wizard has no session. */
+/**
+ * Lists the routes of the catalog. They are open, because a wizard that booted from the network has no
+ * session.
+ */
 export function imageRoutes(site: Site): readonly Route[] {
   const { catalog } = site
   function reachableFrom(baseUrl: string): readonly CatalogEntry[] {

@@ -27,6 +27,7 @@ const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
+/** Lists the routes that fetch releases, cancel that, and activate a release. */
 export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): readonly Route[] => [
   ...fetchRoutes(site, parts),
   ...formRoutes(site, parts),

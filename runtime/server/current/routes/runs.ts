@@ -10,6 +10,7 @@ import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 
+/** Lists the route that removes a run. */
 export const runRemovalRoutes = (site: Site): readonly Route[] => [
   {
     method: 'DELETE',
@@ -31,7 +32,10 @@ export const runRemovalRoutes = (site: Site): readonly Route[] => [
   },
 ]
 
-/** Removes a run, for programs and pages; the event keeps who removed what. */
+/**
+ * Removes a run with its log, for programs and pages, and records who removed it. A run that is still
+ * running is refused.
+ */
 export async function removeRun(
   site: Site,
   event: H3Event,

@@ -39,6 +39,7 @@ const NO_STORE = { 'cache-control': 'no-store' }
 
 const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
 
+/** Lists the routes of first-boot templates, and those by which a live system fetches its configuration. */
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
   ...templateRoutes(site, given.templates),
   {

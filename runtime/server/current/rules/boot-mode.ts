@@ -36,10 +36,12 @@ export const DISCOVERED_MODE = 'flasher-inventory' satisfies BootMode
 /** The mode that pages recommend to whoever wants a machine flashed. */
 export const USUAL_FLASH_MODE = 'flasher-flash-once' satisfies BootMode
 
-/** The modes that write a disk. */
+/** Says whether a mode writes a disk. */
 export const isFlashMode = (mode: BootMode): boolean => MODES[mode].does === 'flash'
 
+/** Says whether a mode flashes a machine once, and has it boot its disk afterwards. */
 export const flashesOnce = (mode: BootMode): boolean => isFlashMode(mode) && !MODES[mode].repeats
+/** Says whether a mode flashes a machine at each network boot. */
 export const flashesAlways = (mode: BootMode): boolean => isFlashMode(mode) && MODES[mode].repeats
 
 interface RuleRow {

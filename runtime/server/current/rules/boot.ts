@@ -34,7 +34,10 @@ export interface BootRuling {
   readonly givesUpCapture: boolean
 }
 
-/** What the machine gets now. Pure: `noteOffer` (contact.ts) makes the record that follows from it. */
+/**
+ * Decides what the machine boots at this contact, and why. It changes nothing: `noteOffer` (contact.ts)
+ * makes the record that follows from it.
+ */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
   const rule = decideRule(machine, surroundings, capture === 'due')

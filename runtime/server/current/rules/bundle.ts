@@ -36,7 +36,10 @@ interface Bundle extends Omit<z.infer<typeof BundleSchema>, 'machines'> {
   readonly machines: readonly BundleMachine[]
 }
 
-/** `hardware` as it is stored: JSON text. */
+/**
+ * Makes the entry of a machine in a bundle. `hardware` is stored as JSON text, `at` is an ISO time;
+ * null: none is known.
+ */
 export const buildBundleMachine = (
   machine: Machine,
   hardware: { readonly json: string; readonly at: string } | null,
@@ -49,7 +52,10 @@ export const buildBundleMachine = (
   hw_lshw_at: hardware?.at ?? null,
 })
 
-/** Sorted by MAC. */
+/**
+ * Makes a bundle whose machines are sorted by MAC. `now` is an ISO time; secrets of templates are left
+ * out.
+ */
 export const buildBundle = (
   machines: readonly BundleMachine[],
   {
@@ -78,9 +84,10 @@ export const buildBundle = (
   machines: machines.toSorted((a, b) => (a.mac < b.mac ? -1 : 1)),
 })
 
+/** Renders a bundle as the text of `inventory.json`. */
 export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle, null, 2)}\n`
 
-/** The text of `inventory.json`; refused in words that name what is wrong and how to fix it. */
+/** Parses the text of `inventory.json`. The refusal says in words what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseExact(text)
   if (document === undefined) return refuse('inventory.json is no JSON')
@@ -93,7 +100,10 @@ export function parseBundle(text: string): Result<Bundle, string> {
   return checkMachines(parsed.data)
 }
 
-/** Templates that cannot be read are left out; secrets are to be entered anew. */
+/**
+ * Returns the machines and templates of a bundle. Templates that cannot be read are left out, and their
+ * secrets must be entered again.
+ */
 export const contentOf = ({ machines, first_boot_templates = [] }: Bundle) => ({
   machines,
   templates: first_boot_templates.flatMap((listed): readonly NamedTemplate[] => {
@@ -110,8 +120,9 @@ const BundleTemplateSchema = TemplateSchema.safeExtend({
 })
 
 /**
- * An imported machine: its hardware, and nothing that was decided about it ("bundle import"). A disk
- * that may be half written stays held back.
+ * Makes an imported machine: it has its hardware and its name, and nothing that was decided about it
+ * ("bundle import"). `before` is the record that it replaces; a disk that may be half written stays
+ * held back.
  */
 export const importMachine = (
   { mac, name, known_disks, known_disks_at }: BundleMachine,

@@ -14,8 +14,9 @@ function hasOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle, capture
 }
 
 /**
- * Mode, image and disk stay; nothing is planned until an operator says "Flash again", or gives it
- * another mode, image or disk. The very same record where there is no order.
+ * Takes the orders of a machine away, at the ISO time `now`. Mode, image and disk stay; nothing is
+ * planned until an operator says "Flash again", or gives it another mode, image or disk. Returns the
+ * very same record where there is no order.
  */
 export function disarm(machine: Machine, now: string): Machine {
   if (!hasOrder(machine)) return machine
@@ -33,8 +34,9 @@ export function disarm(machine: Machine, now: string): Machine {
 const RESTORED = 'The state of the server was replaced by an older one, so the order was cancelled.'
 
 /**
- * A machine of a restored state (null: it has none) whose disk may be half written by what is known
- * now: it stays held back, whatever the older state says of it. Null: nothing is to be stored.
+ * Returns the record to store for a machine of a restored state whose disk may be half written by what
+ * is known now: it stays held back, whatever the older state says of it. `restored` null: that state
+ * has no such machine. Returns null where nothing is to be stored.
  */
 export function keepHeldBack(
   restored: Machine | null,
@@ -68,7 +70,7 @@ const pickCycle = ({ started_at, finished_at }: NonNullable<Cycle['before']>) =>
   finished_at,
 })
 
-/** What a list calls it; null: its address is all there is. */
+/** Returns what a list calls the machine; null: its address is all there is. */
 export const nameMachine = ({ name, hostname }: Machine): string | null => name ?? hostname
 
 /** Why its plan is no flash, for the person in front of the machine. */

@@ -50,11 +50,14 @@ interface SetAside {
   readonly reason: string
 }
 
-/** Null when it cannot be a machine. */
+/** Parses a record of the earlier line; null where it cannot be a machine. */
 export const parseEarlier = (record: unknown): EarlierMachine | null =>
   EarlierSchema.safeParse(record).data ?? null
 
-/** Never armed: it comes in as `flasher-inventory`. One that is here stays as it is, but may get its name. */
+/**
+ * Plans how a machine of the earlier line is taken over. It is never armed: its mode becomes
+ * `flasher-inventory`. A machine that is here already stays as it is, but may get its name.
+ */
 export function planImport(
   earlier: EarlierMachine,
   before: Machine | null,
@@ -140,7 +143,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   keys: 'this server makes no SSH connections',
 }
 
-/** What of the folder nothing here reads; it is left where it is. */
+/** Lists what in the folder of the earlier server is not read and left where it is, each with the reason. */
 export const listSetAside = (
   entries: readonly string[],
   bootFiles: readonly string[],

@@ -44,7 +44,10 @@ export const LabelsSchema = z
 export const sortLabels = (labels: readonly string[]): readonly string[] =>
   [...new Set(labels)].toSorted()
 
-/** As a form has them: between commas; blanks around them, empty and repeated ones go. */
+/**
+ * Splits the text of a form into labels at its commas. Blanks around them are dropped, and so are empty
+ * labels and repeated ones, whatever their case.
+ */
 export function splitLabels(text: string): readonly string[] {
   const found = new Map<string, string>()
   for (const part of text.split(',')) {

@@ -74,7 +74,10 @@ export const noteUnproven = (mac: string): MachineNote => ({
   details: null,
 })
 
-/** With the name of the template, never with what it says. */
+/**
+ * Makes the event of a fetched first-boot configuration. It has the name of the template, never its
+ * content.
+ */
 export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote => ({
   kind: 'machine.first_boot.fetched',
   summary: `${mac} fetched its first-boot configuration`,

@@ -129,7 +129,7 @@ const WIRE_FIELDS = [
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
-/** Its target disk; null: none is selected. */
+/** Returns the target disk of a machine; null where none is selected. */
 export function targetOf({
   target_disk_serial: serial,
   target_disk_seen: seen,
@@ -192,15 +192,16 @@ export const createCycle = (now: string): Cycle => ({
 })
 
 /**
- * A flash began and nobody has said that it ended, whatever the mode has become since. What an
- * inventory finishes is not the flash that was carried over.
+ * Says whether a flash began and nobody has said that it ended, whatever the mode has become since. An
+ * inventory that finishes does not end a flash that was carried over from the cycle before.
  */
 export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
   cycle.carried || (cycle.planned && cycle.finished_at === null)
 
 /**
- * What is on the disk must not be booted; another mode than one that flashes says that it may be,
- * unless the mode is that of a restored state, which knows nothing of the flash.
+ * Says whether the disk must not be booted because it may be half written. Another mode than one that
+ * flashes says that it may be booted, unless the mode is that of a restored state, which knows nothing
+ * of the flash.
  */
 export const isHalfWritten = (machine: Machine): boolean =>
   (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
@@ -210,5 +211,5 @@ export const isHalfWritten = (machine: Machine): boolean =>
 export const isHeldBack = (machine: Machine): boolean =>
   machine.cycle.disarmed_at !== null && isHalfWritten(machine)
 
-/** Discovered, and nobody has given it anything to do. */
+/** Says whether nobody has assigned an image to the machine. */
 export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

@@ -50,8 +50,11 @@ export function startCycle(
 }
 
 /**
- * `PUT /machines/{mac}`: all fields of the body replace those of the record; a name or a
- * first-boot template that is left out stays. Only another mode, image or disk starts a new cycle. `before` null: the machine is new.
+ * Makes the record that `PUT /machines/{mac}` leaves: all fields of the body replace those of the
+ * record, but a name or a first-boot template that is left out stays. Only another mode, image or disk
+ * starts a new cycle. `before` null: the machine is new; `now` is an ISO time.
+ *
+ * The refusal says why the machine cannot be armed.
  */
 export function applyUpsert(
   before: Machine | null,
@@ -94,7 +97,10 @@ const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
       ? fieldError(['boot_mode'], CAPTURING, 'capture')
       : null
 
-/** Arms a finished (or any) flash again, now. */
+/**
+ * Arms a machine again, whether or not its last flash has ended. The refusal says what keeps it from
+ * being flashed.
+ */
 export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
   if (machine.locked) return refuse(LOCKED)
   if (isPending(machine.capture)) return refuse(CAPTURING)
@@ -105,8 +111,10 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
 }
 
 /**
- * Has a machine boot its disk although a flash of it may have been cut off: an operator knows better.
- * It holds for this cycle; nobody is handed a plan to flash until the machine is armed again.
+ * Has a machine boot its disk although a flash of it may have been cut off, because an operator knows
+ * better. That holds for this cycle: nobody gets a plan to flash until the machine is armed again.
+ *
+ * A machine without an unfinished flash is refused.
  */
 export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
   if (!hasUnfinishedFlash(machine)) {

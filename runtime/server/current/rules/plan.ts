@@ -84,7 +84,11 @@ export interface PlanRuling {
   readonly mismatch: DiskMismatch | null
 }
 
-/** Pure: `notePlan` (contact.ts) makes the record that follows from it. */
+/**
+ * Decides what the live system does with the machine, and why. It changes nothing: `notePlan`
+ * (contact.ts) makes the record that follows from it. `features` are those that the live system
+ * announced.
+ */
 export const decidePlan = (
   machine: Machine,
   surroundings: Surroundings,

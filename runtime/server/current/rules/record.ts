@@ -85,7 +85,7 @@ const RecordSchema = z.object({
   secure_boot: z.boolean().nullable().catch(null),
 })
 
-/** Null when it cannot be a machine. */
+/** Parses a stored record, also one of an older release; null where it cannot be a machine. */
 export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null

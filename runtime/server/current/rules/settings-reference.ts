@@ -48,6 +48,7 @@ settings page). Keys marked 🔒 are never shown nor logged. What the wizard and
 under [Other variables](#other-variables).
 `
 
+/** Renders the reference of all settings and variables as Markdown. */
 export function renderReference(): string {
   const sections = Object.entries(SETTINGS).map(([section, keys]) => {
     const rows = Object.entries(keys).map(([key, row]) => renderRow(section, key, row))

@@ -232,5 +232,5 @@ const RETIRED: KnownElsewhere = {
   'nbdmux.*': 'not read: that component is not part of this program',
 }
 
-/** See `kit/config/rules/settings-parser.ts`; this line's table and what it leaves out. */
+/** Parses the settings of this line from all sources, as `kit/config/rules/settings-parser.ts` describes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)

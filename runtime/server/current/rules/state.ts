@@ -30,8 +30,9 @@ export interface RunView {
 }
 
 /**
- * From the very rulings that script and plan are made of (`decideBoot`, `decidePlan`), so that the
- * page never says what the server would not do.
+ * Decides the state of a machine from the very rulings that script and plan are made of (`decideBoot`,
+ * `decidePlan`), so that the page never says what the server would not do. `run` is its run that is
+ * under way; null: none is.
  */
 export function decideState(
   machine: Machine,

@@ -51,8 +51,9 @@ export type DiskMismatch =
   | { readonly why: 'disk-too-small'; readonly needs: number; readonly has: number }
 
 /**
- * Null: it is exactly one disk, or no inventory has come yet (clients post theirs first). `image`
- * null: the disk is only read.
+ * Finds why the disk that was selected cannot be used; sizes are in bytes. Returns null where it is
+ * exactly one disk and the image fits, or where no inventory has come yet (clients post theirs first).
+ * `image` null: the disk is only read.
  */
 export function findDiskMismatch(
   disks: readonly InventoryDisk[] | null,
@@ -69,10 +70,14 @@ export function findDiskMismatch(
   return has !== null && needs > has ? { why: 'disk-too-small', needs, has } : null
 }
 
+/** Turns the refusal of a selected disk into a mismatch. */
 export const toMismatch = (refusal: PickRefusal): DiskMismatch =>
   refusal.why === 'disk-ambiguous' ? { why: refusal.why, count: refusal.disks.length } : refusal
 
-/** A mismatch in one sentence, for the machine's screen and the event. */
+/**
+ * Renders a mismatch in one sentence, for the machine's screen and the event. `of` is how the disk was
+ * selected.
+ */
 export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   const name = printable(of)
   switch (mismatch.why) {

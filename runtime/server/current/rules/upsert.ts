@@ -31,6 +31,10 @@ export const MachineUpsertSchema = z.strictObject({
 
 export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
 
+/**
+ * Parses the body of `PUT /machines/{mac}`; an empty name or serial number becomes null. The refusal
+ * names each field that is wrong.
+ */
 export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
   const parsed = parseFields(MachineUpsertSchema, body)
   if (!parsed.ok) return parsed
@@ -44,6 +48,9 @@ export function parseUpsert(body: unknown): Result<MachineUpsert, readonly Field
   })
 }
 
-/** What the form refuses and the API, whose scripts fall back, does not ("UI form post…"). */
+/**
+ * Says whether a flash mode comes without a disk. The form refuses that; the API does not, because its
+ * scripts fall back ("UI form post…").
+ */
 export const lacksTarget = (upsert: MachineUpsert): boolean =>
   isFlashMode(upsert.boot_mode) && upsert.target_disk_serial === null

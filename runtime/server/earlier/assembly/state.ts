@@ -18,8 +18,9 @@ interface StateOptions {
 }
 
 /**
- * A file of the current line is refused: switching the line never hides a fleet. One of the deployed
- * server is set aside as `.bak`, and its machines go on here.
+ * Opens the database of this line and everything stored in it. A file of the current line is refused,
+ * so that switching the line never hides a fleet. A file of the deployed server is set aside as `.bak`,
+ * and its machines continue here without their orders. It rejects as `openFleetState` does.
  */
 export async function openState({ config, release, log }: StateOptions): Promise<State> {
   const former = await readDeployedMachines(`${config.stateDir}/state.db`)

@@ -37,6 +37,10 @@ interface WorkflowsDependencies {
 
 type WorkflowNote = ReturnType<typeof noteWorkflowStarted>
 
+/**
+ * Opens the workflow runs. A run starts when a machine's record names a new one, and its end is stored
+ * in the record; runs that an earlier process did not finish are recorded as failed.
+ */
 export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
   const { config, state, env, log, now } = parts
   const folders = decideFolders(config)

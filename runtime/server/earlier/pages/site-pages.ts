@@ -45,6 +45,7 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
 
+/** Makes what this line renders for the server (`views`) and the plugin that adds the routes of its pages. */
 export function createPages(parts: PagesDependencies): Pages {
   const { version, assets, now, zone, findRun } = parts
   const layout = createLayout({ version, assetUrl: assets.url, nav: NAV })

@@ -18,6 +18,7 @@ const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
 /** What stays free beside an upload that says how long it is. */
 const SPARE_BYTES = 16 * 2 ** 20
 
+/** Lists the routes that list, send and receive images. */
 export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Route[] {
   async function send(event: H3Event): Promise<unknown> {
     const name = readFileName(event)

@@ -26,6 +26,7 @@ interface ProvisionDependencies {
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
+/** Lists the routes by which operators keep provisioning files, and the machine fetches them. */
 export function provisionRoutes(
   site: Site<Machine>,
   dependencies: ProvisionDependencies,
@@ -130,7 +131,10 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
   }
 }
 
-/** What is in a file is in no event. */
+/**
+ * Records that a provisioning file was saved or removed, and announces it. The event never holds what
+ * is in the file.
+ */
 export async function noteProvision(
   site: Site<Machine>,
   event: H3Event,

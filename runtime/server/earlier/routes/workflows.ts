@@ -14,6 +14,7 @@ const MAX_LOG_TAIL = 256 * 1024
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
+/** Lists the routes that show workflow runs and the ends of their logs. */
 export function workflowRoutes(
   { machines }: Site<Machine>,
   { runs, folders }: Workflows,
@@ -48,7 +49,10 @@ export function workflowRoutes(
   ]
 }
 
-/** It becomes a part of a path. */
+/**
+ * Reads the run id that the path names. Throws a 404 for anything else, because the id becomes a part
+ * of a path.
+ */
 export function readRun(event: H3Event): string {
   const run = getRouterParam(event, 'run', { decode: true }) ?? ''
   if (!isRunId(run)) throw refuse(404, 'no such workflow run')

@@ -28,6 +28,7 @@ interface EndedWorkflow {
   readonly error: string | null
 }
 
+/** Makes the event of a workflow run that started. */
 export const noteWorkflowStarted = (
   mac: string,
   { run, workflow }: Pick<EndedWorkflow, 'run' | 'workflow'>,
@@ -37,6 +38,7 @@ export const noteWorkflowStarted = (
   details: { run, workflow },
 })
 
+/** Makes the event of a workflow run that ended; `error` null: it succeeded. */
 export const noteWorkflowEnded = (
   mac: string,
   { run, workflow, host, error }: EndedWorkflow,

@@ -105,10 +105,10 @@ export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machin
   disarmed_at: null,
 })
 
-/** Discovered, and nobody has given it an image. */
+/** Says whether nobody has assigned an image to the machine. */
 export const isUnassigned = ({ image }: Machine): boolean => image === null
 
-/** The next network boot writes its disk. */
+/** Says whether the next network boot of the machine writes its disk. */
 export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =>
   boot_policy === 'flash' && image !== null && disarmed_at === null
 
@@ -116,11 +116,19 @@ export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =
 export const isHeldBack = ({ disarmed_at, offered_at }: Machine): boolean =>
   disarmed_at !== null && offered_at !== null
 
-/** Policy and image stay; it is flashed once an operator sets its policy again. */
+/**
+ * Takes the order of an armed machine away, at the ISO time `now`. Policy and image stay; the machine
+ * is flashed once an operator sets its policy again. Returns the very same record where there is no
+ * order.
+ */
 export const disarm = (machine: Machine, now: string): Machine =>
   isArmed(machine) ? { ...machine, disarmed_at: now, updated_at: now } : machine
 
-/** A machine whose disk may be half written by what is known now; null: nothing is to be stored. */
+/**
+ * Returns the record to store for a machine of a restored state whose disk may be half written by what
+ * is known now. `restored` null: that state has no such machine. Returns null where nothing is to be
+ * stored.
+ */
 export function keepHeldBack(
   restored: Machine | null,
   present: Machine,
@@ -133,7 +141,7 @@ export function keepHeldBack(
   return { ...held, offered_at, disarmed_at: held.disarmed_at ?? now, updated_at: now }
 }
 
-/** What a list calls it; null: its address is all there is. */
+/** Returns what a list calls the machine; null: its address is all there is. */
 export const nameMachine = ({ hostname }: Machine): string | null => hostname
 
 /** What became of the order that began at `order`; null: it is open. */
@@ -148,7 +156,10 @@ export function decideOutcome(machine: Machine, order: string): RecordedOutcome 
   return isArmed(machine) ? 'replaced' : 'disarmed'
 }
 
-/** Whether it is flashed at each boot once this is stored and ordered, and was not, or with another image. */
+/**
+ * Decides whether storing `after` arms the machine to be flashed at each boot, where it was not armed
+ * before, or with another image.
+ */
 export const decideArming = (before: Machine | null, after: Machine): boolean =>
   after.boot_policy === 'flash' &&
   after.image !== null &&

@@ -157,5 +157,5 @@ const OF_OTHERS: KnownElsewhere = {
   'backup.*': null,
 }
 
-/** See `kit/config/rules/settings-parser.ts`; this line's table and what it leaves to others. */
+/** Parses the settings of this line from all sources, as `kit/config/rules/settings-parser.ts` describes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, OF_OTHERS)

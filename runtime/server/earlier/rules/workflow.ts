@@ -25,7 +25,7 @@ interface WorkflowRun {
   readonly workflow: string
 }
 
-/** Null: no run is under way. */
+/** Returns the workflow run that is under way by the record; null where there is none. */
 export function findRun(machine: Machine): WorkflowRun | null {
   const { last_workflow_status, last_workflow_output_path, cijoe_workflow_ref } = machine
   if (last_workflow_status !== 'running') return null
@@ -49,8 +49,8 @@ export function beginWorkflow(machine: Machine, folder: string, now: string): Ma
 }
 
 /**
- * The run has ended. The very same record where it is not the machine's newest one, so that one that
- * ends late does not stand for another.
+ * Makes the record of a machine whose workflow run has ended. Returns the very same record where the
+ * run is not the machine's newest one, so that one that ends late does not stand for another.
  */
 export function endWorkflow(
   machine: Machine,
@@ -88,9 +88,9 @@ export function noteBoot(machine: Machine, isToDisk: boolean, { now, ip }: BootC
 }
 
 /**
- * Where the flashed system is reached: the machine's host name, else the address of its newest contact
- * after `done` that was sent to its own disk. Never the address of the contacts before: it was the
- * live system's, which has stopped. Null: not known yet.
+ * Returns where the flashed system is reached: at the machine's host name, else at the address of its
+ * newest contact after `done` that was sent to its own disk. The address of a contact before that was
+ * the live system's, which has stopped. Null: it is not known yet.
  */
 export function findTarget({ hostname, disk_boot }: Machine): string | null {
   const host = hostname ?? disk_boot?.ip ?? null

@@ -14,6 +14,10 @@ import { TEMPLATES_PATH, templatePath } from './template-path.ts'
 
 const t = PAGES.firstBoot.card
 
+/**
+ * Renders the card on which an operator assigns a first-boot template, with a preview of it for this
+ * machine.
+ */
 export async function renderFirstBootCard(context: PageContext, machine: Machine): Promise<Html> {
   const { templates } = context.services
   const preview = await previewFirstBoot(context.site, templates, machine)
@@ -36,7 +40,10 @@ export async function renderFirstBootCard(context: PageContext, machine: Machine
   })
 }
 
-/** A template that was removed is shown as long as the machine has it. */
+/**
+ * Lists the templates that can be assigned. A template that was removed is listed as long as the
+ * machine has it.
+ */
 export function listOptions({ services }: PageContext, present: string | null) {
   const names = services.templates.list().map(({ name }) => name)
   const all = present === null || names.includes(present) ? names : [present, ...names]

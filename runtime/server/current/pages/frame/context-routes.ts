@@ -11,22 +11,30 @@ export type ContextRoute = (contextOf: (event: H3Event) => PageContext) => Route
 type HandleContext = (context: PageContext) => unknown
 type HandleForm = (context: PageContext, form: URLSearchParams) => unknown
 
+/** Makes the route of a page (`GET`) whose handler gets the context of the request. */
 export const pageAt =
   (path: string, handle: HandleContext): ContextRoute =>
   (contextOf) =>
     pageRoute(path, (event) => handle(contextOf(event)))
 
+/** Makes the route of a button without fields (`POST`) whose handler gets the context of the request. */
 export const buttonAt =
   (path: string, handle: HandleContext): ContextRoute =>
   (contextOf) =>
     buttonRoute(path, (event) => handle(contextOf(event)))
 
-/** `most`: bytes, where a form may be longer than usual. */
+/**
+ * Makes the route of a form (`POST`). `most` is the limit in bytes, where a form may be longer than
+ * usual.
+ */
 export const formAt =
   (path: string, handle: HandleForm, most?: number): ContextRoute =>
   (contextOf) =>
     formRoute(path, (event, form) => handle(contextOf(event), form), most)
 
-/** `ask` shows a question, whose answer is posted to the same path. */
+/**
+ * Makes the route of a form that removes something: `ask` shows a question, whose answer is posted to
+ * the same path.
+ */
 export const removalAt = (path: string, ask: HandleForm, remove: HandleForm): ContextRoute =>
   formAt(path, (context, form) => (isAsked(form) ? ask : remove)(context, form))

@@ -6,7 +6,10 @@ import type { Site } from '../../../routes/site.ts'
 import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import type { Machine } from '../../rules/machine.ts'
 
-/** 303; for htmx, which would follow that unnoticed, the address to load. */
+/**
+ * Redirects to a page with a 303. htmx would follow that unnoticed, so it gets a 200 with the address
+ * to load.
+ */
 export const goTo = (event: H3Event, location: string): HTTPResponse =>
   event.req.headers.has('hx-request')
     ? new HTTPResponse('', { status: 200, headers: { 'hx-redirect': location } })
@@ -29,7 +32,10 @@ export interface Refused {
 /** Characters of a message in an address. */
 const MAX_LENGTH = 500
 
-/** Back to a page that shows the refusal. `error` in the address is for scripts; pages never show it. */
+/**
+ * Redirects to a page that shows the refusal and what was typed. `error` in the address, of 500
+ * characters at most, is for scripts; pages never show it.
+ */
 export function goBack(
   { notices }: Pick<Site<Machine>, 'notices'>,
   event: H3Event,

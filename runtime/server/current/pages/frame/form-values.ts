@@ -1,6 +1,6 @@
 /** The texts of a form by the names of its fields. */
 
-/** `mapNames(['a', 'b'], f)` is `{ a: f('a'), b: f('b') }`. */
+/** Makes a record with a value for each name: `mapNames(['a', 'b'], f)` is `{ a: f('a'), b: f('b') }`. */
 export const mapNames = <const Name extends string, Value>(
   names: readonly Name[],
   valueOf: (name: Name) => Value,

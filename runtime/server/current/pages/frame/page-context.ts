@@ -75,6 +75,7 @@ export interface PageContext extends PageDependencies {
   goBack(path: string, refused: Refused): HTTPResponse
 }
 
+/** Makes the context of one request; each of its functions looks at the site when it is called. */
 export function createPageContext(
   site: Site<Machine>,
   parts: PageDependencies,

@@ -3,7 +3,7 @@ import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 
-/** Attributes of a form whose answer is a question. */
+/** Renders the attributes of a form that is answered with a question. */
 export const opensQuestion = (action: string): Html =>
   attributes({
     method: 'post',
@@ -20,7 +20,7 @@ interface QuestionButton {
   readonly tone?: 'primary' | 'danger' | 'plain'
 }
 
-/** A button that asks first (`isAsked`). */
+/** Renders a button that asks first; `isAsked` recognizes its form. */
 export const questionButton = ({ action, label, tone = 'plain' }: QuestionButton): Html =>
   html`<form class="inline" ${opensQuestion(action)}>
     ${hidden({ confirm: 'ask' })}<button class="${tone}">${label}</button>
@@ -41,7 +41,7 @@ interface Removal {
   readonly fields?: Content
 }
 
-/** The question before something is removed for good. */
+/** Renders the question before something is removed for good. Its form posts `confirm=yes`. */
 export const renderRemoval = ({ title, body, action, cancel, button, fields }: Removal): Html =>
   renderQuestion({
     title,
@@ -69,6 +69,7 @@ interface PageQuestion {
   }
 }
 
+/** Renders a question with its form, and a link that cancels. */
 export function renderQuestion({ title, body, form }: PageQuestion): Html {
   const { action, fields, cancel, button } = form
   const target = form.opensQuestion ? opensQuestion(action) : attributes({ method: 'post', action })
@@ -84,6 +85,7 @@ export function renderQuestion({ title, body, form }: PageQuestion): Html {
   )
 }
 
+/** Renders what replaces the dialog: a question, or what came of it. */
 export const renderAnswer = (title: Content, body: Content): Html =>
   html`<section class="card stack" id="question">
     <h2 id="dialog-title">${title}</h2>

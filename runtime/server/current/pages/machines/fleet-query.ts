@@ -49,7 +49,10 @@ interface MatchDependencies {
   now(): Date
 }
 
-/** `q` and `sort` of an address. `filter=discovered` and `assigned` are the deployed spelling. */
+/**
+ * Makes the search of the machines page: `q` and `sort` of an address select and sort the machines.
+ * `filter=discovered` and `filter=assigned` are the spelling of deployed scripts.
+ */
 export function createMatch({ context, view, now }: MatchDependencies): Match {
   const select = createSelector<Machine, object>({
     vocabulary: VOCABULARY,
@@ -96,7 +99,7 @@ function describe(view: MachineView): Description {
   }
 }
 
-/** Machines without a name come after all that have one. */
+/** Returns the text by which a machine is sorted by name. Machines without a name come after all others. */
 export const nameKeyOf = (mac: string, name: string): string =>
   name === mac ? `\uffff${mac}` : naturalKey(name)
 

@@ -32,9 +32,10 @@ const BY_NAME: ReadonlyMap<string, Texts> = new Map(
   ),
 )
 
-/** Null: there is no setting of this name. */
+/** Returns the texts of a setting by its dotted name; null where there is no such setting. */
 export const findTexts = (name: string): Texts | null => BY_NAME.get(name) ?? null
 
+/** Returns the title of a setting by its dotted name, or that name where there is no such setting. */
 export const titleOf = (name: string): string => findTexts(name)?.title ?? name
 
 /** A value for people: `On`, `30 minutes`, `200 GiB`, `No limit`; empty where there is none. */

@@ -13,7 +13,7 @@ const t = PAGES.view.disk
 
 const UNITS = 'BKMGTPE'
 
-/** `465.8G` of lsblk is in binary units. Null: unknown. */
+/** Returns the size of a disk in bytes; null where it is unknown. lsblk's `465.8G` is in binary units. */
 export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   if (size_bytes != null) return size_bytes
   const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
@@ -27,7 +27,7 @@ export function renderDiskSize(disk: InventoryDisk): Content {
   return bytes === null ? (disk.size ?? t.unknownSize) : renderDiskBytes(bytes)
 }
 
-/** "Samsung SSD 980", else its path. */
+/** Returns vendor and model, as in `Samsung SSD 980`, or the path of a disk that has neither. */
 export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
   [vendor, model]
     .map((text) => text?.trim() ?? '')
@@ -39,7 +39,7 @@ const TRANSPORTS: Readonly<Record<string, string>> = t.transports
 const transportOf = ({ tran }: InventoryDisk): string =>
   tran === null ? t.unknownTransport : (TRANSPORTS[tran] ?? tran)
 
-/** "500 GB, NVMe". */
+/** Renders size and transport, as in `500 GB, NVMe`. */
 export const aboutDisk = (disk: InventoryDisk): Content =>
   fillHtml(t.about, { size: renderDiskSize(disk), transport: transportOf(disk) })
 
@@ -49,7 +49,10 @@ interface DiskWarning {
   readonly isHard: boolean
 }
 
-/** Reasons not to flash this disk; `all`: the disks of the machine. */
+/**
+ * Lists the reasons not to flash a disk. `all` are the disks of its machine; `image` null: none is
+ * assigned.
+ */
 export function warnOf(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],

@@ -9,7 +9,10 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 
 const t = PAGES.view.eventList
 
-/** `withoutSubject`: the machine whose page it is; its MAC is left out. */
+/**
+ * Renders events in the order given. `withoutSubject` is the MAC of the machine whose page it is, which
+ * is left out.
+ */
 export const renderEventList = (
   events: readonly JournalEvent[],
   clock: Clock,
@@ -29,7 +32,10 @@ export const renderEventList = (
         )}
       </ul>`
 
-/** MACs are links to their machines. */
+/**
+ * Renders the summary of an event, with the MAC of its machine as a link. `withoutSubject` is the MAC
+ * of the machine whose page it is: a summary that begins with it begins after it.
+ */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
   const { summary, subject_kind: kind, subject_id: id } = event
   if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary

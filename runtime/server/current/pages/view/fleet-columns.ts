@@ -23,15 +23,19 @@ export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.co
 /** Hidden until somebody chooses them. */
 const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
 
-/** `state.image.disk`, from an address or a cookie: names that exist, in our order; else the usual ones. */
+/**
+ * Parses `state.image.disk` of an address or a cookie: the columns that exist, in our order. The column
+ * with the name is always among them; null or an empty text means the usual columns.
+ */
 export function parseColumns(text: string | null): readonly ColumnName[] {
   const given = new Set((text ?? '').slice(0, 200).split('.'))
   const chosen = COLUMN_NAMES.filter((name) => name === 'name' || given.has(name))
   return text === null || text === '' ? COLUMN_NAMES.filter((name) => !SPARE.has(name)) : chosen
 }
 
+/** Renders columns as `parseColumns` reads them. */
 export const renderColumns = (columns: readonly ColumnName[]): string => columns.join('.')
 
-/** Whether nobody chose other ones. */
+/** Says whether these are the columns of somebody who chose none. */
 export const isUsual = (columns: readonly ColumnName[]): boolean =>
   renderColumns(columns) === renderColumns(parseColumns(null))

@@ -16,11 +16,13 @@ import { renderWill, stemOf } from './next-boot.ts'
 const t = PAGES.view.row
 const { columns: titles } = PAGES.view
 
+/** Returns the path of the page of a machine. */
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
 /**
- * Kept lean, since a page holds 100 of them: a text that its column may shorten is there once, and
- * again as a title only where the browser cannot show it whole on focus.
+ * Renders a row of the machines table. It is kept lean, since a page holds 100 of them: a text that its
+ * column may shorten is there once, and again as a title only where the browser cannot show it whole on
+ * focus.
  */
 export const renderMachineRow = (
   view: MachineView,
@@ -125,7 +127,7 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
     ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
 }
 
-/** For a screen above the bench, legible from a distance. */
+/** Renders a tile of the wall: a screen above the bench, legible from a distance. */
 export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): Html =>
   html`<a
     class="tile ${view.state}"

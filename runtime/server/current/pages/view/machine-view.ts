@@ -23,6 +23,10 @@ export interface MachineView {
   readonly run: Run | null
 }
 
+/**
+ * Decides what pages show of a machine, from the same rules as its boot script and its plan. `run` is
+ * its run that is under way; null: none is.
+ */
 export function viewMachine(
   machine: Machine,
   surroundings: Surroundings,
@@ -46,31 +50,37 @@ export function viewMachine(
 
 const ALL_FEATURES = { firstBoot: true, capture: true, diskId: true }
 
-/** The name that a person gave it, else its host name, else its MAC. */
+/** Returns the name that a person gave the machine, else its host name, else its MAC. */
 export const nameOf = ({
   name,
   hostname,
   mac,
 }: Pick<Machine, 'name' | 'hostname' | 'mac'>): string => name ?? hostname ?? mac
 
-/** Whether its next network boot flashes a disk. */
+/**
+ * Says whether the next network boot of the machine flashes a disk, at once or after its turn in the
+ * queue.
+ */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
   isFlashMode(machine.boot_mode) &&
   (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
   plan.plan.mode === 'flash'
 
-/** Whether it waits in the queue for its turn. */
+/** Says whether the machine waits in the queue for its turn. */
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
-/** Whether it does not boot its disk until an operator acts, because the disk may be half written. */
+/**
+ * Says whether the machine does not boot its disk until an operator acts, because the disk may be half
+ * written.
+ */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
   HELD_BACK.has(rule) && (run === null || run.stalled)
 
 const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
 
 /**
- * Whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
+ * Says whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
  * or an unavailable catalog. Operators confirm a change to this.
  */
 export const isArmed = ({

@@ -21,7 +21,7 @@ const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASE
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
   printable(model?.trim() || serial || path || t.someDisk)
 
-/** Everything that identifies the disk. */
+/** Returns everything that identifies the disk: model, serial number and path, as far as they are known. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
@@ -46,7 +46,7 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
   ].join(', ')
 }
 
-/** `live.js` replaces it by its id as the run continues. */
+/** Renders how far a run is as a bar. `live.js` replaces the bar by its id as the run continues. */
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
   const progress = renderPhase(run)

@@ -36,6 +36,7 @@ const t = PAGES.view.run
 const titles = PAGES.view.runTable
 const list = PAGES.runs.list
 
+/** Returns the path of the page of a run. */
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
 
@@ -50,9 +51,10 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
+/** Renders the state of a run as a badge. */
 export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], t.states[stateOf(run)])
 
-/** `token:ci` for a token, else the operator. */
+/** Renders who armed the machine: `operator`, or `token:ci` for a token; a dash where it is unknown. */
 export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
@@ -61,7 +63,10 @@ export const renderArmer = ({ armed_by }: Run): Content => {
   >`
 }
 
-/** Whether what was written was read back and compared. */
+/**
+ * Renders whether what was written was read back and compared; nothing while the run has not got that
+ * far.
+ */
 export function renderVerified({ verified, result }: Run): Content {
   if (verified === true) return t.verifiedYes
   if (verified === false) return html`<span class="warning">${t.verifiedNo}</span>`
@@ -73,6 +78,7 @@ const renderDuration = (run: Run): Content => {
   return seconds === null ? DASH : renderSpan(seconds)
 }
 
+/** Renders the average rate at which a run wrote; a dash where the machine reported none. */
 export function renderRateOf(run: Run): Content {
   const rate = run.reported ? averageRateOf(run) : null
   return rate === null || rate === 0 ? DASH : renderRate(rate)
@@ -103,6 +109,7 @@ const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}`
   { key: '-started', title: titles.started, className: 'time' },
 ]
 
+/** Renders runs as a table whose rows can be selected and whose columns can be sorted by. */
 export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
   renderTable({
     caption: titles.caption,
@@ -174,7 +181,7 @@ function renderDisk({ disk }: Run): Content {
     : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
 }
 
-/** A short list on the page of a machine. */
+/** Renders runs as a short list for the page of a machine. */
 export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
   html`<ul class="rows">
     ${runs.map(
@@ -189,7 +196,7 @@ export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
     )}
   </ul>`
 
-/** Image and disk; `isFull`: the disk with all that tells it apart. */
+/** Renders the image and the disk of a run. `isFull` adds everything that identifies the disk. */
 export function renderWhat({ image, disk }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name

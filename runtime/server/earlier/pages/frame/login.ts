@@ -9,7 +9,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.earlier.login
 
-/** `user`: who runs the server. */
+/** Renders the login page. `user` is the account that runs the server, whose password it asks for. */
 export const renderLogin = (layout: PageLayout, user: string, view: LoginView): string =>
   renderLoginPage(layout, {
     ...view,

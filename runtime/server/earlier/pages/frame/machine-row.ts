@@ -12,6 +12,7 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.earlier.machines
 
+/** Returns the path of the page of a machine. */
 export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
 export const COLUMNS = [
@@ -23,6 +24,7 @@ export const COLUMNS = [
   { title: t.columns.seen, className: 'seen', key: 'seen' },
 ] as const
 
+/** Renders a row of the machines table. `run` is the machine's run that is under way; null: none is. */
 export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
     <td class="state">${renderPolicy(machine, run)}</td>
@@ -57,6 +59,7 @@ const renderPolicy = (machine: Machine, run: Run | null): Html => {
 const renderProvisioning = ({ provisioning_mode, last_workflow_status }: Machine): Content =>
   html`${provisioning_mode}${last_workflow_status === null ? null : html` ${tag(last_workflow_status)}`}`
 
+/** Renders how far a run is as a bar, which pages find by its id. */
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
   const label = share === null ? run.phase : `${run.phase} ${renderPercent(share)}`

@@ -49,6 +49,7 @@ export interface PageContext extends PageDependencies {
   show(event: H3Event, view: Page): Promise<HTTPResponse>
 }
 
+/** Makes the context of all pages; it holds nothing of a single request. */
 export function createPageContext(site: Site<Machine>, parts: PageDependencies): PageContext {
   return {
     ...parts,
@@ -63,7 +64,7 @@ export function createPageContext(site: Site<Machine>, parts: PageDependencies):
   }
 }
 
-/** Back to a page, which then says why. */
+/** Redirects to a page, which shows the error. */
 export const goBack = (
   { site }: PageContext,
   event: H3Event,
