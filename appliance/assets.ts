@@ -59,7 +59,7 @@ export const debFile = (arch: Arch, version: string) =>
 export const containersFile = (arch: Arch, version: string) =>
   `flasher-containers-${arch}-v${version}.oci.tar`
 
-/** As Debian names them. */
+/** Debian's names of the processors. */
 export const DEBIAN_ARCHS: Readonly<Record<Arch, string>> = { x86_64: 'amd64', arm64: 'arm64' }
 /** The single-board computers that have images of their own: Raspberry Pi 4 and 5. */
 const BOARD = 'rpi-arm64'

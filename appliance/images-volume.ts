@@ -6,7 +6,7 @@ export const IMAGES_VOLUME = {
   clusterBytes: 256 * 1024,
   /** As many as a bitmap of one cluster can hold: 512 GiB. */
   mostClusters: 256 * 1024 * 8,
-  /** In sectors of the volume; each begins at a whole MiB or cluster. */
+  /** These three are in sectors of the volume; each part begins at a whole MiB or cluster. */
   fatStart: 2048,
   fatSectors: 16_385,
   heapStart: 18_944,
@@ -71,7 +71,7 @@ export const sumBootRegion = (region: Uint8Array): number =>
   sumBootBytes(region, { sum: 0, from: 0, to: CHECKSUM_OFFSET })
 
 interface PartialSum {
-  /** Of the bytes before `from`. */
+  /** The sum of the bytes before `from`. */
   readonly sum: number
   readonly from: number
   readonly to: number

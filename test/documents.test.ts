@@ -74,7 +74,7 @@ test('what is installed by its version has the version of this checkout', () => 
   assert.ok(files.length > 4)
 })
 
-/** Of another project. */
+/** Pages of another project that our files cite. */
 const OTHERS: ReadonlySet<string> = new Set(['docs/interop/qcow2'])
 
 test('pages that comments and messages cite are there', () => {

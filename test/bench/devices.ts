@@ -24,7 +24,7 @@ const CGROUP = '/sys/fs/cgroup/blkio'
 /** Those that are open, or being opened. */
 const open = new Set<Promise<AsyncDisposable>>()
 
-/** To be given back where a signal is the end. */
+/** Notes a device that must be given back where a signal is the end. */
 export function giveBackAtEnd(opening: Promise<AsyncDisposable>): void {
   open.add(opening)
 }

@@ -29,7 +29,7 @@ export interface Inputs {
 
 const MIB = 1024 * 1024
 
-/** At their compressors' default levels; xz in blocks, as its threads make them. */
+/** Each compressor has its default level; xz writes blocks, as its threads make them. */
 const COMPRESS: Readonly<Record<Exclude<FileFormat, 'raw'>, (raw: string, to: string) => string>> =
   {
     zst: (raw, to) => `zstd -q -f -3 ${raw} -o ${to}`,
@@ -41,7 +41,7 @@ const COMPRESS: Readonly<Record<Exclude<FileFormat, 'raw'>, (raw: string, to: st
     qcow2: (raw, to) => `qemu-img convert -f raw -O qcow2 ${raw} ${to}`,
   }
 
-/** Of the others, only the wanted ones: xz and bzip2 take minutes. */
+/** These are always made; others only where they are wanted, because xz and bzip2 take minutes. */
 const ALWAYS: readonly string[] = ['zst', 'frames'] satisfies FileFormat[]
 
 export async function makeInputs(

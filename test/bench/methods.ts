@@ -154,7 +154,7 @@ const framesAgainstPlain = (more: string, words: string): Contest => ({
 const CAPTURED = '.captured.img.zst'
 const PACKED = '.packed.img.zst'
 
-/** Of the disk that holds the image: its used blocks, beside reading and compressing all of it. */
+/** The disk that holds the image is captured: its used blocks, beside reading and compressing all of it. */
 const CAPTURE_CONTEST: Contest = {
   format: 'capture',
   devices: ['fast', 'throttled'],
@@ -232,7 +232,7 @@ export const FRAME_CONTESTS: readonly Contest[] = [
   PACK_CONTEST,
 ]
 
-/** At most so much slower than the checkout that is compared with. */
+/** The factor by which it may be slower than the checkout that is compared with. */
 const NOT_SLOWER = { fast: 1.05, throttled: 1.05, memory: 1.05 }
 
 /** The same contests between two checkouts of flasher, the other one first: before and after a change. */

@@ -58,7 +58,7 @@ async function countWrites(device: string): Promise<number> {
   return Number(stat.trim().split(/\s+/)[4])
 }
 
-/** From the start of the program until the disk has taken its first write; milliseconds. */
+/** Returns the milliseconds from the start of the program until the disk has taken its first write. */
 async function timeFirstByte(image: string): Promise<number> {
   await using loop = await createLoop({ megabytes: 64 })
   const { device } = loop

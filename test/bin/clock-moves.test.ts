@@ -108,7 +108,7 @@ async function openLab() {
 type Lab = Awaited<ReturnType<typeof openLab>>
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** As the operator whose session `cookie` is. */
+/** Makes requests as the operator whose session `cookie` is. */
 const createAsk =
   ({ url }: Pick<Lab, 'url'>, cookie: string) =>
   (path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST') =>

@@ -19,7 +19,7 @@ const MACHINES = [
   [7, 'ipxe', 'PXEClient', `${BOOT}/pxe-bootstrap.ipxe`],
 ] as const
 
-/** With the addresses of the test's network in the place of the documented ones. */
+/** Reads a block of the page, with the addresses of the test's network in place of the documented ones. */
 function readBlock(title: string): string {
   const page = readFileSync('docs/dhcp.md', 'utf8')
   const [, block = ''] = page.split(`\n## ${title}\n`)[1]?.split('```') ?? []

@@ -24,7 +24,7 @@ const refText = (src: string) => {
   return ref.ok ? ref.value : ''
 }
 
-/** With the token of a program that may change what is held. */
+/** Asks the cache with the token of a program that may change what is held. */
 const askCache =
   ({ base }: CacheProcess) =>
   (method: string, path: string, body?: object) =>

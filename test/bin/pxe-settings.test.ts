@@ -70,7 +70,7 @@ test('the drop-in for sudo adds to the one for the password, and takes nothing b
   assert.equal(namesOf(DROP_IN), ['ReadWritePaths', 'CapabilityBoundingSet'])
 })
 
-/** Of the settings in a unit. */
+/** Lists the names of the settings in a unit. */
 const namesOf = (text: string) =>
   text.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
 

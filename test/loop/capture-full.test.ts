@@ -109,7 +109,7 @@ test('a capture is accepted as a whole on a disk that is full from then on', asy
   await using _ = lab
   const { file, end } = await makeCapture(100_000)
   const id = await uploadCapture(machine, NAME, { file, end })
-  // For the digest of the image; then nothing is left for the record of the order.
+  // One block is left, for the digest of the image; nothing is left for the record of the order.
   await fill(lab.folder, 1)
   assert.is((await lab.operator.post(`/captures/${id}/accept`, {})).status, 201)
   assert.equal(lab.cache.captures.list(), [])

@@ -245,7 +245,7 @@ test('both disks of a btrfs file system, and the image on a subvolume of it', as
 })
 
 test('the disk of the running system', async () => {
-  // For a bind mount findmnt appends the folder unless told otherwise.
+  // findmnt appends the folder of a bind mount unless `--nofsroot` is given.
   const find = run`findmnt --noheadings --nofsroot --first-only --output SOURCE --target /`
   const root = (await find).stdout.trim()
   const isHere = root.startsWith('/dev/') && (await stat(root).catch(() => null))?.isBlockDevice()

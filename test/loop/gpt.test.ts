@@ -20,7 +20,7 @@ async function judge(device: string): Promise<string> {
 
 for (const sectorBytes of [512, 4096] as const) {
   const image = makeDiskImage(5 * MIB, { sectorBytes })
-  // Of the second the end lies within the last MiB, of the third it is the image's own.
+  // The end of the second disk lies within the last MiB, that of the third is the image's own.
   for (const diskBytes of [9 * MIB + sectorBytes, 5 * MIB + 16 * sectorBytes, 5 * MIB]) {
     test(`an image of ${image.length} on ${diskBytes}, sectors of ${sectorBytes}`, async () => {
       await using loop = await createLoop({ sizeBytes: diskBytes, sectorBytes })

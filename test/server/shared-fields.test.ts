@@ -9,7 +9,7 @@ const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']
 const HOUR = 3_600_000
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
-/** Of the 100 machines below. */
+/** Says whether an event is about the last of the 100 machines below. */
 const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
 const post: RequestInit = { method: 'POST' }
 const json = async (answer: Promise<Response>) => (await answer).json()

@@ -59,7 +59,7 @@ const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
 }
 
 export interface PackageChoice {
-  /** Also what only `pnpm test:vm` needs. */
+  /** Whether what only `pnpm test:vm` needs is wanted, too. */
   readonly vm: boolean
 }
 

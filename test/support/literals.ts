@@ -19,7 +19,7 @@ const TEMPLATE = /\\u\{\w+\}|\\[^]|`|\$\{/g
 const ESCAPE = /\\(?:u\{\w+\}|u\w{4}|x\w{2}|[^])/g
 const IMPORT = /^(?:import\b[^;]*?from '[^']*'|.*\bimport\('[^']*'\))/gm
 
-/** In the order in which they end. */
+/** Lists the literals of a source in the order in which they end. */
 export function listLiterals(source: string): readonly Literal[] {
   const code = source.replace(IMPORT, (found) => found.replace(/[^\n]/g, ' '))
   const found: Literal[] = []
@@ -31,7 +31,7 @@ export function listLiterals(source: string): readonly Literal[] {
     found.push({ line, text: pieces.join(''), pieces, before })
   }
 
-  /** From behind the opening brace to behind its closing one. */
+  /** Skips the code from behind the opening brace to behind its closing one, and returns where that is. */
   function skipCode(from: number): number {
     let depth = 1
     let at = from
@@ -49,7 +49,10 @@ export function listLiterals(source: string): readonly Literal[] {
     return at
   }
 
-  /** From behind the opening backquote to behind the closing one. */
+  /**
+   * Reads a template from behind the opening backquote to behind the closing one, and returns where
+   * that is.
+   */
   function readTemplate(from: number): number {
     const pieces = ['']
     let at = from

@@ -18,7 +18,7 @@ export interface ReleaseFolderOptions {
   readonly tag?: string
   /** An SSH key; null: it is not signed. */
   readonly key?: string | null
-  /** Of each file; what it is filled with depends on its name and the version. */
+  /** The size of each file, whose content depends on its name and the version. */
   readonly bytes?: number
 }
 

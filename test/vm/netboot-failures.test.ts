@@ -157,7 +157,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   '>': ['shift', 'dot'],
 }
 
-/** On the keyboard of the machine. */
+/** Presses a key on the keyboard of the machine. */
 async function press({ monitor }: Qemu, key: string): Promise<void> {
   const isCapital = /[A-Z]/.test(key)
   const names = KEYS[key] ?? [...(isCapital ? ['shift'] : []), key.toLowerCase()]

@@ -44,7 +44,7 @@ function createContacts(site: Site) {
       const before = machines.newest(mac)
       if (before !== null && before.discovered_at !== null) return { before, machine: before }
       if (before === null && !(isStation(mac) && admitNew())) return null
-      // Also a record that an operator made before the machine ever came.
+      // The record may be one that an operator made before the machine ever came.
       const machine = before ?? line.discover(mac, now)
       const seen = { discovered_at: now, last_seen_at: now, last_seen_ip: ip }
       return { before, machine: { ...machine, ...seen } }

@@ -7,7 +7,10 @@ import type { RunUpdate } from '../../fleet/run/run-posts.ts'
 import type { Note } from '../../kit/web/answers/event-note.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 
-/** Of a post: what began, and what ended without `done` or `status`. */
+/**
+ * Lists the events of a post: a run that began, a flash that was cancelled, and the run before that was
+ * lost.
+ */
 export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly Note[] {
   // How a capture ends is noted with its order.
   const isCancelled = hasEnded && run.result === 'cancelled' && run.mode !== 'capture'

@@ -32,7 +32,7 @@ const PAGE = z.object({
   runs: z.array(WireRunSchema.extend({ n: z.int() })),
   /** `before` of the next page; null: this was the last. */
   next: z.int().nullable(),
-  /** Of all pages. */
+  /** The number of runs on all pages. */
   total: z.int(),
 })
 

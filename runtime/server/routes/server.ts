@@ -68,7 +68,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
     ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
-    // For operators and their programs.
+    // These are for operators and their programs.
     ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
     ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
     ...runRoutes(site), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log

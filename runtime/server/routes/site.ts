@@ -115,7 +115,7 @@ interface ActionRequest<M> {
   readonly action: string
   readonly parameters: unknown
   readonly isDryRun?: boolean
-  /** Of several machines in one request. */
+  /** Judges each of several machines in one request. */
   readonly findConflict?: FindConflict<M> | undefined
 }
 
@@ -130,7 +130,7 @@ export interface ServerBase<M extends MachineBase = MachineBase> extends ServerS
 export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M> {
   readonly fleet: Fleet<M>
   readonly notices: Notices
-  /** From memory. Throws a 404 for a machine that nobody knows. */
+  /** Finds a machine in memory. Throws a 404 where nobody knows it. */
   findMachine(mac: Mac): M
   /** Who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller

@@ -60,7 +60,7 @@ export interface ScriptTransition<M> extends Transition<M> {
 }
 
 export interface PlanTransition<M> extends Transition<M> {
-  /** As it is answered; the same object stands for the same answer. */
+  /** The plan as it is sent; the same object stands for the same response. */
   readonly plan: Readonly<Record<string, unknown>>
   readonly mode: string
 }

@@ -67,5 +67,5 @@ export async function makeArtifacts(level: Level, say: (line: string) => void): 
 /** What a machine fetches before its root: kernel and initrd, in bytes. */
 export const weighKernel = ({ kernel, initrd }: Trio) => weigh(kernel) + weigh(initrd)
 
-/** In bytes. */
+/** Returns the size of a file in bytes. */
 export const weigh = (path: string) => statSync(path).size

@@ -5,7 +5,7 @@ import type { Qemu } from '../../support/vm/qemu.ts'
 import { readPeakMib } from '../process-tree.ts'
 
 export interface Watched {
-  /** Both since the kernel began. */
+  /** Both times count from the moment at which the kernel began. */
   readonly rootSeconds: number
   readonly promptSeconds: number
   /** What QEMU took at most, up to the prompt. */
@@ -22,7 +22,7 @@ export const BALLOON = [
 
 /** Seconds, for a machine whose processors others use as well. */
 export const PATIENCE = 400
-/** Of the wizard's first screen: the catalogs, or the images. */
+/** What the wizard's first screen shows: the catalogs, or the images. */
 const PROMPT = /Where do the images come from|> Image: /
 const KERNEL_LINE = /\[ *(\d+\.\d+)\] Run \/init as init process/
 const StatsSchema = z.object({
@@ -44,7 +44,7 @@ export async function watchBoot(machine: Qemu, root: RegExp): Promise<Watched> {
   return { rootSeconds, promptSeconds, peakMib, freeMib: await readFree(machine) }
 }
 
-/** As the guest's driver tells it for the first time after now. */
+/** Returns the free memory in MiB that the guest's driver reports first after now. */
 async function readFree({ monitor }: Qemu): Promise<number> {
   const place = { path: '/machine/peripheral/balloon', property: 'guest-stats' }
   const now = Math.ceil(Date.now() / 1000)

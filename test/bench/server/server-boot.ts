@@ -8,7 +8,7 @@ import { startBare, startFlasher, startNginx, type Subject } from './server-subj
 export interface BootRow {
   readonly subject: string
   readonly loads: readonly Load[]
-  /** Of bytes a second. */
+  /** The ratio to a bare node:http pipe, in bytes a second. */
   readonly toHttp: number
 }
 

@@ -21,7 +21,7 @@ export interface Load {
   /** Answers with another status than they should have. */
   readonly wrong: number
   readonly latencies: Latencies
-  /** Of the server's process tree, and of this process, in that time. */
+  /** Processor seconds of the server's process tree, and of this process, in that time. */
   readonly serverCpu: number
   readonly loadCpu: number
 }

@@ -7,7 +7,7 @@ import { createWire, macOf, renderRequest } from './server-wire.ts'
 export interface LoopJob {
   readonly kind: 'loop'
   readonly port: number
-  /** Of the server. */
+  /** The process id of the server. */
   readonly pid: number
   readonly connections: number
   readonly seconds: number

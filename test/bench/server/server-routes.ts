@@ -11,7 +11,7 @@ export interface RouteRow {
   readonly route: string
   readonly subject: string
   readonly loads: readonly Load[]
-  /** Of requests a second. */
+  /** The ratios to a bare h3 and a bare node:http, in requests a second. */
   readonly toH3: number
   readonly toHttp: number
 }

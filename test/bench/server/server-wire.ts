@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 
 export interface Answer {
   readonly status: number
-  /** Of the body. */
+  /** The size of the body. */
   readonly bytes: number
-  /** From the first byte sent to the last one received. */
+  /** The time from the first byte sent to the last one received. */
   readonly milliseconds: number
 }
 
@@ -19,7 +19,7 @@ export interface WireOptions {
   readonly port: number
   /** Which of the loopback addresses it comes from. */
   readonly from?: string
-  /** Of the one buffer that is read into. */
+  /** The size of the one buffer that is read into. */
   readonly bufferBytes?: number
 }
 

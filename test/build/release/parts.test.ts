@@ -18,7 +18,7 @@ const OPTIONS = { folder: 'flasher_lab-1.2.3', epoch: 1_700_000_000 }
 test('tar reads the archive: paths of any length, programs, links', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-tar-'))
   const deep = `${'folder/'.repeat(18)}file`
-  // Longer than the old fields of a header hold.
+  // The path is longer than the old fields of a header hold.
   const long = `maße/${'n'.repeat(200)}`
   const archive = await renderTarball(
     [

@@ -1,4 +1,4 @@
-/** For how long an upload waits for a cache that is busy with it. */
+/** How long an upload waits for a cache that is busy with it. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { suite } from 'uvu'

@@ -14,7 +14,7 @@ import { bring, makeFolder, serveCache, until } from '../../support/server/image
 
 const test = suite('catalog client')
 
-/** As a deployed cache service was seen to answer; its empty texts mean "none". */
+/** The response of a deployed cache service; its empty texts mean "none". */
 const RECORDED = `{"url": "http://127.0.0.1:18090/catalog.toml", "env_url": "http://127.0.0.1:18090/catalog.toml",
  "fetched_at": "2026-11-21T00:32:22Z", "last_error": "",
  "entries": [{"name": "a-x86_64", "src": "http://127.0.0.1:18090/a.img.gz", "format": "img.gz", "arch": "x86_64",

@@ -50,7 +50,10 @@ interface Cut {
   readonly disk: SparseDisk
 }
 
-/** Before each write and after the last; and within each, with a part from either end on the medium. */
+/**
+ * Lists what a power cut leaves: before each write, after the last, and within each one, with a part
+ * from either end on the medium.
+ */
 function* listCuts(fresh: SparseDisk, writes: readonly DiskWrite[]): Generator<Cut> {
   const done = fresh.copy()
   for (const { what, offset, bytes } of writes) {

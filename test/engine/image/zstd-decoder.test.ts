@@ -81,7 +81,7 @@ test('closed early, nothing goes on', async () => {
   const blocks = openZstd(createMemorySource(pzstd(makeNoise(3 * MIB))))
   assert.ok((await blocks.next(Buffer.alloc(1000))) !== null)
   await blocks[Symbol.asyncDispose]()
-  // Of what was decoded already there may be a rest.
+  // Some of what was decoded already may be left.
   const into = Buffer.alloc(4 * MIB)
   assert.is((await blocks.next(into))?.kind ?? null, 'data')
   assert.is(await blocks.next(into), null)

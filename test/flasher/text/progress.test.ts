@@ -140,7 +140,7 @@ test('text in a log: event lines, and now and then how far it is', () => {
 test('text on a terminal: a bar between the event lines, gone before each', () => {
   const { stderr } = play('text', TERMINAL, COURSE)
   const drawings = stderr.split('\r').filter((part) => part.includes('write '))
-  // Of the seven counts, one comes too soon after another.
+  // One of the seven counts comes too soon after another.
   assert.is(drawings.length, 6)
   assert.match(
     stderr,

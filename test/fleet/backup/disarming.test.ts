@@ -129,7 +129,7 @@ test('a disk that is being written now stays held back, whatever the backup says
     assert.type(cycle?.disarmed_at, 'string')
   }
   assert.is((await machines.find(macOf(1)))?.boot_mode, 'ipxe-exit')
-  // By its token it may still say that it is done.
+  // The machine may still report that it is done, by the token of this cycle.
   assert.is((await machines.find(macOf(1)))?.cycle.before?.started_at, writing.cycle.started_at)
 })
 

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert'
 import { Fault, hintOf, renderError } from '../../../runtime/kit/foundation/fault.ts'
 import { describeSystemError } from '../../../runtime/kit/foundation/system-text.ts'
 
-/** As Node throws them. */
+/** Makes an error as Node throws it. */
 const systemError = (code: string, facts: object = {}) =>
   Object.assign(new Error(`${code}: what libuv says`), { errno: -1, code, ...facts })
 

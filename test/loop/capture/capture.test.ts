@@ -33,7 +33,7 @@ const digestOf = async (path: string) =>
 const capture = (source: string, output: string, ...more: readonly string[]) =>
   runFlasher(['capture', '--source', source, '--output', output, ...more])
 
-/** Of the disk, in the image: the words that were deleted, and are still in free blocks. */
+/** Says whether the image holds the words that were deleted and are still in free blocks of the disk. */
 async function holdsDeleted(output: string): Promise<boolean> {
   const { stdout } = await run({
     nothrow: true,
@@ -105,7 +105,7 @@ test('a file system that was not unmounted cleanly is read whole', async () => {
       await writeFile(join(at, 'late.bin'), DELETED)
       await using file = await open(join(at, 'late.bin'))
       await file.sync()
-      // As after a power cut.
+      // The copy is what a power cut leaves.
       await run`cp ${disk.path} ${unclean}`
     })
     await using source = await createLoop({ backing: unclean })

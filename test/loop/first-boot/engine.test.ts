@@ -107,7 +107,7 @@ test('goes where Fedora CoreOS and Flatcar read Ignition', async () => {
 
 test('that has no place is refused before the first byte', async () => {
   await using image = await createImageFile(CLOUD_PARTS)
-  // Of the very size of the image, whose root reaches into the last MiB then.
+  // The image gets the very size of the disk; its root reaches into the last MiB then.
   await $({ quiet: true })`truncate -s 21M ${image.path}`
   await $({ quiet: true, nothrow: true })`sgdisk --move-second-header ${image.path}`
   await using disk = await createLoop({ megabytes: 21 })

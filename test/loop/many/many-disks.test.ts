@@ -127,14 +127,14 @@ writeGpt(LARGE, 512)
 
 for (const [name, stored, from] of [
   ['disk.img', LARGE, 0],
-  // In the middle of a frame.
+  // The slow disk stops in the middle of a frame.
   ['disk.img.zst', (await packBuffer(LARGE)).file, 21 * MIB],
 ] as const) {
   test(`${name}: a disk that hangs until the other one is done has the rest from the source`, async () => {
     await withImage(name, stored, async (path) => {
       await using fast = await createLoop({ megabytes: 144 })
       await using slow = await createFaultyDisk({ nbdkit: gated(144, from) })
-      // From here on its writes wait until the other disk has everything.
+      // The writes of this disk wait from here on until the other one has everything.
       slow.setFlag(true)
       const targets = [slow.device, fast.device].map((device) => `--target=${device}`)
       const { ended, saw } = startFlasher([

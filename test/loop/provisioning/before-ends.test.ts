@@ -31,7 +31,7 @@ const ORDER = ['started', 'synced', 'partprobed', 'provisioning', 'done']
 
 interface Case {
   readonly layout: RootLayout
-  /** Of the disk; absent: larger than the image. */
+  /** The size of the disk; absent: it is larger than the image. */
   readonly megabytes?: number
   readonly flags?: readonly string[]
 }

@@ -75,7 +75,7 @@ test('none is written where one is another disk now; a line a disk while they ar
   slow.setFlag(true)
   await using terminal = await fixture.open()
   await confirmAll(terminal, [good.device, bad.device, slow.device])
-  // As if it had been unplugged and another one been plugged in.
+  // The disk is now as if it had been unplugged and another one been plugged in.
   await writeFile(bad.backing, Buffer.alloc(16 * MIB))
   await shell.require(['losetup', '--set-capacity', bad.device])
   await terminal.press('y')

@@ -27,7 +27,7 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
   /** Seconds: of the clock on the wall, and of one that nobody sets. */
   const time = { clock: START, elapsed: 0 }
   const tell = () => new Date(time.clock * 1000).toISOString()
-  /** By `elapsed`; of this process. */
+  /** When this process last heard of each machine, in seconds of `elapsed`. */
   const heard = new Map<Mac, number>()
   const { surroundings } = createFixture()
   const settings = { max_flashes, flash_silence }

@@ -67,7 +67,7 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
   { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: '{}' },
-  // Refused before a byte of it is read.
+  // This body is refused before a byte of it is read.
   { headers: { 'content-length': '999999999999' } },
 ]
 
@@ -94,7 +94,7 @@ interface Answers {
 }
 
 interface Operation {
-  /** With the address of its server. */
+  /** The path with its parameters in braces, behind the address of its server. */
   readonly template: string
   readonly method: string
   readonly cookie: string

@@ -78,7 +78,7 @@ test('no control character of a machine leaves the server in CSV or in a log', a
   assert.is(text, shown)
 })
 
-/** As a strict reader does it. */
+/** Parses CSV as a strict reader does. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []

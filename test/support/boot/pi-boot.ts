@@ -8,7 +8,7 @@ export const PI_BOARDS = {
 } as const
 export type PiBoard = keyof typeof PI_BOARDS
 
-/** Longer lines are cut off. */
+/** The firmware cuts off lines with more characters. */
 const MAX_LINE = 98
 
 /** The FAT volume at an offset of an image, read by mtools. */

@@ -35,7 +35,7 @@ export async function startFreshLab(more: Readonly<Record<string, string>> = {})
       cacheUrl: cache.base,
       folder: home.at('state/cache'),
       bootFolder: home.at('state/boot'),
-      /** As the kernel ends it when memory runs out. */
+      /** Ends the cache as the kernel does when memory runs out. */
       killCache: () => cache.kill('SIGKILL'),
       async restartCache() {
         cache = await startCache(home.at('state'), env)
@@ -89,7 +89,7 @@ export async function openLab(browser: Browser, lab: FreshLab, options: ContextO
   return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() }
 }
 
-/** Of the cache, whose pages are on another port of the same host. */
+/** Opens the pages of the cache, which are on another port of the same host. */
 export async function openImages(page: Page, lab: FreshLab): Promise<void> {
   await page.goto('/ui/cache')
   await page.waitForURL(`${lab.cacheUrl}/ui/dashboard`)

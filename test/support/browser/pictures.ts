@@ -5,7 +5,7 @@ import { macOf } from '../server/web-machines.ts'
 export interface Picture {
   readonly name: string
   readonly path: string
-  /** Before it is taken. */
+  /** What happens on the page before the picture is taken. */
   readonly prepare?: (page: Page) => Promise<void>
 }
 
@@ -18,7 +18,7 @@ const openQuestion = (button: string) => async (page: Page) => {
   await page.getByRole('dialog').waitFor()
 }
 
-/** Of a server with a fleet in every state. */
+/** Pictures of a server with a fleet in every state. */
 export const FLEET: readonly Picture[] = [
   { name: 'dashboard', path: '/ui/dashboard' },
   { name: 'machines', path: '/ui/machines' },
@@ -101,7 +101,7 @@ export const FLEET: readonly Picture[] = [
   { name: 'error', path: '/ui/machines/52:54:00:00:00:99' },
 ]
 
-/** Of a server and a cache where nobody has done anything yet. */
+/** Pictures of a server and a cache where nobody has done anything yet. */
 export const FIRST_RUN: readonly Picture[] = [
   { name: 'first-run', path: '/ui/dashboard' },
   { name: 'first-run-machines', path: '/ui/machines' },
@@ -109,7 +109,7 @@ export const FIRST_RUN: readonly Picture[] = [
   { name: 'first-run-netboot', path: '/ui/netboot' },
 ]
 
-/** Of a cache with images. */
+/** Pictures of a cache with images. */
 export const IMAGES: readonly Picture[] = [
   {
     name: 'images',

@@ -37,9 +37,9 @@ async function edit(path: string, pattern: RegExp, text: string) {
 
 export interface SeenDebian {
   readonly machineId: string
-  /** Of the root file system. */
+  /** The size of the root file system. */
   readonly rootBytes: number
-  /** Of all SSH host keys together. */
+  /** The size of all SSH host keys together. */
   readonly keyBytes: number
 }
 

@@ -25,7 +25,7 @@ export async function makeCapture(bytes = 3_000_000): Promise<CapturedImage> {
   return { file, end: { bytes: file.length, sha256, index_sha256: indexSha256 } }
 }
 
-/** As a server that has the key at that path. */
+/** Makes upload tokens as a server does that has the key at that path. */
 export async function makeSigner(path: string) {
   const key = deriveSecret(await createSecret({ path, configured: '' }), UPLOAD_KEY)
   return (name: string, { order = 'order-0001', issuedAt = Date.now(), mac = MAC } = {}) => {
@@ -83,7 +83,7 @@ export function captureClient(base: string, token: string | null) {
 
 type CaptureClient = ReturnType<typeof captureClient>
 
-/** From the first request to the answer that it waits; returns its id. */
+/** Uploads a capture, from the first request until it waits for its acceptance; returns its id. */
 export async function uploadCapture(
   client: CaptureClient,
   name: string,

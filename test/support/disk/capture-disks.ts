@@ -39,7 +39,7 @@ export interface CaptureDisk extends AsyncDisposable {
 interface DiskOptions {
   /** More files, by their paths. */
   readonly files?: Readonly<Record<string, string>>
-  /** Called with the file system while it is mounted; absent: nothing. */
+  /** What is done with the file system while it is mounted; absent: nothing. */
   readonly whileMounted?: (at: string) => Promise<unknown>
   readonly mkfs?: readonly string[]
 }

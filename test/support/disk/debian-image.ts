@@ -71,7 +71,7 @@ async function makeRaw(folder: string) {
 
 type Pack = (raw: string, to: string) => Promise<unknown>
 
-/** As images of this kind are commonly made; xz and bz2 in blocks, which can be read in parallel. */
+/** Images of this kind are commonly packed so; xz and bz2 in blocks, which can be read in parallel. */
 const PACK: Readonly<Record<Exclude<DebianFormat, 'img'>, Pack>> = {
   'img.zst': (raw, to) => run`zstd -q -3 -T0 ${raw} -o ${to}`,
   'img.xz': (raw, to) => run`xz -1 -T0 --block-size=16MiB -c ${raw} > ${to}`,

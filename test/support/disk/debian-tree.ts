@@ -16,7 +16,7 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 const words = (text: string) => text.trim().split(/\s+/)
 
-/** Beside the essential packages. Storage tools are there for tests that run inside a guest. */
+/** Packages beside the essential ones. Storage tools are there for tests that run inside a guest. */
 const PACKAGES = words(`
   usr-is-merged systemd-sysv udev kmod linux-image-amd64 initramfs-tools
   btrfs-progs cryptsetup-bin dosfstools e2fsprogs fdisk gdisk lvm2 mdadm parted
@@ -95,7 +95,7 @@ export async function readCodename(): Promise<string> {
 /** What a tree has beside that of every other. */
 interface TreeOptions {
   readonly packages?: readonly string[]
-  /** By their paths in the tree. */
+  /** Files by their paths in the tree. */
   readonly files?: Readonly<Record<string, string>>
 }
 
@@ -117,7 +117,7 @@ export async function makeDebianTree(
     ),
   ]
   const sources = await readSources(codename)
-  // Without INITRD=No every package with a hook would make the initramfs again.
+  // Every package with a hook would make the initramfs again without INITRD=No.
   const environment = { ...process.env, INITRD: 'No', LC_ALL: 'C.UTF-8' }
   const debootstrap = $({ quiet: true, verbose: false, env: environment, input: sources })
   await debootstrap`mmdebstrap ${options} ${codename} ${tree} -`

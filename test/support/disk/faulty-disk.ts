@@ -18,7 +18,7 @@ export interface FaultyDisk extends AsyncDisposable {
   setFlag(isSet: boolean): void
   /** Waits until a script made the file `reached` in the disk's folder. */
   reached(): Promise<void>
-  /** From now on every request fails. */
+  /** Makes every request fail from now on. */
   vanish(): void
 }
 

@@ -7,9 +7,9 @@ import { createLoop, type Loop } from './loop.ts'
 
 export interface Part {
   readonly megabytes: number
-  /** For example `mkfs.ext4 -q`; absent: the partition stays empty. */
+  /** The words of a command such as `mkfs.ext4 -q`; absent: the partition stays empty. */
   readonly mkfs?: readonly string[]
-  /** Called with the mounted file system. */
+  /** Fills the file system, which is mounted at `root`. */
   readonly fill?: (root: string) => Promise<unknown>
 }
 

@@ -7,7 +7,7 @@ export interface MemorySourceOptions {
   readonly chunkBytes?: number
   /** Thrown in place of the chunk that holds this byte. */
   readonly breaksAt?: { readonly at: number; readonly thrown: Error }
-  /** Never answers from here on. */
+  /** The byte from which on the source never answers. */
   readonly stallsAt?: number
 }
 

@@ -38,7 +38,7 @@ export interface FlashOrder extends Partial<FlashOptions> {
   readonly signal?: AbortSignal
   readonly mirrors?: readonly Source[]
   readonly beforeEnds?: BeforeEnds
-  /** Called with each event as it comes. */
+  /** The listener gets each event as it comes. */
   readonly onEvent?: (event: FlashEvent) => void
   /** Changes the plan between the check and the execution, as the environment might. */
   readonly change?: (plan: FlashPlan) => FlashPlan

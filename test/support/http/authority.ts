@@ -10,7 +10,7 @@ export interface Authority {
   readonly certificate: Certificate
 }
 
-/** Made with openssl; the files stay in `folder`. */
+/** Makes an authority and the certificate of a server with openssl; the files stay in `folder`. */
 export async function makeAuthority(folder: string): Promise<Authority> {
   const at = (name: string) => join(folder, name)
   const shell = createShell({ env: process.env })

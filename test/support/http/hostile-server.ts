@@ -85,7 +85,7 @@ function portOf(address: string | AddressInfo | null): number {
 }
 
 export interface FileBehaviour {
-  /** With quotes; null: none. */
+  /** The entity tag with its quotes; null: none is sent. */
   readonly etag?: string | null
   readonly lastModified?: string
   readonly ranges?: boolean

@@ -22,7 +22,7 @@ interface HostingOptions {
   /** The newest one comes last. */
   readonly releases: readonly { readonly path: string; readonly tag: string }[]
   readonly form?: Form
-  /** Below which path; empty: the site has one repository. */
+  /** The path of the repository; empty: the site has only one. */
   readonly repository?: string
   readonly trouble?: Trouble
 }

@@ -19,7 +19,7 @@ let made = 0
 
 export interface Namespace extends AsyncDisposable {
   readonly name: string
-  /** Of QEMU, for the card of a machine, and of a second one beside it. */
+  /** The values of QEMU's `-netdev` for the card of a machine, and for that of a second one beside it. */
   readonly netdevs: readonly [string, string]
   /** Starts a program in it; it dies with us, and at the end at the latest. */
   spawn(argv: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
@@ -85,7 +85,7 @@ export async function createNamespace(): Promise<Namespace> {
 
 const planNetdev = (card: string) => `tap,id=net,ifname=${card},script=no,downscript=no`
 
-/** Of test runs that were killed. */
+/** Removes the namespaces of test runs that were killed. */
 async function removeLeftOvers(): Promise<void> {
   const { stdout } = await run`ip netns list`
   for (const [name, pid] of stdout.matchAll(/^flasher-test-(\d+)-\d+/gm)) {

@@ -21,5 +21,5 @@ export async function exchange(
   return chunks.join('')
 }
 
-/** Of an answer's first line; 0: it was none. */
+/** Returns the status in the first line of a response; 0: the text is none. */
 export const codeOf = (text: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0)

@@ -10,7 +10,7 @@ export const REPOSITORY = 'example/project'
 
 export interface SiteOptions {
   readonly version?: string
-  /** Below which address the files lie. */
+  /** The path below which the files lie. */
   readonly folder?: string
   /** Files that are not what the manifest says; null: that are missing. */
   readonly changed?: Readonly<Record<string, Buffer | string | null>>

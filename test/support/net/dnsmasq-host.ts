@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { $ } from 'zx'
 
-/** Of the host, on the interface `lan0`. */
+/** The address of the host on the interface `lan0`. */
 export const HOST_ADDRESS = '192.168.98.1'
 const MACHINE_ADDRESS = '192.168.98.50'
 const HELPER = fileURLToPath(

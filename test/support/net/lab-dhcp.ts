@@ -10,12 +10,12 @@ import { LAB_INTERFACE, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 
 interface DhcpOptions {
-  /** For its files. */
+  /** The folder of its files. */
   readonly folder: string
   /** The address of the machine server and of the TFTP daemon. */
   readonly server: string
   readonly loader: FirmwareLoader
-  /** More lines of dnsmasq's configuration. */
+  /** Lines that are added to dnsmasq's configuration. */
   readonly own: readonly string[]
 }
 

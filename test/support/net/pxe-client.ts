@@ -76,7 +76,7 @@ socket.bind(68)
 await once(socket, 'listening')
 socket.setBroadcast(true)
 
-/** Again and again until there is an answer; null: none came. */
+/** Sends a packet again and again until there is an answer; null: none came. */
 async function exchange(packet: Buffer, port: number, to: string) {
   const answered = once(socket, 'message')
   for (let tries = 0; tries < TRIES; tries += 1) {

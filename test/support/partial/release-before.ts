@@ -36,7 +36,7 @@ export async function leaveBehind(folder: string, { image, token, src }: BeforeO
 
   async function upload(id: string, name: string, came: number) {
     const isWhole = came === file.length
-    // Behind what was safe lies what a power cut leaves.
+    // The bytes behind those that were safe are what a power cut leaves.
     const rest = isWhole ? Buffer.alloc(0) : Buffer.alloc(5000)
     await writeFile(join(data, 'uploads', id), Buffer.concat([file.subarray(0, came), rest]))
     await record(`upload+${id}`, {

@@ -55,7 +55,7 @@ export interface BackupDeskOptions {
   readonly now?: () => Date
   /** Folder of the jobs' records; none unless said. */
   readonly records?: string
-  /** Called when everything of a backup is stored but its manifest. */
+  /** What happens when everything of a backup is stored but its manifest. */
   readonly beforeFinish?: (id: string) => void
 }
 

@@ -36,7 +36,7 @@ export interface CacheOptions {
   /** Milliseconds; the process's own clock where it is left out. */
   readonly elapsed?: () => number
   readonly log?: LogSink
-  /** Of the machine server; none where it is left out. */
+  /** The address of the machine server; there is none where it is left out. */
   readonly serverUrl?: string
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string

@@ -15,7 +15,7 @@ import { SECURE_FIRMWARE } from '../vm/secure-firmware.ts'
 
 export const LAB_MAC = '52:54:00:12:34:56'
 export const LAB_SERVER = `http://${LAB_ADDRESS}:8080`
-/** Of the operator. */
+/** The password of the operator. */
 export const LAB_PASSWORD = 'a password of the tests'
 
 const PROGRAMS = fileURLToPath(new URL('../../../runtime/bin/', import.meta.url))
@@ -40,7 +40,7 @@ export interface LabOptions {
   readonly ipxe?: { readonly x86_64: string; readonly arm64?: string }
   /** Debian's signed shim and GRUB of a release, instead. */
   readonly secureBoot?: { readonly shim: string; readonly grub: string; readonly config: string }
-  /** Of those; a PC's when absent. */
+  /** The processor that the signed boot loaders are for; a PC's when absent. */
   readonly arch?: Arch
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
@@ -164,7 +164,7 @@ export const createAsk =
     return text === '' ? null : JSON.parse(text)
   }
 
-/** As the documentation says; the folder's own files are small. */
+/** Copies the boot loaders into the TFTP folder as the documentation says; they are small. */
 async function fillTftp(
   tftp: string,
   { ipxe, secureBoot, arch = 'x86_64' }: LabOptions,

@@ -197,7 +197,7 @@ function allow({ fixture, truth }: Life) {
   fixture.machine = acted.value
   truth.halfWritten = truth.unfinished = false
   truth.liveInRow = 0
-  // In other modes it only says that the disk may be captured.
+  // The action only says in other modes that the disk may be captured.
   truth.finished = isFlashMode(acted.value.boot_mode)
 }
 

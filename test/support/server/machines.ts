@@ -9,7 +9,7 @@ import type { Shell } from '../../../runtime/kit/host/shell.ts'
 interface Block {
   readonly dev: string
   readonly sectors?: number
-  /** Of a partition. */
+  /** The disk that a partition is on. */
   readonly of?: string
   readonly start?: number
   readonly holders?: readonly string[]

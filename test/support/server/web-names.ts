@@ -1,7 +1,7 @@
 /** What people and makers call machines, images and disks: long, foreign and ordinary names for the pictures. */
 import { IMAGES } from './web-machines.ts'
 
-/** By the number of their machine; all others are named by their MAC address. */
+/** Names of machines by number; all others are named by their MAC address. */
 export const NAMES: Readonly<Record<number, string>> = {
   1: 'build-agent-for-the-nightly-integration-tests-of-the-payments-07',
   2: 'サーバー室・東京データセンター北棟三号機',
@@ -15,7 +15,7 @@ export const NAMES: Readonly<Record<number, string>> = {
   17: 'web-03',
 }
 
-/** As long as a name of 100 characters is. */
+/** The name has 100 characters. */
 export const LONG_IMAGE =
   'company-workstation-image-with-cuda-12.8-and-the-monitoring-agent-2026.11.2-generic-amd64.v2.img.zst'
 export const JAPANESE_IMAGE = '工場端末イメージ-2026年版.img.xz'
@@ -32,6 +32,6 @@ export const NAMED_IMAGES = [
   })),
 ]
 
-/** As long as NVMe and SCSI tools let a model be. */
+/** The model is as long as NVMe and SCSI tools allow. */
 export const LONG_MODEL =
   'Micron 7450 MTFDKCC3T8TFR Enterprise Mixed Use, Self-Encrypting, Power Loss Protection, U.3 15 mm, firmware E2MU200 of the maker'

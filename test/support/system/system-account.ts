@@ -13,7 +13,7 @@ interface AccountOptions {
   readonly shadow?: string | null
 }
 
-/** As /etc/shadow holds it. */
+/** Hashes a password as /etc/shadow holds it. */
 export const hashOf = (password: string): string =>
   execFileSync('openssl', ['passwd', '-6', '-stdin'], { input: password, encoding: 'utf8' }).trim()
 

@@ -9,7 +9,7 @@ export const nameOf = (device: string): string => `${device.slice('/dev/'.length
 export const textOf = (screen: readonly string[]): string =>
   screen.join(' ').replaceAll(/\s+/g, ' ').trim()
 
-/** From the choice of catalogs to the question where the image goes. */
+/** Goes from the choice of catalogs to the question where the image goes. */
 export async function goToPlace(terminal: Terminal, device: string): Promise<readonly string[]> {
   await terminal.waitFor(/Where do the images come from\?|> Catalog:/)
   await terminal.press('m', 'Enter')

@@ -118,7 +118,7 @@ export interface MachineOptions {
   readonly places?: Readonly<Record<string, string>>
   readonly env?: Readonly<Record<string, string>>
   readonly parts?: Partial<RemoteDependencies>
-  /** Called while it is written. */
+  /** What happens while the disk is written. */
   readonly onWrite?: () => void
   readonly cancel?: AbortSignal
 }

@@ -1,7 +1,7 @@
 /** What a terminal showed, frame by frame, as an SVG that plays by itself. Pure. */
 
 export interface ShownFrame {
-  /** From the start. */
+  /** The time since the start. */
   readonly seconds: number
   /** Lines with their colours as escape sequences. */
   readonly lines: readonly string[]

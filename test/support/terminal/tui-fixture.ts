@@ -27,7 +27,7 @@ export async function markRow(terminal: Terminal, text: string): Promise<void> {
   await terminal.waitFor('[Tab] other pane')
 }
 
-/** From the first screen to the question whether this disk shall be erased. */
+/** Goes from the first screen to the question whether this disk shall be erased. */
 export async function goToQuestion(terminal: Terminal, image: string, disk: string) {
   await terminal.waitFor(new RegExp(`${disk} `))
   await markRow(terminal, image)

@@ -18,7 +18,7 @@ export interface WizardOptions extends TerminalOptions {
 export interface WizardFixture extends AsyncDisposable {
   readonly folder: string
   readonly imageRoot: string
-  /** Of `debian-13-amd64.img`. */
+  /** The content of `debian-13-amd64.img`. */
   readonly content: Buffer
   open(options?: WizardOptions): Promise<Terminal>
 }
@@ -61,7 +61,7 @@ export function numberOf(screen: readonly string[], text: string): string {
   return number
 }
 
-/** From the images to the question whether this disk shall be erased. */
+/** Goes from the images to the question whether this disk shall be erased. */
 export async function goToConfirm(terminal: Terminal, image: string, disk: string) {
   const images = await terminal.waitFor(new RegExp(`${image} [^]*> Image:`))
   await terminal.press(numberOf(images, image), 'Enter')

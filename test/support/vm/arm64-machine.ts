@@ -13,7 +13,7 @@ export interface ArmMachineOptions {
   readonly disk?: string
   /** Raw image of an SD card, of 2^n bytes. */
   readonly card?: string
-  /** More arguments for QEMU. */
+  /** Arguments that are added to those of QEMU. */
   readonly args?: readonly string[]
 }
 

@@ -13,7 +13,7 @@ const PACKAGES = ['cloud-init', 'openssh-client', 'passwd', 'sudo']
 const FILES: Readonly<Record<string, string>> = {
   // Its first boot is the first: cloud-init and systemd see a machine that has no identity.
   'etc/hostname': 'localhost\n',
-  // As images for machines outside of a cloud have it; others are asked for, slowly.
+  // Images for machines outside of a cloud have this; other data sources are tried as well, slowly.
   'etc/cloud/cloud.cfg.d/99-flasher-test.cfg': 'datasource_list: [NoCloud, None]\n',
 }
 

@@ -69,7 +69,10 @@ export async function startDemo(...more: readonly string[]) {
   }
 }
 
-/** Of all processes that have the folder among their arguments or in their environment. */
+/**
+ * Lists the command lines of all processes that have the folder among their arguments or in their
+ * environment.
+ */
 async function listProcesses(folder: string): Promise<readonly string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const found = await Promise.all(

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startQemu, type Qemu } from './qemu.ts'
 
-/** As QEMU's user network shows the host to its guests. */
+/** QEMU's user network shows the host to its guests at this address. */
 export const HOST_SEEN_BY_GUESTS = '10.0.2.2'
 
 export type Firmware = 'bios' | 'uefi'
@@ -13,7 +13,10 @@ const PFLASH = [
   'snapshot=on,file=/usr/share/OVMF/OVMF_VARS_4M.fd',
 ]
 
-/** Without a graphics card a BIOS and its iPXE speak on the serial line; UEFI does so anyway. */
+/**
+ * A BIOS and its iPXE need a machine without a graphics card to speak on the serial line; UEFI does so
+ * anyway.
+ */
 export const FIRMWARE: Readonly<Record<Firmware, readonly string[]>> = {
   bios: ['-machine', 'graphics=off'],
   uefi: PFLASH.flatMap((file, unit) => ['-drive', `if=pflash,format=raw,unit=${unit},${file}`]),

@@ -27,9 +27,9 @@ export interface NetbootOptions {
   readonly megabytes?: number
   /** Nobody tells this machine what to do: it starts the wizard. */
   readonly isAlone?: boolean
-  /** More words for the kernel's command line. */
+  /** Words that are added to the kernel's command line. */
   readonly append?: readonly string[]
-  /** More arguments for QEMU. */
+  /** Arguments that are added to those of QEMU. */
   readonly args?: readonly string[]
   /** Those of a network card that Linux finds before ours. */
   readonly cardBefore?: readonly string[]
@@ -43,7 +43,7 @@ export interface Netboot extends AsyncDisposable {
   readonly server: HostileServer
   /** What was posted, with the path before it. */
   readonly posts: readonly string[]
-  /** Of the squashfs, over all transfers. */
+  /** Returns the bytes of the squashfs that were sent, over all transfers. */
   countSent(): number
 }
 

@@ -12,7 +12,7 @@ import { createTranscript } from '../terminal/transcript.ts'
 export type Processor = 'x86_64' | 'aarch64' | 'pi3'
 
 export interface QemuOptions {
-  /** Beside those that every machine here gets (see `COMMON` and `BOARD`). */
+  /** The arguments beside those that every machine here gets (see `COMMON` and `BOARD`). */
   readonly args: readonly string[]
   readonly megabytes?: number
   readonly cores?: number
@@ -25,7 +25,7 @@ export interface QemuOptions {
 export interface Qemu extends AsyncDisposable {
   /** The folder of this machine: the serial log and the sockets; removed unless a wait failed. */
   readonly folder: string
-  /** Of the QEMU process. */
+  /** The process id of QEMU. */
   readonly pid: number
   /**
    * The serial line from where the last wait stopped up to the end of the match. Rejects when

@@ -28,7 +28,7 @@ export interface ApplianceOptions {
 
 export interface Appliance extends AsyncDisposable {
   readonly qemu: Qemu
-  /** Of flasher-web, on this host. */
+  /** The address of flasher-web, as this host reaches it. */
   readonly url: string
 }
 
@@ -137,7 +137,10 @@ export function readPassword(screen: string): string {
   return password
 }
 
-/** On the login screen. `login` gives up after a minute, which a busy host may take for the session alone. */
+/**
+ * Logs in on the login screen. `login` gives up after a minute, which a busy host may take for the
+ * session alone.
+ */
 export async function login(qemu: Qemu, password: string): Promise<void> {
   for (let tries = 0; tries < MAX_LOGINS; tries += 1) {
     qemu.send('admin\r')
@@ -152,7 +155,7 @@ export async function login(qemu: Qemu, password: string): Promise<void> {
 
 /** Runs a command as root on the console; what it said. */
 export async function runAsRoot(qemu: Qemu, password: string, command: string): Promise<string> {
-  // Not in the echo of the line itself.
+  // The quotes keep the echo of the line itself from matching.
   qemu.send(`echo '${password}' | sudo -S -p '' sh -c '${command}'; echo en""ded $?\r`)
   const said = await qemu.waitFor(/ended \d+/, 15 * MINUTE)
   assert.match(said, /ended 0/, said)

@@ -11,7 +11,7 @@ export interface UsbMachineOptions {
   readonly megabytes?: number
   /** Raw image of an NVMe disk, serial `FLASHER0001`. */
   readonly disk?: string
-  /** More arguments for QEMU. */
+  /** Arguments that are added to those of QEMU. */
   readonly args?: readonly string[]
 }
 

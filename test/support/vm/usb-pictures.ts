@@ -6,7 +6,7 @@ import { startUsbMachine } from './usb-machine.ts'
 import { makeUsbStick } from './usb-stick.ts'
 
 const PATIENCE = 300
-/** For menus that are drawn after what we wait for. */
+/** The pause for menus that are drawn after what we wait for. */
 const SETTLE_MS = 1500
 
 const image = (name: string, megabytes: number) => ({

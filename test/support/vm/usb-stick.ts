@@ -15,7 +15,7 @@ const SECTOR = 512
 export interface UsbStickOptions {
   readonly iso: string
   readonly gigabytes: number
-  /** In place of what the ISO has on its images partition. */
+  /** Files in place of what the ISO has on its images partition. */
   readonly files?: readonly VolumeFile[]
   /** As after an earlier start: there is room for more than 22 MiB. */
   readonly isGrown?: boolean

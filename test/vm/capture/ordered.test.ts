@@ -25,7 +25,7 @@ const CAPTURE_PATIENCE = 3 * PATIENCE
 
 const IMAGE = 'golden.img.zst'
 const OTHER_MAC = '52:54:00:12:34:57'
-/** Of the disk that is flashed; the one that is captured has 640 MiB. */
+/** The size of the disk that is flashed; the one that is captured has 640 MiB. */
 const LARGER_BYTES = 2 ** 30
 
 const CapturesSchema = z.object({

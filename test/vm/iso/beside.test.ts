@@ -22,7 +22,7 @@ const OTHER_MENU = [
   'sleep 60',
 ].join('\n')
 
-/** As Debian's and others' installers are known to GRUB; a menu of its own. */
+/** Makes a medium as GRUB knows the installers of Debian and others; it has a menu of its own. */
 function makeOther(folder: string): string {
   const tree = join(folder, 'tree')
   const texts = {

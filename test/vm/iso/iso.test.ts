@@ -54,7 +54,7 @@ for (const firmware of ['bios', 'uefi'] as const) {
   run(`a disc, ${firmware}: up to the wizard`, async () => {
     await using machine = await startUsbMachine({ firmware, medium: { disc: await openIso() } })
     await machine.waitFor(/flasher: the system is on \/dev\/sr0/, PATIENCE)
-    // Without an image the wizard begins with the choice of a catalog.
+    // The wizard begins with the choice of a catalog, because there is no image.
     await machine.waitFor(/image_root: \/var\/lib\/flasher\/images/, PATIENCE)
     await machine.waitFor(/local only/, PATIENCE)
   })

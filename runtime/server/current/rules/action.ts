@@ -36,7 +36,7 @@ export interface MachineAction {
   readonly schema: z.ZodType
   /** Null: the parameters are as they must be, for so many machines; absent: for one. */
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
-  /** Refused in words. The parameters were checked. */
+  /** The parameters were checked before. The refusal says why, in words. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
   /** Why a machine cannot go along with those of the same request before it; absent: any can. */
   conflicts?(): (after: Machine) => string | null
@@ -55,7 +55,7 @@ const FieldsSchema = z.strictObject({
 
 /** The body of `POST /machines/{mac}/capture`. */
 export const CaptureFieldsSchema = z.strictObject({
-  /** Of the image that is made. */
+  /** The name of the image that is made. */
   name: CaptureNameSchema,
   /** Absent: the selected disk, or the only one. */
   disk_serial: asked.target_disk_serial.unwrap().default(null),

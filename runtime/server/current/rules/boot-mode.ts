@@ -1,6 +1,6 @@
 /** Current line: the boot modes, and the rules by which a network boot follows from them: a row for each. */
 
-/** In the order in which the API lists them. */
+/** The order is that in which the API lists them. */
 export const BOOT_MODES = [
   'ipxe-exit',
   'flasher-flash-always',

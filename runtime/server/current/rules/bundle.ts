@@ -23,7 +23,7 @@ const BUNDLE_VERSION = 3
 /** One machine's hardware and name; nothing else of what operators have made of it. */
 export interface BundleMachine {
   readonly mac: Mac
-  /** Not in the specification; absent where nobody gave one. */
+  /** The name that a person gave the machine (not in the specification); absent: nobody gave one. */
   readonly name?: string | null | undefined
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
@@ -71,7 +71,7 @@ export const buildBundle = (
   bty_export_version: BUNDLE_VERSION,
   exported_at: now,
   exported_by_bty_version: version,
-  // Not in the specification; an export is read by many, so it has no secrets.
+  // The specification has no templates. An export is read by many, so they come without their secrets.
   ...(templates.length === 0
     ? {}
     : {
@@ -178,7 +178,7 @@ const BundleSchema = z.object({
   machines: z.array(
     z.object({
       mac: z.string().max(32),
-      // Of another tool it may be anything: one that is no name is as good as none.
+      // Another tool may write anything here: what is no valid name counts as none.
       name: NameSchema.optional().catch(null),
       known_disks: z.array(InventoryDiskSchema).max(MAX_DISKS).nullable().default(null),
       known_disks_at: time,

@@ -64,7 +64,7 @@ const hold = (cycle: Cycle, now: string): Cycle => ({
   queued_at: null,
 })
 
-/** By its token the flash that is under way may still report its end. */
+/** The flash that is under way may still report its end, by the token of its cycle. */
 const pickCycle = ({ started_at, finished_at }: NonNullable<Cycle['before']>) => ({
   started_at,
   finished_at,

@@ -7,5 +7,5 @@ export const BackupRequestSchema = z.strictObject({
   trigger: z.enum(['manual', 'scheduled']).default('manual'),
 })
 
-/** Without a tag it is the one that the settings name. */
+/** The settings name the tag that counts where this is left out. */
 export const ReleaseRequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })

@@ -35,7 +35,7 @@ export function noteScript(
 ): readonly MachineNote[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
-  // In line it asks three times a minute; that it began to wait is worth a note.
+  // A machine in the queue asks three times a minute; only the beginning of its wait is worth an event.
   if (rule === 'queued' && cycle.queued_at !== null) return []
   const offered = {
     kind: 'netboot.pxe.offered',

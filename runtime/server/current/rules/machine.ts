@@ -40,7 +40,7 @@ export interface Cycle {
   /** When the guard stepped in. */
   readonly loop_suspected_at: string | null
   readonly failure: Failure | null
-  /** Since when it waits for its turn to be flashed; null: it does not. */
+  /** The ISO time since when it waits for its turn to be flashed; null: it does not wait. */
   readonly queued_at: string | null
   /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
   readonly disk_allowed_at: string | null
@@ -64,7 +64,7 @@ export interface PlannedFlash {
 
 export interface Machine extends MachineBase {
   readonly bty_image_ref: string | null
-  /** Given by a person (not in the specification); null: nobody gave one. */
+  /** The name that a person gave it (not in the specification); null: nobody gave one. */
   readonly name: string | null
   readonly labels: readonly string[]
   readonly boot_mode: BootMode
@@ -72,7 +72,7 @@ export interface Machine extends MachineBase {
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
   readonly target_disk_serial: string | null
-  /** Internal from here on. */
+  /** The fields from here on are internal: they are no part of the specified record. */
   /** What the disk was when it was picked by another name than its serial number; null: unknown. */
   readonly target_disk_seen: PickedDisk | null
   readonly saw_flasher_boot: boolean

@@ -171,7 +171,7 @@ function findCaptureRefusal(machine: Machine): string | null {
   const { boot_mode, cycle, capture } = machine
   if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
   if (hasUnfinishedFlash(machine)) return UNFINISHED
-  // In flash-always a late end of the flash before would arm the next one.
+  // A late end of the flash before would arm the next one in a mode that flashes always.
   const isDisarmed =
     flashesOnce(boot_mode) &&
     [cycle.finished_at, cycle.disk_allowed_at, cycle.disarmed_at].some((at) => at !== null)

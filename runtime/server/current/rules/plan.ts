@@ -50,14 +50,14 @@ export type Plan =
   | { readonly mode: 'exit'; readonly reason: string }
   | {
       readonly mode: 'capture'
-      /** Of the one disk that is read. */
+      /** The serial number or other name of the one disk that is read. */
       readonly serial: string
-      /** As of a flash. */
+      /** What the disk was when it was selected, as in the plan of a flash. */
       readonly seen?: PickedDisk
-      /** Of the image. */
+      /** The name of the image. */
       readonly name: string
       readonly generalize: boolean
-      /** Of the cache service. */
+      /** The address of the cache service. */
       readonly cacheUrl: string
     }
 
@@ -99,7 +99,7 @@ export const decidePlan = (
     ? interactive('held-back', HELD_BACK)
     : DECIDE[MODES[machine.boot_mode].does](machine, surroundings, features))
 
-/** Of a client that announces nothing. */
+/** A client that announces nothing has none of them. */
 const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
 
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling

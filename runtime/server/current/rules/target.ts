@@ -18,7 +18,7 @@ import type { Surroundings } from './surroundings.ts'
 /** Why a flash mode boots the disk instead ("Without assignment or serial…"). */
 export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' | 'no-target'
 
-/** For the person in front of the machine. */
+/** The reasons in words for the person in front of the machine. */
 export const UNREADY: Readonly<Record<Unready, string>> = {
   locked: 'This machine is locked on the server: it is not flashed.',
   'no-image': 'The server has no image for this machine.',

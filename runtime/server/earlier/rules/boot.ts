@@ -13,7 +13,7 @@ import { isHeldBack, type Machine } from './machine.ts'
 import { CLIENT_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
 
 type BootRule = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
-/** With what only the machine's boot loader knows. */
+/** One of these rules depends on what only the machine's boot loader knows. */
 type OfferRule = BootRule | 'other-arch'
 
 export interface BootRuling {
@@ -26,9 +26,9 @@ export interface BootRuling {
 interface Surroundings {
   /** Checked address of this server, no trailing slash. */
   readonly base: string
-  /** As its boot loader calls its processor; it may say nothing. */
+  /** The boot loader's name of its processor; it may say nothing. */
   readonly arch?: string | undefined
-  /** For a boot that fetches provisioning files. */
+  /** The token of a boot that fetches provisioning files; null: it fetches none. */
   readonly token: string | null
 }
 

@@ -29,7 +29,10 @@ export interface Machine extends MachineBase {
   readonly last_workflow_run_at: string | null
   readonly last_workflow_status: WorkflowStatus | null
   readonly last_workflow_output_path: string | null
-  /** Internal from here on. The armed cycle: it begins with a new intent, and anew with each `done`. */
+  /**
+   * The fields from here on are internal. The armed cycle begins with a new intent, and anew with each
+   * `done`; this is the ISO time.
+   */
   readonly armed_at: string
   readonly armed_by: Armer | null
   /** When the newest flash of this cycle was offered; null: none was. */

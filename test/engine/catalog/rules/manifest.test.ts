@@ -13,7 +13,7 @@ import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
 
 const test = suite('catalog manifests')
 const REF = 'a'.repeat(64)
-/** Of `https://H/x.img` and all its spellings. */
+/** The reference of `https://H/x.img` and of all its spellings. */
 const refOfPlain = createHash('sha256').update('https://h/x.img').digest('hex')
 
 const isName = (name: string) => name.trim() !== ''

@@ -18,7 +18,7 @@ const nodesOf = (devices: unknown) => {
   if (!parsed.ok) throw new Error(parsed.refusal)
   return parsed.value
 }
-/** As the kernel knows it. */
+/** Makes the device as the kernel knows it. */
 const deviceOf = ({ path, serial }: LsblkNode): TargetDevice => ({
   node: path,
   type: 'disk',

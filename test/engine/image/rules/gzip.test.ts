@@ -31,7 +31,7 @@ test('the trailer is a lower bound, never the size', () => {
   assert.equal(measure(gzip(CONTENT)), bound)
   assert.equal(measure(gzip(CONTENT, '-9')), bound)
   assert.equal(measure(fromFile(['gzip', '-c', '-1', '{}'], CONTENT)), bound)
-  // Of several members only the last one is counted: less than all of them, but not wrong.
+  // Only the last of several members is counted: that is less than all of them, but not wrong.
   assert.equal(measure(Buffer.concat([gzip(CONTENT), gzip(Buffer.from('end'))])), {
     kind: 'at-least',
     bytes: 3,

@@ -55,7 +55,7 @@ test('frames that are too small, too large, too many, or only one are not entere
   assert.is(mapOf(many(MAX_FRAMES + 1, MIB)), null)
 })
 
-/** In a process that has no room for a list of the entries. */
+/** The script runs in a process that has no room for a list of the entries. */
 const SCRIPT = `
   const [{ createTableMap }, { parseSeekFooter, SEEK_FOOTER_BYTES }] = await Promise.all([
     import('${new URL('../../../../runtime/engine/image/rules/seek-map.ts', import.meta.url)}'),

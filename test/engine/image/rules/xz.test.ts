@@ -128,7 +128,7 @@ test('an index with the right checksum may still be wrong', () => {
     [[0, 0], true],
     [[0, 1, 5, 0], true],
     [[0, 1, 0x85, 1, 9], true],
-    [[1, 1, 5, 0], false], // not an index
+    [[1, 1, 5, 0], false], // no index
     [[0, 1, 4, 0], false], // too small for a block
     [[0, 2, 5, 0], false], // fewer records than it says
     [[0, 0, 5, 0, 5, 0, 5], false], // more than it says

@@ -21,7 +21,7 @@ import { makeBytes } from '../../../support/collect.ts'
 const test = suite('zstd size')
 
 const WAYS = ['walk', 'glance'] as const
-/** Larger than what a glance walks. */
+/** A frame of this content is larger than what a glance walks. */
 const LARGE = makeBytes(400_000)
 const PART = makeContent(200_000)
 const zstd = (content: Buffer, ...flags: readonly string[]) =>

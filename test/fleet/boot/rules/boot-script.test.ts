@@ -32,7 +32,7 @@ const LIVE: BootDecision = {
 const linesOf = (script: string) => script.trimEnd().split('\n')
 const endOf = (script: string) => linesOf(script).slice(linesOf(script).indexOf(':end') + 1)
 const shape = (script: string) => linesOf(script).map((line) => line.split(' ')[0])
-/** As iPXE splits them; comments and what is echoed are for people. */
+/** Splits a script into words as iPXE does; comments and what is echoed are for people. */
 const wordsOf = (script: string) =>
   linesOf(script)
     .filter((line) => !line.startsWith('# ') && !line.startsWith('echo '))

@@ -67,7 +67,7 @@ test('the disk: each known boot loader, and the request is repeated where there 
   // What `exit` leads to is a menu of the firmware, with nobody there.
   for (const text of [script, renderExit(SERVER)]) assert.not.match(text, /\bexit\b/)
   const loaders = script.match(/"(\/EFI\S+ .*)"/)?.[1]?.split(' ') ?? []
-  // Of those that start others, the one at the path of removable media may restart the machine.
+  // The loader at the path of removable media may restart the machine, so it comes last.
   assert.match(loaders.at(-1) ?? '', /^\/EFI\/BOOT\//)
 })
 
@@ -189,7 +189,8 @@ test('grub.cfg asks for as long as it takes, at the server that GRUB came from',
     /source "\(http,\$server\)\/pxe\/\$net_default_mac\.grub\?buildarch=\$grub_cpu&/,
   )
   assert.match(config, /&server=\$server&offered=\$offered"$/m)
-  // Of a release, which knows no server: the one that sent GRUB, on our port and on the usual one.
+  // The configuration of a release knows no server: it asks the one that sent GRUB, on our port and on
+  // the usual one.
   assert.match(
     renderGrubConfig(null),
     'for server in "$net_default_server:8080" "$net_default_server:80"; do',

@@ -12,7 +12,7 @@ import { renderManual } from '../../../../runtime/kit/terminal/command/manual.ts
 
 const test = suite('manual')
 const shell = createShell({ env: process.env })
-/** With what the program does where no command is named. */
+/** The page includes what the program does where no command is named. */
 const page = renderManual({
   ...COMMAND_LINE,
   main: WIZARD,

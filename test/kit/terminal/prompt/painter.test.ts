@@ -41,7 +41,7 @@ test('a key costs a serial line little: two rows at most when the mark moves', (
   painter.paint({ lines: mark(3), cursor: { row: 19, column: 5 } })
   canvas.take()
   painter.paint({ lines: mark(4), cursor: { row: 19, column: 5 } })
-  // At 115200 baud this takes 15 ms.
+  // This many bytes take 15 ms at 115200 baud.
   assert.ok(canvas.take().length < 180)
 })
 test('what is forgotten is drawn again, without another scroll', () => {

@@ -37,7 +37,7 @@ const pairOf = (line: string) => line.split(';')[0] ?? ''
 
 type Sessions = ReturnType<typeof createSessions>
 
-/** Of these `Set-Cookie` values, which open a session. */
+/** Says which of these `Set-Cookie` values open a session. */
 const whichHold = (sessions: Sessions, lines: readonly string[]) =>
   lines.map((line) => sessions.read(asking(pairOf(line))) !== null)
 

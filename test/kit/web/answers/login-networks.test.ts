@@ -9,7 +9,7 @@ import { createTestServer, listen, PASSWORD } from '../../../support/server/serv
 
 const test = suite('logging in from several networks')
 
-/** From an address of this host's loopback. */
+/** Logs in from an address of this host's loopback. */
 async function logIn(port: number, from: string, password: string): Promise<number> {
   const body = new URLSearchParams({ password }).toString()
   const request = http.request({

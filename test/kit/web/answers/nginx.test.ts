@@ -115,7 +115,7 @@ if (existsSync(NGINX)) {
     while (!text.includes('52:54:00:99:99:99')) text += String((await chunks.next()).value)
     channel.destroy()
 
-    // Larger than nginx's own limits; whole, and back with ranges.
+    // A file above nginx's own limits is uploaded whole, and read back with ranges.
     const bytes = randomBytes(5_000_000)
     const put = await ask(`${site.https}/boot/large.bin`, { method: 'PUT', headers, body: bytes })
     put.resume()

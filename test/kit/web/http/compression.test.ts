@@ -22,7 +22,7 @@ const test = suite('compression')
 interface Sent {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** As they came over the wire. */
+  /** The bytes as they came over the wire. */
   readonly bytes: Buffer
 }
 

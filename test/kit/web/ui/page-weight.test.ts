@@ -16,7 +16,7 @@ const PASSWORD = 'a password for tests'
 
 const test = suite('the weight of pages')
 
-/** Without a pattern that would compress better than what real machines say. */
+/** The digits have no pattern, which would compress better than what real machines say. */
 const digest = (n: number) => createHash('sha256').update(`machine ${n}`).digest('hex')
 
 function machineOf(n: number): Machine {

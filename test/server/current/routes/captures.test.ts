@@ -162,7 +162,7 @@ test('an end that only the run kept is taken from the repeated post', async () =
   await site.report('started')
   const run = site.server.runs.find(MAC, RUN)
   assert.ok(run)
-  // As far as a server gets that is killed between its two writes.
+  // A server that is killed between its two writes gets this far.
   const figures = { bytes_read: 90, bytes_written: 90, total_bytes: 90, rate: null }
   const post = ProgressSchema.parse({ run: RUN, phase: 'done', ...figures })
   assert.ok((await site.server.runs.take(post, run)).ok)

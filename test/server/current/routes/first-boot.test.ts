@@ -37,7 +37,7 @@ async function open(tokens: TokenPolicy = 'off') {
       assert.is(answer.status, 200, await answer.clone().text())
       return await answer.json()
     },
-    /** With the boot token of a script where there is one. */
+    /** Fetches the plan, with the boot token of the script where it has one. */
     async plan(path = KNOWS) {
       const script = await (await server.request(`/pxe/${MAC}`)).text()
       const token = / flasher\.token=(\S+) /.exec(script)?.[1]

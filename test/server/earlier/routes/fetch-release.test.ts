@@ -14,7 +14,7 @@ const REPOSITORY = 'example/project'
 const NAMES = Object.values(LIVE_TRIO)
 
 interface SiteOptions {
-  /** Below which address the files lie. */
+  /** The path below which the files lie. */
   readonly folder: string
   /** Other bytes than the list says; null: the file is missing. */
   readonly changed?: Readonly<Record<string, Buffer | null>>

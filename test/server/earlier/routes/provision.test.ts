@@ -66,7 +66,7 @@ test('without the token of this flash nobody reads anything', async () => {
   assert.is((await fetchAs(server, again)).status, 401)
 })
 
-/** By an operator who has just logged in. */
+/** Changes the machine as an operator who has just logged in; returns the status. */
 async function give(server: Server, body: object): Promise<number> {
   const ask = await server.operator()
   return (await ask(`/machines/${MAC}`, asJson(body, 'PUT'))).status

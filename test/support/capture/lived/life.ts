@@ -104,7 +104,7 @@ export const MKFS_OPTIONS: Readonly<Record<LivedKind, Options>> = {
     '-i maxpct=50',
     '-i nrext64=1',
   ),
-  // As many clusters as mtools expect of a FAT32 and a FAT16.
+  // The volumes have as many clusters as mtools expects of FAT32 and FAT16.
   vfat: words(
     '-F 32 -s 1',
     '-F 32 -s 1 -f 1',
@@ -141,7 +141,7 @@ export interface Life {
 interface LifeLimits {
   /** Absent: any. */
   readonly kind?: LivedKind
-  /** At most so many things happen; absent: 30. */
+  /** The most things that happen; absent: 30. */
   readonly maxEvents?: number
 }
 

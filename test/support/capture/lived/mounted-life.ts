@@ -155,7 +155,7 @@ async function write(scene: Scene, number: number, kilobytes: number) {
   }
 }
 
-/** Until nothing fits any more; then some of it goes. */
+/** Writes files until nothing fits any more, then removes some of them. */
 async function fill(scene: Scene, number: number) {
   const folder = join(scene.at, `full-${number}`)
   await mkdir(folder)

@@ -18,7 +18,7 @@ const t = PAGES.account
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
-/** By number of days. */
+/** The lifetimes of a token, by number of days. */
 const LIFETIMES = t.tokens.lifetimes
 
 export const ACCOUNT_PAGES = [

@@ -23,7 +23,7 @@ interface Typed {
   readonly error: string | null
 }
 
-/** By the setting's name. */
+/** Settings that were refused, by dotted name. */
 export type Refusals = ReadonlyMap<string, Typed>
 
 /** What the search looks in; `topic` are the headings above it. Of secrets only whether they are set. */
@@ -66,7 +66,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
   </li>`
 }
 
-/** Of the control; the row's own id is the name. */
+/** The id of the control; that of the row is the name itself. */
 const idOf = (name: string): string => `set-${name}`
 
 /** A card of the page changes it; a line of a file is changed here. */

@@ -34,7 +34,7 @@ test('a reference names host, repository, and a tag or a digest', () => {
   })
   assert.is(parsed('oras://h/debian:13').repository, 'debian')
   assert.equal(parsed(`ORAS://h/a/b@${D}`).version, { kind: 'digest', digest: D })
-  // Beside a digest a tag only tells people where it once was.
+  // A tag beside a digest only says where the digest once was.
   assert.equal(parsed(`oras://h/a/b:c@${D}`), parsed(`oras://h/a/b@${D}`))
 })
 
