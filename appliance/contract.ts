@@ -65,7 +65,7 @@ export const BOOT_FACTS = {
   /** `yes` when the root was copied to memory: the medium may be removed. */
   toMemory: 'to_memory',
   interface: 'interface',
-  /** With prefix length: `10.0.2.15/24`. */
+  /** The address with its prefix length: `10.0.2.15/24`. */
   address: 'address',
   version: 'version',
 } as const

@@ -1,13 +1,16 @@
 /** Where our programs look for disk images, and the formats that they write to disks. */
 
-/** On servers and in the live system alike, which mounts the images partition here. */
+/** The image folder of servers and of the live system, which mounts the images partition here. */
 export const DEFAULT_IMAGE_ROOT = '/var/lib/flasher/images'
 
-/** As the names of files end, in the order in which programs list them; `rules/format.ts` has a row for each. */
+/**
+ * The formats as names of files end, in the order in which programs list them; `rules/format.ts` has a
+ * row for each.
+ */
 export const IMAGE_FORMATS = ['img.zst', 'img.xz', 'img.gz', 'img.bz2', 'qcow2', 'img'] as const
 export type ImageFormat = (typeof IMAGE_FORMATS)[number]
 
-/** What our programs write themselves when they pack or capture. */
+/** The format that our programs write when they pack or capture. */
 export const PACKED_FORMAT = 'img.zst' satisfies ImageFormat
 
 /** The endings of names in the order in which people read them: raw, compressed, others. */

@@ -31,7 +31,7 @@ export interface AssetGroup {
   readonly checksums: string
   /** Begins the names of the bill and of the list; null: another group's tell of these files, too. */
   readonly stem: string | null
-  /** False: it comes along where it was built, and nobody misses it otherwise. */
+  /** Whether a release lacks something without these files; false: they are added where they were built. */
   readonly isSpecified: boolean
 }
 

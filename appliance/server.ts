@@ -9,7 +9,7 @@ export const SERVER_PARTITIONS = {
   state: 'flasher-state',
 } as const
 
-/** On the EFI partition: kernels and initrds by version, and what the boot loader keeps. */
+/** What the EFI partition holds: kernels and initrds by version, and the files of the boot loader. */
 export const SERVER_BOOT = {
   folder: 'flasher',
   config: 'boot/grub/grub.cfg',
@@ -20,6 +20,6 @@ export const SERVER_BOOT = {
 export const SERVER_ARGS = {
   /** The version to start: the slot of that name is the root. */
   slot: 'flasher.slot',
-  /** The state is made anew. */
+  /** Has the state made anew. */
   reset: 'flasher.reset',
 } as const

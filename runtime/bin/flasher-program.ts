@@ -3,7 +3,7 @@ import { WIZARD_LINE } from '../flasher/wizard/options.ts'
 import type { wizard } from '../flasher/wizard/program.ts'
 import { cli } from '../flasher/programs.ts'
 
-/** Returns the exit code. */
+/** Runs `flasher` and returns its exit code; errors are printed. */
 export const flasher = (environment: Parameters<typeof wizard>[0]): Promise<number> =>
   cli(environment, {
     ...WIZARD_LINE,

@@ -2,7 +2,7 @@
 import process from 'node:process'
 import { leave, openProcess } from './open-process.ts'
 
-// As in flasher.ts: threads for the disk.
+// The threads for disks are as many as in flasher.ts.
 process.env['UV_THREADPOOL_SIZE'] ??= '16'
 
 const environment = openProcess('flasher-tui', ['SIGINT', 'SIGTERM', 'SIGHUP'])

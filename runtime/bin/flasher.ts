@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import process from 'node:process'
 import { leave, openProcess } from './open-process.ts'
 
-/** What a command that was cancelled ends with, whatever cancelled it. */
+/** The exit code of a command that was cancelled, whatever cancelled it. */
 const CANCELLED = 128 + constants.signals.SIGINT
 
 // Reads and writes of disks wait in these threads; the size counts until the first of them is used.

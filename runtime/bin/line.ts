@@ -5,7 +5,10 @@ interface LineStart {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** That line's programs. Help and version work whatever is set. */
+/**
+ * Loads the programs of the line that is named. Help and version work whatever is set. Rejects with an
+ * Error where there is no such line.
+ */
 export async function loadLine({ env, argv }: LineStart) {
   const name = env['FLASHER_LINE'] || 'current'
   if (name === 'earlier') {

@@ -5,13 +5,13 @@ import { isIP } from 'node:net'
 
 interface BoundAddress {
   readonly host: string
-  /** 0: any free one. */
+  /** The port; 0: any free one. */
   readonly port: number
   /** Paths of PEM files. */
   readonly tls: { readonly cert: string; readonly key: string } | null
 }
 
-/** Rejects with the system's own reason when the address or port is unavailable. */
+/** Listens at the address. Rejects with the system's own reason where the address or port is unavailable. */
 export async function listen(handler: RequestListener, { host, port, tls }: BoundAddress) {
   // listhen would silently take another port when this one is unavailable.
   await probe(host, port)
@@ -51,7 +51,7 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
 const url = (tls: BoundAddress['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
-/** Rejects with the reason when it is impossible to listen there. */
+/** Checks that it is possible to listen there, and rejects with the reason where it is not. */
 export function probe(host: string, port: number): Promise<void> {
   const probing = createServer()
   return new Promise((resolve, reject) => {

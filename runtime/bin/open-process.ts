@@ -7,7 +7,10 @@ const { env, stdin, stdout, stderr } = process
 
 type Ending = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/** The environment as a program's `ProcessEnvironment`; `endings`: signals that ask it to end. */
+/**
+ * Makes a program's `ProcessEnvironment` of the environment; `endings` are the signals that ask it to
+ * end.
+ */
 export function openProcess(program: string, endings: readonly Ending[] = ['SIGINT', 'SIGTERM']) {
   const ending = new AbortController()
   let endedBy: Ending | null = null
@@ -23,7 +26,7 @@ export function openProcess(program: string, endings: readonly Ending[] = ['SIGI
   // A hang-up would end the process if nobody listened for it.
   if (!endings.includes('SIGHUP'))
     process.on('SIGHUP', () => hangups.forEach((listener) => listener()))
-  // Started beside another program, it ends with that one, however that ended.
+  // A program that was started beside another one ends with that one, however that ended.
   process.on('disconnect', () => ending.abort())
   endOnSurprise(program)
   return {
@@ -46,7 +49,7 @@ export function openProcess(program: string, endings: readonly Ending[] = ['SIGI
 
 const exitCodeOf = (name: Ending) => 128 + constants.signals[name]
 
-/** What was written is out before the process ends, also into a slow pipe. */
+/** Ends the process when everything that was written is out, also into a slow pipe. */
 export async function leave(code: number): Promise<never> {
   await flush()
   process.exit(code)

@@ -36,7 +36,10 @@ const code = await web({ ...environment, listen, startCache, builtDir: BUILT_DIR
 await endCache()
 await leave(code)
 
-/** Null: it did not start and reported why; the server goes on without it. */
+/**
+ * Starts the cache service and resolves to its address; null: it did not start, and the reason was
+ * logged. The server continues without it.
+ */
 async function startCache({
   host,
   port,

@@ -22,13 +22,13 @@ interface FleetStateOptions<M extends MachineBase> {
   readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
     current(): ServerSettings
   }
-  /** Its name marks the file: one of the other line is refused. */
+  /** The name of the line, which marks the file: one of the other line is refused. */
   readonly line: string
   readonly orders: OrderRules<M>
   readonly release: string
-  /** A command beside the server, which may be running. */
+  /** Whether this is a command beside the server, which may be running. */
   readonly visit: boolean
-  /** A damaged database is left to be replaced by a backup. */
+  /** Whether a damaged database is left to be replaced by a backup. */
   readonly replacesDamaged?: boolean
   readonly log: { warn(message: string): void }
 }
@@ -59,7 +59,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   config.useSaved(store.list)
   feed.listen(() => config.readSaved(), ['settings'])
   config.listen(({ changed }) => {
-    // Said again after the change is in effect: this time nothing changes, and it ends.
+    // This is announced again after the change is in effect; nothing changes then, and it ends.
     if (changed.length > 0) feed.announce({ topic: 'settings' })
   })
   return {

@@ -13,7 +13,7 @@ interface FetchDependencies {
   readonly state: Pick<FleetState<never>, 'feed' | 'journal'>
   /** Where fetches are listed for the next start. */
   readonly folder: string
-  /** Earlier sets that stay for a roll-back. */
+  /** The number of earlier sets that stay for a roll-back. */
   keep(): number
   readonly env: Environment
   now(): Date

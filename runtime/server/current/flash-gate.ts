@@ -17,16 +17,16 @@ interface FlashGateDependencies {
   /** Finds a machine as stored, from memory. */
   find(mac: Mac): Machine | null
   settings(): QueueRules
-  /** All of the fleet, at the start: who waited or flashed then goes on. */
+  /** The fleet as it was stored at the start: machines that waited or flashed then keep their places. */
   readonly fleet: readonly Machine[]
-  /** Milliseconds since the machine was heard of; null: it was not, while this process runs. */
+  /** Returns the milliseconds since this process heard of the machine; null: it never did. */
   silenceOf(mac: Mac): number | null
   now(): Date
-  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  /** The milliseconds of a clock that nobody sets; the process's own unless given. */
   elapsed?(): number
 }
 
-/** A place that was given, until the record says so. */
+/** A place that was given to a machine, until its record says so. */
 interface QueueClaim {
   readonly cycle: string
   readonly offers: number
@@ -34,9 +34,9 @@ interface QueueClaim {
   readonly at: number
 }
 
-/** A record that was not stored by then never will be. */
+/** Milliseconds after which a record that is not stored yet never will be. */
 const CLAIM_MS = 10_000
-/** The order of the line may be this old; who is first is always known at once. */
+/** The order of the queue may be this many milliseconds old; who is first is always known at once. */
 const ORDER_MS = 1000
 
 /**
@@ -48,8 +48,8 @@ export function createFlashGate(given: FlashGateDependencies) {
   const { find, settings, fleet, elapsed = () => performance.now() } = given
   const flashing = new Map<Mac, QueueClaim | null>()
   /**
-   * In the order in which they came, with the time of that by `elapsed`: who begins to wait is in line
-   * before its record says so.
+   * The waiting machines in the order in which they came, with the time of that by `elapsed`: a machine
+   * that begins to wait is here before its record says so.
    */
   const waiting = new Map<Mac, number>()
   let order: { readonly at: number; readonly places: Map<Mac, number> } | null = null
@@ -76,7 +76,7 @@ export function createFlashGate(given: FlashGateDependencies) {
     return count
   }
 
-  /** Places from 0, of those who still wait. */
+  /** Returns the positions of those who still wait, from 0. */
   function line(): Map<Mac, number> {
     const at = elapsed()
     if (order !== null && at - order.at < ORDER_MS) return order.places
@@ -92,12 +92,12 @@ export function createFlashGate(given: FlashGateDependencies) {
 
   function enqueue(mac: Mac): void {
     if (!waiting.has(mac)) waiting.set(mac, elapsed())
-    // At the end of the line, which is where a machine that begins to wait stands.
+    // A machine that begins to wait is put at the end.
     if (order !== null && !order.places.has(mac)) order.places.set(mac, order.places.size)
   }
 
   return {
-    /** Null: it may flash now. Asking changes nothing. */
+    /** Returns the position of a machine in the queue; null: it may flash now. Asking changes nothing. */
     placeOf({ mac }: Machine): QueuePosition | null {
       const { max_flashes } = settings()
       if (max_flashes === 0 || holds(mac)) return null
@@ -107,7 +107,7 @@ export function createFlashGate(given: FlashGateDependencies) {
       if (ahead < max_flashes - busy) return null
       return { place: ahead + 1, waiting: places.size + (isNew ? 1 : 0), flashing: busy, isNew }
     },
-    /** What was decided of a machine's place: it holds at once, before the record is on disk. */
+    /** Takes in what was decided of a machine's place: that holds at once, before the record is on disk. */
     assign(machine: Machine, slot: FlashSlot): void {
       const { mac } = machine
       if (slot === 'queued') return enqueue(mac)
@@ -115,14 +115,14 @@ export function createFlashGate(given: FlashGateDependencies) {
       if (waiting.delete(mac)) order = null
       claimPlace(flashing, machine, slot, elapsed())
     },
-    /** How many flash and how many wait. */
+    /** Counts the machines that flash and those that wait. */
     count: () => ({ flashing: countFlashing(), waiting: line().size }),
   }
 }
 
 /**
- * Milliseconds since a machine was heard of. Of those that have not come since the start only the
- * clock on the wall tells how long they were silent before it; a time that lies ahead tells nothing.
+ * Returns the milliseconds since a machine was heard of. How long one that has not come since the start
+ * was silent before it, only the clock on the wall says; a time that lies ahead says nothing.
  */
 function createSilence(
   { silenceOf, now }: Pick<FlashGateDependencies, 'silenceOf' | 'now'>,
@@ -136,7 +136,7 @@ function createSilence(
 
 const isQueued = ({ cycle }: Machine) => cycle.queued_at !== null
 
-/** Flashing machines and what was claimed for them, after one more decision. */
+/** Updates the flashing machines, and what was claimed for them, after one more decision. */
 function claimPlace(
   flashing: Map<Mac, QueueClaim | null>,
   { mac, cycle }: Machine,
@@ -153,13 +153,19 @@ function claimPlace(
   }
 }
 
-/** By the record alone, which is all that a restart leaves: what was released stays so. */
+/**
+ * Says whether the record alone, which is all that a restart leaves, has a flash that began; what was
+ * released stays so.
+ */
 const isBegun = (machine: Machine): boolean => {
   const { offers, planned, finished_at } = machine.cycle
   return finished_at === null && (planned || (offers > 0 && !isTurnedAway(machine)))
 }
 
-/** It asked for its plan after the newest offer and that was no flash; or its next plan will be none. */
+/**
+ * Says whether the machine asked for its plan after the newest offer and that was no flash, or whether
+ * its next plan will be none.
+ */
 const isTurnedAway = ({ locked, planned_at, cycle: { offered_at } }: Machine): boolean =>
   locked || (planned_at !== null && offered_at !== null && !isBefore(planned_at, offered_at))
 

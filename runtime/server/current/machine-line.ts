@@ -36,13 +36,13 @@ import {
 import { parseUpsert } from './rules/upsert.ts'
 import { applySignal } from './signals.ts'
 
-/** Getters that answer from memory, at each contact anew. */
+/** What a line is made of: getters that answer from memory, at each contact anew. */
 export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'findTemplate'> {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
-  /** Where a machine stands in line for its flash; null: it may flash now. Asking changes nothing. */
+  /** Returns the position of a machine in the queue; null: it may flash now. Asking changes nothing. */
   placeOf(machine: Machine): QueuePosition | null
-  /** Whether a run of the machine goes on. */
+  /** Says whether a run of the machine is under way. */
   hasRun(mac: Mac): boolean
   /** Signs what machines show that were booted from here. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
@@ -52,7 +52,7 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   cacheUrl(): string | null
 }
 
-/** What `decideBoot` and `decidePlan` ask for, at this contact. */
+/** Collects what `decideBoot` and `decidePlan` may know at this contact. */
 export const gatherSurroundings = (
   site: Omit<LineDependencies, 'bootKey' | 'uploadKey' | 'hasRun'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
@@ -202,7 +202,7 @@ function offerBoot(
   }
 }
 
-/** `machine`: after the offer, which may begin a cycle. */
+/** Adds a boot token to a decision. `machine` is the record after the offer, which may begin a cycle. */
 function withToken(
   { settings, bootKey }: LineDependencies,
   decision: BootDecision,
@@ -214,7 +214,7 @@ function withToken(
   return { ...decision, token: renderBootToken(machine.mac, token, bootKey.sign) }
 }
 
-/** Null: there is such a template, or none is assigned. */
+/** Says why a template cannot be assigned; null: there is one of this name, or none is named. */
 function findUnknownTemplate(
   { findTemplate }: Pick<LineDependencies, 'findTemplate'>,
   name: string | null | undefined,
@@ -248,7 +248,7 @@ const toAction = (
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'
 
-/** Null: it stays the one that it was. */
+/** Returns the template that an edit assigns; null: it stays as it was. */
 const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
   first_boot === before.first_boot ? null : first_boot
 
@@ -257,13 +257,13 @@ interface KeptAnswer<T> {
   readonly answer: T
 }
 
-/** Some kilobytes each; a larger fleet does without for a moment. */
+/** The most answers that are kept, of some kilobytes each; a larger fleet does without for a moment. */
 const MAX_KEPT = 10_000
 
 /**
- * Keeps each machine's newest answer: it is rendered anew only where something in it has changed.
- * `inputs`: everything that `render` reads. An object among them counts as
- * changed when it is another one.
+ * Makes a store of each machine's newest answer, which is rendered anew only where something in it has
+ * changed. `inputs` is everything that `render` reads; an object among them counts as changed when it
+ * is another one.
  */
 export function createKeptAnswers<T>() {
   const kept = new Map<Mac, KeptAnswer<T>>()

@@ -120,7 +120,8 @@ function createHandlers(site: Site) {
         ? text(previewScript(site, mac, contact))
         : offerScript(mac, contact)
     return recover(work, (error) => {
-      // Boot loaders stop at an error of ours, with nobody there to type: the box boots its own disk instead.
+      // Boot loaders stop at an error of ours, with nobody there to type: the machine boots its own
+      // disk instead.
       site.log.error(`script for ${mac}: ${renderError(error)}`)
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
       return text(exitOf(contact))

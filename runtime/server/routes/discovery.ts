@@ -10,10 +10,10 @@ const RECOUNT_MS = 30_000
 /** One event in this time, however many are turned away. */
 const QUIET_MS = 60_000
 
-/** What it makes answers whether the caller may be stored as a new machine. */
+/** Makes a function that says whether its caller may be stored as a new machine. */
 export function createDiscovery(
   site: ServerServices,
-  /** Called once a minute while new machines are turned away, with the reason in words. */
+  /** The listener gets the reason in words, once a minute while new machines are turned away. */
   refused: (reason: string) => void,
 ): () => boolean {
   const { line, machines, settings, elapsed = () => performance.now() } = site
@@ -22,7 +22,7 @@ export function createDiscovery(
   let countedAt = -Infinity
   let reportedAt = -Infinity
 
-  /** What was counted, and what was let in since. */
+  /** Counts the unassigned machines again where the count is too old; those let in since were added. */
   function recount(at: number): void {
     if (at - countedAt < RECOUNT_MS) return
     countedAt = at
@@ -51,7 +51,7 @@ export function createDiscovery(
   }
 }
 
-/** What it makes answers what is kept of a report. */
+/** Makes a function that returns what is kept of a reported list of disks. */
 export function createDiskLists({
   line,
   machines,

@@ -63,7 +63,10 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
   }
 }
 
-/** The record decides, after each change of it: a restore or a deletion ends the wait, too. */
+/**
+ * Waits for the outcome that the record says after one of its changes; a restore or a deletion ends the
+ * wait, too.
+ */
 function awaitOutcome<M extends MachineBase>(
   { line, machines, feed }: ServerBase<M>,
   mac: Mac,

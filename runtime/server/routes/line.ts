@@ -22,9 +22,9 @@ import type { RunEnd } from '../../fleet/run/rules/run-transition.ts'
 export interface Action<M> {
   /** The scope that a token needs. */
   readonly scope: Scope
-  /** Null: the parameters are valid, for so many machines; absent: for one. */
+  /** Checks the parameters for so many machines, or for one where that is left out; null: they are valid. */
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
-  /** Refused with the reason, in words. `delete` is answered by the server itself. */
+  /** Makes the change; the refusal gives the reason in words. `delete` is answered by the server itself. */
   apply(machine: M, parameters: unknown, by: Armer): Result<Transition<M>, string>
   /**
    * Judges the machines of one request as the action leaves them, one after the other: why one cannot
@@ -33,7 +33,10 @@ export interface Action<M> {
   conflicts?(): FindConflict<M>
 }
 
-/** Null: it can. Typed as a method: routes, which pass machines on, need not know their line's type. */
+/**
+ * Null: the machine can go along. Typed as a method, because routes pass machines on without knowing
+ * their line's type.
+ */
 export type FindConflict<M> = { find(after: M): string | null }['find']
 
 interface MachineDescription {
@@ -47,47 +50,50 @@ interface MachineDescription {
 }
 
 /**
- * Pure: no I/O, nothing is changed, and asking twice gives the same. Whoever made the line gave it
- * getters of catalog, settings and active sets, which answer from memory.
+ * The rules of a line are pure: they do no I/O and change nothing, and asking twice gives the same.
+ * Whoever made the line gave it getters of catalog, settings and active sets, which answer from memory.
  */
 export interface ServerLine<M extends MachineBase> {
-  /** A machine that contacts us for the first time. */
+  /** Makes the record of a machine that contacts us for the first time; `now` is an ISO time. */
   discover(mac: Mac, now: string): M
   describe(machine: M): MachineDescription
   toWire(machine: M): Readonly<Record<string, unknown>>
-  /** Body of `PUT /machines/{mac}` (or a form's fields in the same shape); `before` null: it is new. */
+  /**
+   * Parses the body of `PUT /machines/{mac}` (or a form's fields in the same shape); `before` null: the
+   * machine is new. The refusal names each field that is wrong.
+   */
   parseUpsert(
     body: unknown,
     before: M | null,
     on: { readonly mac: Mac; readonly by: Armer },
   ): Result<M, readonly FieldError[]>
-  /** Undefined: the body was empty. */
+  /** Parses a report of disks; undefined: its body was empty. */
   parseInventory(sifted: Sifted | undefined): Result<Inventory, readonly FieldError[]>
   /**
-   * Whether the machine is let in with what it shows (`Contact.bearer`); null: nobody knows it.
-   * Refused in words. Notes are worth recording although it is let in.
+   * Decides whether the machine is let in with what it shows (`Contact.bearer`); null: nobody knows it.
+   * The refusal gives the reason in words; notes are worth recording although it is let in.
    */
   admit(
     on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },
     contact: Contact,
   ): Result<readonly Note[], string>
-  /** `GET /pxe/{mac}`. */
+  /** Decides the response of `GET /pxe/{mac}`. */
   decideBoot(machine: M, contact: Contact): ScriptTransition<M>
-  /** `GET /pxe/{mac}/plan`. */
+  /** Decides the response of `GET /pxe/{mac}/plan`. */
   decidePlan(machine: M, contact: Contact): PlanTransition<M>
   transition(machine: M, signal: Signal, contact: Contact): Transition<M>
   /**
-   * What the record says of a flash that begins, and which one a machine means that reports an end.
-   * `order`: that of the run that it names; null: it names none.
+   * Returns what the record says of a flash that begins, and which flash a machine means that reports
+   * an end. `order` is that of the run that it names; null: it names none.
    */
   describeRun(
     machine: M,
     contact: Contact,
     order?: string | null,
   ): { readonly origin: RunOrigin } & Pick<RunEnd, 'plannedAt' | 'startedBefore'>
-  /** What its newest order is called. */
+  /** Returns the name of the machine's newest order. */
   nameOrder(machine: M): string
-  /** What became of an order; null: it is open. */
+  /** Decides what became of an order; null: it is open. */
   decideOutcome(machine: M, order: string): RecordedOutcome | null
   readonly actions: Readonly<Record<string, Action<M>>>
 }

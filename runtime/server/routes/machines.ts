@@ -91,7 +91,7 @@ export function machineRoutes(site: Site): readonly Route[] {
 
 /** One record: read, replaced and removed, each by its entity tag. */
 function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
-  /** Changes with whatever an operator can change, not with each contact. */
+  /** The tag changes with whatever an operator can change, not with each contact. */
   const tagOf = (machine: MachineBase): string => {
     const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
     const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
@@ -126,7 +126,7 @@ function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
 
 const stale = (mac: Mac) => refuse(412, `the record of ${mac} has changed meanwhile`)
 
-/** Saved, not shown: every text in it is the machine's own. */
+/** Browsers save this and do not show it, because every text in it is the machine's own. */
 const attach = (body: string, name: string) =>
   new Response(body, {
     headers: {

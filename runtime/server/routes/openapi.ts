@@ -11,7 +11,7 @@ import type { Access, Route, RouteDoc, SchemaRef } from '../../kit/web/answers/r
 
 type Json = Readonly<Record<string, unknown>>
 
-/** `:name` as OpenAPI writes it. */
+/** Renders `:name` as OpenAPI writes it. */
 const templateOf = (path: string) => path.replaceAll(/:([a-z_]+)/gi, '{$1}')
 
 const ERROR = z.object({
@@ -150,7 +150,7 @@ function mediaTypeOf(schema: SchemaRef): string {
 const refer = (schema: SchemaRef): Json =>
   typeof schema === 'string' ? { $ref: `#/components/schemas/${schema}` } : plain(schema)
 
-/** Which dialect it is, the document says once. */
+/** Removes the dialect, which the document names once. */
 function plain(schema: Json): Json {
   const { $schema: _, ...rest } = schema
   return rest

@@ -89,11 +89,11 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
   return {
-    /** `createEntrance(app, log)` for a listener, `app.request()` for tests. */
+    /** Listeners take it by `createEntrance(app, log)`, tests by `app.request()`. */
     app,
     site,
     routes,
-    /** Open live channels. */
+    /** Returns the number of open live channels. */
     listeners: channel.count,
     /** Ends the live channels, so that connections can be closed. */
     close: channel.close,

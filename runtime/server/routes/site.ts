@@ -48,10 +48,13 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly setPassword: ((password: string) => Promise<void>) | null
   /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
-  /** For whoever else takes the sessions: one was ended, with its cookie (`name=value`). */
+  /**
+   * The listener is called when a session was ended, with its cookie (`name=value`), for whoever else
+   * takes the sessions.
+   */
   onLogout?(cookie: string): Promise<void>
   now(): Date
-  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  /** The milliseconds of a clock that nobody sets; the process's own unless given. */
   elapsed?(): number
   readonly log: LogSink
   readonly version: string
@@ -75,8 +78,8 @@ export type UpsertRefusal =
 
 export interface Fleet<M extends MachineBase> {
   /**
-   * As `PUT /machines/{mac}`: creates or replaces. `isExpected` sees the record that would be
-   * replaced, in the same step.
+   * Creates or replaces a machine as `PUT /machines/{mac}` does. `isExpected` sees the record that
+   * would be replaced, in the same step.
    */
   upsert(
     mac: Mac,
@@ -84,13 +87,14 @@ export interface Fleet<M extends MachineBase> {
     by: By,
     isExpected?: (before: M | null) => boolean,
   ): Promise<Result<M, UpsertRefusal>>
-  /** False when there was none. */
+  /** Removes a machine; false when there was none. */
   remove(mac: Mac, by: By): Promise<boolean>
   /**
-   * The one door through which a record changes: stores what was decided of `before`, which is what
-   * `machines.newest` answered, and puts it on record. True once both are on disk, and no promise
-   * where nothing is stored. False: another change came first and nothing is stored: find and decide
-   * again. Throws where the disk does.
+   * Stores what was decided of `before`, which `machines.newest` answered, and records its events: no
+   * record changes in another way. True once both are on disk, and no promise where nothing is stored.
+   * False: another change came first and nothing is stored, so find and decide again.
+   *
+   * Throws where the disk does.
    */
   commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): Eventual<boolean>
   /**
@@ -102,7 +106,7 @@ export interface Fleet<M extends MachineBase> {
     by: By,
     decide: (before: M | null) => T | null,
   ): Promise<T | null>
-  /** One of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
+  /** Carries out one of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
   /**
    * Resolves with what became of an order, as soon as the record says it; null when `signal` is
@@ -126,13 +130,13 @@ export interface ServerBase<M extends MachineBase = MachineBase> extends ServerS
   readonly changePassword: ChangePassword
 }
 
-/** The server's bag, which routes and pages get: the services, and what the server made of them. */
+/** What routes and pages get: the services, and what the server made of them. */
 export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M> {
   readonly fleet: Fleet<M>
   readonly notices: Notices
   /** Finds a machine in memory. Throws a 404 where nobody knows it. */
   findMachine(mac: Mac): M
-  /** Who asks: known for every route that is not open, and `anonymous` for those. */
+  /** Returns who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
   /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
   checkScope(event: H3Event, scope: Scope): void

@@ -12,9 +12,9 @@ export interface Contact {
   readonly ip: string | null
   /** What it shows as `Authorization: Bearer`: hostile, bounded in length. */
   readonly bearer: string | null
-  /** What the box says of itself in the query (`buildarch`, `platform`…): hostile, bounded in length. */
+  /** What the machine says of itself in the query (`buildarch`, `platform`…): hostile, bounded in length. */
   readonly query: Readonly<Record<string, string>>
-  /** Whose words its script is rendered in; iPXE's when absent. */
+  /** The boot loader in whose words the script is rendered; iPXE's when absent. */
   readonly loader?: BootLoader
 }
 

@@ -57,7 +57,7 @@ interface SenderDependencies {
 
 interface ChannelDependencies extends SenderDependencies {
   readonly feed: Feed
-  /** False once the caller's session was ended or is over. */
+  /** Returns false once the caller's session was ended or is over. */
   isStillValid(caller: Caller): boolean
 }
 
@@ -117,8 +117,10 @@ export function createChannel(parts: ChannelDependencies) {
     /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
     sweep,
     /**
-     * A query of null: the whole table; else what the page with that query shows. Of several each has
-     * the end of its events' names.
+     * Adds a client and resolves to its stream. A query of null means the whole table, any other what
+     * the page with that query shows; where there are several, `tag` ends the names of their events.
+     *
+     * Rejects with a 503 where the server ends.
      */
     async join(queries: readonly ViewRequest[], caller: Caller) {
       // A browser asks again at once, on a connection that is still open.

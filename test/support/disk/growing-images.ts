@@ -26,7 +26,7 @@ interface ImageOptions {
   readonly after?: string
 }
 
-/** The file system's partition begins at `offsetMib`. */
+/** Makes an image of a disk with one file system, whose partition begins at `PART_OFFSET`. */
 export async function makeGrowingImage(
   kind: Kind,
   options: ImageOptions = {},

@@ -13,7 +13,7 @@ interface PinsDependencies {
   readonly secret: Secret
   /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
-  /** Names proxies and FLASHER_CA_FILE. */
+  /** The environment, which names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly log: { warn(message: string): void }
 }
@@ -34,7 +34,7 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
       return await readLocalToken(`${decideFolders(config).cache}/${DATA_FOLDER}/token`)
     },
     bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
-    // One that no other server has: what two say under one name, each takes back from the other.
+    // No other server has this name: what two report under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
     env,
     feed,

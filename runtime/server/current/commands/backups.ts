@@ -53,14 +53,14 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
   return SUCCESS
 }
 
-/** One to a line. */
+/** Renders the machines, one to a line. */
 const renderConsequence = (disarmed: Restored['disarmed']): string =>
   [
     'These machines are not flashed or captured until you order it again (Flash again on their pages):',
     ...disarmed.map((machine) => `  ${nameDisarmed(machine)}`),
   ].join('\n')
 
-/** `named` null: the operator chooses. */
+/** Restores a stored backup; `named` null: the operator chooses one. */
 async function restoreStored(
   visit: Visit,
   named: string | null,

@@ -9,7 +9,10 @@ import { decideTerminalStyle } from '../../../kit/terminal/text/terminal-style.t
 import { renderAge } from '../../../kit/web/ui/times.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
-/** A terminal to ask on and to read from; else a Fault `misuse`. */
+/**
+ * Checks that there is a terminal to ask on and to read from. Throws a Fault `misuse` where there is
+ * none.
+ */
 export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
   if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).tty) return
   throw new Fault('misuse', 'missing: ID|FILE', {
@@ -25,7 +28,12 @@ const COLUMNS = [
   { title: 'Holds' },
 ] as const
 
-/** Its id. `stored`: newest first. `line`: whose database it is to become. */
+/**
+ * Asks for a backup and returns its id. `stored` has the newest first; `line` is that of the database
+ * that is replaced.
+ *
+ * Rejects with a Fault `not-found` where no backup can be restored here.
+ */
 export async function chooseBackup(
   stored: readonly StoredBackup[],
   line: string,

@@ -56,7 +56,7 @@ export async function printReference({ stdout }: ProcessEnvironment): Promise<nu
   return SUCCESS
 }
 
-/** What pages saved counts too, where there is a database already. */
+/** Adds the settings that pages saved, where there is a database already. */
 async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Promise<void> {
   const path = decideFolders(config).database
   if (!(await isThere(path))) return
@@ -66,7 +66,7 @@ async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Pr
     const saved = createSettingsStore(database).list()
     config.useSaved(() => saved)
   } catch (thrown) {
-    // The rest is worth showing, to a user who may not read the state as well.
+    // The rest is worth showing to a user who may not read the state.
     stderr.write(`settings saved in the browser are not shown: ${renderError(thrown)}\n`)
   }
 }

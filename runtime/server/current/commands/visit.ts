@@ -12,7 +12,12 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 
 export type Visit = Awaited<ReturnType<typeof visitState>>
 
-/** `alone`: the server must not be running. `replacesDamaged`: a backup may take the place of a damaged database. */
+/**
+ * Opens the state for one command. `alone`: the server must not be running. `replacesDamaged`: a backup
+ * may take the place of a damaged database.
+ *
+ * Rejects with a Fault where the configuration or the state cannot be used.
+ */
 export async function visitState(
   environment: ProcessEnvironment,
   given: Arguments,
@@ -39,7 +44,7 @@ export async function visitState(
     config,
     state,
     release,
-    /** Say on standard output what was done, and what to mind. */
+    /** These two print what was done and what to mind on standard output. */
     success: voice.success,
     warn: voice.warn,
     [Symbol.asyncDispose]: () => state[Symbol.asyncDispose](),

@@ -34,11 +34,11 @@ export interface MachineAction {
   readonly past: string
   readonly scope: 'machines' | 'flash'
   readonly schema: z.ZodType
-  /** Null: the parameters are as they must be, for so many machines; absent: for one. */
+  /** Checks the parameters for so many machines, or for one where that is left out; null: they are valid. */
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /** The parameters were checked before. The refusal says why, in words. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
-  /** Why a machine cannot go along with those of the same request before it; absent: any can. */
+  /** Says why a machine cannot go along with those of the same request before it; absent: any can. */
   conflicts?(): (after: Machine) => string | null
 }
 

@@ -21,20 +21,20 @@ import { decideOwner, describePlanned, type EndOwner } from './run.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
 
-/** A MAC that asks for its script for the first time. */
+/** Makes the record of a MAC address that asks for its script for the first time. */
 export const discover = (mac: Mac, now: string): Machine => ({
   ...createMachine(mac, DISCOVERED_MODE, now),
   discovered_at: now,
 })
 
-/** What the boot loader says of its machine in the query; hostile. */
+/** What the boot loader says of its machine in the query; it may be hostile. */
 interface Introduction {
   readonly buildarch?: string | undefined
   readonly hostname?: string | undefined
   readonly offered?: string | undefined
 }
 
-/** `GET /pxe/{mac}`, before the decision. */
+/** Notes what the boot loader says at `GET /pxe/{mac}`, before the decision. */
 export function sight(
   machine: Machine,
   now: string,
@@ -85,7 +85,10 @@ function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machin
   })
 }
 
-/** Only where it is booted: where there is no live system, nothing was offered. */
+/**
+ * Counts a capture's offer, but only where it is booted: where there is no live system, nothing was
+ * offered.
+ */
 function noteCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
   const { capture } = machine
   if (!isPending(capture) || decision.kind !== 'to-live') return machine
@@ -101,7 +104,10 @@ function giveUpCapture(machine: Machine, now: string): Machine {
 const CAPTURE_LOOP =
   'It started the live system too often without reporting the end of the capture.'
 
-/** The last report of a capture; one that began before the order is another's. */
+/**
+ * Ends a capture with its last report; a report of a run that began before the order is about another
+ * one.
+ */
 export function noteCaptureEnded(
   machine: Machine,
   { result, reason, startedAt }: CaptureEnded,
@@ -123,13 +129,13 @@ interface CaptureEnded {
 
 const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
 
-/** `GET /boot/{name}?mac=`, of a file that exists: the machine is on its way into the live system. */
+/** Notes a `GET /boot/{name}?mac=` of a file that exists: the machine is on its way into the live system. */
 export const noteBootFile = (machine: Machine, now: string): Machine =>
   isFlashMode(machine.boot_mode) || MODES[machine.boot_mode].does === 'list-disks'
     ? touch(change(machine, now, { saw_flasher_boot: true }), now)
     : machine
 
-/** `GET /pxe/{mac}/plan` was answered. To be on disk before the answer is out. */
+/** Notes the answer to `GET /pxe/{mac}/plan`. The record must be on disk before the answer is out. */
 export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') {
     return change(touch(machine, now), now, { planned_at: now, planned_as: null })
@@ -140,7 +146,7 @@ export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
   const planned = saysPlan(begun, plan.image)
     ? begun
     : { ...begun, planned_as: describePlanned(begun, plan.image), updated_at: now }
-  // It asks again at once: a client that repeats itself, or somebody else, costs no write.
+  // A client that asks again at once, or somebody else who does, costs no write.
   return planned === machine && isJustPlanned(machine, now)
     ? machine
     : change(planned, now, { planned_at: now })
@@ -154,7 +160,7 @@ function noteCapturePlan(machine: Machine, now: string): Machine {
 
 const AGAIN_MS = 1000
 
-/** Its newest plan is of a moment ago, and no boot was offered since. */
+/** Says whether the newest plan was made a moment ago, with no boot offered since. */
 function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: string): boolean {
   if (planned_at === null || (offered_at !== null && offered_at > planned_at)) return false
   const age = epochOf(now) - epochOf(planned_at)
@@ -162,8 +168,9 @@ function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: stri
 }
 
 /**
- * A run began: who waits, or was sent off, and writes without a plan of ours, has its place as if it
- * had one. A post that comes after the end of its flash says nothing of what is to come.
+ * Notes that a run began: a machine that waits, or that was offered a boot, and writes without a plan of
+ * ours has its place as if it had one. A post that comes after the end of its flash says nothing of what
+ * is to come.
  */
 export function noteRunBegan(machine: Machine, now: string): Machine {
   const { finished_at, queued_at, offered_at } = machine.cycle

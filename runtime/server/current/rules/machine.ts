@@ -72,7 +72,10 @@ export interface Machine extends MachineBase {
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
   readonly target_disk_serial: string | null
-  /** The fields from here on are internal: they are no part of the specified record. */
+  /**
+   * The fields from here on are not in the specification; `WIRE_FIELDS` names those that are sent
+   * nevertheless.
+   */
   /** What the disk was when it was picked by another name than its serial number; null: unknown. */
   readonly target_disk_seen: PickedDisk | null
   readonly saw_flasher_boot: boolean

@@ -183,7 +183,8 @@ function planDisk(
   const mismatch = findDiskMismatch(disks, target, image)
   const isOld = diskId !== true && mismatch?.why === 'disk-missing' && isListBlind(target, disks)
   if (mismatch !== null && !isOld) return doubt(mismatch, target.name)
-  // Who announces nothing is known by its list: no deployed client says WWNs or places in it.
+  // The list of disks tells what a client that announces nothing knows: no deployed one lists WWNs or
+  // places.
   const isKnowing = diskId ?? disks !== null
   return isOld || (!isKnowing && wantsDiskId(target.name, disks))
     ? interactive('disk-id', OLD_DISK_CLIENT)
@@ -196,7 +197,7 @@ const OLD_DISK_CLIENT =
 const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
   settings.delta === true ? { delta: true } : {}
 
-/** Null: the cycle goes on. */
+/** Plans for an order that has ended; null: the cycle goes on. */
 function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
   if (flashesOnce(boot_mode) && cycle.finished_at !== null) {
     return exit('flashed', 'This machine was flashed once, as it should.')
@@ -211,12 +212,12 @@ function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
-/** Addresses, of the first-boot configuration or of a capture's upload, each with a token for one use. */
+/** Addresses of the first-boot configuration and of a capture's upload, each with a token for one use. */
 type PlanTickets = {
   readonly [Use in 'first_boot' | 'upload']?: { readonly url: string; readonly token: string }
 }
 
-/** The flat object of the deployed clients, which also holds itself under `plan`. */
+/** Renders the flat object of the deployed clients, which also holds itself under `plan`. */
 export function renderPlan(
   plan: Plan,
   base: string,
@@ -226,7 +227,7 @@ export function renderPlan(
   return { ...flat, plan: flat }
 }
 
-/** Where the image of a capture is uploaded, as the machine reaches it. */
+/** Returns where the image of a capture is uploaded, as the machine reaches it. */
 export const renderUploadUrl = (cacheUrl: string, base: string): string =>
   replaceLoopback(`${renderCacheBase(cacheUrl)}/captures`, new URL(base).hostname)
 

@@ -2,37 +2,40 @@
 import { isFlashMode } from './boot-mode.ts'
 import { type Machine } from './machine.ts'
 
-/** The settings of section `[pxe]` that are about the line; the names are theirs. */
+/** The settings of section `[pxe]` that are about the queue; the names are theirs. */
 export interface QueueRules {
-  /** 0: any number. */
+  /** The most machines that flash at a time; 0: any number. */
   readonly max_flashes: number
   /** Seconds without a contact after which a flashing machine's place goes to the next. */
   readonly flash_silence: number
 }
 
-/** How long a machine in line sleeps before it asks again. */
+/** Seconds for which a machine in the queue sleeps before it asks again. */
 export const WAIT_SECONDS = 20
-/** Who did not ask for so long has left the line: several turns, and a slow boot. */
+/** Seconds without a request after which a machine has left the queue: several turns, and a slow boot. */
 const LINE_PATIENCE = 120
 
-/** Where a machine stands that has to wait. */
+/** The position of a machine that has to wait. */
 export interface QueuePosition {
-  /** From 1: the next one. */
+  /** Its number from 1, which is the next one. */
   readonly place: number
-  /** How many wait, this one among them. */
+  /** The number of machines that wait, this one among them. */
   readonly waiting: number
   readonly flashing: number
-  /** It was not in line before. */
+  /** Whether it was not in the queue before. */
   readonly isNew: boolean
 }
 
-/** On the machine's screen, after "waits:"; with what stands before it, within 80 columns. */
+/**
+ * Renders a position for the machine's screen, where it stands after "waits:"; the whole line has at
+ * most 80 columns.
+ */
 export const renderQueuePosition = ({ place, waiting, flashing }: QueuePosition): string =>
   `place ${place} of ${waiting}, ${flashing} ${flashing === 1 ? 'is' : 'are'} being flashed`
 
 /**
- * A flash was offered, nothing ended it, and the machine was heard of: until then it has its place.
- * `silence`: milliseconds since it was heard of, of a clock that nobody sets.
+ * Says whether a machine has its place: a flash was offered, nothing ended it, and the machine was
+ * heard of. `silence` is the milliseconds since then, of a clock that nobody sets.
  */
 export function holdsFlashSlot(
   machine: Machine,
@@ -47,18 +50,21 @@ export function holdsFlashSlot(
   return silence < flash_silence * 1000
 }
 
-/** `silence`: as above. */
+/** Says whether a machine is in the queue; `silence` is as above. */
 export const isInLine = ({ boot_mode, cycle }: Machine, silence: number): boolean =>
   isFlashMode(boot_mode) && cycle.queued_at !== null && silence < LINE_PATIENCE * 1000
 
-/** When a machine that has to wait now began to wait; one that had left the line begins anew. */
+/**
+ * Returns when a machine that has to wait now began to wait, as an ISO time; one that had left the
+ * queue begins anew.
+ */
 export const decideQueuedAt = (
   { cycle }: Machine,
   position: QueuePosition | null,
   now: string,
 ): string => (position?.isNew === false ? (cycle.queued_at ?? now) : now)
 
-/** Who came first is first: all that a restart leaves of the order. */
+/** Compares who came first, which is all that a restart leaves of the order. */
 export const compareQueued = (a: Machine, b: Machine): number => {
   const [first, second] = [a.cycle.queued_at ?? '', b.cycle.queued_at ?? '']
   if (first !== second) return first < second ? -1 : 1

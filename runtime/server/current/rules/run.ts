@@ -102,7 +102,7 @@ export function noteArmer(before: Machine | null, after: Machine, by: Armer): Ma
   return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
-/** The flash that a machine means when it reports an end. */
+/** Returns when the flash whose end a machine reports was planned, and before which time it began. */
 export function whoseEnd(
   machine: Machine,
   owner: EndOwner,
@@ -113,7 +113,7 @@ export function whoseEnd(
   }
   const startedBefore = cycle.started_at
   const isOlder = planned_at !== null && latest(planned_at, startedBefore) !== planned_at
-  // What was heard of long ago makes no new run.
+  // A flash that ended long ago makes no new run.
   return { plannedAt: owner === 'before' && isOlder ? planned_at : null, startedBefore }
 }
 
@@ -126,7 +126,7 @@ function latest(a: string | null, b: string | null): string | null {
 const UNKNOWN = { path: null, model: null, tran: null, size_bytes: null } as const
 const GONE = { src: null, sha256: null, format: null, size_bytes: null } as const
 
-/** An entry that is gone leaves its ref. */
+/** Describes an image; one whose entry is gone has only its ref. */
 function describeImage(ref: string, entry: CatalogEntry | null): RunImage {
   if (entry === null) return { ...GONE, name: ref.slice(0, 12), ref }
   const { name, src, sha256, format, sizeBytes: size_bytes } = entry

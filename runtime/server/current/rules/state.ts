@@ -39,7 +39,7 @@ export function decideState(
   rulings: Rulings,
   run: RunView | null = null,
 ): StateView {
-  // Since a stalled one, the machine asked for its script; its screen says the same.
+  // A stalled run counts less than a machine that asked for its script since; its screen says the same.
   if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
   if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
   return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)

@@ -7,7 +7,7 @@ import type { SettingsOf } from '../../../kit/config/rules/setting.ts'
 import type { SETTINGS } from './settings.ts'
 import { type Machine } from './machine.ts'
 
-/** `prefer`: what is shown must be right, but nothing need be shown. */
+/** `prefer`: a token that is shown must be right, but none need be shown. */
 export type TokenPolicy = SettingsOf<typeof SETTINGS>['pxe']['tokens']
 
 /** The settings of section `[pxe]` that are about tokens; the names are theirs. */
@@ -16,15 +16,15 @@ export interface TokenRules {
   readonly tokens_hours: number
 }
 
-/** Whose boot it is that speaks: this cycle's, or one whose flash may still be under way. */
+/** Which boot shows the token: one of this cycle, or one whose flash may still be under way. */
 export type TokenMatch = 'unproven' | 'current' | 'before'
 
 type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
-/** Null: nothing was shown. */
+/** The token of a request, or what is wrong with it; null: none was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null
 
-/** What the token of a boot that is offered now says; null: boots carry none. */
+/** Returns what the token of a boot that is offered now says; null: boots carry none. */
 export function planToken(
   { cycle }: Machine,
   { tokens, tokens_hours }: TokenRules,
@@ -35,7 +35,7 @@ export function planToken(
   return { cycle: cycle.started_at, expiresAt }
 }
 
-/** Whose token it is; `machine` null: nobody knows the machine. */
+/** Decides whose token it is; `machine` null: nobody knows the machine. */
 export function decideTokenMatch(
   machine: Machine | null,
   shown: ShownToken,
@@ -54,8 +54,9 @@ export function decideTokenMatch(
 }
 
 /**
- * A machine may always report its own run to the end. A new run, or a new list of disks, requires the
- * boot of now, whose flash has not ended; a plan requires the boot of now.
+ * Decides what a machine may do with its token. It may always report its own run to the end. A new run,
+ * or a new list of disks, requires the present boot, whose flash has not ended; a plan requires the
+ * present boot.
  */
 export function decideRequest(
   machine: Machine,
@@ -89,7 +90,7 @@ const isMomentAgo = (at: string | null, now: string): boolean =>
   at !== null &&
   Temporal.Instant.from(at).until(Temporal.Instant.from(now)).total('seconds') <= MOMENT_SECONDS
 
-/** For the person in front of the machine, and the record. */
+/** The refusals in words for the person in front of the machine, and for the record. */
 export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
   missing:
     'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
@@ -102,6 +103,6 @@ export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
   over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
 }
 
-/** However it is spelled. */
+/** Says whether two ISO times are the same moment, however they are spelled. */
 export const isSameTime = (a: string, b: string): boolean =>
   a === b || Temporal.Instant.compare(a, b) === 0

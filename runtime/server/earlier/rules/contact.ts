@@ -3,13 +3,16 @@ import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { createMachine, type Machine } from './machine.ts'
 import type { BootRuling } from './boot.ts'
 
-/** A MAC that asks for its script for the first time; what it shall do, a person says in front of it. */
+/**
+ * Makes the record of a MAC address that asks for its script for the first time; a person in front of
+ * the machine decides what it does.
+ */
 export const discover = (mac: Mac, now: string): Machine => ({
   ...createMachine(mac, 'tui', now),
   discovered_at: now,
 })
 
-/** The script was answered. The very same record where nothing changes. */
+/** Notes that the script was answered. Returns the very same record where nothing changes. */
 export function noteOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
   const seen =
     machine.discovered_at === null ? { ...machine, discovered_at: now, updated_at: now } : machine
@@ -19,9 +22,9 @@ export function noteOffer(machine: Machine, { rule }: BootRuling, now: string): 
 }
 
 /**
- * `POST /pxe/{mac}/done`. The policy stays, so that constant reflashing survives reboots; what was
- * handed out for this flash is void. An order that its machine has not asked for yet goes on: what
- * ended is the flash of before, told late or again.
+ * Notes a `POST /pxe/{mac}/done`. The policy stays, so that constant reflashing survives reboots; what
+ * was handed out for this flash is void. An order that its machine has not asked for yet stays: the
+ * flash before it has ended, reported late or again.
  */
 export function noteDone(machine: Machine, now: string): Machine {
   const flashed = { ...machine, last_flashed_at: now, updated_at: now, sent: null }
@@ -37,7 +40,7 @@ const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): 
   offered_at === null &&
   (sent !== null || (last_flashed_at !== null && last_flashed_at !== armed_at))
 
-/** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
+/** Notes a `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
 export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
   ...machine,
   updated_at: now,

@@ -41,7 +41,7 @@ async function lead(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-/** With the catalog as it is now, so that a new image can be picked at once. */
+/** Leads back to a page with the catalog as it is now, so that a new image can be selected at once. */
 async function leadBack(context: PageContext): Promise<HTTPResponse> {
   await refresh(context)
   return seeOther(localPath(context.query.get('to')))
@@ -49,7 +49,10 @@ async function leadBack(context: PageContext): Promise<HTTPResponse> {
 
 const refresh = ({ site }: PageContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
 
-/** As the operator's browser reaches it: a cache beside the server is known by a loopback address. */
+/**
+ * Returns the address of the cache's pages as the operator's browser reaches them: a cache beside the
+ * server is known by a loopback address.
+ */
 function pageOf(context: PageContext): string | null {
   const base = renderCacheBase(context.cacheUrl() ?? '')
   if (base === '') return null

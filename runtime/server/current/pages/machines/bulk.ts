@@ -62,7 +62,7 @@ function askAboutOne(action: BulkAction, verdicts: readonly BulkPreview[]): Html
     : renderFlashQuestion({ view: only.after, action: path, values: {}, error: null })
 }
 
-/** Null: it is confirmed, or needs no confirmation. */
+/** Asks for a confirmation; null: there is one, or none is needed. */
 function askAboutMany(
   action: BulkAction,
   verdicts: readonly BulkPreview[],
@@ -101,7 +101,7 @@ async function listSelected(
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-/** What was typed wrongly; null: nothing. What cannot be typed is refused. */
+/** Returns what was typed wrongly; null: nothing was. Throws a 422 for parameters that nobody can type. */
 function findError(
   { site }: PageContext,
   action: BulkAction,

@@ -114,7 +114,10 @@ async function save(context: PageContext, form: URLSearchParams): Promise<HTTPRe
 
 const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: null }
 
-/** The machine as it would be, when that flashes a disk which would not be flashed now. */
+/**
+ * Returns the machine as it would be, where that flashes a disk which would not be flashed now; else
+ * null.
+ */
 function armedBy(context: PageContext, before: Machine, upsert: MachineUpsert): MachineView | null {
   const edited = applyUpsert(before, before.mac, upsert, context.site.now().toISOString())
   const isSame =
@@ -124,7 +127,7 @@ function armedBy(context: PageContext, before: Machine, upsert: MachineUpsert): 
   return edited.ok && isArmed(edited.value) && !isSame ? context.foresee(edited.value) : null
 }
 
-/** Undefined: confirmed. Null: not asked yet. */
+/** Returns why the confirmation is refused; undefined: it is right, null: nobody was asked yet. */
 function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
   if (confirm === 'ask') return null
   const typed = isTyped(confirm, machine.target_disk_serial ?? '')

@@ -174,7 +174,7 @@ function findStale(
 type NamedEdit = ConfigEdit & { readonly name: string }
 type Stale = { readonly why: 'stale'; readonly present: string }
 
-/** Null: nobody changed it on this page. */
+/** Returns the text that was typed for a setting; null: nobody changed it on this page. */
 function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
   if (form.get('reset') === row.name) return ''
   const text = readTyped(form, row)
@@ -186,7 +186,10 @@ function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
 /** Browsers send line breaks of their own. */
 const readLines = (text: string): string => text.replaceAll('\r\n', '\n').trim()
 
-/** The last of a name: a switch that is off sends its hidden field alone. Null: it has no field. */
+/**
+ * Reads the last field of a name, because a switch that is off sends its hidden field alone; null: the
+ * form has no such field.
+ */
 function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): string | null {
   const text = form.getAll(name).at(-1)
   if (text === undefined) return null

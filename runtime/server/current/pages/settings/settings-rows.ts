@@ -19,14 +19,17 @@ const t = PAGES.settings.row
 /** What was typed into a form that was refused. */
 interface Typed {
   readonly text: string
-  /** Null: this field is not the reason. */
+  /** Why it was refused; null: this field is not the reason. */
   readonly error: string | null
 }
 
 /** Settings that were refused, by dotted name. */
 export type Refusals = ReadonlyMap<string, Typed>
 
-/** What the search looks in; `topic` are the headings above it. Of secrets only whether they are set. */
+/**
+ * Returns the text that the search looks in; `topic` is the headings above it. Of secrets it only has
+ * whether they are set.
+ */
 export const keywordsOf = (row: ShownSetting, topic: string): string => {
   const texts = findTexts(row.name)
   const variable = row.variable.replace(PREFIX, '')
@@ -35,7 +38,10 @@ export const keywordsOf = (row: ShownSetting, topic: string): string => {
   return [titleOf(row.name), row.name, variable, help, row.shown, ...labels, topic].join(' ')
 }
 
-/** In all of them: a search for "flash" would find everything. */
+/**
+ * The search ignores this prefix and the names of our programs: a search for "flash" would find
+ * everything.
+ */
 const PREFIX = /^FLASHER_/
 const PROGRAM = /flasher(?:-(?:web|cache))?/g
 
