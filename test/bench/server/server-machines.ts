@@ -1,4 +1,4 @@
-/** Load: simulated boxes, each from its own address, that are all switched on at once. */
+/** Load: simulated machines, each from its own address, that are all switched on at once. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Load } from './server-load.ts'
 import { startStopwatch, type Stopwatch } from './server-stopwatch.ts'
@@ -35,7 +35,7 @@ interface Box {
   readonly phases: readonly (readonly Buffer[])[]
 }
 
-/** What the n-th box asks for, in order. */
+/** What the n-th machine asks for, in order. */
 function planBox({ files, inventory }: BoxesJob, n: number): Box {
   const mac = macOf(n)
   const firmware: readonly Asked[] = [

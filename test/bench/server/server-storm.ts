@@ -17,7 +17,7 @@ const BOXES = 500
 /** The others are new. */
 const KNOWN = 400
 const PAGES = 20
-/** Seconds over which the boxes are switched on. */
+/** Seconds over which the machines are switched on. */
 const PACES = [0, 10] as const
 const MAX_MS = 50
 const MAX_MIB = 300

@@ -111,7 +111,7 @@ export function renderRequest({ method = 'GET', path, headers = {}, body }: Aske
   return Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`)
 }
 
-/** The n-th box's MAC address. */
+/** The n-th machine's MAC address. */
 export const macOf = (n: number): string =>
   `02:00:${n
     .toString(16)

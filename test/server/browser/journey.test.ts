@@ -81,7 +81,7 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
   assert.is(plan.mode, 'flash')
   assert.is(plan.target_disk_serial, serialOf(1))
 
-  // The row follows what the box says.
+  // The row follows what the machine reports.
   await page.goto('/ui/machines')
   await row.getByText('slot-01').waitFor()
   await boxes.done(1)

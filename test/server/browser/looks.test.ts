@@ -35,7 +35,7 @@ test.after(async () => {
 
 const RUN = 'c0ffee00-0002'
 
-/** Reports a failed run of box 2, which has a name and a disk that no line holds. */
+/** Reports a failed run of machine 2, which has a name and a disk that no line holds. */
 async function failRun({ request }: Page): Promise<void> {
   const { boxes } = site
   const [image] = await (await request.get('/images')).json()

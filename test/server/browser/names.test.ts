@@ -24,7 +24,7 @@ const images = [LONG_IMAGE, WIDE_IMAGE].map((name, at) => ({
 }))
 const SERIAL = `SERIAL-${'0123456789'.repeat(12)}X`
 const MODEL = 'M'.repeat(128)
-/** Names by the number of their box. */
+/** Names by the number of their machine. */
 const NAMES: Readonly<Record<number, string>> = {
   1: '編'.repeat(64),
   2: 'خادم قاعدة البيانات رقم ٤ ‎(rack-1)'.replaceAll('\u200e', ''),

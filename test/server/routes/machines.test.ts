@@ -154,7 +154,7 @@ test('flash arms now, and can wait for the end', async () => {
   assert.is((await armed.json()).outcome, 'armed')
   assert.is((await (await server.request(`/pxe/${MAC}/plan`)).json()).mode, 'flash')
   const waiting = ask(`/machines/${MAC}/flash`, asJson({ wait: 60 }))
-  // A box comes for its plan: an end of a flash that never began would not count.
+  // A machine comes for its plan: an end of a flash that never began would not count.
   const flash = async () => {
     await server.request(`/pxe/${MAC}/plan`)
     await server.request(`/pxe/${MAC}/done`, { method: 'POST' })

@@ -1,4 +1,4 @@
-/** The storm gate over HTTP: boxes that all boot at once, and the line in which they wait. */
+/** The storm gate over HTTP: machines that all boot at once, and the queue in which they wait. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { diskOf, entryOf, REF } from '../../support/server/machine-fixture.ts'

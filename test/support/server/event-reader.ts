@@ -6,7 +6,7 @@ export interface SentEvent {
 }
 
 export interface EventReader {
-  /** The next event; null when the stream has ended. Comments are counted, not answered. */
+  /** Returns the next event; null when the stream has ended. Comments are counted, not answered. */
   next(): Promise<SentEvent | null>
   /** The first event from now on for which `isIt` holds; null when the stream ends before. */
   until(isIt: (event: SentEvent) => boolean): Promise<SentEvent | null>

@@ -14,7 +14,7 @@ let next = Number(first)
 const LANES = 32
 const PHASES = ['started', 'write', 'verify', 'done'] as const
 
-/** Each box flashes once: one that began anew and anew would be turned away. */
+/** Each machine flashes once: one that began again and again would be turned away. */
 async function flash(): Promise<never> {
   for (;;) {
     const n = next

@@ -34,7 +34,7 @@ const disk = (path: string, model: string, serial: string, tran: string, size_by
   readonly: false,
 })
 
-/** The serial of the first disk of the box with that number. */
+/** The serial number of the first disk of the machine with that number. */
 export const serialOf = (box: number): string => `S5GXNX0T${100_000 + box}`
 
 export const disksOf = (box: number) => [

@@ -35,7 +35,8 @@ export async function backUp(environment: ProcessEnvironment, given: Arguments):
  * terminal, and lists the machines whose orders were removed. It needs the state for itself, because a
  * running server would go on with what is replaced.
  *
- * Rejects with a Fault where a server runs, or the backup is missing, damaged or of the other line.
+ * Rejects with a Fault where a server runs, the backup is missing, damaged or of the other line, or
+ * there is no terminal to choose on.
  */
 export async function restore(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const what = given.positionals[0] ?? null

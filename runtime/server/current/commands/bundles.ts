@@ -22,7 +22,8 @@ export const exportFleet: Run<ProcessEnvironment> = async (environment, given) =
  * Imports the machines of an export bundle, all or none; with `--from earlier`, those of a server of
  * the earlier line.
  *
- * Rejects with a Fault where the bundle is missing or invalid, or an option needs `--from earlier`.
+ * Rejects with a Fault where there is no such bundle or state, where it is invalid, or where an option
+ * needs `--from earlier`.
  */
 export const importFleet: Run<ProcessEnvironment> = async (environment, given, line) => {
   if (given.values['from'] === 'earlier') {

@@ -33,8 +33,8 @@ export const runRemovalRoutes = (site: Site): readonly Route[] => [
 ]
 
 /**
- * Removes a run with its log, for programs and pages, and records who removed it. A run that is still
- * running is refused.
+ * Removes a run with its log, for programs and pages, and records who removed it. A run that is unknown
+ * or still running is refused.
  */
 export async function removeRun(
   site: Site,

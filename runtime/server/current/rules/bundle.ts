@@ -52,10 +52,7 @@ export const buildBundleMachine = (
   hw_lshw_at: hardware?.at ?? null,
 })
 
-/**
- * Makes a bundle whose machines are sorted by MAC. `now` is an ISO time; secrets of templates are left
- * out.
- */
+/** Makes a bundle whose machines are sorted by MAC. `now` is an ISO time; dots stand for secrets. */
 export const buildBundle = (
   machines: readonly BundleMachine[],
   {
@@ -71,7 +68,7 @@ export const buildBundle = (
   bty_export_version: BUNDLE_VERSION,
   exported_at: now,
   exported_by_bty_version: version,
-  // The specification has no templates. An export is read by many, so they come without their secrets.
+  // The specification has no templates. An export is read by many, so dots stand for their secrets.
   ...(templates.length === 0
     ? {}
     : {

@@ -64,8 +64,8 @@ export const renderArmer = ({ armed_by }: Run): Content => {
 }
 
 /**
- * Renders whether what was written was read back and compared; nothing while the run has not got that
- * far.
+ * Renders whether what was written was read back and compared: nothing while the run may still do so, a
+ * dash where it ended before.
  */
 export function renderVerified({ verified, result }: Run): Content {
   if (verified === true) return t.verifiedYes
