@@ -117,10 +117,8 @@ export function createChannel(parts: ChannelDependencies) {
     /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
     sweep,
     /**
-     * Adds a client and resolves to its stream. A query of null means the whole table, any other what
-     * the page with that query shows; where there are several, `tag` ends the names of their events.
-     *
-     * Rejects with a 503 where the server ends.
+     * Resolves to the stream of a client. A query of null: the whole table; else what that page shows.
+     * Tags end the names of events where there are several. Rejects with a 503 where the server ends.
      */
     async join(queries: readonly ViewRequest[], caller: Caller) {
       // A browser asks again at once, on a connection that is still open.
