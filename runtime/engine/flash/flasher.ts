@@ -50,10 +50,7 @@ export interface RunOptions {
 
 export type Flasher = ReturnType<typeof createFlasher>
 
-/**
- * Creates the flasher: `plan` looks and refuses, `run` writes. Whoever needs nothing between the
- * two calls `flash`.
- */
+/** Creates the flasher: `plan` looks and refuses, `run` writes; `flash` does both. */
 export function createFlasher(given: FlasherOptions) {
   const tools = createTools(given)
   const { sources, decoders } = tools
