@@ -3,10 +3,7 @@
 /** The image folder of servers and of the live system, which mounts the images partition here. */
 export const DEFAULT_IMAGE_ROOT = '/var/lib/flasher/images'
 
-/**
- * The formats as names of files end, in the order in which programs list them; `rules/format.ts` has a
- * row for each.
- */
+/** The formats, as names of files end, in the order of lists; `rules/format.ts` has a row for each. */
 export const IMAGE_FORMATS = ['img.zst', 'img.xz', 'img.gz', 'img.bz2', 'qcow2', 'img'] as const
 export type ImageFormat = (typeof IMAGE_FORMATS)[number]
 

@@ -14,7 +14,7 @@ interface SourcesOptions {
   readonly backports?: boolean
 }
 
-export type Sources =
+type Sources =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: string }
 
