@@ -29,8 +29,10 @@ export type FlashProgress = FlashEvent
  * ```ts
  * import type { ProgressCallback } from 'flasher-lab/flash'
  *
- * const report: ProgressCallback = (progress) => console.log(progress.event)
- * report({ event: 'synced' }) // synced
+ * const report: ProgressCallback = (progress) => {
+ *   console.log(progress.event) // synced
+ * }
+ * report({ event: 'synced' })
  * ```
  */
 export type ProgressCallback = (progress: FlashProgress) => void
