@@ -39,7 +39,8 @@ function parseText(bytes: Buffer): string | null {
   if (bytes.length === 0) return null
   const mark = ENCODINGS.find(([, order]) => bytes.subarray(0, 2).equals(order))
   const text = decode(bytes, mark?.[0] ?? 'utf-8') ?? (mark === undefined ? asLatin(bytes) : null)
-  return text === null || NO_TEXT.test(text) ? null : text
+  // What is cut off within its only character says nothing.
+  return text === null || text === '' || NO_TEXT.test(text) ? null : text
 }
 
 function decode(bytes: Buffer, encoding: string): string | null {

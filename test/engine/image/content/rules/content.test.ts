@@ -35,6 +35,8 @@ test('pages and texts are called what they are', () => {
     ['U'.repeat(4096), null],
     [Buffer.alloc(4096), null],
     [Buffer.alloc(4096, 0xff), null],
+    // It could be the first byte of a character.
+    [Buffer.of(0xc3), null],
     [makeBytes(4096), null],
     [IMAGE, null],
   ]
