@@ -35,6 +35,8 @@ within systemd-analyze verify /usr/lib/systemd/system/flasher-web.service \
   /usr/lib/systemd/system/flasher-cache.service && echo 'units: fine'
 echo "version: $(within flasher --version)"
 
+# This host may have a state of its own, which shows through.
+rm -rf "$root/var/lib/flasher"
 # What the units say, by hand: systemd is not running.
 install -d -m 700 -o "$(within id -u flasher)" -g "$(within id -g flasher)" "$root/var/lib/flasher"
 started=
