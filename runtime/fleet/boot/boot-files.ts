@@ -216,20 +216,11 @@ async function look(
       version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
     ),
   )
-  const seen = found.seen
-  const steady = performance.now()
-  found.seen = new Map(
-    files.map(({ name, changedMs }) => {
-      const before = seen?.get(name)
-      return [name, before?.changedMs === changedMs ? before : { changedMs, since: steady }]
-    }),
-  )
-  const isAtRest = ({ name, changedMs }: (typeof files)[number]) =>
-    at - changedMs >= REST_MS ||
-    (changedMs - at >= REST_MS &&
-      (seen === null || steady - (found.seen?.get(name)?.since ?? steady) >= REST_MS))
+  const restOf = takeRests(found, files)
+  const isAtRest = (name: string, changedMs: number) =>
+    at - changedMs >= REST_MS || (changedMs - at >= REST_MS && restOf(name) >= REST_MS)
   const ripe = files.filter(
-    (file) => whole.has(file.name) || inForce.includes(file.name) || isAtRest(file),
+    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || isAtRest(name, changedMs),
   )
   found.names = files.map(({ name }) => name)
   found.complete = await bootSets.choose(ripe, record)
@@ -240,6 +231,23 @@ async function look(
   const isNew = JSON.stringify(active) !== JSON.stringify(found.active)
   found.active = active
   if (isNew) changed?.()
+}
+
+/** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
+function takeRests(
+  found: Found,
+  files: readonly { readonly name: string; readonly changedMs: number }[],
+): (name: string) => number {
+  const before = found.seen
+  const now = performance.now()
+  const seen = new Map(
+    files.map(({ name, changedMs }) => {
+      const known = before?.get(name)
+      return [name, known?.changedMs === changedMs ? known : { changedMs, since: now }]
+    }),
+  )
+  found.seen = seen
+  return (name) => (before === null ? Infinity : now - (seen.get(name)?.since ?? now))
 }
 
 async function readActive(

@@ -4,6 +4,7 @@ import { accept, refuse, type Result } from '../foundation/result.ts'
 import { findSetting, type Setting, type SettingsTable, type TomlValue } from './rules/setting.ts'
 import type { Origin } from './rules/settings-parser.ts'
 import { editToml, locateTomlKey, type TomlEditRefusal } from './rules/toml-edit.ts'
+import { removeName } from '../host/folders.ts'
 import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts'
 
 type ConfigEditRefusal =
@@ -67,7 +68,7 @@ export async function editConfig(
   )
 }
 
-/** Writes the files whose text changes. Where one cannot be written, those before it get theirs back. */
+/** Writes the files whose text changes. Where one cannot be written, those before it are as they were. */
 async function writeAll(files: ConfigFiles, texts: ReadonlyMap<string, string>): Promise<void> {
   const written: string[] = []
   try {
@@ -77,7 +78,10 @@ async function writeAll(files: ConfigFiles, texts: ReadonlyMap<string, string>):
       written.push(path)
     }
   } catch (thrown) {
-    for (const path of written) await writeConfigFile(path, textIn(files, path))
+    for (const path of written) {
+      const isNew = !files.layers.some((layer) => layer.path === path)
+      await (isNew ? removeName(path) : writeConfigFile(path, textIn(files, path)))
+    }
     throw thrown
   }
 }
