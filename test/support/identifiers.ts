@@ -2,13 +2,13 @@
 
 const NOT_CODE = /\/\*[^]*?\*\/|\/\/.*|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g
 
-/** The names in a source; a name with `_` is the wire's, unless it is a constant. */
+/** The names in a source; a name with `_` is the wire's, unless it is a constant, and one behind a `-` is HTML's. */
 export function listNames(source: string): ReadonlySet<string> {
   const code = source.replaceAll(NOT_CODE, (text) =>
     // What stands in the holes of a template is code.
     text.startsWith('`') ? (text.match(/\$\{[^}]*\}/g) ?? []).join(' ') : ' ',
   )
-  return new Set(code.match(/[A-Za-z]\w*/g)?.filter(isOurs) ?? [])
+  return new Set(code.match(/(?<!\w-)\b[A-Za-z]\w*/g)?.filter(isOurs) ?? [])
 }
 
 const isOurs = (name: string) => !name.includes('_') || name === name.toUpperCase()

@@ -1,8 +1,10 @@
 /** What still uses a word of docs/words.md for something else, and type names that are declared twice: may only become less. */
 
-export const LEFT = {
-  live: ['FLASHER_LIVE', 'ToLive', 'isLive', 'live', 'renderToLive', 'toLive', 'withoutLive'],
-  line: ['isInLine', 'onLine'],
+/** Fields of records, events and metrics that are stored or sent: they stay. */
+export const PROMISED: readonly string[] = ['offer', 'offers']
+
+export const LEFT: Readonly<Record<string, readonly string[]>> = {
+  live: ['live'],
   frame: [
     'FRAME',
     'Frame',
@@ -12,16 +14,6 @@ export const LEFT = {
     'renderFrameLine',
     'requireFramesName',
     'zeroFrames',
-  ],
-  feed: [
-    'Feed',
-    'OpenFeed',
-    'OpenedFeed',
-    'createFeed',
-    'feed',
-    'openFeed',
-    'openFeeds',
-    'ownFeed',
   ],
   look: [
     'ImageLook',
@@ -129,7 +121,6 @@ export const LEFT = {
     'settlePlaces',
   ],
   offer: [
-    'offer',
     'offerBoot',
     'offerDisk',
     'offerFirstBoot',
@@ -141,11 +132,8 @@ export const LEFT = {
     'offerScript',
     'offerSource',
     'offerUnlock',
-    'offers',
   ],
-} as const satisfies Readonly<Record<string, readonly string[]>>
-
-export type OldWord = keyof typeof LEFT
+}
 
 export const LEFT_TYPES: readonly string[] = [
   'Arrival',
@@ -156,7 +144,6 @@ export const LEFT_TYPES: readonly string[] = [
   'Counted',
   'Entry',
   'ExtFacts',
-  'Feed',
   'FetchedFile',
   'Field',
   'Fields',

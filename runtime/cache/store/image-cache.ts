@@ -12,7 +12,7 @@ import type { FieldError } from '../../kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
 import { awaitEnding } from '../../kit/host/watch.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { BlobIndex } from '../blobs/blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
@@ -46,7 +46,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const data = join(folder, DATA_FOLDER)
   const lock = await lockFolder(folder, data)
   const stores = await openStores(parts, data)
-  const { records, feed, index, blobs, room, pins, used, indexes, downloads, elapsed } = stores
+  const { records, changes, index, blobs, room, pins, used, indexes, downloads, elapsed } = stores
   const dropped = await createDroppedFiles({
     ...parts,
     records,
@@ -75,7 +75,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     scan: dropped.scan,
     /** Resolves when a change of the list is news to the caller, when the signal is aborted, or at the end. */
     awaitNews: (isNews: () => boolean, signal: AbortSignal) =>
-      awaitNews(feed, isNews, AbortSignal.any([signal, ending.signal])),
+      awaitNews(changes, isNews, AbortSignal.any([signal, ending.signal])),
     /** Whoever waits for news gets none any more. */
     endWaiting: () => ending.abort(),
     /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
@@ -110,9 +110,13 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   }
 }
 
-async function awaitNews(feed: Feed, isNews: () => boolean, signal: AbortSignal): Promise<void> {
+async function awaitNews(
+  changes: Changes,
+  isNews: () => boolean,
+  signal: AbortSignal,
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const stop = feed.listen(() => {
+  const stop = changes.listen(() => {
     if (isNews()) resolve()
   })
   await Promise.race([promise, awaitEnding(signal)])

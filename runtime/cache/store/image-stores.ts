@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { blobKeyOf, keyOf } from '../../engine/catalog/rules/cache-entry.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
-import { createFeed } from '../../kit/host/feed.ts'
+import { createChanges } from '../../kit/host/changes.ts'
 import { makeFolder } from '../../kit/host/folders.ts'
 import { openPartialFiles } from '../../kit/host/partial-files.ts'
 import { createRecords, selectRecords } from '../../kit/host/records.ts'
@@ -42,8 +42,8 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const { log, now, elapsed = () => performance.now() } = parts
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
-  const feed = createFeed()
-  const announce = () => feed.announce({ topic: 'catalog' })
+  const changes = createChanges()
+  const announce = () => changes.announce({ topic: 'catalog' })
   const index = await createBlobIndex(records, announce)
   const partials = await openPartialFiles({
     folder: join(data, 'parts'),
@@ -75,7 +75,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  const lists = { records, feed, announce, partials, elapsed }
+  const lists = { records, changes, announce, partials, elapsed }
   return { ...lists, blobs, index, indexes, pins, used, room, downloads }
 }
 

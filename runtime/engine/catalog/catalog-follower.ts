@@ -38,7 +38,7 @@ export function startFollower(dependencies: FollowerDependencies) {
   const work = follow()
   return {
     /** Whether a change would be known at once. */
-    isLive: () => isConnected,
+    isConnected: () => isConnected,
     /** Begins anew after another service was set. */
     restart() {
       isConnected = false

@@ -4,7 +4,7 @@ import { type CatalogList, parseCatalogDocument } from './rules/catalog-document
 import type { CatalogSnapshot } from './rules/catalog.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { parseHttpTarget, renderSafeUrl } from '../../kit/net/rules/image-location.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import { MAX_WAIT_SECONDS } from '../../kit/net/rules/waiting.ts'
 import { linger, settle } from '../../kit/host/watch.ts'
 import { fetchNews } from '../../kit/net/http-documents.ts'
@@ -32,7 +32,7 @@ interface CatalogDependencies {
   readonly kept: KeptCatalogs
   now(): Date
   readonly log: { warn(message: string): void }
-  readonly feed: Feed
+  readonly changes: Changes
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   /** Milliseconds after which a snapshot is stale. */
@@ -77,7 +77,7 @@ const nothingOf = (base: string): Held => ({
  * reads `url` before each use, so that a change of the setting counts at once.
  */
 export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
-  const { feed, log, staleMs = 60_000 } = dependencies
+  const { changes, log, staleMs = 60_000 } = dependencies
   const closing = new AbortController()
   const { signal } = closing
   const shelf = createShelf(dependencies, await restore(dependencies))
@@ -126,7 +126,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   const follow = () => {
     if (rebase()) refreshQuietly()
   }
-  const stopListening = feed.listen(follow, ['settings'])
+  const stopListening = changes.listen(follow, ['settings'])
   const timer = setInterval(refreshQuietly, staleMs)
   timer.unref()
   refreshQuietly()
@@ -139,7 +139,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     refresh,
     renew() {
       follow()
-      const isFresh = follower.isLive() || performance.now() - askedAt < FRESH_MS
+      const isFresh = follower.isConnected() || performance.now() - askedAt < FRESH_MS
       return isFresh || shelf.held().base === '' ? undefined : settle(refresh(), RENEW_WAIT_MS)
     },
     async [Symbol.asyncDispose]() {
@@ -156,7 +156,7 @@ type Shelf = ReturnType<typeof createShelf>
 
 /** What is held of the service that is set, and what others see of it. */
 function createShelf(dependencies: CatalogDependencies, first: Held) {
-  const { kept, feed, log, url } = dependencies
+  const { kept, changes, log, url } = dependencies
   let held = first
   let shown = snapshotOf(held)
   /** The setting as it was when `held` was found to be of it: each contact asks. */
@@ -170,7 +170,7 @@ function createShelf(dependencies: CatalogDependencies, first: Held) {
     if (next.error !== null && next.error !== before.error && next.base !== '') {
       log.warn(`catalog: ${next.error}`)
     }
-    if (isNews) feed.announce({ topic: 'catalog' })
+    if (isNews) changes.announce({ topic: 'catalog' })
   }
 
   return {

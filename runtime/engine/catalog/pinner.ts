@@ -2,7 +2,7 @@
 import { renderCacheBase } from './rules/blob-address.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createCacheClient } from './cache-client.ts'
-import type { Change, Feed } from '../../kit/host/feed.ts'
+import type { Change, Changes } from '../../kit/host/changes.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
 interface PinnerDependencies {
@@ -16,7 +16,7 @@ interface PinnerDependencies {
   readonly holder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  readonly feed: Feed
+  readonly changes: Changes
   readonly log: { warn(message: string): void }
   /** Milliseconds for changes to gather. */
   readonly waitMs?: number
@@ -31,7 +31,7 @@ interface PinnerDependencies {
  * answer, after the next change.
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
-  const { env, feed, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
+  const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
   const closing = new AbortController()
   let reported = ''
   let refused = ''
@@ -83,7 +83,7 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     }, waitMs).unref()
   }
 
-  const stopListening = feed.listen(({ topic }) => {
+  const stopListening = changes.listen(({ topic }) => {
     if (RELEVANT.has(topic)) chances += 1
     if (RELEVANT.has(topic) || topic === 'machine') schedule()
   })

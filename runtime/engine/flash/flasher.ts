@@ -12,7 +12,7 @@ import { clearEnds, eraseEnds, writeEnds } from '../disk/disk-ends.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
 import type { EarlySeeder } from './early-seeder.ts'
 import type { LastGrowth } from './rules/last-partition.ts'
-import { openMirrors, ownFeed, type Feed, type OpenFeed } from './image-feed.ts'
+import { openMirrors, ownStream, type ImageStream, type OpenStream } from './image-stream.ts'
 import {
   createTools,
   NOTHING,
@@ -111,11 +111,11 @@ async function runAll(
     if (!tools.isRoot) throw new Fault('root-required', 'writing to a disk needs root', SUDO)
     await using source = opened ? borrow(opened) : await tools.sources.open(order.image, { signal })
     await using elsewhere = await openMirrors(tools.sources, order.mirrors ?? [], signal)
-    const fed = await openFeeds(tools, plans, { source, ...elsewhere }, signal)
+    const streams = await openStreams(tools, plans, { source, ...elsewhere }, signal)
     ends = await Promise.all(
-      fed.map(async ({ leave, ...flash }) => {
+      streams.map(async ({ leave, ...flash }) => {
         const end = await runOne(tools, { ...flash, order }, options)
-        // A disk that failed before its feed was opened must not hold up the others.
+        // A disk that failed before its image stream was opened must not hold up the others.
         leave()
         onEnd?.(end, flash.plan.target.path)
         return end
@@ -144,27 +144,27 @@ function acceptAll(disks: readonly ReadyDisk[]): readonly FlashPlan[] {
 const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })
 
 /** A disk's own flash, and the image's content for it. */
-interface FedFlash {
+interface StreamedFlash {
   readonly plan: FlashPlan
-  readonly openFeed: OpenFeed
+  readonly openStream: OpenStream
   /** The disk needs nothing more of the content. */
   leave(): void
 }
 
 /** One disk has a decoder of its own; several share one fetch and one decode. */
-async function openFeeds(
+async function openStreams(
   { decoders }: FlashTools,
   plans: readonly FlashPlan[],
   { source, mirrors }: { readonly source: Source; readonly mirrors: readonly Source[] },
   signal: AbortSignal,
-): Promise<readonly FedFlash[]> {
-  const [first, ...more] = plans
-  if (first === undefined) return []
+): Promise<readonly StreamedFlash[]> {
+  const [plan, ...more] = plans
+  if (plan === undefined) return []
   if (more.length === 0) {
-    return [{ plan: first, openFeed: ownFeed(decoders, first, source, mirrors), leave() {} }]
+    return [{ plan, openStream: ownStream(decoders, plan, source, mirrors), leave() {} }]
   }
   const { shareImage } = await import('./shared-image.ts')
-  return await shareImage(decoders, [first, ...more], { source, mirrors }, signal)
+  return await shareImage(decoders, [plan, ...more], { source, mirrors }, signal)
 }
 
 const describeUnbegun = (thrown: unknown, target: string, { aborted }: AbortSignal) =>
@@ -182,7 +182,7 @@ interface Reached {
   provisioned: string | null
 }
 
-interface DiskFlash extends Omit<FedFlash, 'leave'> {
+interface DiskFlash extends Omit<StreamedFlash, 'leave'> {
   readonly order: ReadyFlashes['order']
 }
 
@@ -210,7 +210,7 @@ async function runOne(
 
 async function writeAndProvision(
   tools: FlashTools,
-  { order: { firstBoot = null, provisioning = NOTHING }, plan, openFeed }: DiskFlash,
+  { order: { firstBoot = null, provisioning = NOTHING }, plan, openStream }: DiskFlash,
   { signal, onEvent }: RunOptions,
   reached: Reached,
 ): Promise<FlashOutcome> {
@@ -224,7 +224,7 @@ async function writeAndProvision(
   const warnings: string[] = []
   const onWarning = (words: string) => void warnings.push(words)
   const how = { signal, beforeEnds, seedEarly, onWarning }
-  for await (const event of writeImage(tools, plan, openFeed, how)) {
+  for await (const event of writeImage(tools, plan, openStream, how)) {
     note(event, reached)
     onEvent(event, plan)
   }
@@ -275,14 +275,14 @@ interface WriteOptions {
 export async function* writeImage(
   tools: Pick<FlashTools, 'shell' | 'env' | 'disks'>,
   plan: FlashPlan,
-  openFeed: OpenFeed,
+  openStream: OpenStream,
   options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const { signal } = options
   yield { event: 'started', total_bytes: exactBytes(plan.image.virtual) }
   let isTold = false
   try {
-    for await (const event of checkAndOverwrite(tools, plan, openFeed, options)) {
+    for await (const event of checkAndOverwrite(tools, plan, openStream, options)) {
       isTold ||= event.event === 'partprobed'
       yield event
     }
@@ -299,16 +299,16 @@ export async function* writeImage(
 async function* checkAndOverwrite(
   tools: WriteTools,
   plan: FlashPlan,
-  openFeed: OpenFeed,
+  openStream: OpenStream,
   { signal, beforeEnds: planned = null, seedEarly = null, onWarning: warn }: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
   const waits = createWaits()
-  const opened = await untilAborted(signal, openFeed({ waits, signal }))
+  const opened = await untilAborted(signal, openStream({ waits, signal }))
   const tasks = createTaskGroup()
   const slots = createSlots(countSlots(plan.image.format), opened.pool)
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...plan.target, sizeBytes: plan.target.identity.sizeBytes }
-  let opening: Promise<Feed> | null = null
+  let opening: Promise<ImageStream> | null = null
   const disk = createHolding(tools.disks, plan, signal)
   try {
     // What is compared must not change any more.
@@ -316,13 +316,13 @@ async function* checkAndOverwrite(
     const delta = await openDelta(plan, opened.map, compared)
     opening = opened.open(delta.comparison?.compare)
     const first = readFirst(opening, plan)
-    const { feed, head } = await disk.orRaced(untilAborted(signal, first))
+    const { imageStream, head } = await disk.orRaced(untilAborted(signal, first))
     const changes = await planChanges(plan, head, facts)
     const prepare = planned?.plan(head, facts) ?? null
     const device = compared ?? (await disk.hold())
     await disk.check()
     signal.throwIfAborted()
-    const image = { plan, counted: opened.counted, delta, feed, head, ...changes }
+    const image = { plan, counted: opened.counted, delta, imageStream, head, ...changes }
     yield* overwrite(
       { ...image, device, prepare, seedEarly, tasks, slots, waits, signal, warn },
       tools,

@@ -1,10 +1,10 @@
-/** One fetch and one decode of an image that feed several disks through a bounded buffer. */
+/** One fetch and one decode of an image that serve several disks through a bounded buffer. */
 import { decideLeftBehind } from './rules/left-behind.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { Blocks } from '../image/blocks.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
 import type { Counted } from './counted-source.ts'
-import { openImage, type OpenFeed } from './image-feed.ts'
+import { openImage, type OpenStream } from './image-stream.ts'
 import { createWaits } from './meter.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import type { Decoders } from '../image/formats.ts'
@@ -22,12 +22,12 @@ interface SharedSources {
 /** One disk's flash, and its share of the image. */
 interface SharedFlash {
   readonly plan: FlashPlan
-  readonly openFeed: OpenFeed
+  readonly openStream: OpenStream
   /** The disk needs nothing more. */
   leave(): void
 }
 
-/** Opens an image for several disks: a feed for each plan. A Fault as `openImage` has it. */
+/** Opens an image for several disks: an image stream for each plan. A Fault as `openImage` has it. */
 export async function shareImage(
   decoders: Decoders,
   plans: readonly [FlashPlan, ...FlashPlan[]],
@@ -64,14 +64,14 @@ function shareContent(options: SharedOptions): () => Omit<SharedFlash, 'plan'> {
     checked()
   }
   return () => {
-    const { feed, leave } = shared.open()
+    const { imageStream, leave } = shared.open()
     return {
-      openFeed: () =>
+      openStream: () =>
         Promise.resolve({
           counted: { ...counted, checkDigest },
           map: null,
           pool: shared.pool,
-          open: () => Promise.resolve(feed),
+          open: () => Promise.resolve(imageStream),
         }),
       leave,
     }

@@ -10,7 +10,7 @@ import {
   type CopyOrder,
   type Recorder,
 } from './copier.ts'
-import type { Feed } from './image-feed.ts'
+import type { ImageStream } from './image-stream.ts'
 import type { SharedPiece } from './shared-buffer.ts'
 
 export type Lane = ReturnType<typeof createLane>
@@ -71,7 +71,7 @@ export function createLane(shared: SharedContent) {
     drop()
   }
 
-  const feed: Feed = {
+  const imageStream: ImageStream = {
     filler: { fill: (into) => fillFrom(parts, rest, into), takeZeros: () => 0, takeKept: () => 0 },
     copy(order) {
       recorder = createRecorder(order)
@@ -83,7 +83,7 @@ export function createLane(shared: SharedContent) {
     },
   }
   const lane = {
-    feed,
+    imageStream,
     leave,
     wake,
     push(piece: SharedPiece) {

@@ -10,7 +10,7 @@ import type { MovedBackup } from '../disk/rules/tables/gpt.ts'
 import type { Delta } from './comparison.ts'
 import type { Written } from './copier.ts'
 import type { Counted } from './counted-source.ts'
-import type { Feed } from './image-feed.ts'
+import type { ImageStream } from './image-stream.ts'
 import { isStoredRaw } from '../image/rules/format.ts'
 import { exactBytes } from '../image/rules/image.ts'
 import type { Device } from '../disk/device.ts'
@@ -27,7 +27,7 @@ export interface WriteRun {
   readonly plan: FlashPlan
   readonly counted: Counted
   readonly delta: Delta
-  readonly feed: Feed
+  readonly imageStream: ImageStream
   readonly head: Buffer
   readonly device: Device
   readonly tasks: TaskGroup
@@ -42,11 +42,11 @@ const TICK_MS = 250
 export const CLEANUP_MS = 500
 
 /** The image's first MiB; a Fault where it is damaged, no disk image, or does not fit the disk. */
-export async function readFirst(opening: Promise<Feed>, plan: FlashPlan) {
-  const feed = await opening
-  const head = await readHead(feed.filler, plan)
+export async function readFirst(opening: Promise<ImageStream>, plan: FlashPlan) {
+  const imageStream = await opening
+  const head = await readHead(imageStream.filler, plan)
   checkLength(plan.image, head)
-  return { feed, head }
+  return { imageStream, head }
 }
 
 const NO_DELTA: Delta = { comparison: null, report: () => ({}) }
@@ -94,8 +94,8 @@ export async function* writeBody(
   shell: Shell,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
-  const { plan, counted, delta, head, device, tasks, slots, waits, signal, feed } = run
-  const { filler } = feed
+  const { plan, counted, delta, head, device, tasks, slots, waits, signal, imageStream } = run
+  const { filler } = imageStream
   const meter = createMeter({
     phase: 'write',
     totalBytes: exactBytes(plan.image.virtual),
@@ -110,7 +110,7 @@ export async function* writeBody(
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
-    const { end, written } = await feed.copy({
+    const { end, written } = await imageStream.copy({
       filler: { ...filler, fill: (into) => waits.during('filling', filler.fill(into)) },
       device,
       zeroer,

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream'
  * Writes every chunk and ends the stream. The next chunk is asked for only when the stream is done
  * with the last one, so a source may use its memory again. Rejects when either side fails.
  */
-export async function feed(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
+export async function writeChunks(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
   for await (const chunk of chunks) await write(chunk, into)
   into.end()
 }

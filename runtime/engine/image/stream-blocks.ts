@@ -12,7 +12,7 @@ import {
 import { describePage } from './content/rules/page.ts'
 import { imageBroken } from '../../kit/net/rules/source-fault.ts'
 import type { Blocks } from './blocks.ts'
-import { feed, release } from './chunks.ts'
+import { writeChunks, release } from './chunks.ts'
 import type { Source } from './sources/source.ts'
 
 /**
@@ -132,7 +132,7 @@ export async function* decodeThrough(
 ): AsyncGenerator<Buffer> {
   const input = remember(chunks)
   // A failure on either side ends the decoder, from which it is thrown below.
-  const feeding = feed(input.chunks, decoder).catch((thrown: unknown) => {
+  const feeding = writeChunks(input.chunks, decoder).catch((thrown: unknown) => {
     decoder.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)))
   })
   try {

@@ -4,7 +4,7 @@ import { createBzip2Scan } from './rules/bzip2-scan.ts'
 import { FORMATS } from './rules/format.ts'
 import type { ImageFormat } from '../../../appliance/disk-images.ts'
 import type { Blocks } from './blocks.ts'
-import { feed } from './chunks.ts'
+import { writeChunks } from './chunks.ts'
 import { toolMissing, type Shell } from '../../kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
 import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
@@ -47,7 +47,7 @@ async function* throughTool(
   const input = remember(chunks)
   // A tool that ends early closes its input; its exit code then says why.
   child.stdin.on('error', () => undefined)
-  const feeding = feed(input.chunks, child.stdin).catch(() => child.stdin.destroy())
+  const feeding = writeChunks(input.chunks, child.stdin).catch(() => child.stdin.destroy())
   try {
     yield* child.stdout
     const code = await exit

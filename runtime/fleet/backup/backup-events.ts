@@ -1,5 +1,5 @@
 /** Events about backups, for the journal and for pages. */
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { EventNote, Journal } from '../state/journal.ts'
 import type { Requester } from '../state/journal.ts'
 
@@ -14,10 +14,10 @@ export type BackupNotes = ReturnType<typeof createBackupNotes>
 /** The least time between two announcements of progress. */
 const PROGRESS_MS = 1000
 
-export function createBackupNotes(journal: Journal, feed: Feed) {
+export function createBackupNotes(journal: Journal, changes: Changes) {
   let announcedAt = 0
   /** Pages that show this backup read it again. */
-  const announce = (id: string) => feed.announce({ topic: 'backup', key: id })
+  const announce = (id: string) => changes.announce({ topic: 'backup', key: id })
   return {
     announce,
     /** As often as it is called, but announced once a second at most. */

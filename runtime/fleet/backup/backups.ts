@@ -8,7 +8,7 @@ import { SYSTEM, type Requester } from '../state/journal.ts'
 import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { JobRecords } from '../../kit/host/jobs.ts'
 import type { Journal } from '../state/journal.ts'
 
@@ -31,7 +31,7 @@ interface BackupDependencies {
   readonly maker: BackupMaker
   readonly restorer: Restorer
   readonly journal: Journal
-  readonly feed: Feed
+  readonly changes: Changes
   settings(): BackupSettings
   now?(): Date
   readonly records?: JobRecords<BackupJob> | undefined
@@ -42,9 +42,9 @@ interface BackupDependencies {
  * restore, and closes the store.
  */
 export function createBackups(parts: BackupDependencies): Backups {
-  const { store, maker, restorer, journal, feed } = parts
+  const { store, maker, restorer, journal, changes } = parts
   const { now = () => new Date() } = parts
-  const notes = createBackupNotes(journal, feed)
+  const notes = createBackupNotes(journal, changes)
   const { queue, ...jobs } = createBackupJobs({
     store,
     maker,
@@ -55,7 +55,7 @@ export function createBackups(parts: BackupDependencies): Backups {
   })
   return {
     ...jobs,
-    ...createBackupRestores({ store, restorer, notes, queue, feed }),
+    ...createBackupRestores({ store, restorer, notes, queue, changes }),
     list: store.list,
     find: store.find,
     async remove(id, by) {

@@ -8,7 +8,7 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import type { Templates } from '../first-boot/templates.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { Hardware } from '../state/hardware-trees.ts'
 import type { Machines } from '../state/machines.ts'
 
@@ -41,7 +41,7 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
   readonly machines: Machines<Machine>
   readonly templates: Templates
   readonly rules: BundleRules<Machine, Item>
-  readonly feed: Feed
+  readonly changes: Changes
   /** The version of this program, for `exported_by_bty_version`. */
   readonly version: string
   now?(): Date
@@ -61,7 +61,7 @@ const MAX_BYTES = 384 * 2 ** 20
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
 ) {
-  const { machines, templates, rules, feed, version } = parts
+  const { machines, templates, rules, changes, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
 
   /** The document in pieces, one machine at a time: it can be larger than memory. */
@@ -103,7 +103,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     for (const one of content.templates) {
       await templates.save(one.name, (before) => before ?? one.template)
     }
-    for (const { mac } of content.machines) feed.announce({ topic: 'machine', mac })
+    for (const { mac } of content.machines) changes.announce({ topic: 'machine', mac })
     return content.machines.length
   }
 

@@ -5,7 +5,7 @@ import { renderDisarmed, type DisarmedMachine } from './disarming.ts'
 import type { Requester } from '../state/journal.ts'
 import type { Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { Jobs } from '../../kit/host/jobs.ts'
 
 /** What is being restored now. */
@@ -28,11 +28,11 @@ interface RestoresDependencies {
   readonly restorer: Restorer
   readonly notes: BackupNotes
   readonly queue: Pick<Jobs<never>, 'enqueue'>
-  readonly feed: Feed
+  readonly changes: Changes
 }
 
 export function createBackupRestores(parts: RestoresDependencies): BackupRestores {
-  const { store, restorer, notes, queue, feed } = parts
+  const { store, restorer, notes, queue, changes } = parts
   let restoring: Restoring | null = null
 
   async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
@@ -45,7 +45,7 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
     const words =
       `Backup ${id} was restored: ${machines} machines. ${renderDisarmed(disarmed)}`.trim()
     await notes.note('backup.restored', id, words, { by, details: { ...restored } })
-    feed.announce({ topic: 'settings' })
+    changes.announce({ topic: 'settings' })
     return restored
   }
 

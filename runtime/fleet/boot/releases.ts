@@ -2,7 +2,7 @@
 import type { CompleteSet } from './rules/boot-set.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { BootFolder } from './boot-files.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import { createJobs, isOver, type Job, type JobRecords } from '../../kit/host/jobs.ts'
 import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
 import { createFetchJob, noteEnd, noteFile, noteFound, type FetchJob } from './release-job.ts'
@@ -24,7 +24,7 @@ export type ReleaseFetches = ReturnType<typeof createReleaseFetches>
 
 interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly journal: Journal
-  readonly feed: Feed
+  readonly changes: Changes
   settings(): ReleaseSettings
   now(): Date
   /** Lists the fetches of the process before; one that was cut off has failed. */
@@ -55,7 +55,7 @@ export function createReleases(
  * cancels what is under way.
  */
 export function createReleaseFetches(parts: ReleasesDependencies) {
-  const { feed, settings, now } = parts
+  const { changes, settings, now } = parts
   const note = createNote(parts.journal)
   const noteOutcome = createOutcomeNotes(note)
   /** Who cancelled a fetch that has not ended yet. */
@@ -64,7 +64,7 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
     parallel: 1,
     maxListed: MAX_JOBS,
     now,
-    onChange: ({ tag }) => feed.announce({ topic: 'fetch', key: tag }),
+    onChange: ({ tag }) => changes.announce({ topic: 'fetch', key: tag }),
     toEnded: noteEnd,
     records: parts.records,
     onCutOff: (state) => noteOutcome(state, SYSTEM),

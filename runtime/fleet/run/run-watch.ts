@@ -1,12 +1,12 @@
 /** Marks runs that stopped responding as stalled, and ends them after a day. */
 import { endRun, markStalled } from './rules/run-transition.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { RunningRuns } from './running-runs.ts'
 
 interface RunWatchDependencies {
   readonly running: RunningRuns
-  readonly feed: Feed | undefined
+  readonly changes: Changes | undefined
   /** Seconds without a post after which a run is stalled. */
   patience(): number
   /** Milliseconds. */
@@ -19,7 +19,7 @@ interface RunWatchDependencies {
 const GIVE_UP_MS = 24 * 3_600_000
 const SILENT = 'It has not responded for a day.'
 
-export function createRunWatch({ running, feed, patience, now, elapsed }: RunWatchDependencies) {
+export function createRunWatch({ running, changes, patience, now, elapsed }: RunWatchDependencies) {
   const listeners: ((run: Run) => Promise<void>)[] = []
   let marks = 0
 
@@ -41,8 +41,8 @@ export function createRunWatch({ running, feed, patience, now, elapsed }: RunWat
       })
       marks += marked.length
       for (const { run } of marked) {
-        feed?.announce({ topic: 'machine', mac: run.mac })
-        feed?.announce({ topic: 'run', mac: run.mac })
+        changes?.announce({ topic: 'machine', mac: run.mac })
+        changes?.announce({ topic: 'run', mac: run.mac })
       }
       await Promise.all(
         marked.map(async (entry) => {

@@ -1,6 +1,6 @@
 /** Running runs, kept in memory; what must survive the process is stored at once. */
 import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { Database } from '../state/database.ts'
 import { findRun, listRuns, saveRun } from './run-rows.ts'
 
@@ -22,7 +22,7 @@ export type RunningRuns = ReturnType<typeof createRunningRuns>
 
 export function createRunningRuns(
   database: Database,
-  feed: Feed | undefined,
+  changes: Changes | undefined,
   elapsed: () => number,
 ) {
   const entries = new Map<string, RunningRun>()
@@ -69,13 +69,13 @@ export function createRunningRuns(
     async begin(run: Run, ...others: readonly Run[]): Promise<void> {
       const entry = { run, stored: null, heardAt: elapsed() }
       entries.set(run.mac, entry)
-      feed?.announce({ topic: 'run', mac: run.mac })
+      changes?.announce({ topic: 'run', mac: run.mac })
       await store(entry, ...others)
     },
     /** Changes a run; the change is on disk before it resolves if more than figures differ. */
     async change(entry: RunningRun, run: Run): Promise<void> {
       entry.run = run
-      feed?.announce({ topic: 'run', mac: run.mac })
+      changes?.announce({ topic: 'run', mac: run.mac })
       if (!isKept(entry)) await store(entry)
     },
     store,

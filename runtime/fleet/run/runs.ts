@@ -3,7 +3,7 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { RunColumn, RunSortRow } from './rules/run-order.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Database } from '../state/database.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '../state/pruning.ts'
 import { createRunLogs } from './run-logs.ts'
 import { createRunPosts } from './run-posts.ts'
@@ -28,7 +28,7 @@ export interface RunFilter extends RunCondition {
 }
 
 interface RunsOptions {
-  readonly feed?: Feed
+  readonly changes?: Changes
   retention?(): Retention
   /** Seconds without a post after which a run is stalled; 30 by default. */
   patience?(): number
@@ -52,10 +52,10 @@ export type Runs = ReturnType<typeof createRuns>
  * hour.
  */
 export function createRuns(database: Database, options: RunsOptions = {}) {
-  const { feed, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
+  const { changes, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
   const now = () => (options.now?.() ?? new Date()).getTime()
   const logs = createRunLogs(database)
-  const running = createRunningRuns(database, feed, elapsed)
+  const running = createRunningRuns(database, changes, elapsed)
   let begun = 0
 
   async function prune(): Promise<number> {
@@ -69,7 +69,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     // Best effort: it is tried again each hour.
     if (begun % PRUNE_EVERY === 0) prune().catch(() => undefined)
   }
-  const watch = createRunWatch({ running, feed, patience, now, elapsed })
+  const watch = createRunWatch({ running, changes, patience, now, elapsed })
   database.repeat(SWEEP_MS, watch.sweep)
   database.repeat(HOUR_MS, prune)
 
@@ -104,7 +104,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       if (run.result === null) return refuse('running')
       const isGone = await database.write((sql) => deleteRun(sql, mac, id))
       if (!isGone) return refuse('unknown')
-      feed?.announce({ topic: 'machine', mac: run.mac })
+      changes?.announce({ topic: 'machine', mac: run.mac })
       return accept(run)
     },
     /** Removes what retention no longer keeps; also runs every hour. */

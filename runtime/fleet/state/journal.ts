@@ -3,7 +3,7 @@ import type { RecordedEvent } from './rules/event-table.ts'
 import { canFlood } from './rules/flood.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import type { Database } from './database.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import {
   insertEvent,
   listEvents,
@@ -52,7 +52,7 @@ export interface EventFilter extends EventCondition {
 export type Journal = ReturnType<typeof createJournal>
 
 interface JournalOptions {
-  readonly feed?: Feed
+  readonly changes?: Changes
   retention?(): Retention
   now?(): Date
 }
@@ -78,7 +78,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
     await database.write((sql) => {
       for (const note of notes) insertEvent(sql, { ...limit(note), ts })
     })
-    options.feed?.announce({ topic: 'event' })
+    options.changes?.announce({ topic: 'event' })
     recorded += notes.length
     if (recorded < PRUNE_EVERY) return
     recorded = 0
@@ -133,7 +133,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
       const changed = await database.write((sql) =>
         ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0),
       )
-      if (changed > 0) options.feed?.announce({ topic: 'event' })
+      if (changed > 0) options.changes?.announce({ topic: 'event' })
       return changed
     },
     prune,

@@ -1,12 +1,12 @@
 /** Stores what the settings pages save: values by dotted name, in the database (docs/decisions/0014). */
 import type { Database } from './database.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import { readText } from './sqlite.ts'
 
 export type SettingsStore = ReturnType<typeof createSettingsStore>
 
 interface SettingsStoreOptions {
-  readonly feed?: Feed
+  readonly changes?: Changes
   now?(): Date
 }
 
@@ -16,7 +16,7 @@ interface SettingsStoreOptions {
  */
 export function createSettingsStore(
   database: Database,
-  { feed, now = () => new Date() }: SettingsStoreOptions = {},
+  { changes, now = () => new Date() }: SettingsStoreOptions = {},
 ) {
   let kept: Readonly<Record<string, string>> = {}
   let epoch: number | null = null
@@ -37,11 +37,11 @@ export function createSettingsStore(
     find: (name: string): string | null =>
       Object.hasOwn(list(), name) ? (list()[name] ?? null) : null,
     /** All of the changes or none; null takes a value away. On disk before it resolves. */
-    async save(changes: Readonly<Record<string, string | null>>): Promise<void> {
+    async save(values: Readonly<Record<string, string | null>>): Promise<void> {
       const at = now().toISOString()
       try {
         await database.write((sql) => {
-          for (const [name, value] of Object.entries(changes)) {
+          for (const [name, value] of Object.entries(values)) {
             if (value === null) sql.run('DELETE FROM settings WHERE name = ?', name)
             else sql.run(SAVE, name, value, at)
           }
@@ -49,7 +49,7 @@ export function createSettingsStore(
       } finally {
         epoch = null
       }
-      feed?.announce({ topic: 'settings' })
+      changes?.announce({ topic: 'settings' })
     },
   }
 }

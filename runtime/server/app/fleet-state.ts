@@ -4,7 +4,7 @@ import { disarmAll, renderDisarmed, type OrderRules } from '../../fleet/backup/d
 import { renderDoubt } from '../../fleet/state/change-counter.ts'
 import { createDatabase, type Database } from '../../fleet/state/database.ts'
 import { insertEvent, SYSTEM_EVENT } from '../../fleet/state/event-rows.ts'
-import { createFeed } from '../../kit/host/feed.ts'
+import { createChanges } from '../../kit/host/changes.ts'
 import { createJournal } from '../../fleet/state/journal.ts'
 import { createMachines } from '../../fleet/state/machines.ts'
 import { createRuns } from '../../fleet/run/runs.ts'
@@ -54,28 +54,28 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
   await settleDoubt(database, options)
-  const feed = createFeed()
-  const store = createSettingsStore(database, { feed })
+  const changes = createChanges()
+  const store = createSettingsStore(database, { changes })
   config.useSaved(store.list)
-  feed.listen(() => config.readSaved(), ['settings'])
+  changes.listen(() => config.readSaved(), ['settings'])
   config.listen(({ changed }) => {
     // This is announced again after the change is in effect; nothing changes then, and it ends.
-    if (changed.length > 0) feed.announce({ topic: 'settings' })
+    if (changed.length > 0) changes.announce({ topic: 'settings' })
   })
   return {
     database,
-    feed,
+    changes,
     store,
     machines: createMachines(database, {
       parseRecord: options.orders.parseRecord,
       onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
     }),
     journal: createJournal(database, {
-      feed,
+      changes,
       retention: () => ({ count: kept().events, days: kept().event_days }),
     }),
     runs: createRuns(database, {
-      feed,
+      changes,
       retention: () => ({ count: kept().runs, days: kept().run_days }),
       patience: () => config.current().pxe.run_patience,
     }),

@@ -10,7 +10,7 @@ import type { FleetState } from './fleet-state.ts'
 
 interface FetchDependencies {
   readonly config: { current(): ServerSettings }
-  readonly state: Pick<FleetState<never>, 'feed' | 'journal'>
+  readonly state: Pick<FleetState<never>, 'changes' | 'journal'>
   /** Where fetches are listed for the next start. */
   readonly folder: string
   /** The number of earlier sets that stay for a roll-back. */
@@ -28,7 +28,7 @@ export async function openFetchParts({ config, state, folder, keep, env, now }: 
     records: await openJobRecords(createRecords(folder), FetchJobSchema, now()),
     sources: createSources({ env }),
     journal: state.journal,
-    feed: state.feed,
+    changes: state.changes,
     settings(): ReleaseSettings {
       const { boot, releases } = config.current()
       return {

@@ -6,7 +6,7 @@ import type { Machine } from './rules/machine.ts'
 import {
   compareQueued,
   holdsFlashSlot,
-  isInLine,
+  isWaiting,
   type QueuePosition,
   type QueueRules,
 } from './rules/queue.ts'
@@ -83,7 +83,7 @@ export function createFlashGate(given: FlashGateDependencies) {
     const places = new Map<Mac, number>()
     for (const [mac, since] of waiting) {
       const machine = find(mac)
-      if (machine !== null && isInLine(machine, silenceOf(machine))) places.set(mac, places.size)
+      if (machine !== null && isWaiting(machine, silenceOf(machine))) places.set(mac, places.size)
       else if (at - since > CLAIM_MS) waiting.delete(mac)
     }
     order = { at, places }

@@ -40,7 +40,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     },
     announce(listening) {
       log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-      announce(environment, config, listening, { generated, cacheBeside, live: liveSystems })
+      announce(environment, config, listening, { generated, cacheBeside, liveSystems })
     },
   })
 }
@@ -90,7 +90,7 @@ interface Announced {
   readonly generated: string | null
   readonly cacheBeside: string | null
   /** The live systems that were built in this checkout, in words. */
-  readonly live: readonly string[]
+  readonly liveSystems: readonly string[]
 }
 
 /**
@@ -101,7 +101,7 @@ function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,
   { urls }: Listening,
-  { generated, cacheBeside, live }: Announced,
+  { generated, cacheBeside, liveSystems }: Announced,
 ): void {
   const folders = decideFolders(config)
   const lines = urls.map((url) => `Pages:    ${url}ui`)
@@ -112,7 +112,7 @@ function announce(
       '          (flasher-web password sets another)',
     )
   }
-  for (const text of live) lines.push(`Live:     ${text}`)
+  for (const text of liveSystems) lines.push(`Live:     ${text}`)
   if (cacheBeside !== null) {
     lines.push(
       `Images:   copy them into ${folders.cache}, or add them at ${cacheBeside}`,

@@ -140,7 +140,7 @@ async function openServices(
       kept: createKeptCatalogs(decideFolders(config).catalog),
       now,
       log,
-      feed: state.feed,
+      changes: state.changes,
       env,
     }),
   )

@@ -125,11 +125,11 @@ async function openServices(
 
 /** Keys and passwords of a machine go with its record. */
 const clearWithMachine = (
-  { feed, machines }: Pick<State, 'feed' | 'machines'>,
+  { changes, machines }: Pick<State, 'changes' | 'machines'>,
   files: ProvisionFiles,
   log: ServerLog,
 ) =>
-  feed.listen((change) => {
+  changes.listen((change) => {
     const mac = change.topic === 'machine' ? parseMac(change.mac) : null
     if (mac === null || !mac.ok || machines.peek(mac.value) !== null) return
     files.clear(mac.value).catch((thrown: unknown) => {

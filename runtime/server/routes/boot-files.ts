@@ -83,7 +83,7 @@ export function bootFileRoutes(site: Site): readonly Route[] {
 async function see(site: Site, event: H3Event, name: string): Promise<void> {
   const mac = parseMac(event.url.searchParams.get('mac') ?? '')
   if (!mac.ok) return
-  const { fleet, line, machines, feed } = site
+  const { fleet, line, machines, changes } = site
   const contact = site.contact(event)
   try {
     const by = { actor: 'pxe-client', ip: contact.ip } as const
@@ -94,7 +94,7 @@ async function see(site: Site, event: H3Event, name: string): Promise<void> {
     )
     if (decided === null) return
     machines.see(mac.value, { at: contact.now, ip: contact.ip ?? '' })
-    feed.announce({ topic: 'machine', mac: mac.value })
+    changes.announce({ topic: 'machine', mac: mac.value })
   } catch (error) {
     // The file matters more than the note of it.
     site.log.error(`boot file ${name} for ${mac.value}: ${renderError(error)}`)
@@ -109,7 +109,7 @@ async function takeUpload(
   const name = readFileName(event)
   if (name === AUTOEXEC) throw refuse(400, `${AUTOEXEC} is made by the server`)
   const length = await site.bootFiles.save(name, bytes, site.settings().uploadMostBytes)
-  site.feed.announce({ topic: 'fetch', key: name })
+  site.changes.announce({ topic: 'fetch', key: name })
   const details = { name, size_bytes: length }
   const summary = `${name} was uploaded`
   await site.noteAll(

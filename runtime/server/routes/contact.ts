@@ -31,7 +31,7 @@ interface Found {
 }
 
 function createContacts(site: Site) {
-  const { line, machines, fleet, feed } = site
+  const { line, machines, fleet, changes } = site
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
     const on = { subject_id: null, ...SYSTEM }
@@ -62,7 +62,7 @@ function createContacts(site: Site) {
         if (!isStored) return false
         // Kept apart from the record: a contact that changes nothing else writes no record.
         machines.see(mac, { at: now, ip: ip ?? '' })
-        feed.announce({ topic: 'machine', mac })
+        changes.announce({ topic: 'machine', mac })
         return true
       })
     },
@@ -160,13 +160,13 @@ const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
   site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
 async function giveUp(
-  { runs, feed, metrics, noteAll }: Site,
+  { runs, changes, metrics, noteAll }: Site,
   mac: Mac,
   { ip }: Contact,
 ): Promise<void> {
   const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
   if (lost === null) return
-  feed.announce({ topic: 'machine', mac })
+  changes.announce({ topic: 'machine', mac })
   countRun(metrics, lost)
   await noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
 }

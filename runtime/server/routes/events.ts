@@ -60,11 +60,11 @@ const FILTERS = {
 const filterOf = (event: H3Event): EventFilter => parseEventFilter(event.url.searchParams)
 
 export function eventRoutes(site: Site): readonly Route[] {
-  const { journal, feed } = site
+  const { journal, changes } = site
 
   async function acknowledge(ids: readonly number[], value: boolean): Promise<number> {
     const updated = await journal.acknowledge(ids, value)
-    if (updated > 0) feed.announce({ topic: 'event' })
+    if (updated > 0) changes.announce({ topic: 'event' })
     return updated
   }
 

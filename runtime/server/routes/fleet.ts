@@ -68,7 +68,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
  * wait, too.
  */
 function awaitOutcome<M extends MachineBase>(
-  { line, machines, feed }: ServerBase<M>,
+  { line, machines, changes }: ServerBase<M>,
   mac: Mac,
   order: string,
   signal: AbortSignal,
@@ -79,7 +79,7 @@ function awaitOutcome<M extends MachineBase>(
     const outcome = machine === null ? 'deleted' : line.decideOutcome(machine, order)
     if (outcome !== null) resolve(outcome)
   }
-  const stop = feed.listen((change) => {
+  const stop = changes.listen((change) => {
     if (change.topic === 'settings' || (change.topic === 'machine' && change.mac === mac)) check()
   })
   const leave = () => resolve(null)
@@ -104,7 +104,7 @@ const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }
  */
 function createCommit<M extends MachineBase>({
   machines,
-  feed,
+  changes,
   noteAll,
   onFlashSlot,
 }: ServerBase<M>): Fleet<M>['commit'] {
@@ -123,7 +123,7 @@ function createCommit<M extends MachineBase>({
     // of an operator, whom an import beside the server may have overtaken.
     const [isStored] = await Promise.all([stored, isSideBySide ? note(mac, by, decided) : null])
     if (!isStored) return false
-    feed.announce({ topic: 'machine', mac })
+    changes.announce({ topic: 'machine', mac })
     if (!isSideBySide) await note(mac, by, decided)
     return true
   }
@@ -174,14 +174,14 @@ function noteUpsert<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, feed, metrics, noteAll }: ServerBase<M>,
+  { machines, line, runs, changes, metrics, noteAll }: ServerBase<M>,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
   const before = machines.peek(mac)
   if (!(await machines.remove(mac))) return false
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
-  feed.announce({ topic: 'machine', mac })
+  changes.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details
   const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
   const notes = lost === null ? [note] : [note, renderLost(lost)]

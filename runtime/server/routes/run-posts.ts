@@ -55,7 +55,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
     const missing = () => refuse(404, `${mac} has no such run`)
     if (!id.success || runs.find(mac, id.data) === null) throw missing()
     if (!(await runs.saveLog(mac, id.data, await readTail(bytes)))) throw missing()
-    site.feed.announce({ topic: 'machine', mac })
+    site.changes.announce({ topic: 'machine', mac })
     return nothing()
   }
 
@@ -97,7 +97,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
 
 /** What a post means for the machine, the metrics and the record. */
 async function settle(
-  { line, fleet, feed, metrics, noteAll }: Site,
+  { line, fleet, changes, metrics, noteAll }: Site,
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {
@@ -115,7 +115,7 @@ async function settle(
   // Each time: the server may have been killed between storing the run and the end of its order.
   if (run.mode === 'capture') await endCapture(run, transition)
   if (!update.isTurn) return
-  feed.announce({ topic: 'machine', mac })
+  changes.announce({ topic: 'machine', mac })
   if (lost !== null) countRun(metrics, lost)
   await noteAll(listNotes({ run, lost, ...update }), { subject_id: mac, ...on })
   if (!update.hasEnded) return

@@ -42,7 +42,7 @@ function createHandlers(site: Site) {
       const notes = isOnRecord(ended, status) ? [] : decided.notes
       return { ...decided, notes: nameRun(ended.run.id, notes) }
     })
-    site.feed.announce({ topic: 'machine', mac })
+    site.changes.announce({ topic: 'machine', mac })
     return nothing()
   }
 
@@ -62,7 +62,7 @@ function createHandlers(site: Site) {
       ),
       isKept ? machines.saveHardware(mac, hardware, contact.now) : null,
     ])
-    if (isKept) site.feed.announce({ topic: 'machine', mac })
+    if (isKept) site.changes.announce({ topic: 'machine', mac })
     return nothing()
   }
 

@@ -3,7 +3,7 @@ import type { By, Caller, LogSink, Peer, Scope, WebSettings } from '../../kit/we
 import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { BootFiles } from '../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
-import type { Feed } from '../../kit/host/feed.ts'
+import type { Changes } from '../../kit/host/changes.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
@@ -36,7 +36,7 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly machines: Machines<M>
   readonly journal: Journal
   readonly runs: Runs
-  readonly feed: Feed
+  readonly changes: Changes
   readonly catalog: FollowedCatalog
   readonly bootFiles: BootFiles
   readonly tokens: Tokens

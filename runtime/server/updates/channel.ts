@@ -4,7 +4,7 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Change, Feed } from '../../kit/host/feed.ts'
+import type { Change, Changes } from '../../kit/host/changes.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { Caller, LogSink } from '../../kit/web/answers/caller.ts'
@@ -56,7 +56,7 @@ interface SenderDependencies {
 }
 
 interface ChannelDependencies extends SenderDependencies {
-  readonly feed: Feed
+  readonly changes: Changes
   /** Returns false once the caller's session was ended or is over. */
   isStillValid(caller: Caller): boolean
 }
@@ -83,7 +83,7 @@ export function createChannel(parts: ChannelDependencies) {
   let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
-  const stopListening = parts.feed.listen(sender.note)
+  const stopListening = parts.changes.listen(sender.note)
 
   function leave(key: string, view: SharedView, subscriber: Subscriber): void {
     view.subscribers.delete(subscriber)
@@ -203,8 +203,8 @@ function createSender(
     let sent = 0
     for (const view of views.values()) {
       const { shown, subscribers } = view
-      const live = runs.listRunning().filter(({ mac }) => shown === null || shown.has(mac))
-      const lines = live.map(renderBar).join('\n')
+      const running = runs.listRunning().filter(({ mac }) => shown === null || shown.has(mac))
+      const lines = running.map(renderBar).join('\n')
       if (lines === view.bars) continue
       view.bars = lines
       if (lines === '') continue

@@ -6,7 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createCatalog } from '../../../runtime/engine/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../../runtime/engine/catalog/kept-catalogs.ts'
-import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { makeBytes } from '../../support/collect.ts'
 import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
 import { bring, makeFolder, QUIET, serveCache, until } from '../../support/server/image-cache.ts'
@@ -16,13 +16,13 @@ const test = suite('catalog: news of the cache')
 async function openCatalog(url: string) {
   const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-follow-'))
   const setting = { url }
-  const feed = createFeed()
+  const changes = createChanges()
   const catalog = await createCatalog({
     url: () => setting.url,
     kept: createKeptCatalogs(join(folder.path, 'catalog.toml')),
     now: () => new Date(),
     log: QUIET,
-    feed,
+    changes,
     env: {},
     staleMs: 1_000_000,
     timeoutMs: 2000,
@@ -31,7 +31,7 @@ async function openCatalog(url: string) {
     catalog,
     set(other: string) {
       setting.url = other
-      feed.announce({ topic: 'settings' })
+      changes.announce({ topic: 'settings' })
     },
     names: () => catalog.snapshot().entries.map(({ name }) => name),
     async [Symbol.asyncDispose]() {

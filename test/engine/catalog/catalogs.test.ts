@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import { renderImageEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
 import { renderManifest } from '../../../runtime/engine/catalog/rules/manifest.ts'
 import { createCatalog } from '../../../runtime/engine/catalog/catalogs.ts'
-import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { createKeptCatalogs } from '../../../runtime/engine/catalog/kept-catalogs.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { bring, makeFolder, serveCache, until } from '../../support/server/image-cache.ts'
@@ -25,9 +25,9 @@ const RECORDED = `{"url": "http://127.0.0.1:18090/catalog.toml", "env_url": "htt
 async function makeFixture(url: string | null, options: { readonly staleMs?: number } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-catalog-'))
   const said: string[] = []
-  const feed = createFeed()
-  const changes: string[] = []
-  feed.listen(({ topic }) => changes.push(topic))
+  const changes = createChanges()
+  const announced: string[] = []
+  changes.listen(({ topic }) => announced.push(topic))
   const setting = { url }
   const open = () =>
     createCatalog({
@@ -35,13 +35,13 @@ async function makeFixture(url: string | null, options: { readonly staleMs?: num
       kept: createKeptCatalogs(join(folder, 'catalog.toml')),
       now: () => new Date('2026-11-21T10:00:00Z'),
       log: { warn: (message) => said.push(message) },
-      feed,
+      changes,
       env: {},
       staleMs: options.staleMs ?? 1_000_000,
       timeoutMs: 2000,
     })
   const close = () => rm(folder, { recursive: true, force: true })
-  return { folder, said, feed, changes, setting, open, [Symbol.asyncDispose]: close }
+  return { folder, said, changes, announced, setting, open, [Symbol.asyncDispose]: close }
 }
 
 /** A server whose answer to `/catalog` can be changed, with ETags. */
@@ -153,9 +153,9 @@ test('asks only whether it changed, and tells only when it did', async () => {
   {
     await using catalog = await fixture.open()
     await catalog.refresh()
-    const told = fixture.changes.length
+    const told = fixture.announced.length
     await catalog.refresh()
-    assert.is(fixture.changes.length, told)
+    assert.is(fixture.announced.length, told)
     assert.is(catalog.snapshot(), catalog.snapshot())
   }
   await using catalog = await fixture.open()
@@ -186,7 +186,7 @@ test('another address takes effect at once, and the old list says nothing of it'
   await catalog.refresh()
   fixture.setting.url = second.origin
   assert.equal(catalog.snapshot().entries, [])
-  fixture.feed.announce({ topic: 'settings' })
+  fixture.changes.announce({ topic: 'settings' })
   await until(() => catalog.snapshot().entries[0]?.name === 'other')
   fixture.setting.url = null
   assert.match(catalog.snapshot().error ?? '', /no cache service is set/)

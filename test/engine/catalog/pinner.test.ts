@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { createPinner } from '../../../runtime/engine/catalog/pinner.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { makeFolder, serveCache, TOKEN, until } from '../../support/server/image-cache.ts'
@@ -16,7 +16,7 @@ test('tells the cache what machines are bound to, and again when that changes', 
   const ref = refOf(src)
   await served.cache.add({ name: 'x', src })
   const bound = { refs: [null, ref.ok ? ref.value : '', ref.ok ? ref.value : ''] }
-  const feed = createFeed()
+  const changes = createChanges()
   const said: string[] = []
   await using given = new AsyncDisposableStack()
   given.use(
@@ -26,14 +26,14 @@ test('tells the cache what machines are bound to, and again when that changes', 
       bound: async () => bound.refs,
       holder: 'flasher',
       env: {},
-      feed,
+      changes,
       log: { warn: (message) => said.push(message) },
       waitMs: 1,
     }),
   )
   await until(() => served.cache.rows()[0]?.isPinned === true)
   assert.is(served.cache.rows()[0]?.machines, 2)
-  const change = () => feed.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
+  const change = () => changes.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
   bound.refs = bound.refs.slice(1, 2)
   change()
   await until(() => served.cache.rows()[0]?.machines === 1)
@@ -48,7 +48,7 @@ test('asks nothing twice, and takes no for an answer', async () => {
   await using server = await startHostileServer((request, response) => {
     request.resume().on('end', () => response.writeHead(status).end())
   })
-  const feed = createFeed()
+  const changes = createChanges()
   const said: string[] = []
   let ref = 'a'.repeat(64)
   await using given = new AsyncDisposableStack()
@@ -59,13 +59,13 @@ test('asks nothing twice, and takes no for an answer', async () => {
       bound: async () => [ref],
       holder: 'flasher',
       env: {},
-      feed,
+      changes,
       log: { warn: (message) => said.push(message) },
       waitMs: 1,
     }),
   )
   await until(() => server.seen.length === 1)
-  const change = () => feed.announce({ topic: 'settings' })
+  const change = () => changes.announce({ topic: 'settings' })
   change()
   ref = 'b'.repeat(64)
   change()
@@ -88,7 +88,7 @@ test('says nothing without a token, the same trouble once, and ends without an a
     // Then no answer at all.
     if (status !== undefined) request.resume().on('end', () => response.writeHead(status).end())
   })
-  const feed = createFeed()
+  const changes = createChanges()
   const said: string[] = []
   let token: string | null = null
   const bound: string[] = []
@@ -98,7 +98,7 @@ test('says nothing without a token, the same trouble once, and ends without an a
     bound: async () => bound,
     holder: 'flasher',
     env: {},
-    feed,
+    changes,
     log: { warn: (message) => said.push(message) },
     waitMs: 1,
   })
@@ -107,7 +107,7 @@ test('says nothing without a token, the same trouble once, and ends without an a
   token = 'token'
   for (const count of [1, 2, 3, 4]) {
     bound.push(String(count).repeat(64))
-    feed.announce({ topic: 'catalog' })
+    changes.announce({ topic: 'catalog' })
     await until(() => server.seen.length === count)
   }
   assert.is(said.length, 1)
@@ -123,7 +123,7 @@ async function startTelling(first: number | null) {
     if (status !== null) request.resume().on('end', () => response.writeHead(status).end())
     else request.socket.destroy()
   })
-  const feed = createFeed()
+  const changes = createChanges()
   const said: string[] = []
   const bound: string[] = ['a'.repeat(64)]
   const pinner = createPinner({
@@ -132,7 +132,7 @@ async function startTelling(first: number | null) {
     bound: async () => bound,
     holder: 'flasher',
     env: {},
-    feed,
+    changes,
     log: { warn: (message) => said.push(message) },
     waitMs: 1,
   })
@@ -141,10 +141,10 @@ async function startTelling(first: number | null) {
     said,
     bound,
     asked: () => server.seen.length,
-    announce: feed.announce,
+    announce: changes.announce,
     /** A machine comes by, and what follows from that has long happened. */
     async come() {
-      feed.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
+      changes.announce({ topic: 'machine', mac: 'aa:bb:cc:dd:ee:ff' })
       await sleep(20)
     },
     async [Symbol.asyncDispose]() {
@@ -208,19 +208,19 @@ test('news that comes while it is being refused is not lost', async () => {
       response.writeHead(503).end()
     })
   })
-  const feed = createFeed()
+  const changes = createChanges()
   await using _pinner = createPinner({
     url: () => server.origin,
     token: async () => 'token',
     bound: async () => [],
     holder: 'flasher',
     env: {},
-    feed,
+    changes,
     log: { warn() {} },
     waitMs: 1,
   })
   await until(() => server.seen.length === 1)
-  feed.announce({ topic: 'catalog' })
+  changes.announce({ topic: 'catalog' })
   await sleep(20)
   held.resolve()
   await until(() => server.seen.length === 2)

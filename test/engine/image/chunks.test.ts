@@ -1,7 +1,7 @@
 import { PassThrough, Transform, Writable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { feed, release } from '../../../runtime/engine/image/chunks.ts'
+import { writeChunks, release } from '../../../runtime/engine/image/chunks.ts'
 import { collect, makeBytes } from '../../support/collect.ts'
 import { createMemorySource } from '../../support/disk/memory-source.ts'
 
@@ -30,11 +30,11 @@ test('a chunk is done with before the next is asked for', async () => {
       })
     },
   })
-  await feed(createMemorySource(BYTES, { chunkBytes: 9999 }).stream(), slow)
+  await writeChunks(createMemorySource(BYTES, { chunkBytes: 9999 }).stream(), slow)
   assert.ok(Buffer.concat(parts).equals(BYTES))
 })
 test('a failure of the chunks is thrown', async () => {
-  assert.is(await thrownBy(feed(failing(), new PassThrough().resume())), 'no more')
+  assert.is(await thrownBy(writeChunks(failing(), new PassThrough().resume())), 'no more')
 })
 test('a failure of the stream is thrown, and the chunks are given back', async () => {
   const broken = new Writable({ write: (_, __, done) => done(new Error('full')) })
@@ -47,12 +47,12 @@ test('a failure of the stream is thrown, and the chunks are given back', async (
       isBack = true
     }
   }
-  assert.is(await thrownBy(feed(chunks(), broken)), 'full')
+  assert.is(await thrownBy(writeChunks(chunks(), broken)), 'full')
   assert.ok(isBack)
 })
 test('a stream that is destroyed in the middle of a chunk does not hang', async () => {
   const stuck = new Transform({ transform: () => undefined })
-  const feeding = thrownBy(feed(createMemorySource(BYTES).stream(), stuck))
+  const feeding = thrownBy(writeChunks(createMemorySource(BYTES).stream(), stuck))
   setImmediate(() => stuck.destroy())
   assert.is(await feeding, 'closed before all was written')
 })
@@ -63,7 +63,10 @@ test('a stream that has come to its own end takes no more, and nothing hangs', a
       this.push(null)
     },
   })
-  const feeding = feed(createMemorySource(BYTES, { chunkBytes: BYTES.length }).stream(), short)
+  const feeding = writeChunks(
+    createMemorySource(BYTES, { chunkBytes: BYTES.length }).stream(),
+    short,
+  )
   const whole = await collect(short)
   await feeding
   assert.ok(whole.equals(BYTES))
@@ -71,7 +74,7 @@ test('a stream that has come to its own end takes no more, and nothing hangs', a
 test('no listener is left behind', async () => {
   const stream = new PassThrough().resume()
   const before = stream.eventNames().length
-  await feed(createMemorySource(BYTES, { chunkBytes: 100 }).stream(), stream)
+  await writeChunks(createMemorySource(BYTES, { chunkBytes: 100 }).stream(), stream)
   assert.ok(stream.listenerCount('close') + stream.listenerCount('end') < 5)
   assert.ok(stream.eventNames().length <= before + 1)
 })

@@ -79,7 +79,7 @@ test('settings are kept, changed together, taken away, and announced', async () 
   {
     await using state = await folder.open()
     const heard: string[] = []
-    state.feed.listen(({ topic }) => heard.push(topic))
+    state.changes.listen(({ topic }) => heard.push(topic))
     await state.store.save({ 'backup.cadence': 'daily', 'backup.enabled': '1', constructor: 'x' })
     await state.store.save({ 'backup.enabled': null })
     assert.is(state.store.find('backup.enabled'), null)

@@ -27,7 +27,7 @@ test('brings machines, bindings, labels, hardware and settings back, while the s
   await fixture.machines.update(macOf(9), () => machineOf(9))
   await fixture.store.save({ 'upstream.netboot_tag': 'v2' })
   const heard = new Set<string>()
-  fixture.feed.listen(({ topic }) => heard.add(topic))
+  fixture.changes.listen(({ topic }) => heard.add(topic))
   const restored = await fixture.backups.restore(ID, BY)
   assert.equal(restored, {
     backup_id: ID,

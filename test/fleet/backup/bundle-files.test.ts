@@ -59,7 +59,7 @@ test('what was exported comes in elsewhere: hardware, and nothing that was decid
   )
   await to.machines.update(macOf(99), () => machineOf(99, { labels: ['stays'] }))
   const heard: string[] = []
-  to.feed.listen((change) => heard.push(change.topic === 'machine' ? change.mac : change.topic))
+  to.changes.listen((change) => heard.push(change.topic === 'machine' ? change.mac : change.topic))
   assert.is(await bundlesOf(to, NOW).importFrom(out), 3)
   assert.equal(heard, [macOf(1), macOf(2), macOf(3)])
   assert.is(await to.machines.count(), 4)

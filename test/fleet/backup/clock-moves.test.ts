@@ -21,7 +21,7 @@ test('loses no event, no backup that was just made, no sighting, and no archive'
       const now = () => new Date(at)
       await using fixture = await openBackupFixture(folder, { now })
       fixture.settings.current = { enabled: true, cadence: 'manual', retention: 2 }
-      const journal = createJournal(fixture.database, { feed: fixture.feed, now, retention })
+      const journal = createJournal(fixture.database, { changes: fixture.changes, now, retention })
       await fixture.machines.update(macOf(1), () => machineOf(1))
       const made: string[] = []
       for (const [index, years] of [0, ...offsets, 0].entries()) {

@@ -113,7 +113,7 @@ test('alarms are failures, suspicions, resets and a disk that fills up, until th
 test('tells listeners, once a change is stored', async () => {
   await using fixture = await createFixture()
   const heard: string[] = []
-  fixture.feed.listen(({ topic }) => heard.push(topic))
+  fixture.changes.listen(({ topic }) => heard.push(topic))
   await fixture.journal.record(noteOf())
   await fixture.journal.acknowledge([1], true)
   await fixture.journal.acknowledge([99], true)

@@ -21,7 +21,7 @@ import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createImages } from '../../../runtime/engine/image/images.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
 import type { Source } from '../../../runtime/engine/image/sources/source.ts'
-import { ownFeed } from '../../../runtime/engine/flash/image-feed.ts'
+import { ownStream } from '../../../runtime/engine/flash/image-stream.ts'
 import type { BeforeEnds } from '../../../runtime/engine/flash/seed-writer.ts'
 import { writeImage } from '../../../runtime/engine/flash/flasher.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
@@ -65,8 +65,8 @@ async function plan(order: FlashOrder): Promise<FlashPlan> {
 export async function* execute(order: FlashOrder): AsyncGenerator<FlashEvent> {
   const { source, signal = new AbortController().signal, mirrors = [], beforeEnds = null } = order
   const planned = await plan(order)
-  const feed = ownFeed(decoders, planned, source, mirrors)
-  yield* writeImage({ shell, env: process.env, disks }, planned, feed, {
+  const changes = ownStream(decoders, planned, source, mirrors)
+  yield* writeImage({ shell, env: process.env, disks }, planned, changes, {
     signal,
     beforeEnds,
   })

@@ -7,7 +7,7 @@ export function siftText(text: string, pieceBytes = 64 * 1024): Sifted | undefin
   const sift = createInventorySift()
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (!sift.feed(bytes.subarray(at, at + pieceBytes))) break
+    if (!sift.push(bytes.subarray(at, at + pieceBytes))) break
   }
   const sifted = sift.end()
   if (!sifted.ok) throw new Error(sifted.refusal)

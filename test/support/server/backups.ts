@@ -96,7 +96,7 @@ export async function openBackupFixture(
     }),
     restorer: createRestorer({ database: state.database, bundles, store, orders: ORDERS, now }),
     journal: state.journal,
-    feed: state.feed,
+    changes: state.changes,
     settings: () => settings.current,
     now,
     records:

@@ -29,7 +29,7 @@ export async function openReleaseFixture(
     env: {},
     ...limits,
     journal: services.journal,
-    feed: services.feed,
+    changes: services.changes,
     settings: () => ({
       site: '',
       repository: REPOSITORY,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { createDatabase } from '../../../runtime/fleet/state/database.ts'
-import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { createJournal } from '../../../runtime/fleet/state/journal.ts'
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
@@ -97,7 +97,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     line: 'current',
     now,
   })
-  const feed = createFeed()
+  const changes = createChanges()
   const log: string[] = []
   const note = (message: string) => void log.push(message)
   const password = { current: PASSWORD }
@@ -105,8 +105,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const entries = options.catalog ?? []
   const elapsed = options.elapsed ?? (() => now().getTime())
   const machines = createMachines<Machine>(database, { parseRecord, elapsed })
-  const journal = createJournal(database, { feed, now })
-  const runs = createRuns(database, { feed, now, elapsed })
+  const journal = createJournal(database, { changes, now })
+  const runs = createRuns(database, { changes, now, elapsed })
   const templates = createTemplates(database, { now })
   const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
   const bootFiles = createBootFolder(boot)
@@ -149,7 +149,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     machines,
     journal,
     runs,
-    feed,
+    changes,
     catalog: { snapshot: () => snapshot, refresh: async () => snapshot },
     bootFiles,
     tokens: createTokens(database, { now }),
@@ -189,7 +189,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     dir,
     boot,
     log,
-    feed,
+    changes,
     journal,
     runs,
     machines,

@@ -7,7 +7,7 @@ import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
 import { createMachine, type Machine } from '../../../runtime/server/current/rules/machine.ts'
 import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
 import { createDatabase, type DatabaseOptions } from '../../../runtime/fleet/state/database.ts'
-import { createFeed } from '../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { createJournal, type EventNote } from '../../../runtime/fleet/state/journal.ts'
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
@@ -31,20 +31,20 @@ export async function createStateFolder() {
 
 export async function openServices(options: DatabaseOptions) {
   const database = await createDatabase(options)
-  const feed = createFeed()
+  const changes = createChanges()
   const now = options.now ?? (() => new Date())
   const unreadable: string[] = []
   return {
     database,
-    feed,
+    changes,
     unreadable,
     machines: createMachines<Machine>(database, {
       parseRecord,
       onUnreadable: (mac) => void unreadable.push(mac),
     }),
-    journal: createJournal(database, { feed, now }),
-    runs: createRuns(database, { feed, now, elapsed: () => now().getTime() }),
-    store: createSettingsStore(database, { feed, now }),
+    journal: createJournal(database, { changes, now }),
+    runs: createRuns(database, { changes, now, elapsed: () => now().getTime() }),
+    store: createSettingsStore(database, { changes, now }),
     tokens: createTokens(database, { now }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

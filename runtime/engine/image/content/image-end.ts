@@ -37,7 +37,7 @@ export function checkLength(image: ImageFacts, head: Buffer): void {
 
 interface Reading {
   readonly plan: FittedImage
-  readonly feed: { readonly filler: Filler }
+  readonly imageStream: { readonly filler: Filler }
   /** The image's first MiB. */
   readonly head: Buffer
   readonly counted: { bytesRead(): number; checkDigest(): void }
@@ -51,10 +51,10 @@ interface Reading {
  * missed.
  */
 export async function readEnd(
-  { plan, feed, head, counted, warn }: Reading,
+  { plan, imageStream, head, counted, warn }: Reading,
   bodyEnd: number,
 ): Promise<Buffer> {
-  const tail = await readTail(feed.filler, plan, bodyEnd)
+  const tail = await readTail(imageStream.filler, plan, bodyEnd)
   counted.checkDigest()
   const warning = describeCut(head, bodyEnd + tail.length)
   const missed = findMissed({ ...plan.image, isCut: warning !== null }, counted.bytesRead())

@@ -34,7 +34,7 @@ export interface ToWait {
   readonly saying: string
 }
 
-export interface ToLive {
+export interface ToLiveSystem {
   readonly kind: 'to-live'
   /** Checked address of this server, no trailing slash. */
   readonly base: string
@@ -48,7 +48,7 @@ export interface ToLive {
   readonly otherwise: ToDisk | ToWait
 }
 
-export type BootDecision = ToDisk | ToWait | ToLive
+export type BootDecision = ToDisk | ToWait | ToLiveSystem
 
 /** Who asked, and why it gets this: the comment that heads a script. */
 export interface BootHeader {

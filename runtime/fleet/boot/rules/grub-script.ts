@@ -1,5 +1,5 @@
 /** Renders what a machine boots as a script of Debian's signed GRUB, which Secure Boot lets run ("/pxe/{mac}.grub"). */
-import type { BootDecision, BootHeader, LiveSet, ToLive } from './boot-decision.ts'
+import type { BootDecision, BootHeader, LiveSet, ToLiveSystem } from './boot-decision.ts'
 import { comment, prose, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
@@ -40,7 +40,7 @@ function renderDecision(
         `sleep ${Math.max(1, Math.trunc(decision.seconds))}`,
       ]
     case 'to-live':
-      return renderToLive(decision, header, server)
+      return renderToLiveSystem(decision, header, server)
   }
 }
 
@@ -84,7 +84,11 @@ export const GRUB_EXIT = renderLines([
   ...BOOT_DISK,
 ])
 
-function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer): readonly string[] {
+function renderToLiveSystem(
+  decision: ToLiveSystem,
+  header: BootHeader,
+  server: GrubServer,
+): readonly string[] {
   const { x86_64, arm64 } = decision.sets
   const set = (arch: BootArch, each: LiveSet | null) =>
     each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
@@ -106,7 +110,7 @@ function renderToLive(decision: ToLive, header: BootHeader, server: GrubServer):
 }
 
 function renderSet(
-  decision: ToLive,
+  decision: ToLiveSystem,
   arch: BootArch,
   set: LiveSet,
   { mac, server }: { readonly mac: Mac; readonly server: GrubServer },

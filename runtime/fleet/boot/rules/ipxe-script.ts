@@ -5,7 +5,7 @@ import {
   type BootDecision,
   type BootHeader,
   type LiveSet,
-  type ToLive,
+  type ToLiveSystem,
 } from './boot-decision.ts'
 import { backOff, comment, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
@@ -39,7 +39,7 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
         `chain --replace --autofree ${word(`${decision.base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
       ]
     case 'to-live':
-      return renderToLive(decision, header)
+      return renderToLiveSystem(decision, header)
   }
 }
 
@@ -56,7 +56,7 @@ export const IPXE_EXIT = renderScript([
 ])
 
 /** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
-function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
+function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonly string[] {
   const { x86_64, arm64 } = decision.sets
   const hasBoth = x86_64 !== null && arm64 !== null
   return [
@@ -83,7 +83,12 @@ function renderToLive(decision: ToLive, header: BootHeader): readonly string[] {
 const SHIM = SHIM_FILES.x86_64
 
 /** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
-function renderSet(decision: ToLive, arch: BootArch, set: LiveSet, mac: Mac): readonly string[] {
+function renderSet(
+  decision: ToLiveSystem,
+  arch: BootArch,
+  set: LiveSet,
+  mac: Mac,
+): readonly string[] {
   const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
   const url = (path: string) => word(`${decision.base}${path}`)
   const line = renderKernelArgs([['initrd', 'initrd'], ...args])

@@ -3,7 +3,7 @@ import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../../../appliance/live-boot.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { BootArch } from './boot-set.ts'
-import type { LiveSet, SerialConsole, ToLive } from './boot-decision.ts'
+import type { LiveSet, SerialConsole, ToLiveSystem } from './boot-decision.ts'
 import { segment, word } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
 
@@ -16,7 +16,7 @@ interface LiveKernel {
 
 /** `set`: the decision's own for this architecture. */
 export function planKernel(
-  { base, console, token, args: more = [] }: ToLive,
+  { base, console, token, args: more = [] }: ToLiveSystem,
   arch: BootArch,
   set: LiveSet,
   mac: Mac,

@@ -1,20 +1,20 @@
 /** The fields that a change has changed, as events record them: what was there before, and what is after. */
 import { z } from 'zod'
 
-interface Change {
+interface FieldChange {
   readonly before: unknown
   readonly after: unknown
 }
 
 /** The changes by the name of the field. */
-type Changes = Readonly<Record<string, Change>>
+type FieldChanges = Readonly<Record<string, FieldChange>>
 
-type Fields = Readonly<Record<string, unknown>>
+type FieldValues = Readonly<Record<string, unknown>>
 
 /**
  * Lists the fields that differ. Both records have the same fields; secrets must not be among them.
  */
-export function compareFields(before: Fields, after: Fields): Changes {
+export function compareFields(before: FieldValues, after: FieldValues): FieldChanges {
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(before[name] ?? null) !== JSON.stringify(value ?? null),
   )
@@ -31,7 +31,7 @@ const Recorded = z.object({
  * Reads the changes in the details of an event; there are none where it changed nothing, or was
  * recorded without.
  */
-export const readChanges = (details: Fields | null): Changes =>
+export const readChanges = (details: FieldValues | null): FieldChanges =>
   Recorded.safeParse(details).data?.changes ?? {}
 
 /** Renders a value on one line: `none`, `yes`, `a, b`. */

@@ -71,7 +71,7 @@ export function createJsonGrammar(maxDepth: number, listener: JsonListener) {
 
   return {
     /** The next bytes; false from the first defect on. */
-    feed(bytes: Uint8Array): boolean {
+    push(bytes: Uint8Array): boolean {
       const { length } = bytes
       // A local, because nearly every byte changes it.
       let now = state

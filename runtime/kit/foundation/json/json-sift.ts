@@ -95,9 +95,9 @@ export function createJsonSift(wanted: Wanted, maxDepth: number) {
 
   return {
     /** The next bytes; false from the first defect on. */
-    feed(piece: Uint8Array): boolean {
+    push(piece: Uint8Array): boolean {
       bytes = piece
-      if (!grammar.feed(piece)) return false
+      if (!grammar.push(piece)) return false
       name?.interrupt(piece)
       if (closed !== null) limitValues(closed).gathering.interrupt(piece)
       return true

@@ -100,7 +100,7 @@ async function askOnTerminal(
     const { listPrompt } = await import('./list-prompt.ts')
     void subject.settle()
     return await listPrompt(
-      { subject, painter, resized: events, onLine: (now) => (line = now) },
+      { subject, painter, resized: events, onInput: (now) => (line = now) },
       {
         input: keys,
         // It would draw everything again at each key.

@@ -20,11 +20,11 @@ interface ListPrompt {
   /** Fires `resize`. */
   readonly resized: EventTarget
   /** Hears of each change of the typed line. */
-  onLine(line: string): void
+  onInput(line: string): void
 }
 
 export const listPrompt = createPrompt<Asked, ListPrompt>(
-  ({ subject, painter, resized, onLine }, done) => {
+  ({ subject, painter, resized, onInput }, done) => {
     const [state, setState] = useState<MenuState>(UNTOUCHED)
     const [version, setVersion] = useState(0)
     /** The page of the help that is shown; null: none. */
@@ -43,7 +43,7 @@ export const listPrompt = createPrompt<Asked, ListPrompt>(
       }
     }, [version])
     const update = (next: MenuState) => {
-      onLine(next.line)
+      onInput(next.line)
       setState(next)
     }
     const submit = () => {

@@ -86,7 +86,7 @@ export function createBodyReader() {
       checkLength(event, most)
       checkJsonType(event)
       const meter = createDepthMeter(LIMITS.jsonDepth)
-      const bytes = await readBytes(event, most, seconds, (chunk) => meter.feed(chunk))
+      const bytes = await readBytes(event, most, seconds, (chunk) => meter.push(chunk))
       return bytes.length === 0 ? undefined : parse(bytes)
     },
     /** The same of JSON that is never built as a whole; what was taken out counts until it is used. */
@@ -102,7 +102,7 @@ export function createBodyReader() {
       let isEmpty = true
       for await (const piece of readWhole(event, most, seconds)) {
         isEmpty &&= piece.byteLength === 0
-        if (!sift.feed(piece)) throw sift.defect() === 'too-deep' ? tooDeep() : noJson(CLOSE)
+        if (!sift.push(piece)) throw sift.defect() === 'too-deep' ? tooDeep() : noJson(CLOSE)
         hold.resize(sift.held())
       }
       if (isEmpty) return await use(undefined)

@@ -155,8 +155,8 @@ const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html 
   >`
 
 function renderMain(view: PageView): Html {
-  const { title, heading = title, count, trail, updates: live, actions, messages, body } = view
-  const stream = live === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': live }
+  const { title, heading = title, count, trail, updates, actions, messages, body } = view
+  const stream = updates === undefined ? {} : { 'hx-ext': 'sse,morph', 'sse-connect': updates }
   return html`<main id="content" tabindex="-1" ${attributes(stream)}>
     ${trail === undefined ? null : html`<p class="trail">${trail}</p>`}
     <div class="top">

@@ -40,8 +40,8 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
 }
 
 /** Opens the export bundles of this line. `version` is that of this program, which each bundle names. */
-export const openBundles = ({ machines, templates, feed }: State, version: string): Bundles =>
-  createBundles({ machines, templates, rules: BUNDLE_RULES, feed, version })
+export const openBundles = ({ machines, templates, changes }: State, version: string): Bundles =>
+  createBundles({ machines, templates, rules: BUNDLE_RULES, changes, version })
 
 /**
  * Opens the backups in the storage that `backup.driver` names. Only the process that owns the database
@@ -57,14 +57,14 @@ export async function openBackups(
   const { driver, driver_options: options } = config.current().backup
   const folders = decideFolders(config)
   const store = await openBackupStore({ driver, options, folder: folders.backups })
-  const { database, journal, feed } = state
+  const { database, journal, changes } = state
   const bundles = openBundles(state, version)
   return createBackups({
     store,
     maker: createBackupMaker({ database, bundles, store }),
     restorer: createRestorer({ database, bundles, store, orders: ORDERS }),
     journal,
-    feed,
+    changes,
     settings: () => config.current().backup,
     // What a command finds beside a running server are that server's jobs.
     records: database.isOwner

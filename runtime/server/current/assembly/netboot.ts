@@ -36,7 +36,7 @@ export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, log, now } = parts
   const bootFiles = await createBootFiles({
     dir: decideFolders(config).boot,
-    changed: () => state.feed.announce({ topic: 'fetch', key: 'active' }),
+    changed: () => state.changes.announce({ topic: 'fetch', key: 'active' }),
     onSetAside: ({ arch, version, reason }) =>
       log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
     now,

@@ -9,7 +9,7 @@ import type { State } from './state.ts'
 
 interface PinsDependencies {
   readonly config: LineConfig
-  readonly state: Pick<State, 'feed' | 'machines'>
+  readonly state: Pick<State, 'changes' | 'machines'>
   readonly secret: Secret
   /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
@@ -23,7 +23,7 @@ interface PinsDependencies {
  * token is unknown: the token of a service beside the server is read, any other must be set.
  */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
-  const { feed, machines } = state
+  const { changes, machines } = state
   const settings = () => config.current().withcache
   return createPinner({
     url: () => settings().url || cacheBeside,
@@ -37,7 +37,7 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
     // No other server has this name: what two report under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
     env,
-    feed,
+    changes,
     log,
   })
 }

@@ -118,7 +118,7 @@ async function readCatalog({ config, state }: Visit, { env, stderr }: ProcessEnv
     kept: createKeptCatalogs(decideFolders(config).catalog),
     now: () => new Date(),
     log: { warn: note },
-    feed: state.feed,
+    changes: state.changes,
     env,
   })
   return await catalog.refresh()

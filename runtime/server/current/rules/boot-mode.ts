@@ -64,13 +64,13 @@ const disk = (state: RuleRow['state'], reason: string): RuleRow => ({
   flashes: false,
   state,
 })
-const live = (state: RuleRow['state'], reason: string): RuleRow => ({
+const liveSystem = (state: RuleRow['state'], reason: string): RuleRow => ({
   ...disk(state, reason),
   starts: 'live',
 })
-const flash = (reason: string): RuleRow => ({ ...live('armed', reason), flashes: true })
+const flash = (reason: string): RuleRow => ({ ...liveSystem('armed', reason), flashes: true })
 const attended = (state: RuleRow['state'], reason: string): RuleRow => ({
-  ...live(state, reason),
+  ...liveSystem(state, reason),
   counted: false,
 })
 
@@ -78,8 +78,8 @@ const attended = (state: RuleRow['state'], reason: string): RuleRow => ({
 export const RULES = {
   'ipxe-exit': disk('ready', 'Its mode is to boot its own disk.'),
   wizard: attended('ready', 'Its mode is to open the wizard for the person in front of it.'),
-  'disks-wanted': live('ready', 'Its disks have not been listed yet.'),
-  'disks-stale': live('ready', 'The list of its disks is older than inventory_refresh.'),
+  'disks-wanted': liveSystem('ready', 'Its disks have not been listed yet.'),
+  'disks-stale': liveSystem('ready', 'The list of its disks is older than inventory_refresh.'),
   'disks-known': disk('ready', 'Its disks are known.'),
   flash: flash('An image and a disk are selected: it is flashed.'),
   'flash-retry': flash('Its last flash never reported that it was done: it is flashed again.'),
@@ -101,7 +101,7 @@ export const RULES = {
     'needs-you',
     'It started the live system too often without finishing; nothing was written.',
   ),
-  'loop-to-person': live(
+  'loop-to-person': liveSystem(
     'needs-you',
     'Its flash was started too often without finishing: the disk may be half written.',
   ),

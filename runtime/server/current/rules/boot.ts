@@ -55,7 +55,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   }
   const escape = chooseEscape(machine, surroundings)
   if (RULES[rule].starts === 'disk') return { ...ruling, decision: toDisk(machine) }
-  if (sets === null) return { ...ruling, ...withoutLive(machine), decision: escape }
+  if (sets === null) return { ...ruling, ...withoutLiveSystem(machine), decision: escape }
   const { base } = surroundings
   const place = RULES[rule].flashes ? surroundings.placeOf(machine) : null
   if (place !== null) {
@@ -157,7 +157,7 @@ const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait
     ? { kind: 'to-wait', base, seconds: 30, saying: 'the disk may be half written' }
     : toDisk(machine)
 
-function withoutLive(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
+function withoutLiveSystem(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
   const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'
   return { rule, reason: RULES[rule].reason }
 }

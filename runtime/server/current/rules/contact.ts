@@ -74,13 +74,13 @@ function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machin
   }
   if (ruling.decision.kind === 'to-wait') return machine
   const { cycle } = machine
-  const isLive = ruling.decision.kind === 'to-live'
+  const bootsLiveSystem = ruling.decision.kind === 'to-live'
   return changeCycle(machine, now, {
     offers: cycle.offers + (ruling.counts ? 1 : 0),
     offered_at: isFlashOffer(ruling) ? now : cycle.offered_at,
     owes_disk_boot: false,
     loop_suspected_at: cycle.loop_suspected_at ?? (ruling.alarms ? now : null),
-    failure: isLive ? null : cycle.failure,
+    failure: bootsLiveSystem ? null : cycle.failure,
     queued_at: null,
   })
 }

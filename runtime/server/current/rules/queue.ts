@@ -51,7 +51,7 @@ export function holdsFlashSlot(
 }
 
 /** Says whether a machine is in the queue; `silence` is as above. */
-export const isInLine = ({ boot_mode, cycle }: Machine, silence: number): boolean =>
+export const isWaiting = ({ boot_mode, cycle }: Machine, silence: number): boolean =>
   isFlashMode(boot_mode) && cycle.queued_at !== null && silence < LINE_PATIENCE * 1000
 
 /**

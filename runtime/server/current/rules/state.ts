@@ -98,8 +98,8 @@ function decideUsual(machine: Machine, { rule, place }: BootRuling): StateView {
   if (rule === 'disks-known' && isUnassigned(machine)) {
     return { state: 'needs-you', ...t.unassigned }
   }
-  const isLive = machine.saw_flasher_boot && machine.cycle.offers > 0
-  return isLive && isRunning(rule) ? { state: 'running', ...t.running[rule] } : usual(rule)
+  const isInLiveSystem = machine.saw_flasher_boot && machine.cycle.offers > 0
+  return isInLiveSystem && isRunning(rule) ? { state: 'running', ...t.running[rule] } : usual(rule)
 }
 
 const usual = (rule: BootRule): StateView => ({ state: RULES[rule].state, ...t.usual[rule] })

@@ -29,7 +29,7 @@ export interface Workflows extends AsyncDisposable {
 
 interface WorkflowsDependencies {
   readonly config: LineConfig
-  readonly state: Pick<State, 'machines' | 'journal' | 'feed'>
+  readonly state: Pick<State, 'machines' | 'journal' | 'changes'>
   readonly env: Environment
   readonly log: { error(message: string): void }
   now(): Date
@@ -79,7 +79,7 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
     await runs.cancelOthers(mac, run.id, 'the machine was flashed again')
   }
 
-  const stop = state.feed.listen((change) => {
+  const stop = state.changes.listen((change) => {
     const mac = change.topic === 'machine' ? parseMac(change.mac) : null
     if (mac === null || !mac.ok) return
     follow(mac.value).catch((thrown: unknown) => {
@@ -134,7 +134,7 @@ async function end(
     mac,
     (before) => before && endWorkflow(before, run, signal, now().toISOString()),
   )
-  state.feed.announce({ topic: 'machine', mac })
+  state.changes.announce({ topic: 'machine', mac })
   await record(state, mac, noteWorkflowEnded(mac, { run, workflow, host, error }))
 }
 

@@ -99,7 +99,7 @@ async function takeUpload(
     sha256: null,
   })
   shelf.forget()
-  site.feed.announce({ topic: 'catalog' })
+  site.changes.announce({ topic: 'catalog' })
   const details = { name, size_bytes }
   const note = { kind: 'images.uploaded', summary: `${name} was uploaded`, details }
   const subject = { subject_id: name, ...site.by(event) }

@@ -145,7 +145,7 @@ export async function noteProvision(
   const kind = `machine.provision_file.${done}`
   const note = { kind, summary: `${name} of ${mac} was ${done}`, details: { name } }
   await site.noteAll([note], { subject_id: mac, ...site.by(event) })
-  site.feed.announce({ topic: 'machine', mac })
+  site.changes.announce({ topic: 'machine', mac })
 }
 
 function readName(event: H3Event): ProvisionFile {

@@ -71,17 +71,17 @@ function decide(rule: OfferRule, machine: Machine, surroundings: Surroundings): 
     case 'other-arch':
       return TO_DISK
     case 'flash':
-      return toLive(surroundings, surroundings.token, flashArgs(machine, surroundings.base))
+      return toLiveSystem(surroundings, surroundings.token, flashArgs(machine, surroundings.base))
     case 'wizard':
     case 'held-back':
-      return toLive(surroundings, null, [[KERNEL_ARGS.mode, 'interactive']])
+      return toLiveSystem(surroundings, null, [[KERNEL_ARGS.mode, 'interactive']])
   }
 }
 
 const TO_DISK: ToDisk = { kind: 'to-disk', drive: DEFAULT_DRIVE }
 
 /** Whether the files are there or not: iPXE goes on to the disk where they are not. */
-const toLive = (
+const toLiveSystem = (
   { base }: Surroundings,
   token: string | null,
   args: readonly KernelArg[],

@@ -13,7 +13,7 @@ const LISTENER = { begin() {}, end() {}, beginKey() {}, endKey() {} }
 function isTaken(bytes: Uint8Array, pieceBytes: number, maxDepth = 100): boolean {
   const grammar = createJsonGrammar(maxDepth, LISTENER)
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (!grammar.feed(bytes.subarray(at, at + pieceBytes))) return false
+    if (!grammar.push(bytes.subarray(at, at + pieceBytes))) return false
   }
   return grammar.end() === null
 }
@@ -113,7 +113,7 @@ const deep = (levels: number) => Buffer.from(`${'['.repeat(levels)}${']'.repeat(
 test('levels are limited', () => {
   assert.equal([isTaken(deep(100), 64), isTaken(deep(101), 64)], [true, false])
   const grammar = createJsonGrammar(3, LISTENER)
-  grammar.feed(Buffer.from('[[[['))
+  grammar.push(Buffer.from('[[[['))
   assert.is(grammar.defect(), 'too-deep')
 })
 
@@ -131,7 +131,7 @@ function takeFrom(text: string, pieceBytes: number) {
   const sift = createJsonSift(WANTED, 100)
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    assert.ok(sift.feed(bytes.subarray(at, at + pieceBytes)))
+    assert.ok(sift.push(bytes.subarray(at, at + pieceBytes)))
   }
   const sifted = sift.end()
   assert.ok(sifted.ok)
@@ -154,8 +154,8 @@ test('what is over a limit is left out, and holds no memory', () => {
   assert.is(takeFrom('{"tree":[1,2,3,4,5,6]}', 4).tree, null)
   assert.is(takeFrom(`{"tree":"${'x'.repeat(19)}"}`, 4).tree, null)
   const endless = createJsonSift(WANTED, 100)
-  endless.feed(Buffer.from('{"tree":["'))
-  for (let n = 0; n < 100; n++) endless.feed(Buffer.alloc(65_536, 0x61))
+  endless.push(Buffer.from('{"tree":["'))
+  for (let n = 0; n < 100; n++) endless.push(Buffer.alloc(65_536, 0x61))
   assert.is(endless.held(), 0)
   assert.equal(takeFrom(`{"one":"${'x'.repeat(9000)}"}`, 64).value, { one: ' '.repeat(2048) })
   assert.equal(takeFrom(`{"list":5,"one":[${'1,'.repeat(9000)}1]}`, 64).value, { list: 5, one: [] })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createBootFiles } from '../../../../runtime/fleet/boot/boot-files.ts'
-import { createFeed } from '../../../../runtime/kit/host/feed.ts'
+import { createChanges } from '../../../../runtime/kit/host/changes.ts'
 import { createReleases, type Releases } from '../../../../runtime/fleet/boot/releases.ts'
 import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
 import { releaseRoutes } from '../../../../runtime/server/current/routes/releases.ts'
@@ -25,7 +25,7 @@ async function openFixture(site: string) {
     sources: createSources({ env: {}, retryMs: 1 }),
     env: {},
     journal: services.journal,
-    feed: createFeed(),
+    changes: createChanges(),
     settings: () => ({ site, repository: REPOSITORY, keys: [], keep: 1 }),
     now,
   })

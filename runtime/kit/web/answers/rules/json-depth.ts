@@ -15,7 +15,7 @@ export function createDepthMeter(maxDepth: number) {
   let state = { depth: 0, deepest: 0, text: -1 }
   return {
     /** The next bytes; false from the first that nests deeper than allowed. */
-    feed(bytes: Uint8Array): boolean {
+    push(bytes: Uint8Array): boolean {
       // Hardware trees have some 100,000 bytes: texts are skipped in a loop of their own, on locals.
       const { length } = bytes
       let { depth, deepest } = state

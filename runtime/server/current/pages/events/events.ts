@@ -104,7 +104,7 @@ async function acknowledge(context: PageContext, form: URLSearchParams) {
     .filter((id) => Number.isSafeInteger(id) && id > 0)
   const acknowledged = !['0', 'false', ''].includes(form.get('acknowledged') ?? '1')
   const updated = await site.journal.acknowledge(ids.slice(0, 1000), acknowledged)
-  if (updated > 0) site.feed.announce({ topic: 'event' })
+  if (updated > 0) site.changes.announce({ topic: 'event' })
   const back = form.get('back')
   if (back === null) return json({ updated, acknowledged })
   const url = new URL(localPath(back, PATH), 'http://localhost')

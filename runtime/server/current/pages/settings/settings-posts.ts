@@ -222,7 +222,7 @@ async function applyEdits(
     const changes = compareFields(before, readShown(context, [name]))
     await note(context, 'settings.config.updated', summary, { section, key, path, line, changes })
   }
-  context.site.feed.announce({ topic: 'settings' })
+  context.site.changes.announce({ topic: 'settings' })
   const isPending = names.some((name) => made.pending.includes(name))
   return context.goTo(`${PATH}?saved=${isPending ? 'restart' : 'config'}#${names[0]}`)
 }

@@ -7,7 +7,7 @@ const test = suite('createDepthMeter')
 
 const isWithin = (most: number, ...chunks: string[]) => {
   const meter = createDepthMeter(most)
-  return chunks.map((chunk) => meter.feed(Buffer.from(chunk))).every(Boolean)
+  return chunks.map((chunk) => meter.push(Buffer.from(chunk))).every(Boolean)
 }
 const depthOf = (value: unknown): number =>
   typeof value === 'object' && value !== null
@@ -37,7 +37,7 @@ test('pieces of any size are the same text', () => {
         const meter = createDepthMeter(most)
         let isFine = true
         for (let at = 0; at < bytes.length; at += size) {
-          isFine = meter.feed(bytes.subarray(at, at + size)) && isFine
+          isFine = meter.push(bytes.subarray(at, at + size)) && isFine
         }
         assert.is(isFine, depthOf(JSON.parse(json)) <= most)
       },

@@ -16,30 +16,30 @@ import { checkDigestFirst, countSource, type Counted } from './counted-source.ts
 import type { Waits } from './meter.ts'
 import type { SlotPool } from './write-slots.ts'
 
-export interface Feed extends AsyncDisposable {
+export interface ImageStream extends AsyncDisposable {
   /** What comes next, in order. */
   readonly filler: Filler
   /** Copies a part of the content onto the disk. */
   readonly copy: typeof copyBody
 }
 
-interface OpenedFeed extends Pick<OpenedImage, 'counted' | 'map'> {
+interface OpenedStream extends Pick<OpenedImage, 'counted' | 'map'> {
   /** Shared with other disks; absent: the disk has its own. */
   readonly pool?: SlotPool
   /** `compare` needs a map. */
-  open(compare?: Compare): Promise<Feed>
+  open(compare?: Compare): Promise<ImageStream>
 }
 
-export type OpenFeed = (around: Omit<Opening, 'mirrors'>) => Promise<OpenedFeed>
+export type OpenStream = (around: Omit<Opening, 'mirrors'>) => Promise<OpenedStream>
 
 /** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
-export const ownFeed =
+export const ownStream =
   (
     decoders: Decoders,
     plan: FlashPlan,
     source: Source,
     mirrors: readonly Source[] = [],
-  ): OpenFeed =>
+  ): OpenStream =>
   async (around) => {
     const { counted, map, open } = await openImage(decoders, plan, source, { ...around, mirrors })
     return {

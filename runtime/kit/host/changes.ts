@@ -23,10 +23,10 @@ const TOPICS = [
 ] as const satisfies readonly Topic[]
 type Listener = (change: Change) => void
 
-export type Feed = ReturnType<typeof createFeed>
+export type Changes = ReturnType<typeof createChanges>
 
-/** Creates a feed, which tells its listeners in this process of every change that is announced. */
-export function createFeed() {
+/** Creates what notifies the listeners in this process of every change that is announced. */
+export function createChanges() {
   const listeners = new Map<Topic, Set<Listener>>(TOPICS.map((topic) => [topic, new Set()]))
   return {
     announce(change: Change) {
