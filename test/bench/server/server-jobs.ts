@@ -47,6 +47,9 @@ function awaitLoad(child: ChildProcess): Promise<Load> {
 
 export const rateOf = ({ count, seconds }: Load) => count / seconds
 
+/** Processor seconds of the server for one answer: other work on the machine hardly changes it. */
+export const costOf = ({ serverCpu, count }: Load) => serverCpu / count
+
 /** The median of what `of` says of each run. */
 export const middle = (loads: readonly Load[], of: (load: Load) => number) => median(loads.map(of))
 

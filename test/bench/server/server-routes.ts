@@ -2,7 +2,7 @@
 import type { CannedAnswer } from './server-bare.ts'
 import { join, resolve } from 'node:path'
 import { createFolder } from './server-fixture.ts'
-import { ratioOf, rateOf, runLoad, type Bar } from './server-jobs.ts'
+import { costOf, ratioOf, rateOf, runLoad, type Bar } from './server-jobs.ts'
 import type { Load } from './server-load.ts'
 import { startBare, startFlasher, type Subject } from './server-subjects.ts'
 import { macOf } from './server-wire.ts'
@@ -75,7 +75,7 @@ export async function measureRoutes(runs: number, seconds: number, against: stri
     const loads = await compete(contest, subjects, runs, seconds)
     const [own = [], besideH3 = [], besideHttp = [], before = []] = loads
     if (other !== undefined)
-      toBefore.push({ route: contest.title, value: ratioOf(own, before, rateOf) })
+      toBefore.push({ route: contest.title, value: ratioOf(own, before, costOf) })
     rows.push(
       ...subjects.map(({ name }, at) => ({
         route: contest.title,
@@ -87,10 +87,10 @@ export async function measureRoutes(runs: number, seconds: number, against: stri
     )
   }
   const notSlower = toBefore.map(({ route, value }) => ({
-    what: `${route}, ratio to ${against}`,
+    what: `${route}, processor time of an answer, ratio to ${against}`,
     value,
-    limit: 1 / 1.05,
-    is: 'least' as const,
+    limit: 1.05,
+    is: 'most' as const,
   }))
   return { rows, bars: [...listBars(rows), ...notSlower] }
 }
