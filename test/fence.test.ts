@@ -48,6 +48,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],
   'runtime/server/earlier': ['h3', 'hono', 'consola', 'zod'],
   'runtime/server': ['h3', 'srvx', 'hono', 'zod', 'node:'],
+  'runtime/cache/arrivals': ['zod', 'unstorage', 'node:'],
+  'runtime/cache/captures': ['h3', 'zod', 'unstorage', 'node:'],
   'runtime/cache/blobs': ['unstorage', 'zod', 'node:'],
   'runtime/cache/store': ['unstorage', 'zod', 'node:'],
   'runtime/cache': ['h3', 'hono', 'consola', 'zod'],

@@ -3,12 +3,12 @@
 /** Imports that point up the stack. */
 export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/cache/pages/add-card.ts -> runtime/server/texts/texts.ts',
-  'runtime/cache/pages/captures.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/captures/capture-view.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/layout.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/images.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/messages.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/pages/removal.ts -> runtime/server/texts/texts.ts',
-  'runtime/cache/routes/capture-pages.ts -> runtime/server/texts/texts.ts',
+  'runtime/cache/captures/capture-page-routes.ts -> runtime/server/texts/texts.ts',
   'runtime/cache/routes/pages.ts -> runtime/server/texts/texts.ts',
   'runtime/fleet/boot/rules/dhcp.ts -> runtime/server/texts/texts.ts',
   'runtime/fleet/boot/rules/readiness.ts -> runtime/server/texts/texts.ts',

@@ -19,16 +19,16 @@ import type { Route } from '../../kit/web/answers/route.ts'
 import { createSessions } from '../../kit/web/access/session.ts'
 import { themeRoute } from '../../kit/web/ui/theme.ts'
 import { createTokenCheck } from '../../kit/web/access/token-check.ts'
-import { createCachePages } from '../pages/layout.ts'
+import { createCachePages, HOME } from '../pages/layout.ts'
 import { blobRoutes } from './blobs.ts'
-import { capturePageRoutes } from './capture-pages.ts'
-import { captureRoutes } from './captures.ts'
+import { capturePageRoutes } from '../captures/capture-page-routes.ts'
+import { captureRoutes, type CaptureSite } from '../captures/capture-routes.ts'
 import { catalogRoutes } from './catalog.ts'
 import { pageRoutes } from './pages.ts'
 import { uploadRoutes } from './uploads.ts'
 import type { CacheSite } from './site.ts'
 
-interface CacheServerDependencies extends Omit<CacheSite, 'uploadKey'> {
+interface CacheServerDependencies extends CacheSite {
   readonly secret: Secret
   readonly signedOut: SignedOut
   readonly assets: Assets
@@ -60,7 +60,9 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     noteAll,
   })
   const guard = createGuard({ sessions, tokens })
-  const site: CacheSite = { ...parts, uploadKey: deriveSecret(parts.secret, UPLOAD_KEY) }
+  const site: CacheSite = parts
+  const uploadKey = deriveSecret(parts.secret, UPLOAD_KEY)
+  const captures: CaptureSite = { ...site, captures: site.cache.captures, uploadKey }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, noteAll }
@@ -70,10 +72,10 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
     ...uploadRoutes(site), //           /uploads
-    ...captureRoutes(site), //          /captures
+    ...captureRoutes(captures), //      /captures
     ...loginRoutes(login), // / /ui /ui/login /ui/logout
     ...pageRoutes(site, pages), // /ui/dashboard and its forms
-    ...capturePageRoutes(site, pages), // /ui/capture
+    ...capturePageRoutes(captures, { ...pages, home: HOME }), // /ui/capture
     themeRoute, //                      /ui/theme
     assetRoute(parts.assets), //        /static/…
   ]

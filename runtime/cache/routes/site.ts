@@ -1,6 +1,5 @@
 /** The services that the cache's routes and pages share. */
 import type { ImageCache } from '../store/image-cache.ts'
-import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import type { LogSink } from '../../kit/web/answers/caller.ts'
 
@@ -12,6 +11,4 @@ export interface CacheSite {
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  /** Signs and verifies the tokens of captures; a server with the same key does, too. */
-  readonly uploadKey: Secret
 }

@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event } from 'h3'
 import { MAX_UPLOAD_BYTES, UploadSchema } from '../../engine/catalog/rules/image-upload.ts'
 import { parseContentRange } from '../../kit/net/rules/http-range.ts'
-import type { Upload } from '../store/uploads.ts'
+import type { Upload } from '../arrivals/uploads.ts'
 import { json, nothing } from '../../kit/web/answers/answers.ts'
 import { checked } from '../../kit/web/answers/checked.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'

@@ -16,7 +16,7 @@ import type { Changes } from '../../kit/host/changes.ts'
 import type { BlobIndex } from '../blobs/blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
-import { createCaptures } from './captures.ts'
+import { createCaptures } from '../captures/captures.ts'
 import type { Download } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import {
@@ -26,7 +26,7 @@ import {
   openStores,
 } from './image-stores.ts'
 import { startStoredChecks } from './stored-checks.ts'
-import { createUploads } from './uploads.ts'
+import { createUploads } from '../arrivals/uploads.ts'
 import { startUpstreamLooks } from './upstream-looks.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>

@@ -22,7 +22,7 @@ import { createMachineLine, gatherSurroundings, type LineDependencies } from './
 import { createPages } from './pages/site-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
-import { captureRoutes } from './routes/captures.ts'
+import { captureRoutes } from './captures/capture-routes.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { releaseRoutes } from './routes/releases.ts'

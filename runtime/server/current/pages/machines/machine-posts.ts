@@ -14,7 +14,7 @@ import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../frame/context-routes.ts'
 import type { PageContext } from '../frame/page-context.ts'
 import { renderRemoval } from '../frame/question.ts'
-import { readCapture, typedCapture } from './capture-card.ts'
+import { readCapture, typedCapture } from '../../captures/capture-card.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   describeRefusal,

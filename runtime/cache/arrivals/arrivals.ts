@@ -16,7 +16,7 @@ import { pause } from '../../kit/host/watch.ts'
 import type { BlobRoom } from '../blobs/blob-room.ts'
 import { describeFull } from '../blobs/blobs.ts'
 import { createSilences, type Silences } from '../blobs/silences.ts'
-import type { DroppedFiles } from './dropped-files.ts'
+import type { FileDigests } from '../blobs/file-stamps.ts'
 
 /** What receives files in parts, whoever sends them, is given. */
 export interface ArrivalDependencies {
@@ -24,7 +24,8 @@ export interface ArrivalDependencies {
   readonly data: string
   readonly records: Storage
   readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
-  readonly dropped: Pick<DroppedFiles, 'place'>
+  /** Where complete files go: the folder into which people drop images, too. */
+  readonly dropped: { place(path: string, name: string, digests: FileDigests): Promise<void> }
   readonly indexes: IndexChecks
   /** Whether an image has that name. */
   isTaken(name: string): boolean

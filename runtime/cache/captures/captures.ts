@@ -30,7 +30,7 @@ import {
   type Arrival,
   type ArrivalDependencies,
   type Arrivals,
-} from './arrivals.ts'
+} from '../arrivals/arrivals.ts'
 import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
 
 /** The record is kept on disk until somebody has accepted the image. */
@@ -89,6 +89,8 @@ interface CapturesContext extends ArrivalDependencies {
   readonly arrivals: Arrivals<CaptureRecord>
   readonly used: UsedOrders
 }
+
+export type Captures = Awaited<ReturnType<typeof createCaptures>>
 
 export async function createCaptures(parts: ArrivalDependencies) {
   const used = await createUsedOrders(parts.records, parts.now)

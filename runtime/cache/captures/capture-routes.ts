@@ -15,28 +15,38 @@ import {
   UPLOAD_TOKEN_REFUSALS,
 } from '../../engine/capture/rules/upload-token.ts'
 import { parseLength } from '../../kit/net/rules/http-range.ts'
-import type { AppendRefusal, Capture } from '../store/captures.ts'
+import type { AppendRefusal, Capture, Captures } from './captures.ts'
 import { json, nothing } from '../../kit/web/answers/answers.ts'
-import { peerOf } from '../../kit/web/answers/caller.ts'
+import { peerOf, type LogSink } from '../../kit/web/answers/caller.ts'
 import { checked } from '../../kit/web/answers/checked.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { readBearer } from '../../kit/web/access/guard.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { renderActor } from './actor.ts'
-import type { CacheSite } from './site.ts'
 
 /** A client asks again sooner than proxies give up. */
 const VERIFY_WAIT_MS = 10_000
 const RETRY_SECONDS = 2
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
-export const captureRoutes = (site: CacheSite): readonly Route[] => [
+/** What is needed to receive captured images and to decide on them. */
+export interface CaptureSite {
+  readonly captures: Captures
+  now(): Date
+  readonly log: LogSink
+  /** Signs and verifies the tokens of captures; a server with the same key does, too. */
+  readonly uploadKey: Secret
+}
+
+/** Lists the routes of the API: those of uploads, and those of operators. */
+export const captureRoutes = (site: CaptureSite): readonly Route[] => [
   ...uploadingRoutes(site),
   ...decidingRoutes(site),
 ]
 
 /** Open, as the token of each upload decides. */
-function uploadingRoutes({ cache: { captures }, uploadKey, now }: CacheSite): readonly Route[] {
+function uploadingRoutes({ captures, uploadKey, now }: CaptureSite): readonly Route[] {
   async function begin(event: H3Event, body: unknown) {
     const token = readToken(event)
     const request = checked(CaptureSchema, body)
@@ -97,10 +107,7 @@ function uploadingRoutes({ cache: { captures }, uploadKey, now }: CacheSite): re
   ]
 }
 
-function decidingRoutes(site: CacheSite): readonly Route[] {
-  const { uploadKey, now, log } = site
-  const { captures } = site.cache
-
+function decidingRoutes({ captures, uploadKey, now, log }: CaptureSite): readonly Route[] {
   function issue(event: H3Event, body: unknown) {
     const { name } = checked(TokenRequestSchema, body)
     const issuedAt = now().getTime()

@@ -3,21 +3,35 @@ import type { H3Event } from 'h3'
 import { AcceptSchema } from '../../engine/capture/rules/capture-upload.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { PAGES } from '../../server/texts/texts.ts'
-import type { Capture } from '../store/captures.ts'
+import type { Capture, Captures } from './captures.ts'
 import { page, seeOther } from '../../kit/web/answers/answers.ts'
-import { address } from '../../kit/web/ui/html.ts'
+import { address, type Html } from '../../kit/web/ui/html.ts'
 import { formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
-import { CAPTURE_PAGE, renderCapture } from '../pages/captures.ts'
-import { HOME, type CachePages } from '../pages/layout.ts'
+import { CAPTURE_PAGE, renderCapture } from './capture-view.ts'
 import { renderActor } from './actor.ts'
-import type { CacheSite } from './site.ts'
+import type { CaptureSite } from './capture-routes.ts'
 
 const t = PAGES.images.capture
 
-export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
-  const { cache, log, now } = site
-  const { captures } = cache
+/** The pages around this one. */
+interface CapturePages {
+  /** The page of the images, to which each decision leads. */
+  readonly home: string
+  render(
+    event: H3Event,
+    view: { readonly title: string; readonly section: string; readonly body: Html },
+  ): string
+  /** A page of the machine server; null: it is not known where that is. */
+  serverLink(event: H3Event, path: string): string | null
+}
+
+/** Lists the routes of the page and of its two forms. */
+export function capturePageRoutes(
+  { captures, log, now }: CaptureSite,
+  pages: CapturePages,
+): readonly Route[] {
+  const { home } = pages
 
   function show(
     event: H3Event,
@@ -27,14 +41,14 @@ export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly 
     const serverLink = (path: string) => pages.serverLink(event, path)
     const clock = { now: now(), zone: 'UTC' } as const
     const body = renderCapture({ capture, clock, typed, serverLink })
-    const view = { title: t.title, section: HOME, body }
+    const view = { title: t.title, section: home, body }
     return page(pages.render(event, view), typed === null ? 200 : 422)
   }
 
   async function accept(event: H3Event, form: URLSearchParams) {
     const id = form.get('id') ?? ''
     const name = form.get('name')?.trim() ?? ''
-    const capture = find(site, id)
+    const capture = find(captures, id)
     const refuse = (error: string) => show(event, capture, { name, error })
     if (!AcceptSchema.safeParse({ name }).success) return refuse(t.nameWrong)
     try {
@@ -44,27 +58,27 @@ export function capturePageRoutes(site: CacheSite, pages: CachePages): readonly 
       throw thrown
     }
     log.info(`the captured image ${name} was accepted (${renderActor(event)})`)
-    return seeOther(address(HOME, { accepted: name }))
+    return seeOther(address(home, { accepted: name }))
   }
 
   return [
     pageRoute(CAPTURE_PAGE, (event) =>
-      show(event, find(site, event.url.searchParams.get('id') ?? ''), null),
+      show(event, find(captures, event.url.searchParams.get('id') ?? ''), null),
     ),
     formRoute(`${CAPTURE_PAGE}/accept`, accept),
     formRoute(`${CAPTURE_PAGE}/reject`, async (event, form) => {
-      const { id, name } = find(site, form.get('id') ?? '')
+      const { id, name } = find(captures, form.get('id') ?? '')
       await captures.reject(id)
       log.info(`the captured image ${name} was rejected (${renderActor(event)})`)
-      return seeOther(address(HOME, { rejected: name }))
+      return seeOther(address(home, { rejected: name }))
     }),
   ]
 }
 
 /** The message of the error is for the person who came too late. */
-function find({ cache }: CacheSite, id: string): Capture {
+function find(captures: Captures, id: string): Capture {
   try {
-    return cache.captures.find(id)
+    return captures.find(id)
   } catch (cause) {
     throw new Fault('not-found', t.gone, { cause })
   }

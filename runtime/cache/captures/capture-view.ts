@@ -1,5 +1,5 @@
 /** Captured images: those that wait on the page of the images, and the page on which one is decided. */
-import type { Capture } from '../store/captures.ts'
+import type { Capture } from './captures.ts'
 import { renderSize } from '../../kit/foundation/size.ts'
 import { PAGES } from '../../server/texts/texts.ts'
 import { fill } from '../../kit/texts/text.ts'
