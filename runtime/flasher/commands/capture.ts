@@ -1,7 +1,7 @@
 /** `flasher capture`: makes an image of a disk. */
 import {
   describeOrigin,
-  parseUploadPlace,
+  parseUploadAddress,
   warnOfIdentity,
 } from '../../engine/capture/rules/capture.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
@@ -77,8 +77,8 @@ async function run(
 async function chooseOutput({ given, environment }: CommandSession): Promise<CaptureOutput> {
   const { output: path = '' } = given.values
   requireFramesName(path)
-  const place = parseUploadPlace(path)
-  if (place !== null) {
+  const upload = parseUploadAddress(path)
+  if (upload !== null) {
     const { env, signal } = environment
     const token = given.values['token'] ?? env['FLASHER_UPLOAD_TOKEN'] ?? ''
     if (token === '') throw new Fault('misuse', 'an upload needs a --token', { hint: TOKEN })
@@ -87,7 +87,7 @@ async function chooseOutput({ given, environment }: CommandSession): Promise<Cap
       async open(opened, { generalize, warnings }) {
         const { toUpload } = await import('../../engine/capture/upload-client.ts')
         const { source } = describeOrigin(opened, generalize)
-        return toUpload({ ...place, token, source, env, signal }, warnings)
+        return toUpload({ ...upload, token, source, env, signal }, warnings)
       },
     }
   }

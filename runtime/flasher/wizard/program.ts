@@ -113,12 +113,13 @@ const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
   flash: async () => flash,
   failed: async () => (await import('./screens/outcome.ts')).showFailure,
   done: async () => (await import('./screens/outcome.ts')).showDone,
-  'capture-disk': async () => (await import('./screens/capture-disk.ts')).chooseSource,
-  'capture-place': async () => (await import('./screens/capture-place.ts')).choosePlace,
-  'capture-token': async () => (await import('./screens/capture-place.ts')).typeToken,
-  'capture-confirm': async () => (await import('./screens/capture-confirm.ts')).confirmCapture,
-  'capture-failed': async () => (await import('./screens/capture-outcome.ts')).showCaptureFailure,
-  'capture-done': async () => (await import('./screens/capture-outcome.ts')).showCaptured,
+  'capture-disk': async () => (await import('./capture/capture-disk.ts')).chooseSource,
+  'capture-destination': async () =>
+    (await import('./capture/capture-destination.ts')).chooseDestination,
+  'capture-token': async () => (await import('./capture/capture-destination.ts')).typeToken,
+  'capture-confirm': async () => (await import('./capture/capture-confirm.ts')).confirmCapture,
+  'capture-failed': async () => (await import('./capture/capture-outcome.ts')).showCaptureFailure,
+  'capture-done': async () => (await import('./capture/capture-outcome.ts')).showCaptured,
 }
 
 /** Shows one screen after another until the operator or a signal ends the wizard; why it ended. */

@@ -130,7 +130,7 @@ export function describeOrigin(
   return { source, warnings: [warnOfIdentity(parts, generalize) ?? []].flat() }
 }
 
-interface UploadPlace {
+interface UploadAddress {
   readonly base: string
   readonly name: string
 }
@@ -139,7 +139,7 @@ interface UploadPlace {
  * Splits `http://cache:8081/captures/NAME` into where uploads are begun and the image's name; null
  * where it is no URL.
  */
-export function parseUploadPlace(text: string): UploadPlace | null {
+export function parseUploadAddress(text: string): UploadAddress | null {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
   const { origin, pathname } = new URL(text)
   const at = pathname.lastIndexOf('/')

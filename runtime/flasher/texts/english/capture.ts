@@ -11,7 +11,7 @@ export const CAPTURE = {
       tooLarge: 'larger than an image can be: 4 TiB',
       none: 'No disks detected.',
     },
-    place: {
+    destination: {
       prompt: 'Image',
       question: 'Where does the image go? Enter alone takes this name:',
       others: 'Or type one of these:',
@@ -85,7 +85,7 @@ export const CAPTURE = {
       asks: {
         'capture-disk':
           'Choose the disk that an image is made of. It is only read. A row that begins with - cannot be chosen; the reason is in brackets: a disk is captured while nothing uses it.',
-        'capture-place':
+        'capture-destination':
           'Type where the image goes: a name for the image folder, a path of a file or folder, or the address of an image cache. Its name ends in .img.zst, which is added where it is missing.',
         'capture-token':
           'Type the one-time token with which the image cache takes the image. It is not shown.',

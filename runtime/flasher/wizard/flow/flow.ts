@@ -2,7 +2,10 @@
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import type { DiskIdentity } from '../../../engine/disk/rules/disk.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
-import type { CaptureOutcome, CapturePlace } from './capture-choice.ts'
+import type {
+  CaptureOutcome,
+  CaptureDestination,
+} from '../../../engine/capture/rules/capture-destination.ts'
 import type {
   FlashChoice,
   FlashChoices,
@@ -28,9 +31,9 @@ export const SCREENS = {
   failed: { step: 'flash', back: 'disk' },
   done: { step: 'reboot', back: 'disk' },
   'capture-disk': { step: 'disk', back: 'catalog' },
-  'capture-place': { step: 'image', back: 'capture-disk' },
-  'capture-token': { step: 'image', back: 'capture-place' },
-  'capture-confirm': { step: 'capture', back: 'capture-place' },
+  'capture-destination': { step: 'image', back: 'capture-disk' },
+  'capture-token': { step: 'image', back: 'capture-destination' },
+  'capture-confirm': { step: 'capture', back: 'capture-destination' },
   'capture-failed': { step: 'capture', back: 'capture-confirm' },
   'capture-done': { step: 'reboot', back: 'capture-disk' },
 } as const satisfies Record<string, { readonly step: StepName; readonly back: string }>
@@ -71,7 +74,7 @@ interface CaptureChoice {
   /** What the image is called unless another name is typed. */
   readonly name: string
   /** Null: not chosen yet. */
-  readonly place: CapturePlace | null
+  readonly destination: CaptureDestination | null
   readonly end: CaptureOutcome | null
 }
 
@@ -86,7 +89,7 @@ export type WizardStep =
   | { readonly step: 'disks'; readonly disks: readonly DiskChoice[] }
   | ({ readonly step: 'ended' } & Flashed)
   | { readonly step: 'capture-disk'; readonly disk: DiskChoice; readonly name: string }
-  | { readonly step: 'capture-place'; readonly place: CapturePlace }
+  | { readonly step: 'capture-destination'; readonly destination: CaptureDestination }
   | { readonly step: 'captured'; readonly end: CaptureOutcome }
 
 /** The next screen, or how the wizard ends. */
@@ -146,16 +149,16 @@ const NEXT: Cases<'step', WizardMove, NextScreen> = {
   }),
   capture: ({ from }) => ({
     ...goTo(from, 'capture-disk'),
-    capture: { begunAt: from.screen, name: '', place: null, end: null },
+    capture: { begunAt: from.screen, name: '', destination: null, end: null },
   }),
   'capture-disk': ({ from, disk, name }) => ({
-    ...goTo(from, 'capture-place'),
+    ...goTo(from, 'capture-destination'),
     disks: [disk],
-    capture: captureOf(from, { name, place: null, end: null }),
+    capture: captureOf(from, { name, destination: null, end: null }),
   }),
-  'capture-place': ({ from, place }) => ({
-    ...goTo(from, needsToken(place) ? 'capture-token' : 'capture-confirm'),
-    capture: captureOf(from, { place }),
+  'capture-destination': ({ from, destination }) => ({
+    ...goTo(from, needsToken(destination) ? 'capture-token' : 'capture-confirm'),
+    capture: captureOf(from, { destination }),
   }),
   captured: ({ from, end }) => ({
     ...goTo(from, end.kind === 'done' ? 'capture-done' : 'capture-failed'),
@@ -168,7 +171,8 @@ const captureOf = (
   change: Partial<CaptureChoice>,
 ): WizardState['capture'] => (capture === null ? null : { ...capture, ...change })
 
-const needsToken = (place: CapturePlace): boolean => place.kind === 'upload' && place.token === null
+const needsToken = (destination: CaptureDestination): boolean =>
+  destination.kind === 'upload' && destination.token === null
 
 /** Decides the next screen by the state and the answer. */
 export const next = (from: WizardState, step: WizardStep): NextScreen =>

@@ -7,7 +7,7 @@ import type { Size } from '../../../kit/terminal/prompt/painter.ts'
 import type { Ink } from '../../../kit/terminal/text/ink.ts'
 import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
-import { renderPlace } from '../flow/capture-choice.ts'
+import { renderDestination } from '../../../engine/capture/rules/capture-destination.ts'
 import { SCREENS, stepsOf, type DiskChoice, type WizardState } from '../flow/flow.ts'
 import type { MachineIdentity } from '../flow/start.ts'
 
@@ -73,8 +73,11 @@ export function renderHeader(
 function listChosen({ source, image, disks, capture }: WizardState): readonly string[] {
   const disk = disks.length === 0 ? [] : [labelled('disk', disksInWords(disks))]
   if (capture !== null) {
-    const { place } = capture
-    return [...disk, ...(place === null ? [] : [labelled('image', renderPlace(place))])]
+    const { destination } = capture
+    return [
+      ...disk,
+      ...(destination === null ? [] : [labelled('image', renderDestination(destination))]),
+    ]
   }
   const chosen = image === null ? [] : [labelled('image', image.name)]
   return [labelled('catalog', source ?? TEXTS.localOnly), ...chosen, ...disk]

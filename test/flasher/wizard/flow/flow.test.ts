@@ -157,16 +157,24 @@ const UPLOAD = {
 const CAPTURE_WAY: readonly WizardStep[] = [
   { step: 'capture' },
   { step: 'capture-disk', disk: DISK, name: 'a.img.zst' },
-  { step: 'capture-place', place: FILE },
+  { step: 'capture-destination', destination: FILE },
   { step: 'captured', end: { kind: 'cancelled', reason: 'cancelled', hint: null } },
 ]
 
-test('a capture: disk, place, confirm, end; a token only for an upload', () => {
+test('a capture: disk, destination, confirm, end; a token only for an upload', () => {
   const screens = CAPTURE_WAY.map((_, index) => screenOf(go(CAPTURE_WAY.slice(0, index + 1))))
-  assert.equal(screens, ['capture-disk', 'capture-place', 'capture-confirm', 'capture-failed'])
-  const asked = go([...CAPTURE_WAY.slice(0, 2), { step: 'capture-place', place: UPLOAD }])
+  assert.equal(screens, [
+    'capture-disk',
+    'capture-destination',
+    'capture-confirm',
+    'capture-failed',
+  ])
+  const asked = go([
+    ...CAPTURE_WAY.slice(0, 2),
+    { step: 'capture-destination', destination: UPLOAD },
+  ])
   assert.is(screenOf(asked), 'capture-token')
-  const typed = { step: 'capture-place', place: { ...UPLOAD, token: 'x' } } as const
+  const typed = { step: 'capture-destination', destination: { ...UPLOAD, token: 'x' } } as const
   assert.ok(typeof asked !== 'string')
   assert.is(screenOf(next(asked, typed)), 'capture-confirm')
   const end = { kind: 'done', storedBytes: 1, imageBytes: 2, sha256: '', seconds: 1 } as const
@@ -180,7 +188,7 @@ test('back from a capture leads to the screen where it began, and nothing of it 
   assert.equal([image.screen, image.capture], ['image', null])
   const steps = [...CAPTURE_WAY, back, back, back]
   const screens = [1, 2, 3].map((count) => screenOf(go(steps.slice(0, 4 + count))))
-  assert.equal(screens, ['capture-confirm', 'capture-place', 'capture-disk'])
+  assert.equal(screens, ['capture-confirm', 'capture-destination', 'capture-disk'])
   const disks = go(steps)
   assert.ok(typeof disks !== 'string')
   assert.equal(disks.disks, [])

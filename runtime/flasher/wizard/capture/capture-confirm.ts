@@ -2,13 +2,13 @@
 import { hintOf, renderError } from '../../../kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
-import { checkCapture, type ChosenCapture } from '../flow/capture-run.ts'
+import { checkCapture, type ChosenCapture } from './capture-run.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { canClear, renderCapture, type CaptureKnown } from './capture-text.ts'
 import { runCapturing } from './capturing.ts'
-import { askMeanwhile, NO_KEY, QUIT_KEY } from './pending-question.ts'
-import type { ScreenView } from './screen-layout.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { askMeanwhile, NO_KEY, QUIT_KEY } from '../screens/pending-question.ts'
+import type { ScreenView } from '../screens/screen-layout.ts'
+import type { WizardContext } from '../screens/wizard-context.ts'
 
 const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
 
@@ -20,10 +20,10 @@ export async function confirmCapture(
   context: WizardContext,
 ): Promise<WizardStep> {
   const [disk] = state.disks
-  const place = state.capture?.place ?? null
-  if (disk === undefined || place === null) return { step: 'back' }
+  const destination = state.capture?.destination ?? null
+  if (disk === undefined || destination === null) return { step: 'back' }
   for (let generalize = false; ; generalize = !generalize) {
-    const step = await askAndRun(state, { disk, place, generalize }, context)
+    const step = await askAndRun(state, { disk, destination, generalize }, context)
     if (step !== null) return step
   }
 }

@@ -6,20 +6,23 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { isFolder } from '../../../kit/host/folders.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import { decidePlace } from '../flow/capture-place.ts'
+import { decideDestination } from './destination.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { askStill, backKey, QUIT_KEY, stepOf } from './pending-question.ts'
-import { fitted, inFull, type ScreenView } from './screen-layout.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { askStill, backKey, QUIT_KEY, stepOf } from '../screens/pending-question.ts'
+import { fitted, inFull, type ScreenView } from '../screens/screen-layout.ts'
+import type { WizardContext } from '../screens/wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS
-const { place: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
+const { destination: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
 
 /**
  * Asks where the image goes: a file, a folder or the address of a cache. Enter alone takes the
  * suggested name in the image root.
  */
-export async function choosePlace(state: WizardState, context: WizardContext): Promise<WizardStep> {
+export async function chooseDestination(
+  state: WizardState,
+  context: WizardContext,
+): Promise<WizardStep> {
   const { imageRoot } = context.drawing.setting
   const name = state.capture?.name ?? ''
   const view = textView(TEXTS.prompt, KEYS.disk, (size) => [
@@ -33,7 +36,7 @@ export async function choosePlace(state: WizardState, context: WizardContext): P
   const typed = await askText(state, view, context)
   if (typeof typed !== 'string') return typed
   const options = { imageRoot, name, isFolder: typed !== '' && (await isFolder(typed)) }
-  return { step: 'capture-place', place: decidePlace(typed, options) }
+  return { step: 'capture-destination', destination: decideDestination(typed, options) }
 }
 
 const INDENT = '  '
@@ -55,8 +58,8 @@ function listKinds(folder: string): readonly string[] {
 
 /** Asks for the token of an upload. Enter alone takes that of `FLASHER_UPLOAD_TOKEN`. */
 export async function typeToken(state: WizardState, context: WizardContext): Promise<WizardStep> {
-  const place = state.capture?.place
-  if (place?.kind !== 'upload') return { step: 'back' }
+  const destination = state.capture?.destination
+  if (destination?.kind !== 'upload') return { step: 'back' }
   const known = context.env['FLASHER_UPLOAD_TOKEN'] ?? ''
   const view = textView(
     TOKEN.prompt,
@@ -65,7 +68,7 @@ export async function typeToken(state: WizardState, context: WizardContext): Pro
       inFull(
         [
           TOKEN.question,
-          fill(TOKEN.where, { name: place.name }),
+          fill(TOKEN.where, { name: destination.name }),
           ...(known === '' ? [] : [TOKEN.fromEnvironment]),
         ],
         size,
@@ -75,7 +78,9 @@ export async function typeToken(state: WizardState, context: WizardContext): Pro
   const typed = await askText(state, view, context)
   if (typeof typed !== 'string') return typed
   const token = typed === '' ? known : typed
-  return token === '' ? { step: 'refresh' } : { step: 'capture-place', place: { ...place, token } }
+  return token === ''
+    ? { step: 'refresh' }
+    : { step: 'capture-destination', destination: { ...destination, token } }
 }
 
 /** What was typed, nothing by Enter alone; or the step of a key. */

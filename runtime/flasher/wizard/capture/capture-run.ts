@@ -17,12 +17,15 @@ import {
 } from '../../../engine/capture/capturer.ts'
 import { toUpload } from '../../../engine/capture/upload-client.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
-import type { CaptureOutcome, CapturePlace } from './capture-choice.ts'
-import type { DiskChoice } from './flow.ts'
+import type {
+  CaptureOutcome,
+  CaptureDestination,
+} from '../../../engine/capture/rules/capture-destination.ts'
+import type { DiskChoice } from '../flow/flow.ts'
 
 export interface ChosenCapture {
   readonly disk: DiskChoice
-  readonly place: CapturePlace
+  readonly destination: CaptureDestination
   readonly generalize: boolean
 }
 
@@ -44,10 +47,10 @@ export interface CheckedCapture extends AsyncDisposable {
  * disk cannot be captured, or the image surely not be stored.
  */
 export async function checkCapture(
-  { disk, place, generalize }: ChosenCapture,
+  { disk, destination, generalize }: ChosenCapture,
   { env, isRoot, signal }: CaptureEnvironment,
 ): Promise<CheckedCapture> {
-  const file = place.kind === 'file' ? await checkFile(place.path) : null
+  const file = destination.kind === 'file' ? await checkFile(destination.path) : null
   await using undo = new AsyncDisposableStack()
   const order = { source: disk.path, chosen: disk.identity, generalize }
   const opened = undo.use(await openCapture({ env, isRoot }, order, signal))
@@ -94,14 +97,14 @@ export async function makeCapture(
 }
 
 function openSink(
-  { place, generalize }: ChosenCapture,
+  { destination, generalize }: ChosenCapture,
   opened: OpenedCapture,
   context: Pick<CaptureEnvironment, 'env' | 'signal'> & Pick<CaptureEvents, 'onSent'>,
 ): CaptureSink {
-  if (place.kind === 'file') return toFile(place.path, context.env)
-  const { base, name } = place
+  if (destination.kind === 'file') return toFile(destination.path, context.env)
+  const { base, name } = destination
   const { source, warnings } = describeOrigin(opened, generalize)
-  return toUpload({ base, name, token: place.token ?? '', source, ...context }, warnings)
+  return toUpload({ base, name, token: destination.token ?? '', source, ...context }, warnings)
 }
 
 /** Says how much of the image there is. */

@@ -1,13 +1,18 @@
 /** Where a captured image goes, by what was typed, and what it is called by default. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderPlace } from '../../../../runtime/flasher/wizard/flow/capture-choice.ts'
-import { decidePlace, suggestName } from '../../../../runtime/flasher/wizard/flow/capture-place.ts'
+import { renderDestination } from '../../../../runtime/engine/capture/rules/capture-destination.ts'
+import {
+  decideDestination,
+  suggestName,
+} from '../../../../runtime/flasher/wizard/capture/destination.ts'
 
 const test = suite('choices of a capture')
 
-const placeOf = (typed: string, isFolder = false) =>
-  renderPlace(decidePlace(typed, { imageRoot: '/images', name: 'disk.img.zst', isFolder }))
+const pathOf = (typed: string, isFolder = false) =>
+  renderDestination(
+    decideDestination(typed, { imageRoot: '/images', name: 'disk.img.zst', isFolder }),
+  )
 
 test('a name, a path, a folder, or the address of a cache; the ending is added', () => {
   const rows: readonly (readonly [string, string])[] = [
@@ -25,8 +30,8 @@ test('a name, a path, a folder, or the address of a cache; the ending is added',
     ['http://cache:8081/captures/web', 'http://cache:8081/captures/web.img.zst'],
     ['http://cache:8081/captures/web%2042.img.zst', 'http://cache:8081/captures/web%2042.img.zst'],
   ]
-  for (const [typed, place] of rows) assert.is(placeOf(typed), place, typed)
-  assert.is(placeOf('/media/usb', true), '/media/usb/disk.img.zst')
+  for (const [typed, path] of rows) assert.is(pathOf(typed), path, typed)
+  assert.is(pathOf('/media/usb', true), '/media/usb/disk.img.zst')
 })
 
 const suggested = (model: string | null, serial: string | null, taken: readonly string[] = []) =>

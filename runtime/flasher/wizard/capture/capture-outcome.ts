@@ -8,12 +8,16 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { pad } from '../../../kit/terminal/text/clip.ts'
 import type { Voice } from '../../../kit/terminal/text/voice.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import { renderPlace, type CaptureOutcome, type CapturePlace } from '../flow/capture-choice.ts'
+import {
+  renderDestination,
+  type CaptureOutcome,
+  type CaptureDestination,
+} from '../../../engine/capture/rules/capture-destination.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
-import { askNext, listNext, QUIT } from './outcome.ts'
-import { nextChoice } from './screen-layout.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { askNext, listNext, QUIT } from '../screens/outcome.ts'
+import { nextChoice } from '../screens/screen-layout.ts'
+import type { WizardContext } from '../screens/wizard-context.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 
@@ -25,23 +29,23 @@ export async function showCaptureFailure(
   state: WizardState,
   context: WizardContext,
 ): Promise<WizardStep> {
-  const { end, place } = endOf(state)
+  const { end, destination } = endOf(state)
   return await askNext(state, context, [RETRY, QUIT], (voice) => {
-    if (end !== null && end.kind !== 'done') explain(end, place, voice)
+    if (end !== null && end.kind !== 'done') explain(end, destination, voice)
   })
 }
 
 const endOf = ({
   capture,
-}: WizardState): Pick<NonNullable<WizardState['capture']>, 'end' | 'place'> =>
-  capture ?? { end: null, place: null }
+}: WizardState): Pick<NonNullable<WizardState['capture']>, 'end' | 'destination'> =>
+  capture ?? { end: null, destination: null }
 
 function explain(
   { kind, reason, hint }: Exclude<CaptureOutcome, { kind: 'done' }>,
-  place: CapturePlace | null,
+  destination: CaptureDestination | null,
   voice: Voice,
 ) {
-  const leaves = place?.kind === 'upload' ? TEXTS.uploadLeaves : TEXTS.leaves
+  const leaves = destination?.kind === 'upload' ? TEXTS.uploadLeaves : TEXTS.leaves
   if (kind === 'cancelled') {
     voice.warn(`${TEXTS.cancelled} ${leaves}`)
     return
@@ -56,18 +60,18 @@ export async function showCaptured(
   state: WizardState,
   context: WizardContext,
 ): Promise<WizardStep> {
-  const { end, place } = endOf(state)
+  const { end, destination } = endOf(state)
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
-    if (end?.kind !== 'done' || place === null) return
+    if (end?.kind !== 'done' || destination === null) return
     const disk = state.disks[0]?.path ?? ''
     voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
     const { columns, rows } = context.painter.size()
     // The path is all there is room for on a small screen.
     if (rows >= ROOMY_ROWS) voice.log('')
-    voice.log(listFacts(end, renderPlace(place), columns).join('\n'))
-    const isLast = place.kind === 'file' && end.identity.kind === 'absent'
+    voice.log(listFacts(end, renderDestination(destination), columns).join('\n'))
+    const isLast = destination.kind === 'file' && end.identity.kind === 'absent'
     if (!isLast) voice.log('')
-    if (place.kind === 'upload') voice.info(TEXTS.waiting)
+    if (destination.kind === 'upload') voice.info(TEXTS.waiting)
     warn(end.identity, voice)
   })
 }

@@ -1,12 +1,12 @@
 /** Where a captured image goes and what it is called, as it was typed or by default. Pure. */
-import { parseUploadPlace } from '../../../engine/capture/rules/capture.ts'
+import { parseUploadAddress } from '../../../engine/capture/rules/capture.ts'
 import type { TargetDevice } from '../../../engine/disk/rules/disk.ts'
 import { joinImagePath } from '../../../engine/image/image-folder.ts'
-import type { CapturePlace } from './capture-choice.ts'
+import type { CaptureDestination } from '../../../engine/capture/rules/capture-destination.ts'
 
 const ENDING = '.img.zst'
 
-interface PlaceOptions {
+interface DestinationOptions {
   readonly imageRoot: string
   /** For what names only a folder, or nothing. */
   readonly name: string
@@ -18,12 +18,12 @@ interface PlaceOptions {
  * Decides where an image goes by what was typed: the address of a cache is an upload, a folder gets
  * the suggested name, a bare name lies in the image root, and nothing at all is both.
  */
-export function decidePlace(
+export function decideDestination(
   typed: string,
-  { imageRoot, name, isFolder }: PlaceOptions,
-): CapturePlace {
+  { imageRoot, name, isFolder }: DestinationOptions,
+): CaptureDestination {
   const text = typed.trim()
-  const upload = parseUploadPlace(text)
+  const upload = parseUploadAddress(text)
   if (upload !== null) {
     const isCache = upload.name === '' || upload.name === CAPTURES
     const base = isCache && !upload.base.endsWith(`/${CAPTURES}`) ? `/${CAPTURES}` : ''

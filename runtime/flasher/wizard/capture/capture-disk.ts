@@ -1,13 +1,18 @@
 /** The disk screen of a capture: one disk that nothing uses, and why the others cannot be chosen. */
 import { offerSource } from '../../text/rules/source-offer.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { suggestName } from '../flow/capture-place.ts'
+import { suggestName } from './destination.ts'
 import { chooseDisk } from '../flow/disk-offers.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
-import { askMeanwhile, stepOf } from './pending-question.ts'
-import { inFull, type ScreenView } from './screen-layout.ts'
-import type { WizardContext } from './wizard-context.ts'
+import {
+  createDiskMenu,
+  introduceDisks,
+  readDiskList,
+  type DiskList,
+} from '../screens/disk-list.ts'
+import { askMeanwhile, stepOf } from '../screens/pending-question.ts'
+import { inFull, type ScreenView } from '../screens/screen-layout.ts'
+import type { WizardContext } from '../screens/wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk
 

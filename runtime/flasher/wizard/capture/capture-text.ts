@@ -10,8 +10,8 @@ import { fill, fillCount } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { layOut, type Column } from '../../../kit/terminal/text/columns.ts'
 import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
-import type { CheckedCapture, ChosenCapture } from '../flow/capture-run.ts'
-import type { Drawing } from './header.ts'
+import type { CheckedCapture, ChosenCapture } from './capture-run.ts'
+import type { Drawing } from '../screens/header.ts'
 
 const { confirm: TEXTS, files: FILES } = WIZARD_TEXTS.capture
 

@@ -9,11 +9,14 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { OpenedCapture } from '../../../engine/capture/capturer.ts'
 import { renderBar } from '../../text/bar.ts'
 import { createProgress } from '../../text/progress.ts'
-import { renderPlace, type CaptureOutcome } from '../flow/capture-choice.ts'
-import { makeCapture, type ChosenCapture } from '../flow/capture-run.ts'
+import {
+  renderDestination,
+  type CaptureOutcome,
+} from '../../../engine/capture/rules/capture-destination.ts'
+import { makeCapture, type ChosenCapture } from './capture-run.ts'
 import type { WizardState } from '../flow/flow.ts'
-import { openProgressScreen } from './progress-screen.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { openProgressScreen } from '../screens/progress-screen.ts'
+import type { WizardContext } from '../screens/wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.run
 
@@ -69,7 +72,7 @@ const createLines = ({ stdout, style, now }: WizardContext) =>
   createProgress('text', { stdout, stderr: stdout, style, now, storedBytes: () => null })
 
 function renderBody(
-  { disk, place }: ChosenCapture,
+  { disk, destination }: ChosenCapture,
   { phase, progress, storedBytes }: ShownCapture,
   { drawing: { ink }, style }: WizardContext,
   { seconds, columns }: { readonly seconds: number; readonly columns: number },
@@ -77,7 +80,7 @@ function renderBody(
   const time = renderDuration(seconds)
   const bar = { columns, unicode: style.unicode, storedBytes: null, isReading: true }
   return [
-    ink.strong(printable(`${disk.path} -> ${renderPlace(place)}`)),
+    ink.strong(printable(`${disk.path} -> ${renderDestination(destination)}`)),
     '',
     progress === null ? '' : renderBar(progress, bar),
     '',

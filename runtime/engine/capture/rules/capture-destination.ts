@@ -1,8 +1,8 @@
-/** What a person chose for a capture, and how it ended. Pure. */
-import type { IdentityFiles } from '../../../engine/capture/rules/capture.ts'
+/** Where a captured image goes, and how its capture ended. */
+import type { IdentityFiles } from './capture.ts'
 
 /** Where the image goes. */
-export type CapturePlace =
+export type CaptureDestination =
   | { readonly kind: 'file'; readonly path: string }
   | {
       readonly kind: 'upload'
@@ -30,5 +30,7 @@ export type CaptureOutcome =
     }
 
 /** Renders where an image goes for a header, without the token. */
-export const renderPlace = (place: CapturePlace): string =>
-  place.kind === 'file' ? place.path : `${place.base}/${encodeURIComponent(place.name)}`
+export const renderDestination = (destination: CaptureDestination): string =>
+  destination.kind === 'file'
+    ? destination.path
+    : `${destination.base}/${encodeURIComponent(destination.name)}`
