@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<Run<CommandEnviron
   'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
   'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
   pack: async () => inSession((await import('./commands/pack.ts')).pack),
+  push: async () => inSession((await import('./commands/push.ts')).push),
   capture: async () => inSession((await import('./commands/capture.ts')).capture),
   flash: async () => inSession((await import('./commands/flash.ts')).flash),
   completion: async () => inSession((await import('./commands/texts.ts')).completion),

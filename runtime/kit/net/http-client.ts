@@ -11,9 +11,16 @@ import { readAuthorities } from './authorities.ts'
 import type { Environment } from '../host/shell.ts'
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
+  /**
+   * Called with the number of the body's bytes that were handed on so far. While they move, the
+   * request does not count as stalled, however long all of it takes.
+   */
+  readonly onSent?: (bytes: number) => void
+  /** The longest wait for the answer to this request, in milliseconds; absent: the client's. */
+  readonly stallMs?: number
   /** `answer`: a redirect is the answer, and no other address is asked. */
   readonly redirects?: 'follow' | 'answer'
   /** Ends this request alone. */
@@ -57,8 +64,13 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
         signal: ending,
         headers: { 'user-agent': 'flasher', 'accept-encoding': 'identity', ...headers, ...secret },
       })
-      const timer = setTimeout(() => started.destroy(stalled(stallMs)), stallMs)
-      const settle = () => clearTimeout(timer)
+      const waitMs = request.stallMs ?? stallMs
+      const timer = setTimeout(() => started.destroy(stalled(waitMs)), waitMs)
+      let isSettled = false
+      const settle = () => {
+        isSettled = true
+        clearTimeout(timer)
+      }
       started.on('response', (response) => {
         settle()
         // The reader of the body gets it; without a reader it matters to nobody.
@@ -75,7 +87,14 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
         settle()
         reject(codedError('ECONNRESET', 'no answer'))
       })
-      started.end(body)
+      if (request.onSent === undefined || !(body instanceof Buffer)) started.end(body)
+      else {
+        const { onSent } = request
+        sendPieces(started, body, (sent) => {
+          if (!isSettled) timer.refresh()
+          onSent(sent)
+        })
+      }
     })
   }
 
@@ -106,6 +125,28 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
   }
 
   return { fetch, [Symbol.asyncDispose]: agents.close }
+}
+
+const PIECE_BYTES = 65_536
+
+/** Each piece follows when the one before it is out, so that a slow link shows how far it is. */
+function sendPieces(started: http.ClientRequest, body: Buffer, onSent: (bytes: number) => void) {
+  // Without a length, what is written in pieces would be sent with an encoding of its own.
+  started.setHeader('content-length', body.length)
+  function sendFrom(at: number) {
+    if (at >= body.length) {
+      started.end()
+      return
+    }
+    const piece = body.subarray(at, at + PIECE_BYTES)
+    started.write(piece, (error) => {
+      // The request's own `error` says why.
+      if (error !== null && error !== undefined) return
+      onSent(at + piece.length)
+      sendFrom(at + piece.length)
+    })
+  }
+  sendFrom(0)
 }
 
 /** The clock runs only while we wait for the server, never while the reader takes its time. */

@@ -116,6 +116,57 @@ const PACK = {
   examples: [{ line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' }],
 } as const satisfies Command
 
+const PUSH = {
+  words: ['push'],
+  summary: 'store an image in an OCI registry',
+  about: [
+    'Packs the image as "flasher pack" does, unless it is an image in frames already, and stores it in a registry, from where "flasher flash --image oras://…" reads it and other tools pull it. A packed image lies in TMPDIR (default: /var/tmp) until it is stored.',
+    'The image is sent in chunks; after a broken connection the registry says what it has, and the rest follows. What it then holds is compared with what was sent: its digest, its size, and both ends of its bytes. The tag changes when the image is complete.',
+    'Logins come from FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or from the files of docker and podman.',
+  ],
+  positionals: [
+    { value: { name: 'IMAGE', completes: 'image' }, help: 'image to store' },
+    {
+      value: { name: 'REFERENCE', completes: 'nothing' },
+      help: 'oras://HOST/REPOSITORY[:TAG]; without a tag: latest',
+    },
+  ],
+  flags: [
+    {
+      name: 'name',
+      value: { name: 'NAME', completes: 'nothing' },
+      help: 'what to call the image (default: its file name)',
+    },
+    {
+      name: 'arch',
+      value: { name: 'ARCH', completes: 'nothing' },
+      help: 'architecture that the image is for, such as x86_64 or arm64',
+    },
+    LEVEL_FLAG,
+    {
+      name: 'format',
+      value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+      help: 'format of the image, overriding its name',
+    },
+    {
+      name: 'sha256',
+      value: SHA256,
+      help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
+    },
+    JSON_FLAG,
+  ],
+  examples: [
+    {
+      line: 'flasher push debian.qcow2 oras://registry.example/lab/debian:13',
+      does: 'pack an image and store it',
+    },
+    {
+      line: 'flasher push debian.img.zst oras://registry.example/lab/debian:13 --arch arm64',
+      does: 'store a packed image, and say what it is for',
+    },
+  ],
+} as const satisfies Command
+
 const FLASH_FLAGS = [
   {
     name: 'image',
@@ -234,6 +285,7 @@ export const COMMANDS = [
   LIST_IMAGES,
   INSPECT_IMAGE,
   PACK,
+  PUSH,
   createCaptureCommand(JSON_FLAG, LEVEL_FLAG),
   FLASH,
   TEXTS.completion,
@@ -268,5 +320,5 @@ export const COMMAND_LINE: CommandLine = {
     [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
     ['IMAGE.sha256', 'the digest of the image beside it, as sha256sum writes it'],
   ],
-  revised: '2026-11-22',
+  revised: '2026-11-26',
 }

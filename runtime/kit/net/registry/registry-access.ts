@@ -13,9 +13,13 @@ interface AccessOptions {
   /** The origin of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
+  /** What a token is asked for. */
+  readonly actions: RegistryActions
   /** Read at the first request that requires them. */
   credentials(): Promise<Credentials | null>
 }
+
+export type RegistryActions = 'pull' | 'pull,push'
 
 /** The limits for fetching a manifest or a token. */
 export const REGISTRY_BOUNDS = {
@@ -89,7 +93,7 @@ async function fetchToken(options: AccessOptions, { params }: Challenge): Promis
   if (realm === null) return null
   const service = params.get('service')
   if (service !== undefined) realm.searchParams.set('service', service)
-  realm.searchParams.set('scope', `repository:${options.repository}:pull`)
+  realm.searchParams.set('scope', `repository:${options.repository}:${options.actions}`)
   const credentials = await options.credentials()
   const target = { url: realm.href, authorization: credentials && renderBasic(credentials) }
   const request = { ...options.bounds, headers: { accept: 'application/json' } }

@@ -2,33 +2,20 @@
 import { createHash } from 'node:crypto'
 import { arch as ownArch } from 'node:os'
 import { Fault } from '../../foundation/fault.ts'
-import {
-  blobUrlOf,
-  decideSchemes,
-  locatorOf,
-  manifestUrl,
-  renderOrasRef,
-  type OrasRef,
-} from './rules/oras.ts'
-import { locateRegistry } from './rules/docker-hub.ts'
+import { blobUrlOf, locatorOf, manifestUrl, renderOrasRef, type OrasRef } from './rules/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from './rules/oras-manifest.ts'
-import { describeFailure, NO_TLS } from '../rules/network-failure.ts'
+import { describeFailure } from '../rules/network-failure.ts'
 import { notReachable, readingCancelled } from '../rules/source-fault.ts'
-import { createHttpClient, type HttpClient } from '../http-client.ts'
+import type { HttpClient } from '../http-client.ts'
 import { askDocument, type DocumentAnswer } from '../json-client.ts'
-import { createRegistryAccess, REGISTRY_BOUNDS } from './registry-access.ts'
-import { readCredentials } from './registry-credentials.ts'
-import type { Environment } from '../../host/shell.ts'
-
-interface RegistryOptions {
-  /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
-  readonly env: Environment
-  readonly signal: AbortSignal
-  /** The longest wait for a next byte, in milliseconds. */
-  readonly stallMs: number
-  /** Milliseconds before the first repeat. */
-  readonly retryMs: number
-}
+import {
+  createEntrances,
+  isTlsUnknown,
+  PLAIN_REGISTRY,
+  REGISTRY_LOGIN,
+  type RegistryEntrance,
+  type RegistryOptions,
+} from './registry-entrance.ts'
 
 export interface ResolvedBlob {
   readonly url: string
@@ -55,29 +42,19 @@ const MAX_MANIFESTS = 3
  * Creates a client for references of any registry; it is given back when no blob is read any more.
  */
 export function createRegistry(options: RegistryOptions) {
-  const { env, signal, stallMs } = options
-  const client = createHttpClient({ env, signal, stallMs })
-
-  /** This machine's own registries may speak plain http: that shows at the first request. */
-  async function greet(ref: OrasRef) {
-    const place = locateRegistry(ref)
-    const schemes = decideSchemes(place.host, env['FLASHER_REGISTRY_HTTP'] ?? '')
-    for (const [at, scheme] of schemes.entries()) {
-      const entrance = enter(options, client, place, `${scheme}://${place.host}`)
-      try {
-        return { ...entrance, first: await entrance.ask(locatorOf(ref.version)) }
-      } catch (thrown) {
-        if (at === schemes.length - 1 || !isTlsUnknown(thrown)) throw thrown
-      }
-    }
-    throw new Error('there is always a scheme')
-  }
+  const { signal } = options
+  const entrances = createEntrances(options)
 
   return {
     /** A Fault `input-missing` says why the image is unavailable. */
     async resolve(ref: OrasRef, wanted: ResolveOptions = {}) {
       try {
-        const { base, repository, access, ask, first } = await greet(ref)
+        const { base, repository, access, bounds, first } = await entrances.enter(
+          ref,
+          'pull',
+          (entrance) => askManifest(entrance, locatorOf(ref.version)),
+        )
+        const ask = (locator: string) => askManifest({ base, repository, access, bounds }, locator)
         const layer = await findLayer(ref, wanted, ask, first)
         const { authorization } = access
         return {
@@ -91,29 +68,20 @@ export function createRegistry(options: RegistryOptions) {
         throw explain(thrown, renderOrasRef(ref), signal)
       }
     },
-    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => entrances[Symbol.asyncDispose](),
   }
 }
 
-function enter(
-  { env, signal, retryMs }: RegistryOptions,
-  client: HttpClient,
-  { host, repository }: ReturnType<typeof locateRegistry>,
-  base: string,
-) {
-  const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
-  const { origin } = new URL(base)
-  const credentials = () => readCredentials(env, host)
-  const access = createRegistryAccess({ bounds, client, origin, repository, credentials })
-  const headers = { accept: MANIFEST_TYPES.join(', ') }
-  const ask = (locator: string) =>
-    askDocument(
-      access,
-      { url: manifestUrl(base, repository, locator), authorization: null },
-      { ...bounds, headers },
-    )
-  return { base, repository, access, ask }
-}
+/** Asks for the manifest of a tag or digest; any status is an answer. */
+export const askManifest = (
+  { base, repository, access, bounds }: RegistryEntrance,
+  locator: string,
+): Promise<DocumentAnswer> =>
+  askDocument(
+    access,
+    { url: manifestUrl(base, repository, locator), authorization: null },
+    { ...bounds, headers: { accept: MANIFEST_TYPES.join(', ') } },
+  )
 
 async function findLayer(
   ref: OrasRef,
@@ -144,7 +112,7 @@ async function findLayer(
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
   if (status !== 200) {
-    const hint = [401, 403].includes(status) ? CREDENTIALS : undefined
+    const hint = [401, 403].includes(status) ? REGISTRY_LOGIN : undefined
     throw notReachable(name, `HTTP ${status}`, { hint })
   }
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
@@ -154,21 +122,10 @@ function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: s
   })
 }
 
-const CREDENTIALS =
-  'Set FLASHER_REGISTRY_HOST, FLASHER_REGISTRY_USER and FLASHER_REGISTRY_PASSWORD, or log in with docker or podman; private and absent images look the same from outside.'
-
 function explain(thrown: unknown, name: string, signal: AbortSignal): unknown {
   if (signal.aborted) return readingCancelled(name)
   const failure = describeFailure(thrown)
   if (failure === null) return thrown
-  const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN : undefined)
+  const hint = failure.hint ?? (isTlsUnknown(thrown) ? PLAIN_REGISTRY : undefined)
   return notReachable(name, failure.reason, { hint, cause: thrown })
 }
-
-/** What a server that speaks plain http does with a TLS greeting. */
-function isTlsUnknown(thrown: unknown): boolean {
-  const failure = describeFailure(thrown)
-  return failure !== null && (NO_TLS.has(failure.code) || failure.isHangUp)
-}
-
-const PLAIN = 'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'

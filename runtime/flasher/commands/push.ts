@@ -1,0 +1,51 @@
+/** `flasher push`: stores an image in an OCI registry. */
+import { pushImage, type PushStage } from '../../engine/pack/pusher.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
+import { createProgress } from '../text/progress.ts'
+import { SUCCESS } from './rules/exit-codes.ts'
+import { parsePushRequest, pushedFields, renderPushed } from './rules/push-request.ts'
+import type { CommandSession } from './session.ts'
+
+/**
+ * Pushes an image, with a live bar on a terminal, and returns the exit code. Rejects with a Fault
+ * as `pushImage` does.
+ */
+export async function push({
+  given,
+  environment,
+  json,
+  log,
+  style,
+  document,
+}: CommandSession): Promise<number> {
+  const request = parsePushRequest(given)
+  if (!request.ok) {
+    const { message, hint } = request.refusal
+    throw new Fault('misuse', message, { hint })
+  }
+  const order = request.value
+  const progress = createProgress('text', { ...environment, style, storedBytes: () => null })
+  const where = renderOrasRef(order.ref)
+  const onStage = (stage: PushStage) => {
+    progress.clear()
+    log.line(STAGES[stage](where))
+  }
+  const { signal } = environment
+  const options = { signal, onStage, onProgress: progress.show }
+  const pushed = await pushImage(environment, order, options).finally(progress.clear)
+  if (!pushed.hasRanges) log.note(NO_RANGES)
+  if (json) document({ pushed: pushedFields(order, pushed) })
+  else environment.stdout.write(renderPushed(order, pushed))
+  return SUCCESS
+}
+
+const STAGES: Readonly<Record<PushStage, (where: string) => string>> = {
+  packing: () => 'Packing the image.',
+  checking: () => 'Checking the frames of the image.',
+  uploading: (where) => `Uploading to ${where}.`,
+  again: () => 'The registry has forgotten the upload, which begins again.',
+}
+
+const NO_RANGES =
+  'This registry sends no parts of an image, so a flash reads it from start to end, and nothing was read back.'
