@@ -311,7 +311,7 @@ for (const [status, code, message] of REFUSALS) {
   })
 }
 
-test('a registry without ranges is told, and one that stays busy is given up', async () => {
+test('a registry without ranges is noticed, and one that stays busy is given up', async () => {
   await using registry = await startUploadRegistry((request, response, { blobs }) => {
     const held = blobs.get(DIGEST)
     if (request.headers.range === undefined || held === undefined) return false

@@ -42,7 +42,7 @@ const COMPLETION_MS = 15 * 60_000
 const OCTETS = { 'content-type': 'application/octet-stream' } as const
 
 /** An upload under way. */
-interface Session extends Pick<UploadDependencies, 'requests' | 'onSent'> {
+interface UploadProgress extends Pick<UploadDependencies, 'requests' | 'onSent'> {
   /** The address at which it goes on, which changes with every answer. */
   place: string
   /** How many bytes the registry has. */
@@ -78,12 +78,12 @@ export async function beginUpload(dependencies: UploadDependencies): Promise<Blo
 }
 
 /** The bytes of a chunk within the blob. */
-interface Span {
+interface ChunkSpan {
   readonly start: number
   readonly end: number
 }
 
-async function sendChunk(session: Session, chunk: Buffer): Promise<SendOutcome> {
+async function sendChunk(session: UploadProgress, chunk: Buffer): Promise<SendOutcome> {
   const { requests } = session
   const span = { start: session.arrived, end: session.arrived + chunk.length }
   /** Whether we know how much of the chunk has arrived. */
@@ -124,9 +124,9 @@ async function sendChunk(session: Session, chunk: Buffer): Promise<SendOutcome> 
 
 /** False: what the answer says cannot be. `silent`: what it means where it says nothing. */
 function takeArrived(
-  session: Session,
+  session: UploadProgress,
   reply: RegistryReply,
-  { start, end }: Span,
+  { start, end }: ChunkSpan,
   silent: number | null,
 ): boolean {
   if (reply.headers.location !== undefined) session.place = placeAfter(session.requests, reply)
@@ -137,7 +137,7 @@ function takeArrived(
 }
 
 async function complete(
-  { requests, place }: Session,
+  { requests, place }: UploadProgress,
   digest: string,
   isStored: () => Promise<boolean>,
 ): Promise<SendOutcome> {
