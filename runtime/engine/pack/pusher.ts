@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PACKED_FORMAT, type ImageFormat } from '../../../appliance/disk-images.ts'
+import { PACKED_FORMAT } from '../../../appliance/disk-images.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import { report, untilAborted } from '../../kit/host/watch.ts'
@@ -14,7 +14,6 @@ import {
   renderImageManifest,
   type StoredImage,
 } from '../../kit/net/registry/rules/image-manifest.ts'
-import type { OrasRef } from '../../kit/net/registry/rules/oras.ts'
 import { compareDigest } from '../flash/counted-source.ts'
 import { checkImage } from '../flash/image-checks.ts'
 import { createMeter } from '../flash/meter.ts'
@@ -28,23 +27,7 @@ import type { Source } from '../image/sources/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
 import { createBlobSender } from './blob-sender.ts'
 import { packImage } from './packer.ts'
-
-export interface PushOrder {
-  /** A path, `-`, an http(s) URL or an oras reference. */
-  readonly image: string
-  /** Where it goes: a tag of a repository. */
-  readonly ref: OrasRef
-  readonly format: ImageFormat | null
-  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
-  readonly anyContent?: boolean
-  readonly sha256: string | null
-  readonly level: number
-  /** What to call it in the registry, without what its format adds. */
-  readonly name: string
-  readonly arch: string | null
-}
-
-export type PushStage = 'packing' | 'checking' | 'uploading' | 'again'
+import type { Pushed, PushOrder, PushStage } from './rules/push.ts'
 
 interface PushOptions {
   readonly signal: AbortSignal
@@ -52,18 +35,6 @@ interface PushOptions {
   readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
-}
-
-export interface Pushed extends StoredImage {
-  /** `sha256:` and 64 hexadecimal digits, of the manifest. */
-  readonly manifest: string
-  /** The image was packed for this. */
-  readonly isPacked: boolean
-  /** The registry had the image already, so that nothing was sent. */
-  readonly wasThere: boolean
-  /** The registry sends parts of an image, so that its frames can be read. */
-  readonly hasRanges: boolean
-  readonly seconds: number
 }
 
 /** How often an upload begins again that its registry has forgotten. */

@@ -1,5 +1,6 @@
 /** `flasher push`: stores an image in an OCI registry. */
-import { pushImage, type PushStage } from '../../engine/pack/pusher.ts'
+import { pushImage } from '../../engine/pack/pusher.ts'
+import type { PushStage } from '../../engine/pack/rules/push.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
 import { createProgress } from '../text/progress.ts'

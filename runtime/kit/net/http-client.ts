@@ -15,7 +15,7 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
   /**
-   * Called with the number of the body's bytes that were handed on so far. While they move, the
+   * This gets the number of the body's bytes that were handed on so far. While they move, the
    * request does not count as stalled, however long all of it takes.
    */
   readonly onSent?: (bytes: number) => void

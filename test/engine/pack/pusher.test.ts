@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { packImage } from '../../../runtime/engine/pack/packer.ts'
-import { pushImage, type PushStage } from '../../../runtime/engine/pack/pusher.ts'
+import { pushImage } from '../../../runtime/engine/pack/pusher.ts'
+import type { PushStage } from '../../../runtime/engine/pack/rules/push.ts'
 import { parseOrasRef } from '../../../runtime/kit/net/registry/rules/oras.ts'
 import { faultOf } from '../../support/collect.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
@@ -15,7 +16,7 @@ import { startUploadRegistry, type UploadFault } from '../../support/http/upload
 const test = suite('push to a registry that fails')
 const MIB = 1 << 20
 const CHUNK = 8 * MIB
-/** Larger than two chunks when it is packed. */
+/** It is larger than two chunks when it is packed. */
 const IMAGE = Buffer.concat([makeDiskImage(2 * MIB), makeNoise(18 * MIB, 3)])
 
 interface Pushing {
@@ -170,7 +171,7 @@ test('uploads that lie elsewhere are never told the password', async () => {
     if (request.headers.authorization !== BASIC) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="lab"' }).end()
     } else if (request.method === 'POST') {
-      // As the front of a registry that keeps uploads on hosts of their own.
+      // This is the front of a registry that keeps uploads on hosts of their own.
       void fetch(`${target.origin}${request.url}`, { method: 'POST' }).then((begun) => {
         const location = `${target.origin}${begun.headers.get('location')}`
         response.writeHead(202, { location }).end()

@@ -1,6 +1,6 @@
 /** Parses the arguments of `push`, and says what was pushed. */
 import { IMAGE_ENDINGS, IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import type { Pushed, PushOrder } from '../../../engine/pack/pusher.ts'
+import type { Pushed, PushOrder } from '../../../engine/pack/rules/push.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'

@@ -4,14 +4,14 @@ import { isLater, type RegistryReply, type RegistryRequests } from './registry-r
 import { blobUrlOf } from './rules/oras.ts'
 
 /** A piece of a blob as it was sent, to be compared with what the registry holds. */
-export interface BlobSample {
+interface BlobSample {
   /** Where it begins. */
   readonly at: number
   readonly bytes: Buffer
 }
 
 /** A blob as it must be. */
-export interface WantedBlob {
+interface WantedBlob {
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
   readonly sizeBytes: number

@@ -7,7 +7,7 @@ import {
   decideChunkBytes,
   parseArrived,
   parseRegistryError,
-  parseUploadPlace,
+  parseUploadUrl,
 } from './rules/upload-answer.ts'
 
 /** `lost`: the registry does not know this upload any more, so that it has to begin again. */
@@ -44,7 +44,7 @@ const OCTETS = { 'content-type': 'application/octet-stream' } as const
 /** An upload under way. */
 interface UploadProgress extends Pick<UploadDependencies, 'requests' | 'onSent'> {
   /** The address at which it goes on, which changes with every answer. */
-  place: string
+  url: string
   /** How many bytes the registry has. */
   arrived: number
 }
@@ -60,7 +60,7 @@ export async function beginUpload(dependencies: UploadDependencies): Promise<Blo
       throw requests.refused(reply, 'the upload')
     },
   )
-  const session = { requests, onSent, place: placeAfter(requests, begun), arrived: 0 }
+  const session = { requests, onSent, url: readNextUrl(requests, begun), arrived: 0 }
   const least = textOf(begun.headers['oci-chunk-min-length'])
   return {
     chunkBytes: decideChunkBytes(CHUNK_BYTES, least),
@@ -72,7 +72,7 @@ export async function beginUpload(dependencies: UploadDependencies): Promise<Blo
     finish: (digest, isStored) => complete(session, digest, isStored),
     async drop() {
       // 405 is an answer of registries that forget uploads by themselves.
-      await requests.once(session.place, { method: 'DELETE' }).catch(() => undefined)
+      await requests.once(session.url, { method: 'DELETE' }).catch(() => undefined)
     },
   }
 }
@@ -91,7 +91,7 @@ async function sendChunk(session: UploadProgress, chunk: Buffer): Promise<SendOu
 
   async function act(): Promise<RegistryReply> {
     if (!isSure) {
-      const status = await requests.once(session.place, { method: 'GET' })
+      const status = await requests.once(session.url, { method: 'GET' })
       if (!isAccepted(status)) return status
       isSure = takeArrived(session, status, span, null)
       if (!isSure) return { ...status, status: 404 }
@@ -99,7 +99,7 @@ async function sendChunk(session: UploadProgress, chunk: Buffer): Promise<SendOu
     }
     isSure = false
     const from = session.arrived
-    return await requests.once(session.place, {
+    return await requests.once(session.url, {
       method: 'PATCH',
       headers: { ...OCTETS, 'content-range': `${from}-${span.end - 1}` },
       body: chunk.subarray(from - span.start),
@@ -129,7 +129,7 @@ function takeArrived(
   { start, end }: ChunkSpan,
   silent: number | null,
 ): boolean {
-  if (reply.headers.location !== undefined) session.place = placeAfter(session.requests, reply)
+  if (reply.headers.location !== undefined) session.url = readNextUrl(session.requests, reply)
   const found = parseArrived(textOf(reply.headers.range)) ?? silent
   if (found === null || found < start || found > end) return false
   session.arrived = found
@@ -137,7 +137,7 @@ function takeArrived(
 }
 
 async function complete(
-  { requests, place }: UploadProgress,
+  { requests, url }: UploadProgress,
   digest: string,
   isStored: () => Promise<boolean>,
 ): Promise<SendOutcome> {
@@ -148,7 +148,7 @@ async function complete(
   async function act(): Promise<RegistryReply> {
     if (!isFirst && (await isStored())) return STORED
     isFirst = false
-    return await requests.once(completionUrl(place, digest), request)
+    return await requests.once(completionUrl(url, digest), request)
   }
 
   return await requests.insist(act, (reply): SendOutcome | null => {
@@ -163,10 +163,10 @@ async function complete(
 /** Stands for the answer to a completion that was lost on its way. */
 const STORED: RegistryReply = { status: 201, headers: {}, url: '', text: '' }
 
-function placeAfter({ failed }: RegistryRequests, { url, headers }: RegistryReply): string {
-  const place = parseUploadPlace(url, headers.location)
-  if (place.ok) return place.value
-  throw failed(place.refusal, {
+function readNextUrl({ failed }: RegistryRequests, { url, headers }: RegistryReply): string {
+  const next = parseUploadUrl(url, headers.location)
+  if (next.ok) return next.value
+  throw failed(next.refusal, {
     hint: 'Correct the address that the registry has of itself, or what its proxy tells it.',
   })
 }

@@ -73,7 +73,7 @@ export function createRegistry(options: RegistryOptions) {
 }
 
 /** Asks for the manifest of a tag or digest; any status is an answer. */
-export const askManifest = (
+const askManifest = (
   { base, repository, access, bounds }: RegistryEntrance,
   locator: string,
 ): Promise<DocumentAnswer> =>

@@ -8,10 +8,7 @@ import { isRecord } from '../../../foundation/shape.ts'
  * Parses the address that an upload goes on at. It may lie elsewhere, but never in plain text where
  * the registry itself speaks TLS. The refusal says in words what is wrong.
  */
-export function parseUploadPlace(
-  from: string,
-  location: string | undefined,
-): Result<string, string> {
+export function parseUploadUrl(from: string, location: string | undefined): Result<string, string> {
   const next = location === undefined ? null : URL.parse(location, from)
   if (next === null) return refuse('its answer does not say where the upload goes on')
   if (next.protocol !== 'https:' && next.protocol !== 'http:') {
@@ -27,8 +24,8 @@ export function parseUploadPlace(
 }
 
 /** Renders the address at which an upload is completed as this digest. */
-export function completionUrl(place: string, digest: string): string {
-  const url = new URL(place)
+export function completionUrl(upload: string, digest: string): string {
+  const url = new URL(upload)
   url.searchParams.set('digest', digest)
   return url.href
 }
