@@ -24,7 +24,12 @@ export const KERNEL_ARGS = {
 } as const
 
 /** What a live system announces when it requests its plan: `GET /pxe/{mac}/plan?features=…`. */
-export const FEATURES = { firstBoot: 'first-boot', capture: 'capture', diskId: 'disk-id' } as const
+export const FEATURES = {
+  firstBoot: 'first-boot',
+  capture: 'capture',
+  diskId: 'disk-id',
+  sources: 'sources',
+} as const
 
 /** exFAT labels hold only 11 characters, so the label is shorter than the partition's name. */
 export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const

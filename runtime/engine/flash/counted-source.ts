@@ -8,10 +8,11 @@ export type Counted = ReturnType<typeof countSource>
 
 /**
  * Wraps a source, so that its bytes are counted. With `sha256` the bytes must come in order: random
- * access is taken away.
+ * access is taken away, and they may come from several places, for their digest is compared.
  */
 export function countSource(source: Source, sha256: string | null, waits?: Waits) {
-  const { readAt } = source
+  const { readAt, places } = source
+  const here = places?.[0]
   const hash = sha256 === null ? null : startHash()
   let bytesRead = 0
   const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
@@ -20,17 +21,29 @@ export function countSource(source: Source, sha256: string | null, waits?: Waits
     bytesRead += bytes
     return bytes
   }
+  const joined = hash === null ? undefined : source.joined
   const counted: Source = {
     ...source,
     readAt:
       readAt === null || hash !== null ? null : (into, offset) => countRead(readAt, into, offset),
     async *stream(from) {
-      for await (const bytes of timeEach(source.stream(from), timed)) {
+      const chunks = joined?.(from) ?? source.stream(from)
+      for await (const bytes of timeEach(chunks, timed)) {
         hash?.update(bytes)
         bytesRead += bytes.length
+        if (joined === undefined) here?.taken(bytes.length)
         yield bytes
       }
     },
+    ...(places === undefined
+      ? {}
+      : {
+          places: places.map((place) => ({
+            ...place,
+            sizeBytes: source.sizeBytes,
+            readAt: (into: Buffer, offset: number) => countRead(place.readAt, into, offset),
+          })),
+        }),
   }
   return {
     source: counted,
@@ -76,7 +89,9 @@ async function* timeEach(
  * with a Fault `digest-mismatch` where it is another one.
  */
 export async function checkDigestFirst(source: Source, sha256: string, signal: AbortSignal) {
-  const counted = countSource(source, sha256)
+  // Nothing compares what is read out of order: it has to come from the place that is checked here.
+  const { joined: _joined, ...place } = source
+  const counted = countSource(place, sha256)
   for await (const _ of counted.source.stream()) signal.throwIfAborted()
   counted.checkDigest()
 }

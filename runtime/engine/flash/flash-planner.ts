@@ -84,8 +84,8 @@ export function createTools(given: FlasherOptions) {
   }
 }
 
-/** An image that was looked at, and stays open until it is disposed of. */
-interface OpenedImage extends CheckedImage, AsyncDisposable {
+/** An open image that was looked at. */
+interface OpenedImage extends CheckedImage {
   readonly source: Source
 }
 
@@ -98,8 +98,26 @@ export async function planFlashes(
   order: FlashOrder,
   signal: AbortSignal,
 ): Promise<PlannedFlashes> {
+  const { image, sources = [] } = order
+  if (sources.length === 0) {
+    return await planFrom(tools, order, await tools.sources.open(image, { signal }), signal)
+  }
+  const { planFromSources } = await import('./listed-planner.ts')
+  return await planFromSources(tools.sources, order, signal, (source) =>
+    planFrom(tools, order, source, signal),
+  )
+}
+
+/** The source is closed with what is returned. */
+async function planFrom(
+  tools: FlashTools,
+  order: FlashOrder,
+  source: Source,
+  signal: AbortSignal,
+): Promise<PlannedFlashes> {
   await using undo = new AsyncDisposableStack()
-  const opened = undo.use(await openOrdered(tools, order, signal))
+  undo.use(source)
+  const opened = { source, ...(await checkOrdered(tools, order, source, signal)) }
   const { image } = opened
   const found = await Promise.all(
     order.targets.map(({ path }) => untilAborted(signal, tools.disks.probe(path, image.path))),
@@ -111,32 +129,21 @@ export async function planFlashes(
     disks.push(await planTarget(tools, opened, { ...order, facts, chosen, others }, signal))
   }
   const held = undo.move()
-  const { source } = opened
   return { order, disks, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-async function openOrdered(
-  { sources, images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
-  {
-    image: location,
-    format,
-    anyContent,
-    sizeBytes,
-    options,
-    provisioning = NOTHING,
-    firstBoot = null,
-  }: FlashOrder,
+async function checkOrdered(
+  { images, decoders, loadProvisioner, loadSeedWriter }: FlashTools,
+  { format, anyContent, sizeBytes, options, provisioning = NOTHING, firstBoot = null }: FlashOrder,
+  source: Source,
   signal: AbortSignal,
-): Promise<OpenedImage> {
-  await using undo = new AsyncDisposableStack()
-  const source = undo.use(await sources.open(location, { signal }))
+): Promise<CheckedImage> {
   const request = { format, sha256: options.sha256, anyContent, sizeBytes }
   const checked = await checkImage(source, request, { images, decoders }, signal)
   if (provisioning.mode !== 'none') await (await loadProvisioner()).check(provisioning)
   if (firstBoot !== null) await (await loadSeedWriter()).check()
   if (checked.image.format !== null) await decoders.check(checked.image.format)
-  const held = undo.move()
-  return { ...checked, source, [Symbol.asyncDispose]: () => held.disposeAsync() }
+  return checked
 }
 
 interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot'> {

@@ -100,7 +100,10 @@ export async function openImage(
   const map = await findFrames(plan, source)
   const counted = countSource(source, isUnordered || map !== null ? null : sha256, waits)
   // What other places hold is known to be the same by the digests of the frames alone.
-  const places = listPlaces(counted.source, map === null || map.indexSha256 === null ? [] : mirrors)
+  const isPinned = map !== null && map.indexSha256 !== null
+  const places = isPinned
+    ? listPlaces(counted.source, mirrors)
+    : listPlaces({ ...counted.source, places: [] }, [])
   const openFrames = map && places && (await loadFrames({ map, sources: places }))
   const hasFrames = openFrames !== null
   const access = { format: image.format, isSeekable: places !== null, hasFrames }
@@ -129,11 +132,13 @@ async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
 }
 
 /** Null where the image cannot be read here and there. */
-function listPlaces(source: Source, mirrors: readonly Source[]) {
+function listPlaces(source: Source, mirrors: readonly Source[]): FrameReading['sources'] | null {
   const first = seekableOf(source)
   if (first === null) return null
   const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)
-  return [first, ...others.filter((one) => one !== null)] as const
+  const [start = first, ...later] = source.places ?? []
+  const ordered = later.map((place, at) => ({ ...place, rank: at + 1 }))
+  return [start, ...ordered, ...others.filter((one) => one !== null)]
 }
 
 /** Null where the image is to be read from start to end. */
@@ -144,7 +149,7 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
   const indexSha256 = readable === null && sha256 !== null ? null : plan.indexSha256
   const hasFrames = FORMATS[image.format].entered === 'at-frames'
   const isEntered = hasFrames && (sha256 === null || indexSha256 !== null)
-  const found = isEntered && readable !== null ? await readFrames(readable) : null
+  const found = isEntered && readable !== null ? await readFrames(readable, indexSha256) : null
   const entry = decideEntry(found, { sha256, indexSha256 })
   if (entry.ok) return entry.value
   throw new Fault('digest-mismatch', `${image.name} ${entry.refusal}`, {
@@ -155,5 +160,15 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
 const seekableOf = (source: Source): SeekableSource | null =>
   source.readAt === null ? null : { ...source, readAt: source.readAt }
 
-const readFrames = async (source: SeekableSource) =>
-  (await import('../image/frame-maps.ts')).readFrameMap(source)
+/** Where its digest is known, the index may come from any place that has it. */
+async function readFrames(source: SeekableSource, indexSha256: string | null) {
+  const { readFrameMap } = await import('../image/frame-maps.ts')
+  const others = indexSha256 === null ? [] : (source.places ?? []).slice(1)
+  return await readFrameMap(source).catch(async (thrown: unknown) => {
+    for (const place of others) {
+      const map = await readFrameMap(place).catch(() => null)
+      if (map !== null && map.indexSha256 === indexSha256) return map
+    }
+    throw thrown
+  })
+}

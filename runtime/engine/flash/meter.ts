@@ -1,6 +1,7 @@
 /** Measures a write: progress events with the rate and the time left of the last seconds, and how long each part of it was waited for. */
 import type { Bottleneck, Waited, WaitedFor } from './rules/bottleneck.ts'
 import type { WriteProgress } from './rules/flash.ts'
+import type { SourceShare } from '../image/rules/source-share.ts'
 import { createPace } from '../../kit/foundation/pace.ts'
 
 interface MeterOptions {
@@ -11,6 +12,8 @@ interface MeterOptions {
   readonly sourceBytes: number | null
   /** The bytes of the image as stored that were read by now. */
   readonly bytesRead: () => number
+  /** What came from each source of the image; absent: progress does not mention it. */
+  readonly shares?: (() => readonly SourceShare[]) | undefined
   /** The bytes that are on the disk before anything is added; absent: 0. */
   readonly bytesDone?: number
   /** Whether bytes that are there already are counted apart; absent: no. */
@@ -24,7 +27,7 @@ interface MeterOptions {
  * in seconds.
  */
 export function createMeter(options: MeterOptions) {
-  const { phase, totalBytes, sourceBytes, bottleneck } = options
+  const { phase, totalBytes, sourceBytes, bottleneck, shares } = options
   let { bytesDone = 0 } = options
   let bytesKept = options.isDelta === true ? 0 : null
   const reading = createPace()
@@ -57,6 +60,7 @@ export function createMeter(options: MeterOptions) {
         rate: Math.round(doing.rate),
         eta_seconds: eta === null ? null : Math.ceil(eta),
         ...(bytesKept === null ? {} : { bytes_kept: bytesKept }),
+        ...(shares === undefined ? {} : { sources: shares() }),
         ...(bottleneck === undefined ? {} : { bottleneck: bottleneck() }),
       }
     },

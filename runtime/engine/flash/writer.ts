@@ -101,6 +101,7 @@ export async function* writeBody(
     totalBytes: exactBytes(plan.image.virtual),
     sourceBytes: counted.source.sizeBytes,
     bytesRead: counted.bytesRead,
+    shares: counted.source.shares,
     bytesDone: head.length,
     isDelta: delta.comparison !== null,
     bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
@@ -155,6 +156,7 @@ export async function* readBodyBack(run: WriteRun, written: Written): AsyncGener
     totalBytes: bytesToVerify({ written, all }),
     sourceBytes: null,
     bytesRead: counted.bytesRead,
+    shares: counted.source.shares,
   })
   yield meter.look('verify')
   const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }

@@ -17,6 +17,8 @@ import type { Rejection } from '../link/server-exchange.ts'
 import { settle, untilAborted } from '../../kit/host/watch.ts'
 import {
   endReport,
+  listGiven,
+  listLeft,
   milestone,
   nextReport,
   reportPhase,
@@ -147,6 +149,8 @@ function post({ marks, now }: HookDependencies, running: RunningFlash, report: P
     void marks.status(step)
     running.steps.push(`${renderDuration((now() - running.began) / 1000)} ${step}`)
   }
+  const isEnd = report.phase === 'done' || report.phase === 'failed' || report.phase === 'cancelled'
+  running.steps.push(...listLeft(running.last, report), ...(isEnd ? listGiven(report) : []))
   running.last = report
   running.reporter?.post(report)
 }

@@ -20,6 +20,8 @@ export type RemotePlan =
       readonly mode: 'flash'
       /** An http(s) URL or an oras reference. */
       readonly image: string
+      /** Where the same image is asked for first, in this order; absent: nowhere. */
+      readonly sources?: readonly string[]
       /** The disk, as `target_disk_serial` spells it. */
       readonly disk: string
       /** What it was when it was picked by another name than its serial number. */
@@ -111,6 +113,7 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
   return accept({
     mode: 'flash',
     image: image.trim(),
+    ...readSources(fields),
     disk: disk.trim(),
     ...(seen === null ? {} : { seen }),
     name: wordsOf(fields['name']),
@@ -125,6 +128,19 @@ function readFlash(fields: Fields): Result<RemotePlan, string> {
     indexSha256: readDigest(fields['index_sha256']) ?? null,
     firstBoot,
   })
+}
+
+/** A server with more names some of its caches for each machine. */
+const MAX_SOURCES = 8
+
+/** What cannot be one is left out: `image` alone is enough. */
+function readSources({ sources }: Fields): { readonly sources?: readonly string[] } {
+  if (!Array.isArray(sources)) return {}
+  const urls = sources.slice(0, MAX_SOURCES).flatMap((source: unknown) => {
+    const url = isRecord(source) ? source['url'] : undefined
+    return isText(url, MAX_ADDRESS) && isRemote(url) ? [url.trim()] : []
+  })
+  return urls.length === 0 ? {} : { sources: urls }
 }
 
 const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})

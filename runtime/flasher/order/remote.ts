@@ -276,6 +276,7 @@ const choiceFor = (
   grow: plan.grow,
   delta: plan.delta,
   indexSha256: plan.indexSha256,
+  ...(plan.sources === undefined ? {} : { sources: plan.sources }),
 })
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {

@@ -9,7 +9,7 @@ import {
 } from './rules/http-range.ts'
 import type { HttpTarget } from './rules/image-location.ts'
 import { describeFailure, type NetworkFailure } from './rules/network-failure.ts'
-import { parseRetryAfter, TRIES_WITHOUT_PROGRESS } from './rules/retry.ts'
+import { countTries, parseRetryAfter } from './rules/retry.ts'
 import { notReachable, readingCancelled } from './rules/source-fault.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 
@@ -21,9 +21,13 @@ interface RemoteOptions {
   readonly signal: AbortSignal
   /** Milliseconds before the first repeat. */
   readonly retryMs: number
+  /** It is given up after one repeat, whatever that brings; absent: it is not. */
+  readonly isHasty?: boolean | undefined
 }
 
 export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
+  /** It is given up after one repeat, whatever that brings. */
+  readonly isHasty: boolean
   /** Goes where the last redirect led, and back to the start where that has expired. */
   ask(request: HttpRequest): Promise<HttpAnswer>
   /** What is there; a Fault `input-missing` where it is unavailable. */
@@ -40,7 +44,7 @@ const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
 
 /** Creates access to one file on a web server. It remembers where the last redirect led. */
 export function createRemote(options: RemoteOptions): Remote {
-  const { name, target, client, signal, retryMs } = options
+  const { name, target, client, signal, retryMs, isHasty = false } = options
   let current = target
 
   async function fetchFrom(from: HttpTarget, request: HttpRequest) {
@@ -76,7 +80,7 @@ export function createRemote(options: RemoteOptions): Remote {
     })
   }
 
-  const remote = { name, retryMs, ask, failureOf, pause }
+  const remote = { name, retryMs, isHasty, ask, failureOf, pause }
   return {
     ...remote,
     look: () =>
@@ -103,14 +107,14 @@ async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
 
 /** Waits where the server names a time to come back. Any other refusal is an answer here. */
 async function askPatiently(
-  { ask, pause }: Omit<Remote, 'look'>,
+  { ask, pause, isHasty }: Omit<Remote, 'look'>,
   request: HttpRequest,
 ): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await ask(request)
     answer.drop()
     const waitMs = readRetryAfter(answer)
-    if (waitMs === null || tries > TRIES_WITHOUT_PROGRESS) return answer
+    if (waitMs === null || tries > countTries(isHasty)) return answer
     await pause(waitMs)
   }
 }

@@ -1,6 +1,6 @@
 /** Downloads a remote file in order, and resumes where a connection broke. */
 import { judgeAnswer, type Question, type Representation } from './rules/http-range.ts'
-import { decideDelay, TRIES_WITHOUT_PROGRESS } from './rules/retry.ts'
+import { countTries, decideDelay } from './rules/retry.ts'
 import { brokenAt } from './rules/source-fault.ts'
 import type { HttpRequest } from './http-client.ts'
 import { readRetryAfter, type Remote } from './http-remote.ts'
@@ -25,7 +25,7 @@ interface Setback {
 
 interface Progress {
   at: number
-  /** Attempts since the last byte. */
+  /** Attempts since the last byte; all of them where the server is given up soon. */
   tries: number
   /** The last answer was whole: where the size was not known before, this is the end. */
   isEnded: boolean
@@ -54,7 +54,7 @@ async function* attempt(
     if (part.setback !== null) return part.setback
     for await (const chunk of part.body) {
       progress.at += chunk.length
-      progress.tries = 0
+      if (!remote.isHasty) progress.tries = 0
       if (part.to !== null && progress.at > part.to) {
         throw stop(transfer, part.to, 'the server sent more bytes than it said')
       }
@@ -105,8 +105,9 @@ async function recover(transfer: Transfer, progress: Progress, setback: Setback)
     throw stop(transfer, at, `${reason}, and it cannot go on (the server ${lack})`, OTHER_WAY)
   }
   if (isFinal) throw brokenAt(placeOf(transfer, at), reason, { hint, cause })
-  if (progress.tries > TRIES_WITHOUT_PROGRESS) {
-    const words = `${reason}; gave up after ${TRIES_WITHOUT_PROGRESS} more tries`
+  const most = countTries(remote.isHasty)
+  if (progress.tries > most) {
+    const words = `${reason}; gave up after ${most} more ${most === 1 ? 'try' : 'tries'}`
     throw brokenAt(placeOf(transfer, at), words, { hint: hint ?? RUN_AGAIN, cause })
   }
   await remote.pause(waitMs ?? decideDelay(progress.tries, remote.retryMs, Math.random()))

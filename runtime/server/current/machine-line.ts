@@ -22,6 +22,8 @@ import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as notes from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
+import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
+import { listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
 import { decideOutcome, decideOwner, noteArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
@@ -108,27 +110,26 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     },
     decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
-      const ruling = decidePlan(
-        machine,
-        gatherSurroundings(site, contact),
-        parseFeatures(contact.query),
-      )
+      const features = parseFeatures(contact.query)
+      const ruling = decidePlan(machine, gatherSurroundings(site, contact), features)
       const { plan } = ruling
       const { mode } = plan
       const { baseUrl } = contact
       const after = contacts.notePlan(machine, plan, contact.now)
       // The plan differs each time where it has a ticket.
       const tickets = issueTickets(site, plan, after, contact)
+      const sources = features.sources === true ? nameSources(site, plan, machine, contact) : []
+      const near = sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }
       return {
         machine: after,
         notes: notes.notePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
         plan:
           tickets === null
-            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan)], () =>
-                renderPlan(plan, baseUrl),
+            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan), ...sources], () =>
+                renderPlan(plan, baseUrl, near),
               )
-            : renderPlan(plan, baseUrl, tickets),
+            : renderPlan(plan, baseUrl, { ...near, ...tickets }),
         mode,
       }
     },
@@ -165,6 +166,21 @@ function issueTickets(
   const issued = { order: nameOrder(mac, capture), issuedAt: epochOf(capture.planned_at ?? now) }
   const token = renderUploadToken(issued, { mac, name: plan.name }, uploadKey.sign)
   return { upload: { url: renderUploadUrl(plan.cacheUrl, baseUrl), token } }
+}
+
+/** Where the machine finds the image before the address of the plan; none where none is near it. */
+function nameSources(
+  { settings, cacheUrl }: LineDependencies,
+  plan: Plan,
+  { labels }: Machine,
+  { ip, baseUrl }: Contact,
+): readonly string[] {
+  const { caches = [] } = settings()
+  if (plan.mode !== 'flash' || caches.length === 0) return []
+  const host = new URL(baseUrl).hostname
+  return listSources(plan.image, { caches, cacheUrl: cacheUrl() }, { ip, labels }).map((url) =>
+    replaceLoopback(url, host),
+  )
 }
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>

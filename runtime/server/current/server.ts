@@ -117,7 +117,11 @@ function createRules(
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     sets,
-    settings: () => ({ ...settings().pxe, delta: settings().flash.delta }),
+    settings: () => ({
+      ...settings().pxe,
+      delta: settings().flash.delta,
+      caches: settings().sources.caches,
+    }),
     placeOf,
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),

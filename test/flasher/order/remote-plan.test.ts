@@ -53,6 +53,27 @@ test('reads what our own server renders', () => {
   }
 })
 
+function sourcesOf(sources: unknown) {
+  const read = parseRemotePlan({ ...FLASH, sources })
+  return read.ok && read.value.mode === 'flash' ? read.value.sources : null
+}
+
+test('sources that are none are left out, and no more than eight are read', () => {
+  const url = 'http://cache.rack:8081/b/aHR0/deb.img.gz'
+  assert.equal(sourcesOf([{ url: ` ${url} `, later: 1 }]), [url])
+  const hostile = [
+    null,
+    'http://a/',
+    { url: '/dev/sda' },
+    { url: 'file:///etc' },
+    { url: 'x'.repeat(5000) },
+  ]
+  assert.equal(sourcesOf([...hostile, { url }]), [url])
+  assert.is(sourcesOf(hostile), undefined)
+  assert.is(sourcesOf('http://a/'), undefined)
+  assert.is(sourcesOf(Array.from({ length: 500 }, () => ({ url })))?.length, 8)
+})
+
 test('a size that is none costs only the check by it', () => {
   const sizes = [1000, 0, -1, 1.5, '1000', 2 ** 60].map((size_bytes) => {
     const read = parseRemotePlan({ ...FLASH, size_bytes })

@@ -13,6 +13,8 @@ export interface LiveFeatures {
   readonly capture: boolean
   /** Whether it knows disks by WWN, EUI and place; null: it announces nothing. */
   readonly diskId: boolean | null
+  /** Whether it asks several sources for an image; absent: it does not. */
+  readonly sources?: boolean
 }
 
 /**
@@ -26,6 +28,7 @@ export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeat
     firstBoot: names.includes(FEATURES.firstBoot),
     capture: names.includes(FEATURES.capture),
     diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
+    sources: names.includes(FEATURES.sources),
   }
 }
 

@@ -10,6 +10,7 @@ import {
   type TargetFacts,
 } from '../../disk/rules/disk.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { SourceShare } from '../../image/rules/source-share.ts'
 import { FORMATS, isTarballName } from '../../image/rules/format.ts'
 import { leastBytes, type ImageFacts } from '../../image/rules/image.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
@@ -59,6 +60,8 @@ export interface FlashOrder {
   readonly sizeBytes?: number | null | undefined
   /** Further places of the same image: they serve frames where it has an index. */
   readonly mirrors?: readonly string[]
+  /** Places of the same image that are asked before `image`, in this order; absent: there are none. */
+  readonly sources?: readonly string[]
   readonly targets: readonly FlashTarget[]
   readonly options: FlashOptions
   /** The step after the write, on one disk alone; absent: none. */
@@ -73,6 +76,11 @@ interface FlashTarget {
   /** The disk that was there when a person chose it; absent or null: nobody looked. */
   readonly chosen?: DiskIdentity | null
 }
+
+/** Lists where the image is, in the order in which it is asked for; none comes twice. */
+export const listSources = ({ image, sources = [] }: FlashOrder): readonly string[] => [
+  ...new Set(sources.includes(image) ? sources : [...sources, image]),
+]
 
 /** A flash that may go ahead: everything the writer needs, nothing left to decide. */
 export interface FlashPlan {
@@ -163,6 +171,8 @@ export interface WriteProgress {
   /** Bytes per second over the last moments. */
   readonly rate: number
   readonly eta_seconds: number | null
+  /** What came from each source, where the image has several; absent: it has one. */
+  readonly sources?: readonly SourceShare[]
   /** What the write waits for most; null where it waits for nothing, absent where nobody looked. */
   readonly bottleneck?: Bottleneck | null
 }

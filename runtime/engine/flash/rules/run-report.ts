@@ -2,10 +2,12 @@
 import type { DeltaState } from '../../inventory/rules/run.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
 import { identifyDisk } from '../../inventory/rules/disk-pick.ts'
+import { renderSize } from '../../../kit/foundation/size.ts'
 import type { InventoryDisk } from '../../inventory/rules/machine.ts'
 import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import { renderSafeUrl } from '../../../kit/net/rules/image-location.ts'
 import type { ProgressPost, RunMode } from '../../inventory/rules/run.ts'
+import type { SourceShare } from '../../image/rules/source-share.ts'
 import type { FlashOutcome } from './outcome.ts'
 
 /** What a flash was ordered to do. */
@@ -76,6 +78,7 @@ export function nextReport(before: ProgressPost, event: FlashEvent): ProgressPos
     ...counts,
     ...keptOf(event.bytes_kept),
     ...deltaOf(event.delta),
+    ...sourcesOf(event.sources),
     bottleneck: bottleneck ?? null,
   }
 }
@@ -86,6 +89,20 @@ const keptOf = (bytes: number | null | undefined) =>
 
 const deltaOf = (delta: DeltaState | null | undefined) =>
   delta === null || delta === undefined ? {} : { delta }
+
+/** Said only where the image had several. */
+const sourcesOf = (shares: ProgressPost['sources'] | readonly SourceShare[]) =>
+  shares === null || shares === undefined ? {} : { sources: [...shares] }
+
+/** Lists the sources that were left since the report before, a line for each. */
+export const listLeft = (before: ProgressPost, now: ProgressPost): readonly string[] =>
+  (now.sources ?? []).flatMap(({ name, trouble }, at) =>
+    trouble && !before.sources?.[at]?.trouble ? [`${name} was left: ${trouble}`] : [],
+  )
+
+/** Lists how much each source of the image gave; none where it has one alone. */
+export const listGiven = ({ sources }: ProgressPost): readonly string[] =>
+  (sources ?? []).map(({ name, bytes }) => `${renderSize(bytes)} came from ${name}`)
 
 /** Makes the report of a step in which no bytes are counted. */
 export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): ProgressPost => ({
@@ -98,7 +115,8 @@ export const reportPhase = (before: ProgressPost, phase: 'sync' | 'uefi'): Progr
 /** Makes the last report of a run; it holds all that is known, in case the others were lost. */
 export function endReport(facts: RunFacts, before: ProgressPost, end: ReportedEnd): ProgressPost {
   const { run, bytes_read } = before
-  const counted = { ...NOTHING_DONE, run, bytes_read, ...describe(facts) }
+  const known = { ...describe(facts), ...sourcesOf(before.sources) }
+  const counted = { ...NOTHING_DONE, run, bytes_read, ...known }
   if (end.kind === 'done') {
     const { bytesWritten, bytesKept, delta, verified, warnings = [] } = end
     return {

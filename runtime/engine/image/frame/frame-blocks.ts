@@ -1,14 +1,13 @@
 /** The frames of an image as blocks in image order: fetched and decoded side by side, zeros never fetched. */
 import { framesBetween, type Frame, type FrameMap } from '../rules/frame-map.ts'
 import type { Blocks, Piece } from '../blocks.ts'
-import type { SeekableSource } from '../sources/source.ts'
-import { createFrameLoader } from './frame-loader.ts'
+import { createFrameLoader, type FrameFile } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
 export interface FrameReading {
   readonly map: FrameMap
   /** The same image in several places; at least one. */
-  readonly sources: readonly [SeekableSource, ...SeekableSource[]]
+  readonly sources: readonly [FrameFile, ...FrameFile[]]
   /** Absent: nothing is compared with what a disk holds. */
   readonly compare?: Compare
   /** Where in the image to begin; absent: at its beginning. */

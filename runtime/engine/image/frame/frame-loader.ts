@@ -2,12 +2,16 @@
 import { Fault } from '../../../kit/foundation/fault.ts'
 import type { Frame } from '../rules/frame-map.ts'
 import { findFrameEnd } from '../rules/zstd-frame.ts'
-import type { SeekableSource } from '../sources/source.ts'
+import type { SeekableSource, ListedSource } from '../sources/source.ts'
 import { damaged } from '../stream-blocks.ts'
 import type { FrameWorkers } from './frame-workers.ts'
 
-/** What frames are fetched from. */
-export type FrameFile = Pick<SeekableSource, 'name' | 'readAt'>
+/** What frames are fetched from; one of several learns what became of its bytes. */
+export type FrameFile = Pick<SeekableSource, 'name' | 'readAt'> &
+  Partial<Pick<ListedSource, 'taken' | 'refused'>> & {
+    /** Those of a lower rank are asked first, those of one rank side by side; absent: 0. */
+    readonly rank?: number
+  }
 
 const WRONG_TABLES = 'its tables do not say where its frames end'
 
@@ -18,6 +22,12 @@ interface Place {
   /** It failed, or sent something else: it is asked again only where no other is left. */
   isBad: boolean
 }
+
+/** One that failed comes last; else the order is that of the ranks, then of what is under way. */
+const compareTurns = (a: Place, b: Place): number =>
+  Number(a.isBad) - Number(b.isBad) ||
+  (a.source.rank ?? 0) - (b.source.rank ?? 0) ||
+  a.busy - b.busy
 
 export function createFrameLoader(sources: readonly FrameFile[], workers: FrameWorkers) {
   const places: readonly Place[] = sources.map((source) => ({ source, busy: 0, isBad: false }))
@@ -54,16 +64,19 @@ export function createFrameLoader(sources: readonly FrameFile[], workers: FrameW
   return {
     /** Puts the frame's content into `into`; a Fault where no source has it. */
     async load(frame: Frame, stored: SharedArrayBuffer, into: SharedArrayBuffer): Promise<void> {
-      const order = places.toSorted((a, b) => Number(a.isBad) - Number(b.isBad) || a.busy - b.busy)
+      const order = places.toSorted(compareTurns)
       for (const [tries, place] of order.entries()) {
         try {
           await read(place, frame, stored)
           await decode(place, frame, stored, into)
+          place.source.taken?.(frame.storedBytes)
           return
         } catch (thrown) {
           place.isBad = true
           const isLast = tries === order.length - 1
-          if (isLast || (thrown instanceof Fault && thrown.code === 'cancelled')) throw thrown
+          const isCancelled = thrown instanceof Fault && thrown.code === 'cancelled'
+          if (!isCancelled) place.source.refused?.(thrown)
+          if (isLast || isCancelled) throw thrown
         }
       }
     },

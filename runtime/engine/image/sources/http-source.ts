@@ -17,6 +17,10 @@ export interface HttpSourceOptions {
   readonly stallMs: number
   /** Milliseconds before the first repeat; each further one waits twice as long. */
   readonly retryMs: number
+  /** It is given up after one repeat, whatever that brings; absent: it is not. */
+  readonly isHasty?: boolean
+  /** Milliseconds of waiting after which a slow server is given up; absent: it never is. */
+  readonly slowMs?: number
 }
 
 /** Throws a Fault `input-missing` where the address has no image. */
@@ -24,13 +28,13 @@ export async function openHttpSource(
   target: HttpTarget,
   options: HttpSourceOptions,
 ): Promise<Source> {
-  const { env, stallMs, retryMs } = options
+  const { env, stallMs, retryMs, isHasty, slowMs } = options
   await using undo = new AsyncDisposableStack()
   const { signal, end } = createEnding(options.signal)
   const name = renderSafeUrl(target.url)
   const client = undo.use(createHttpClient({ env, signal, stallMs }))
   undo.defer(end)
-  const remote = createRemote({ name, target, client, signal, retryMs })
+  const remote = createRemote({ name, target, client, signal, retryMs, isHasty })
   const known = await remote.look()
   const held = undo.move()
   return {
@@ -42,7 +46,7 @@ export async function openHttpSource(
     version: known.validator,
     ...(known.sent === undefined ? {} : { sent: known.sent }),
     ...(known.sha256 === undefined ? {} : { servedSha256: known.sha256 }),
-    ...createRemoteReads(remote, known),
+    ...createRemoteReads(remote, known, slowMs),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }

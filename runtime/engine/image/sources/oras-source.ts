@@ -22,7 +22,7 @@ export interface OrasSourceOptions extends HttpSourceOptions {
  * registry has no such image, and with another one where it cannot be asked.
  */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
-  const { env, stallMs, retryMs, arch, title } = options
+  const { env, stallMs, retryMs, isHasty, slowMs, arch, title } = options
   await using undo = new AsyncDisposableStack()
   const { signal, end } = createEnding(options.signal)
   const name = renderOrasRef(ref)
@@ -30,9 +30,9 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   undo.defer(end)
   const blob = await registry.resolve(ref, { arch, title })
   const target = { url: blob.url, authorization: null }
-  const remote = createRemote({ name, target, client: blob.client, signal, retryMs })
+  const remote = createRemote({ name, target, client: blob.client, signal, retryMs, isHasty })
   const known = agree(name, blob, await remote.look())
-  const { readAt, stream } = createRemoteReads(remote, known)
+  const { readAt, stream } = createRemoteReads(remote, known, slowMs)
   const sha256 = blob.digest.slice('sha256:'.length)
 
   async function* checked(from = 0) {

@@ -1,6 +1,6 @@
 /** Reads a remote file for a Source: in order, and at any offset if the server supports ranges. */
 import { setMaxListeners } from 'node:events'
-import type { Representation } from '../../../kit/net/rules/http-range.ts'
+import type { Question, Representation } from '../../../kit/net/rules/http-range.ts'
 import { brokenAt } from '../../../kit/net/rules/source-fault.ts'
 import type { Remote } from '../../../kit/net/http-remote.ts'
 import { receive } from '../../../kit/net/http-transfer.ts'
@@ -14,17 +14,30 @@ export function createEnding(given: AbortSignal | undefined) {
   return { signal, end: () => closing.abort() }
 }
 
+/**
+ * Creates the reads of a file on a web server. `slowMs`: milliseconds of waiting after which they
+ * reject with a Fault `source-broken` where the server is slow; absent: they take their time.
+ */
 export function createRemoteReads(
   remote: Remote,
   known: Representation,
+  slowMs: number | null = null,
 ): Pick<Source, 'readAt' | 'stream'> {
   const { sizeBytes } = known
+  const pace = { waitedMs: 0, bytes: 0 }
+
+  function read(wanted: Question): AsyncIterable<Buffer> {
+    const chunks = receive({ remote, known, wanted })
+    if (slowMs === null) return chunks
+    const place = { name: remote.name, at: wanted.from, sizeBytes }
+    return watchPace(chunks, pace, { place, slowMs })
+  }
 
   async function readAt(into: Buffer, offset: number): Promise<number> {
     const to = Math.min(offset + into.length, sizeBytes ?? 0)
     let filled = 0
     const wanted = { from: offset, to, ranged: true }
-    for await (const chunk of receive({ remote, known, wanted })) {
+    for await (const chunk of read(wanted)) {
       filled += chunk.copy(into, filled)
     }
     return filled
@@ -35,8 +48,38 @@ export function createRemoteReads(
       const place = { name: remote.name, at: from, sizeBytes }
       throw brokenAt(place, 'the server sends no parts, so none can start')
     }
-    yield* receive({ remote, known, wanted: { from, to: sizeBytes, ranged: from > 0 } })
+    yield* read({ from, to: sizeBytes, ranged: from > 0 })
   }
 
   return { readAt: known.ranges && sizeBytes !== null ? readAt : null, stream }
+}
+
+/** Bytes per second of one request, below which a server is slow. */
+const SLOW_RATE = 64 * 1024
+
+interface PaceLimit {
+  readonly place: Parameters<typeof brokenAt>[0]
+  readonly slowMs: number
+}
+
+/** Counts the waits for the server alone, over all requests: a reader may take its time. */
+async function* watchPace(
+  chunks: AsyncIterable<Buffer>,
+  pace: { waitedMs: number; bytes: number },
+  { place, slowMs }: PaceLimit,
+): AsyncGenerator<Buffer, void, undefined> {
+  let since = performance.now()
+  for await (const chunk of chunks) {
+    pace.waitedMs += performance.now() - since
+    pace.bytes += chunk.length
+    if (pace.waitedMs >= slowMs) {
+      const rate = (pace.bytes / pace.waitedMs) * 1000
+      Object.assign(pace, { waitedMs: 0, bytes: 0 })
+      if (rate < SLOW_RATE) {
+        throw brokenAt(place, `the server is slow (${Math.round(rate / 1024)} KiB/s)`)
+      }
+    }
+    yield chunk
+    since = performance.now()
+  }
 }

@@ -1,4 +1,5 @@
 /** The interface of an opened image source: its bytes in order or at an offset, wherever it is stored. */
+import type { SourceShare } from '../rules/source-share.ts'
 import type { Sent } from '../../../kit/net/rules/sent.ts'
 
 /** An opened source. Offsets and lengths are bytes. */
@@ -38,14 +39,33 @@ export interface Source extends AsyncDisposable {
    * A chunk is the reader's until it asks for the next one; then its memory may be used again.
    */
   stream(from?: number): AsyncIterable<Buffer>
+  /**
+   * As `stream`, but goes on at another place where one breaks: only for who compares the digest of
+   * all bytes at the end. Absent: there is no other place.
+   */
+  joined?(from?: number): AsyncIterable<Buffer>
+  /** Where the same bytes are, in the order in which they are asked for; absent: here alone. */
+  readonly places?: readonly ListedSource[]
+  /** What came from each place; absent: all came from here. */
+  shares?(): readonly SourceShare[]
 }
 
 /** One that can be read anywhere. */
 export type SeekableSource = Source & { readonly readAt: NonNullable<Source['readAt']> }
+
+/** A source among others of the same image; it learns what became of the bytes that were read there. */
+export interface ListedSource extends Pick<SeekableSource, 'name' | 'sizeBytes' | 'readAt'> {
+  /** This counts bytes of it that are in use. */
+  taken(bytes: number): void
+  /** This notes why what it sent was of no use, or why it sent nothing. */
+  refused(why: unknown): void
+}
 
 export interface OpenOptions {
   /** Ends every wait of this source, at once, with a Fault `cancelled`. */
   readonly signal?: AbortSignal | undefined
   /** Which image, where a registry holds several; null: the only one, else this machine's. */
   readonly arch?: string | null | undefined
+  /** Another place has the same bytes: this one is given up soon, also where it is slow. */
+  readonly isHasty?: boolean
 }

@@ -21,15 +21,23 @@ export interface SourcesOptions {
   readonly stallMs?: number
   /** Milliseconds before a broken connection is first tried again. */
   readonly retryMs?: number
+  /** Milliseconds of waiting after which a place is too slow, where another one has the same bytes. */
+  readonly slowMs?: number
 }
 
 /**
  * Creates what opens images wherever they are. A source that sends nothing for `stallMs`
  * milliseconds is asked again; `retryMs` is the first pause between two tries, in milliseconds.
  */
-export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: SourcesOptions) {
-  async function openAt(location: Location, { signal, arch = null }: OpenOptions) {
-    const reading = { env, signal, stallMs, retryMs }
+export function createSources(given: SourcesOptions) {
+  const { env, stdin, stallMs = 30_000, retryMs = 500, slowMs = 20_000 } = given
+  const haste = { stallMs: Math.min(stallMs, HASTY_STALL_MS), isHasty: true, slowMs }
+
+  async function openAt(
+    location: Location,
+    { signal, arch = null, isHasty = false }: OpenOptions,
+  ): Promise<Source> {
+    const reading = { env, signal, stallMs, retryMs, ...(isHasty ? haste : {}) }
     switch (location.kind) {
       case 'stdin':
         return openStdinSource(stdin ?? process.stdin, signal)
@@ -43,6 +51,8 @@ export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: S
   }
 
   return {
+    /** Milliseconds before a broken connection is first tried again. */
+    retryMs,
     /**
      * `text`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
      * there, `input-invalid` where it is nothing that can be read as an image.
@@ -54,6 +64,9 @@ export function createSources({ env, stdin, stallMs = 30_000, retryMs = 500 }: S
     },
   }
 }
+
+/** The longest silence of a server that is not the only one. */
+const HASTY_STALL_MS = 8000
 
 /** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
 const loadHttp = () => import('./http-source.ts')

@@ -71,6 +71,14 @@ const DiskSchema = z.object({
   tran: words(32),
 })
 
+/** The most sources of an image that a run names. */
+const MAX_SOURCES = 16
+const SourceSchema = z.object({
+  name: z.string().transform((text) => plainWords(text.slice(0, 255))),
+  bytes,
+  trouble: words(200),
+})
+
 /** Body of `POST /pxe/{mac}/progress`. Unknown fields are left out: a newer client may say more. */
 export const ProgressSchema = z.object({
   run: RunIdSchema,
@@ -89,6 +97,8 @@ export const ProgressSchema = z.object({
   eta_seconds: z.number().min(0).max(MAX_SECONDS).nullable().catch(null),
   mode: z.enum(RUN_MODES).nullish(),
   image: ImageSchema.nullish().catch(null),
+  /** What came from each source of the image, and why it was left; absent where it has one. */
+  sources: z.array(SourceSchema).max(MAX_SOURCES).nullish().catch(null),
   disk: DiskSchema.nullish().catch(null),
   /** What holds it up: the network, the decoder, the disk. */
   bottleneck: words(64),
@@ -143,6 +153,11 @@ export const RunSchema = z.object({
       size_bytes: bytes.nullable(),
     })
     .nullable(),
+  /** What came from each source of the image, and why it was left; null: it has one, or nobody said. */
+  sources: z
+    .array(z.object({ name: z.string(), bytes, trouble: text.default(null) }))
+    .nullable()
+    .default(null),
   disk: z
     .object({ path: text, model: text, serial: text, size_bytes: bytes.nullable(), tran: text })
     .nullable(),
@@ -167,10 +182,11 @@ export type RunDisk = Readonly<NonNullable<StoredRun['disk']>>
 export type Armer = Readonly<NonNullable<StoredRun['armed_by']>>
 
 export interface Run extends Readonly<
-  Omit<StoredRun, 'mac' | 'image' | 'disk' | 'armed_by' | 'steps'>
+  Omit<StoredRun, 'mac' | 'image' | 'sources' | 'disk' | 'armed_by' | 'steps'>
 > {
   readonly mac: Mac
   readonly image: RunImage | null
+  readonly sources: readonly Readonly<NonNullable<StoredRun['sources']>[number]>[] | null
   readonly disk: RunDisk | null
   readonly armed_by: Armer | null
   readonly steps: readonly Readonly<StoredRun['steps'][number]>[]
@@ -204,6 +220,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   eta_seconds: null,
   bottleneck: null,
   verified: null,
+  sources: null,
   warning: null,
   reason: null,
   steps: [{ phase: 'started', at: now }],

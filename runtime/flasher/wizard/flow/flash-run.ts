@@ -47,9 +47,11 @@ const UNTOUCHED = { stage: 'checking', isAborted: true } as const
  * stays as it is unless it shall grow.
  */
 export function orderFor(choices: FlashChoices): FlashOrder {
-  const [{ image, grow = false, delta = false, indexSha256 = null, firstBoot = null }] = choices
+  const [{ image, grow = false, delta = false, indexSha256 = null, firstBoot = null, sources }] =
+    choices
   return {
     image: image.location,
+    ...(sources === undefined ? {} : { sources }),
     format: image.format,
     ...(image.anyContent === true ? { anyContent: true } : {}),
     // What is here is as long as it is.

@@ -66,6 +66,8 @@ export interface FlashChoice {
   readonly delta?: boolean
   /** The digest of the image's index; absent or null: not known. */
   readonly indexSha256?: string | null
+  /** Where the image is asked for first, in this order; absent: at its location alone. */
+  readonly sources?: readonly string[]
 }
 
 /** One image for one disk or several. */

@@ -24,7 +24,9 @@ type WireRun = z.output<typeof WireRunSchema>
  * Makes of a stored run what the API returns, with its state, its duration in seconds and its
  * average rate in bytes per second.
  */
-export const toWireRun = (run: Run): Omit<WireRun, 'steps'> & Pick<Run, 'steps'> => ({
+export const toWireRun = (
+  run: Run,
+): Omit<WireRun, 'steps' | 'sources'> & Pick<Run, 'steps' | 'sources'> => ({
   ...omitOrder(run),
   state: stateOf(run),
   seconds: secondsOf(run),

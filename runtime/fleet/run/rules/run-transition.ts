@@ -170,6 +170,7 @@ const describe = (run: Run, post: RunProgress): Partial<Run> => ({
   image: readImage(post.image, run.image) ?? run.image,
   disk: readDisk(post.disk, run.disk) ?? run.disk,
   delta: post.delta ?? run.delta,
+  sources: readSources(post) ?? run.sources,
   verified: post.verified ?? run.verified,
   warning: post.warning ?? run.warning,
 })
@@ -178,7 +179,9 @@ const describe = (run: Run, post: RunProgress): Partial<Run> => ({
 function complete(run: Run, post: RunProgress): Run {
   const last = { ...count(run, post), ...describe(run, post) }
   const reason = run.reason ?? post.reason ?? null
-  const isKnown = FIGURES.every((name) => last[name] === run[name]) && reason === run.reason
+  const isToldOfSources = last.sources === null || run.sources !== null
+  const isSame = FIGURES.every((name) => last[name] === run[name]) && isToldOfSources
+  const isKnown = isSame && reason === run.reason
   return isKnown ? run : { ...run, ...last, reason }
 }
 
@@ -190,6 +193,9 @@ const FIGURES = [
   'delta',
   'warning',
 ] as const
+
+const readSources = ({ sources }: RunProgress): Run['sources'] =>
+  sources?.map(({ name, bytes, trouble }) => ({ name, bytes, trouble: trouble ?? null })) ?? null
 
 /** What the machine leaves out, the server may know. */
 function readImage(image: RunProgress['image'], known: RunImage | null): RunImage | null {

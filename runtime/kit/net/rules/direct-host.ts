@@ -16,6 +16,12 @@ export function isDirectHost(href: string, list: string): boolean {
   })
 }
 
+/** Tells whether an address is another one, or in a network such as `10.0.0.0/8`. */
+export function isAddressIn(address: string, network: string): boolean {
+  const bits = toBits(address)
+  return bits !== null && isWithin(bits, network)
+}
+
 /** A colon stands before a port, unless it is one of many: then it is in an address without brackets. */
 function splitEntry(entry: string): { readonly name: string; readonly port: string | null } {
   const [, name, port = null] = /^(\[[^\]]*\](?:\/\d+)?|[^:]*)(?::(\d+))?$/.exec(entry) ?? []

@@ -78,6 +78,15 @@ export function renderSafeUrl(href: string): string {
   return query === '' ? bare : `${bare}?${query}`
 }
 
+/** Renders whose server an address names, without its path: `http://10.0.0.5:8081`. */
+export function renderHost(address: string): string {
+  const location = parseLocation(address)
+  if (!location.ok) return hideUserInfo(address)
+  const { value } = location
+  if (value.kind === 'oras') return `oras://${value.ref.host}`
+  return value.kind === 'http' ? new URL(value.target.url).origin : fileNameOf(value)
+}
+
 /**
  * Returns the last part of a path, of a reference, or of a URL's path, decoded; empty where there
  * is none, `-` for standard input.

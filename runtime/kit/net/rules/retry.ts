@@ -2,6 +2,9 @@
 
 /** Tries in a row that bring not one byte. */
 export const TRIES_WITHOUT_PROGRESS = 5
+/** Returns the tries after which a server is given up; a hasty reader has another one to ask. */
+export const countTries = (isHasty: boolean): number => (isHasty ? 1 : TRIES_WITHOUT_PROGRESS)
+
 const LONGEST_WAIT_MS = 15_000
 /** A server may ask for a longer wait than ours, up to this. */
 const LONGEST_OBEYED_MS = 60_000

@@ -217,13 +217,18 @@ type PlanTickets = {
   readonly [Use in 'first_boot' | 'upload']?: { readonly url: string; readonly token: string }
 }
 
+/** What a plan names for one machine alone: its tickets, and the sources of the image that are near it. */
+interface PlanExtras extends PlanTickets {
+  readonly sources?: readonly { readonly url: string }[]
+}
+
 /** Renders the flat object of the deployed clients, which also holds itself under `plan`. */
 export function renderPlan(
   plan: Plan,
   base: string,
-  tickets: PlanTickets = {},
+  extras: PlanExtras = {},
 ): Readonly<Record<string, unknown>> {
-  const flat = { ...renderFlat(plan, base), ...tickets }
+  const flat = { ...renderFlat(plan, base), ...extras }
   return { ...flat, plan: flat }
 }
 

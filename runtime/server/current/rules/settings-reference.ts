@@ -15,6 +15,7 @@ const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
   server: 'Where the server listens, and whom it believes.',
   paths: 'Where things lie.',
   withcache: 'The cache service, which holds the images.',
+  sources: 'Where else machines fetch images.',
   cache: 'Read by `flasher-cache`, from the same files.',
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',

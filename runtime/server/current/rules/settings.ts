@@ -83,6 +83,15 @@ export const SETTINGS = {
       fallback: '',
     }),
   },
+  sources: {
+    caches: setting({
+      title: 'Caches near the machines',
+      topic: 'upstream',
+      help: 'Further caches with the same images, one a line, each with the networks and labels of the machines that it serves, separated by `;` (none: all machines). Machines ask them first, and the cache service last.',
+      kind: kinds.siteCaches,
+      fallback: [],
+    }),
+  },
   cache: CACHE_SETTINGS,
   ...RELEASE_SETTINGS,
   flash: {

@@ -15,6 +15,8 @@ export interface PxeRules {
   readonly boot_disk_once_after_flash: boolean
   /** `flash.delta`; absent: no. */
   readonly delta?: boolean
+  /** `sources.caches`, as they are written there; absent: none. */
+  readonly caches?: readonly string[]
   /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }

@@ -158,10 +158,22 @@ function listWritten(run: Run): RunFacts {
     [t.data.digest, copied(image?.sha256, 12)],
     [t.data.format, image?.format],
     ...(run.reported ? counted : []),
+    [t.data.sources, renderSources(run)],
     [t.data.bottleneck, bottleneck],
     [t.data.verified, renderVerified(run)],
     [t.data.warning, run.warning],
   ]
+}
+
+/** What came from each source, a line each; null: the image has one. */
+function renderSources({ sources }: Run): Content {
+  if (sources === null) return null
+  return sources.map(({ name, bytes, trouble }) => {
+    const words = { name: printable(name), bytes: renderBytes(bytes) }
+    return html`<div>
+      ${trouble === null ? fillHtml(t.data.share, words) : fillHtml(t.data.shareUntil, { ...words, trouble: printable(trouble) })}
+    </div>`
+  })
 }
 
 function listPlace(run: Run, clock: Clock): RunFacts {

@@ -43,6 +43,7 @@ const RUN: Run = {
   rate: null,
   eta_seconds: null,
   image: null,
+  sources: null,
   disk: null,
   armed_by: null,
   bottleneck: null,

@@ -1,0 +1,75 @@
+/** Which caches a machine asks for its image, and in which order (docs/decisions/0077-sources-in-their-order.md). */
+import { createHash } from 'node:crypto'
+import { renderCacheBase } from './blob-address.ts'
+import type { CatalogEntry } from './catalog.ts'
+import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
+
+interface SiteCaches {
+  /** `sources.caches`: an address, then the networks and labels of the machines that are near it. */
+  readonly caches: readonly string[]
+  /** The address of the cache service; null: there is none. */
+  readonly cacheUrl: string | null
+}
+
+interface NearMachine {
+  /** Its address as the server sees it; null: not known. */
+  readonly ip: string | null
+  readonly labels: readonly string[]
+}
+
+/** No plan names more: a machine that finds none of them there asks the cache service. */
+const MAX_SOURCES = 6
+
+/**
+ * Lists the addresses of an image at the caches near a machine: those of its own site first, then
+ * those for all machines. Among the caches of a site the digest decides, so that each image lies in
+ * one of them, and a cache that is added or taken away moves its own share alone. None where the
+ * cache service does not have the image.
+ */
+export function listSources(
+  { url, sha256, ref }: Pick<CatalogEntry, 'url' | 'sha256' | 'ref'>,
+  { caches, cacheUrl }: SiteCaches,
+  machine: NearMachine,
+): readonly string[] {
+  const base = cacheUrl === null ? null : `${renderCacheBase(cacheUrl)}/b/`
+  if (base === null || !url.startsWith(base)) return []
+  const digest = sha256 ?? ref
+  const known = caches.map(parseSiteCache)
+  const near = known.filter(({ sites }) => sites.some((site) => isAt(machine, site)))
+  const open = known.filter(({ sites }) => sites.length === 0)
+  const bases = [...rank(near, digest), ...rank(open, digest)].map((each) => each.base)
+  return [...new Set(bases)]
+    .slice(0, MAX_SOURCES)
+    .map((each) => `${each}/b/${url.slice(base.length)}`)
+}
+
+interface SiteCache {
+  readonly base: string
+  readonly sites: readonly string[]
+}
+
+function parseSiteCache(text: string): SiteCache {
+  const [base = '', ...sites] = text.trim().split(' ')
+  return {
+    base: renderCacheBase(base),
+    sites: sites
+      .join(' ')
+      .split(';')
+      .map((site) => site.trim())
+      .filter(Boolean),
+  }
+}
+
+const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
+  labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
+  (ip !== null && isAddressIn(ip, site))
+
+/** Rendezvous hashing: each cache draws a number for the digest, and the highest is asked first. */
+const rank = (caches: readonly SiteCache[], digest: string): readonly SiteCache[] =>
+  caches
+    .map((cache) => ({
+      cache,
+      draw: createHash('sha256').update(`${cache.base}\n${digest}`).digest('hex'),
+    }))
+    .toSorted((a, b) => (a.draw < b.draw ? 1 : -1))
+    .map(({ cache }) => cache)
