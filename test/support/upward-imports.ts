@@ -22,7 +22,7 @@ export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/kit/web/access/token-check.ts -> runtime/fleet/access/tokens.ts',
   'runtime/kit/web/answers/caller.ts -> runtime/fleet/access/tokens.ts',
   'runtime/kit/web/answers/caller.ts -> runtime/fleet/state/journal.ts',
-  'runtime/kit/web/answers/event-note.ts -> runtime/fleet/state/journal.ts',
+  'runtime/kit/web/answers/plain-event.ts -> runtime/fleet/state/journal.ts',
   'runtime/kit/web/ui/api-page.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/elements.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/error-page.ts -> runtime/server/texts/texts.ts',

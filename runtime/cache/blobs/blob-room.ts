@@ -32,7 +32,7 @@ interface BlobRoomDependencies {
  * Notes the latest use of a blob as the last one of the map: the order is not read from a clock
  * that may be set.
  */
-export function noteUse(used: Map<string, number>, sha256: string, at: Date): void {
+export function rememberUse(used: Map<string, number>, sha256: string, at: Date): void {
   used.delete(sha256)
   used.set(sha256, at.getTime())
 }

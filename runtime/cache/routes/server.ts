@@ -12,7 +12,7 @@ import { createApp } from '../../kit/web/http/dispatch.ts'
 import { createGuard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { LogSink } from '../../kit/web/answers/caller.ts'
-import type { Note, NoteSubject } from '../../kit/web/answers/event-note.ts'
+import type { PlainEvent, EventSubject } from '../../kit/web/answers/plain-event.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
@@ -50,14 +50,14 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const sessions = createSessions(parts)
   // One for both: a bearer may be the password, too.
   const attempts = createAttempts(parts.elapsed)
-  const noteAll = createNotes(log)
+  const recordAll = createEventRecorder(log)
   const tokens = createTokenCheck({
     tokens: {
       find: (text) => (parts.isOwnToken(text) ? TOKEN : null),
       findChosen: (text) => (parts.isChosenToken(text) ? TOKEN : null),
     },
     attempts,
-    noteAll,
+    recordAll,
   })
   const guard = createGuard({ sessions, tokens })
   const site: CacheSite = parts
@@ -65,7 +65,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const captures: CaptureSite = { ...site, captures: site.cache.captures, uploadKey }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
-  const login = { sessions, views: pages, check, noteAll }
+  const login = { sessions, views: pages, check, recordAll }
 
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version
@@ -90,10 +90,10 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
 }
 
 /** The cache has no journal: who comes in, and who fails to, goes into its log. */
-const createNotes =
+const createEventRecorder =
   (log: LogSink) =>
-  async (notes: readonly Note[], { ip }: NoteSubject) => {
-    for (const { kind, summary } of notes) {
+  async (events: readonly PlainEvent[], { ip }: EventSubject) => {
+    for (const { kind, summary } of events) {
       const line = `${summary} (${ip ?? 'no address'})`
       if (kind.endsWith('.failed')) log.warn(line)
       else log.info(line)

@@ -4,7 +4,7 @@ import { blobKeyOf, type CacheEntry, keyOf } from '../../engine/catalog/rules/ca
 import { parseFileSource, parseFileUrl } from '../../engine/catalog/rules/dropped-file.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { BlobIndex } from '../blobs/blob-index.ts'
-import { type BlobRoom, noteUse } from '../blobs/blob-room.ts'
+import { type BlobRoom, rememberUse } from '../blobs/blob-room.ts'
 import type { Blobs } from '../blobs/blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
@@ -81,7 +81,7 @@ async function openWhole(parts: BlobReadersDependencies, key: string): Promise<B
   const time = now()
   try {
     const handle = await blobs.open(sha256, time)
-    noteUse(used, sha256, time)
+    rememberUse(used, sha256, time)
     return {
       sizeBytes,
       sha256,

@@ -9,7 +9,7 @@ import { createRecords, selectRecords } from '../../kit/host/records.ts'
 import type { Sources } from '../../engine/image/sources/sources.ts'
 import { lockState } from '../../fleet/state/lock.ts'
 import { type BlobIndex, createBlobIndex } from '../blobs/blob-index.ts'
-import { createBlobRoom, noteUse } from '../blobs/blob-room.ts'
+import { createBlobRoom, rememberUse } from '../blobs/blob-room.ts'
 import { type Blobs, createBlobs } from '../blobs/blobs.ts'
 import { PartRecordSchema } from './download-run.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
@@ -71,7 +71,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
     async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
       const before = index.find(key)
       await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
-      noteUse(used, downloaded.sha256, now())
+      rememberUse(used, downloaded.sha256, now())
       if (before !== null) await room.sweep(before.sha256)
     },
   })

@@ -1,20 +1,20 @@
 /** Events about backups, for the journal and for pages. */
 import type { Changes } from '../../kit/host/changes.ts'
-import type { EventNote, Journal } from '../state/journal.ts'
+import type { JournalEntry, Journal } from '../state/journal.ts'
 import type { Requester } from '../state/journal.ts'
 
-interface NoteMore {
+interface EventMore {
   readonly by: Requester
   /** The id alone, unless said. */
-  readonly details?: EventNote['details']
+  readonly details?: JournalEntry['details']
 }
 
-export type BackupNotes = ReturnType<typeof createBackupNotes>
+export type BackupEvents = ReturnType<typeof createBackupEvents>
 
 /** The least time between two announcements of progress. */
 const PROGRESS_MS = 1000
 
-export function createBackupNotes(journal: Journal, changes: Changes) {
+export function createBackupEvents(journal: Journal, changes: Changes) {
   let announcedAt = 0
   /** Pages that show this backup read it again. */
   const announce = (id: string) => changes.announce({ topic: 'backup', key: id })
@@ -26,11 +26,11 @@ export function createBackupNotes(journal: Journal, changes: Changes) {
       announcedAt = Date.now()
       announce(id)
     },
-    note: (
+    record: (
       kind: string,
       id: string,
       summary: string,
-      { by, details = { backup_id: id } }: NoteMore,
+      { by, details = { backup_id: id } }: EventMore,
     ) =>
       journal.record({
         kind,

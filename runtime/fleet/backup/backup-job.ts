@@ -13,7 +13,7 @@ import {
   type Jobs,
 } from '../../kit/host/jobs.ts'
 import { createQueue } from '../../kit/host/queue.ts'
-import type { BackupNotes } from './backup-events.ts'
+import type { BackupEvents } from './backup-events.ts'
 import { SYSTEM, type Requester } from '../state/journal.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
@@ -46,7 +46,7 @@ export interface BackupJobs {
 interface BackupJobsDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly maker: BackupMaker
-  readonly notes: BackupNotes
+  readonly events: BackupEvents
   /** Called after each backup that was made, with its id. */
   prune(made: string): Promise<void>
   now(): Date
@@ -60,15 +60,15 @@ const MAX_JOBS = 100
 export function createBackupJobs(
   parts: BackupJobsDependencies,
 ): BackupJobs & { readonly queue: Jobs<BackupJob> } {
-  const { store, maker, notes, now } = parts
+  const { store, maker, events, now } = parts
   const jobs = createJobs<BackupJob>({
     parallel: 1,
     maxListed: MAX_JOBS,
     now,
-    onChange: ({ backup_id }) => notes.announce(backup_id),
+    onChange: ({ backup_id }) => events.announce(backup_id),
     toEnded: (state) => (state.status === 'cancelled' ? { ...state, error: null } : state),
     records: parts.records,
-    onCutOff: (state) => noteFailure(notes, state, SYSTEM),
+    onCutOff: (state) => recordFailure(events, state, SYSTEM),
   })
   /** Who cancelled a backup that has not ended yet. */
   const cancelledBy = new Map<string, Requester>()
@@ -81,7 +81,7 @@ export function createBackupJobs(
     const stored = new Set(await store.listTraces().catch(() => []))
     const isTaken = (id: string) => stored.has(id) || jobs.find(id) !== null
     const id = nextBackupId(now().toISOString(), isTaken)
-    const noted = notes.note('backup.create.requested', id, `Backup ${id} requested`, { by })
+    const noted = events.record('backup.create.requested', id, `Backup ${id} requested`, { by })
     const job = jobs.start(id, createState(id, trigger), {
       run: (own) => make(parts, own),
       async onEnd(own) {
@@ -125,9 +125,9 @@ const createState = (id: string, trigger: BackupTrigger): BackupJob => ({
   trigger,
 })
 
-async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<BackupJob>) {
+async function make({ maker, events, now }: BackupJobsDependencies, job: Job<BackupJob>) {
   const { backup_id: id, trigger } = job.state
-  await notes.note('backup.create.started', id, `Backup ${id} started`, { by: SYSTEM })
+  await events.record('backup.create.started', id, `Backup ${id} started`, { by: SYSTEM })
   const { machines } = await maker.make({
     id,
     trigger,
@@ -135,7 +135,7 @@ async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<Back
     signal: job.signal,
     onProgress(bytes_done, bytes_total) {
       job.state = { ...job.state, bytes_done, bytes_total }
-      notes.announceProgress(id)
+      events.announceProgress(id)
     },
   })
   job.state = { ...job.state, machines }
@@ -143,30 +143,35 @@ async function make({ maker, notes, now }: BackupJobsDependencies, job: Job<Back
 
 /** Records how a job has ended. */
 async function report(
-  { notes, prune }: BackupJobsDependencies,
+  { events, prune }: BackupJobsDependencies,
   state: BackupJob,
   by: Requester,
 ): Promise<void> {
   const { backup_id: id, status, machines, bytes_done } = state
-  if (status === 'failed') return noteFailure(notes, state, by)
+  if (status === 'failed') return recordFailure(events, state, by)
   if (status === 'cancelled') {
     const why = by === SYSTEM ? ': the server stopped' : ''
-    return notes.note('backup.create.cancelled', id, `Backup ${id} was cancelled${why}`, { by })
+    return events.record('backup.create.cancelled', id, `Backup ${id} was cancelled${why}`, { by })
   }
   try {
     const words = `Backup ${id} completed: ${machines} machines, ${renderSize(bytes_done)}`
-    await notes.note('backup.created', id, words, { by, details: detailsOf(state) })
+    await events.record('backup.created', id, words, { by, details: detailsOf(state) })
     await prune(id)
   } catch (thrown) {
-    await noteFailure(notes, { ...state, error: renderError(thrown) }, by)
+    await recordFailure(events, { ...state, error: renderError(thrown) }, by)
   }
 }
 
-const noteFailure = (notes: BackupNotes, state: BackupJob, by: Requester) =>
-  notes.note('backup.failed', state.backup_id, `Backup ${state.backup_id} failed: ${state.error}`, {
-    by,
-    details: detailsOf(state),
-  })
+const recordFailure = (events: BackupEvents, state: BackupJob, by: Requester) =>
+  events.record(
+    'backup.failed',
+    state.backup_id,
+    `Backup ${state.backup_id} failed: ${state.error}`,
+    {
+      by,
+      details: detailsOf(state),
+    },
+  )
 
 /** What an event says of a job that has ended. */
 const detailsOf = ({ backup_id, trigger, dest_path, machines, bytes_done, error }: BackupJob) => ({

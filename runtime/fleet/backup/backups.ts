@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { planBackupPruning, type BackupSettings } from './rules/backup.ts'
 import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
-import { createBackupNotes, type BackupNotes } from './backup-events.ts'
+import { createBackupEvents, type BackupEvents } from './backup-events.ts'
 import { SYSTEM, type Requester } from '../state/journal.ts'
 import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
@@ -44,26 +44,26 @@ interface BackupDependencies {
 export function createBackups(parts: BackupDependencies): Backups {
   const { store, maker, restorer, journal, changes } = parts
   const { now = () => new Date() } = parts
-  const notes = createBackupNotes(journal, changes)
+  const events = createBackupEvents(journal, changes)
   const { queue, ...jobs } = createBackupJobs({
     store,
     maker,
-    notes,
+    events,
     now,
     records: parts.records,
-    prune: (made) => prune(parts, notes, made),
+    prune: (made) => prune(parts, events, made),
   })
   return {
     ...jobs,
-    ...createBackupRestores({ store, restorer, notes, queue, changes }),
+    ...createBackupRestores({ store, restorer, events, queue, changes }),
     list: store.list,
     find: store.find,
     async remove(id, by) {
       const stored = await store.find(id)
       if (stored === null) return null
       await store.remove(id)
-      await notes.note('backup.deleted', id, `Backup ${id} was removed`, { by })
-      notes.announce(id)
+      await events.record('backup.deleted', id, `Backup ${id} was removed`, { by })
+      events.announce(id)
       return stored
     },
     async download(id, name) {
@@ -86,7 +86,7 @@ export function createBackups(parts: BackupDependencies): Backups {
 /** Removes those that `retention` no longer keeps. */
 async function prune(
   { store, settings }: BackupDependencies,
-  notes: BackupNotes,
+  events: BackupEvents,
   made: string,
 ): Promise<void> {
   const { retention } = settings()
@@ -95,7 +95,7 @@ async function prune(
     await store.remove(id)
     const details = { backup_id: id, retention }
     const words = `Backup ${id} was removed: ${retention} are kept`
-    await notes.note('backup.pruned', id, words, { by: SYSTEM, details })
-    notes.announce(id)
+    await events.record('backup.pruned', id, words, { by: SYSTEM, details })
+    events.announce(id)
   }
 }

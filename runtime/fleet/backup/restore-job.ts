@@ -1,6 +1,6 @@
 /** Restores a stored backup as a job: shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import type { BackupNotes } from './backup-events.ts'
+import type { BackupEvents } from './backup-events.ts'
 import { renderDisarmed, type DisarmedMachine } from './disarming.ts'
 import type { Requester } from '../state/journal.ts'
 import type { Restored, Restorer } from './restore.ts'
@@ -26,35 +26,35 @@ export interface BackupRestores {
 interface RestoresDependencies {
   readonly store: Pick<BackupStore, 'find'>
   readonly restorer: Restorer
-  readonly notes: BackupNotes
+  readonly events: BackupEvents
   readonly queue: Pick<Jobs<never>, 'enqueue'>
   readonly changes: Changes
 }
 
 export function createBackupRestores(parts: RestoresDependencies): BackupRestores {
-  const { store, restorer, notes, queue, changes } = parts
+  const { store, restorer, events, queue, changes } = parts
   let restoring: Restoring | null = null
 
   async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
     const { backup_id: id } = stored
     const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
       restoring = { backup_id: id, bytes_done, bytes_total }
-      notes.announceProgress(id)
+      events.announceProgress(id)
     })
     const { machines, disarmed } = restored
     const words =
       `Backup ${id} was restored: ${machines} machines. ${renderDisarmed(disarmed)}`.trim()
-    await notes.note('backup.restored', id, words, { by, details: { ...restored } })
+    await events.record('backup.restored', id, words, { by, details: { ...restored } })
     changes.announce({ topic: 'settings' })
     return restored
   }
 
-  async function noteFailure(id: string, thrown: unknown, by: Requester) {
+  async function recordFailure(id: string, thrown: unknown, by: Requester) {
     const error = renderError(thrown)
     const words = `Backup ${id} could not be restored: ${error}`
     const details = { backup_id: id, error }
     // Best effort: the caller gets the reason from what is thrown.
-    await notes.note('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
+    await events.record('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
   }
 
   return {
@@ -68,15 +68,15 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
         const stored = await store.find(id)
         if (stored === null) throw new Fault('not-found', `there is no backup ${id}`)
         restoring = { backup_id: id, bytes_done: 0, bytes_total: stored.bytes }
-        notes.announce(id)
+        events.announce(id)
         try {
           return await restore(stored, by)
         } catch (thrown) {
-          await noteFailure(id, thrown, by)
+          await recordFailure(id, thrown, by)
           throw thrown
         } finally {
           restoring = null
-          notes.announce(id)
+          events.announce(id)
         }
       }),
   }

@@ -35,7 +35,7 @@ export const createFetchJob = (tag: string): FetchJob => ({
 })
 
 /** What is known once the manifest is there. */
-export const noteFound = (
+export const rememberFound = (
   job: FetchJob,
   base_url: string,
   files: readonly Artifact[],
@@ -52,7 +52,7 @@ export const noteFound = (
 })
 
 /** One file went on; `bytes_done` of the whole follows. */
-export function noteFile(job: FetchJob, name: string, change: Partial<FetchedFile>): FetchJob {
+export function rememberFile(job: FetchJob, name: string, change: Partial<FetchedFile>): FetchJob {
   const artifacts = job.artifacts.map((file) =>
     file.name === name ? { ...file, ...change } : file,
   )
@@ -65,7 +65,7 @@ export function noteFile(job: FetchJob, name: string, change: Partial<FetchedFil
 }
 
 /** Files that were under way end as the whole did; those that waited never began. */
-export function noteEnd(job: FetchJob): FetchJob {
+export function rememberEnd(job: FetchJob): FetchJob {
   const { status, started_at, finished_at } = job
   const error = started_at === null ? 'it was cancelled before it began' : job.error
   const artifacts = job.artifacts.map((file) =>

@@ -4,8 +4,14 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import type { BootFolder } from './boot-files.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import { createJobs, isOver, type Job, type JobRecords } from '../../kit/host/jobs.ts'
-import { SYSTEM, type EventNote, type Journal, type Requester } from '../state/journal.ts'
-import { createFetchJob, noteEnd, noteFile, noteFound, type FetchJob } from './release-job.ts'
+import { SYSTEM, type JournalEntry, type Journal, type Requester } from '../state/journal.ts'
+import {
+  createFetchJob,
+  rememberEnd,
+  rememberFile,
+  rememberFound,
+  type FetchJob,
+} from './release-job.ts'
 import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
 
 /** Read when a fetch begins. */
@@ -38,14 +44,14 @@ const MAX_JOBS = 50
 export function createReleases(
   parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
 ) {
-  const note = createNote(parts.journal)
+  const record = createRecorder(parts.journal)
   return {
     ...createReleaseFetches(parts),
     /** Makes a set of the boot directory the one that machines boot. */
     async use(set: CompleteSet, by: Requester) {
       await parts.bootFiles.use(set)
       const words = `Machines boot version ${set.version} (${set.arch}) now`
-      await note('netboot.artifacts.activated', words, by, { ...set })
+      await record('netboot.artifacts.activated', words, by, { ...set })
     },
   }
 }
@@ -56,8 +62,8 @@ export function createReleases(
  */
 export function createReleaseFetches(parts: ReleasesDependencies) {
   const { changes, settings, now } = parts
-  const note = createNote(parts.journal)
-  const noteOutcome = createOutcomeNotes(note)
+  const record = createRecorder(parts.journal)
+  const recordOutcome = createOutcomeRecorder(record)
   /** Who cancelled a fetch that has not ended yet. */
   const cancelledBy = new Map<string, Requester>()
   const jobs = createJobs<FetchJob>({
@@ -65,9 +71,9 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
     maxListed: MAX_JOBS,
     now,
     onChange: ({ tag }) => changes.announce({ topic: 'fetch', key: tag }),
-    toEnded: noteEnd,
+    toEnded: rememberEnd,
     records: parts.records,
-    onCutOff: (state) => noteOutcome(state, SYSTEM),
+    onCutOff: (state) => recordOutcome(state, SYSTEM),
   })
   const obstacle = () => findObstacle(settings())
 
@@ -87,16 +93,16 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
         })
       }
       const words = `Release ${tag} requested`
-      const noted = note('netboot.artifacts.fetch.requested', words, by, { tag })
+      const noted = record('netboot.artifacts.fetch.requested', words, by, { tag })
       let version = ''
       const job = jobs.start(tag, createFetchJob(tag), {
         async run(own) {
-          version = await fetchRelease(parts, note, own)
+          version = await fetchRelease(parts, record, own)
         },
         async onEnd({ state }) {
           const canceller = cancelledBy.get(tag) ?? SYSTEM
           cancelledBy.delete(tag)
-          await noteOutcome(state, state.status === 'cancelled' ? canceller : by, version)
+          await recordOutcome(state, state.status === 'cancelled' ? canceller : by, version)
         },
       })
       await noted
@@ -126,11 +132,11 @@ function findObstacle({ site, repository }: ReleaseSettings): string | null {
   return null
 }
 
-type Note = ReturnType<typeof createNote>
+type RecordRelease = ReturnType<typeof createRecorder>
 
-const createNote =
+const createRecorder =
   (journal: Journal) =>
-  (kind: string, summary: string, by: Requester, details: EventNote['details']) =>
+  (kind: string, summary: string, by: Requester, details: JournalEntry['details']) =>
     journal.record({
       kind,
       subject_kind: 'netboot',
@@ -144,21 +150,23 @@ const createNote =
 /** Answers its version. */
 async function fetchRelease(
   parts: ReleasesDependencies,
-  note: Note,
+  record: RecordRelease,
   job: Job<FetchJob>,
 ): Promise<string> {
   const now = () => parts.now().toISOString()
   const { tag } = job.state
-  await note('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, { tag })
+  await record('netboot.artifacts.fetch.started', `Fetching release ${tag} started`, SYSTEM, {
+    tag,
+  })
   const { release } = await runRelease(parts, {
     ...parts.settings(),
     tag,
     signal: job.signal,
     onFound(base, { files }) {
-      job.state = noteFound(job.state, base, files)
+      job.state = rememberFound(job.state, base, files)
     },
     onFile(name, bytes_done, isDone) {
-      job.state = noteFile(job.state, name, {
+      job.state = rememberFile(job.state, name, {
         bytes_done,
         ...(bytes_done === 0 ? { status: 'running', started_at: now() } : {}),
         ...(isDone ? { status: 'completed', finished_at: now() } : {}),
@@ -169,19 +177,19 @@ async function fetchRelease(
 }
 
 /** One event for each way in which a fetch can end. */
-const createOutcomeNotes =
-  (note: Note) =>
+const createOutcomeRecorder =
+  (record: RecordRelease) =>
   async ({ tag, status, error, artifacts }: FetchJob, by: Requester, version = '') => {
     if (status === 'failed') {
       const words = `Release ${tag} could not be fetched: ${error}`
-      await note('netboot.artifacts.fetch.failed', words, by, { tag, error })
+      await record('netboot.artifacts.fetch.failed', words, by, { tag, error })
     } else if (status === 'cancelled') {
       const why = by === SYSTEM ? ': the server stopped' : ''
       const words = `The fetch of release ${tag} was cancelled${why}`
-      await note('netboot.artifacts.fetch.cancelled', words, by, { tag })
+      await record('netboot.artifacts.fetch.cancelled', words, by, { tag })
     } else {
       const words = `Release ${version} fetched: machines boot it from now on`
       const files = artifacts.map(({ name }) => name)
-      await note('netboot.artifacts.fetched', words, by, { tag, version, files })
+      await record('netboot.artifacts.fetched', words, by, { tag, version, files })
     }
   }

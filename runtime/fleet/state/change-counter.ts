@@ -54,7 +54,7 @@ export async function openChangeCounter(
   })
 
   /** Another object each time: what comes while the file is being written waits for the next time. */
-  const noteLater = () => lagged.note('count', {})
+  const countLater = () => lagged.note('count', {})
 
   /**
    * The file comes first, with 0: were it second, a start that is cut off in between would be doubted.
@@ -79,7 +79,7 @@ export async function openChangeCounter(
     const { id, count } = followCounts(readCount(sql), beside, randomUUID)
     sql.run('DELETE FROM change_count')
     sql.run('INSERT INTO change_count (id, count) VALUES (?, ?)', id, count)
-    noteLater()
+    countLater()
   }
 
   return {
@@ -87,7 +87,7 @@ export async function openChangeCounter(
     doubt,
     trust,
     /** A record was changed in the transaction that goes on. */
-    note(): void {
+    count(): void {
       isChanged = true
     },
     /** The last statement of a transaction in which records were changed. */
@@ -95,7 +95,7 @@ export async function openChangeCounter(
       if (!isChanged) return
       isChanged = false
       if (sql.run('UPDATE change_count SET count = count + 1') === 0) trust(sql)
-      noteLater()
+      countLater()
     },
     /** Best effort: a file that is behind only hides copies of the last moments. */
     flush: (): Promise<void> => lagged.flush().catch(() => undefined),

@@ -46,7 +46,7 @@ export interface Database extends AsyncDisposable {
   /** In the work of a `write`: the file counts as the newest from here on. */
   trust(sql: Sql): void
   /** In the work of a `write`: a machine's record is changed. */
-  noteChange(): void
+  countChange(): void
   /**
    * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
    * on disk. When `work` throws, what it did is undone, alone.
@@ -98,7 +98,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     wasEmpty: opened.wasEmpty,
     doubt: counter.doubt,
     trust: counter.trust,
-    noteChange: counter.note,
+    countChange: counter.count,
     sql: {
       all: (text, ...values) => current().all(text, ...values),
       get: (text, ...values) => current().get(text, ...values),

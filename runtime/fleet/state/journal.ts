@@ -41,7 +41,7 @@ interface Named {
   readonly subject_kind: (typeof SUBJECT_KINDS)[number]
   readonly actor: Actor
 }
-export type EventNote = Omit<NewEvent, 'ts' | keyof Named> & Named
+export type JournalEntry = Omit<NewEvent, 'ts' | keyof Named> & Named
 export type JournalEvent = Omit<RecordedEvent, keyof Named> & Named
 
 export interface EventFilter extends EventCondition {
@@ -68,11 +68,11 @@ const PRUNE_EVERY = 1000
  */
 export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
-  const floods = createFloods<EventNote>(() => now().getTime(), recordCounted)
+  const floods = createFloods<JournalEntry>(() => now().getTime(), recordCounted)
   let recorded = 0
   let pruning: Promise<number> | null = null
 
-  async function store(notes: readonly EventNote[]) {
+  async function store(notes: readonly JournalEntry[]) {
     if (notes.length === 0) return
     const ts = now().toISOString()
     await database.write((sql) => {
@@ -86,7 +86,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
     prune().catch(() => undefined)
   }
 
-  function recordCounted(counted: readonly Counted<EventNote>[]) {
+  function recordCounted(counted: readonly Counted<JournalEntry>[]) {
     // Best effort: the events that began the flood are recorded.
     store(counted.map(summarize)).catch(() => undefined)
   }
@@ -102,13 +102,13 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
   database.repeat(HOUR_MS, prune)
   database.beforeClosing(() => store(floods.drain().map(summarize)))
 
-  const isNoted = (note: EventNote) => {
+  const isNoted = (note: JournalEntry) => {
     const { kind, actor, subject_id, source_ip } = note
     return !canFlood(kind, actor) || floods.admit(kind, subject_id ?? source_ip ?? '', note)
   }
 
   /** All in one write. Null: they are of a flood, and were counted instead of recorded. */
-  function recordOrCount(notes: readonly EventNote[]): Promise<void> | null {
+  function recordOrCount(notes: readonly JournalEntry[]): Promise<void> | null {
     const noted = notes.filter(isNoted)
     return noted.length === 0 ? null : store(noted)
   }
@@ -116,7 +116,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
   return {
     recordOrCount,
     /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
-    async record(note: EventNote): Promise<void> {
+    async record(note: JournalEntry): Promise<void> {
       await recordOrCount([note])
     },
     /** Newest first. */
@@ -148,12 +148,12 @@ const MAX_SUMMARY = 500
  * A last limit: callers limit what they record. Serials and the like, which are kept as they are, are
  * escaped in summaries.
  */
-const limit = (note: EventNote): EventNote => ({
+const limit = (note: JournalEntry): JournalEntry => ({
   ...note,
   summary: printable(note.summary).slice(0, MAX_SUMMARY),
 })
 
-const summarize = ({ note, count }: Counted<EventNote>): EventNote => ({
+const summarize = ({ note, count }: Counted<JournalEntry>): JournalEntry => ({
   ...note,
   summary: `${note.summary.slice(0, MAX_SUMMARY - 40)} (and ${count} more like it)`,
   details: { ...note.details, repeated: count },

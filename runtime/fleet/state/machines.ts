@@ -287,7 +287,7 @@ function createRows<Machine extends MachineBase>(
 ) {
   function save(sql: Sql, next: Entry<Machine>, before: Machine | null): void {
     const { mac, last_seen_at, last_seen_ip } = next.machine
-    database.noteChange()
+    database.countChange()
     sql.run(SAVE, mac, next.text, last_seen_at, last_seen_ip)
     outdate(before, next.machine)
   }
@@ -314,7 +314,7 @@ function createRows<Machine extends MachineBase>(
     },
     remove(sql: Sql, mac: Mac): boolean {
       removeHardware(sql, mac)
-      database.noteChange()
+      database.countChange()
       return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
     },
   }

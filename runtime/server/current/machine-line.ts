@@ -20,12 +20,12 @@ import * as contacts from './rules/contact.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
-import * as notes from './rules/machine-events.ts'
+import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
 import { listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
-import { decideOutcome, decideOwner, noteArmer, originOf, whoseEnd } from './rules/run.ts'
+import { decideOutcome, decideOwner, rememberArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
   decideTokenMatch,
@@ -84,7 +84,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     discover: contacts.discover,
     describe: (machine) => ({
       mode: machine.boot_mode,
-      details: notes.describe(machine),
+      details: events.describe(machine),
       disks: machine.known_disks,
       isUnassigned: isUnassigned(machine),
     }),
@@ -94,7 +94,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
       if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
       const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
-      return applied.ok ? accept(noteArmer(before, applied.value, by)) : applied
+      return applied.ok ? accept(rememberArmer(before, applied.value, by)) : applied
     },
     parseInventory,
     admit({ mac, machine, request }, contact) {
@@ -106,7 +106,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
         machine === null ? match : decideRequest(machine, match.value, request, contact.now)
       if (!granted.ok) return refuse(TOKEN_REFUSALS[granted.refusal])
       const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
-      return isNoted ? accept([notes.noteUnproven(mac)]) : LET_IN
+      return isNoted ? accept([events.describeUnproven(mac)]) : LET_IN
     },
     decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
@@ -115,14 +115,14 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const { plan } = ruling
       const { mode } = plan
       const { baseUrl } = contact
-      const after = contacts.notePlan(machine, plan, contact.now)
+      const after = contacts.rememberPlan(machine, plan, contact.now)
       // The plan differs each time where it has a ticket.
       const tickets = issueTickets(site, plan, after, contact)
       const sources = features.sources === true ? nameSources(site, plan, machine, contact) : []
       const near = sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }
       return {
         machine: after,
-        notes: notes.notePlanned(machine, ruling),
+        events: events.describePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
         plan:
           tickets === null
@@ -195,14 +195,14 @@ function offerBoot(
   const seen = contacts.takeBackOffer(contacts.sight(before, now, query), query)
   const ruling = decideBoot(seen, gatherSurroundings(site, contact))
   const { decision, rule, reason } = ruling
-  const machine = contacts.noteOffer(seen, ruling, now)
+  const machine = contacts.rememberOffer(seen, ruling, now)
   const header = { mac: seen.mac, mode: seen.boot_mode, rule, reason }
   const { loader = null } = contact
   return {
     machine,
-    notes: [
-      ...notes.noteScript(seen, ruling, query['offered'] === decision.kind),
-      ...(ruling.givesUpCapture ? notes.listCaptureEnds(machine) : []),
+    events: [
+      ...events.describeScript(seen, ruling, query['offered'] === decision.kind),
+      ...(ruling.givesUpCapture ? events.listCaptureEnds(machine) : []),
     ],
     slot: decideSlot(ruling),
     script:
@@ -252,12 +252,12 @@ const toAction = (
     if (unknown !== null) return refuse(unknown)
     if (name === 'capture' && site.cacheUrl() === null) return refuse(NO_CACHE)
     const summary = `${machine.mac} ${action.past}`
-    const after = notes.describe(applied.value)
-    const changes = compareFields(notes.describe(machine), after)
+    const after = events.describe(applied.value)
+    const changes = compareFields(events.describe(machine), after)
     const details = { action: name, ...after, changes }
     return accept({
-      machine: noteArmer(machine, applied.value, by),
-      notes: [{ kind: `machine.${name}`, summary, details }],
+      machine: rememberArmer(machine, applied.value, by),
+      events: [{ kind: `machine.${name}`, summary, details }],
     })
   },
 })

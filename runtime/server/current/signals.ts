@@ -1,10 +1,10 @@
 /** Current line: how a machine's reports change its record, and the events that they record. */
-import { noteFlashed, noteFlashFailed } from '../../fleet/machine/rules/flash-notes.ts'
+import { describeFlashed, describeFlashFailed } from '../../fleet/machine/rules/flash-events.ts'
 import type { Inventory } from '../../engine/inventory/rules/machine.ts'
 import type { Signal, Transition } from '../routes/transition.ts'
 import * as contacts from './rules/contact.ts'
 import type { Machine } from './rules/machine.ts'
-import * as notes from './rules/machine-events.ts'
+import * as events from './rules/machine-events.ts'
 import { decideOwner } from './rules/run.ts'
 import { isLateHardware, type decideTokenMatch, type TokenMatch } from './rules/token.ts'
 
@@ -21,17 +21,17 @@ export function applySignal(
     case 'inventory':
       return takeInventory(machine, signal.inventory, now, match)
     case 'boot-file': {
-      const after = contacts.noteBootFile(machine, now)
-      return { machine: after, notes: notes.noteArmed(machine, after, signal.name) }
+      const after = contacts.rememberBootFile(machine, now)
+      return { machine: after, events: events.describeArmed(machine, after, signal.name) }
     }
     case 'run-began': {
-      const after = contacts.noteRunBegan(machine, now)
-      return { machine: after, notes: [], ...(after === machine ? {} : { slot: 'planned' }) }
+      const after = contacts.rememberRunBegan(machine, now)
+      return { machine: after, events: [], ...(after === machine ? {} : { slot: 'planned' }) }
     }
     case 'run-stopped':
       return {
         machine,
-        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
+        events: signal.result === 'failed' ? [describeFlashFailed(machine, signal.reason)] : [],
         slot: 'released',
       }
     case 'capture-ended':
@@ -50,12 +50,12 @@ function takeDone(
   match: MatchToken,
 ): Transition<Machine> {
   const owner = decideOwner(machine, { token: tokenOf(match), order })
-  const after = contacts.noteDone(machine, now, owner)
+  const after = contacts.rememberDone(machine, now, owner)
   // The same end was reported before and is on record already.
   const isNews = after.cycle !== machine.cycle || owner === 'current'
   return {
     machine: after,
-    notes: isNews ? [noteFlashed(machine, notes.describe(machine))] : [],
+    events: isNews ? [describeFlashed(machine, events.describe(machine))] : [],
   }
 }
 
@@ -64,8 +64,8 @@ function endCapture(
   signal: Extract<Signal, { kind: 'capture-ended' }>,
   now: string,
 ): Transition<Machine> {
-  const after = contacts.noteCaptureEnded(machine, signal, now)
-  return { machine: after, notes: after === machine ? [] : notes.listCaptureEnds(after) }
+  const after = contacts.rememberCaptureEnded(machine, signal, now)
+  return { machine: after, events: after === machine ? [] : events.listCaptureEnds(after) }
 }
 
 function takeFailure(
@@ -78,8 +78,8 @@ function takeFailure(
   // What is under way now did not fail.
   const isOld = (owner === 'before' || owner === 'other') && machine.cycle.offers > 0
   return {
-    machine: isOld ? machine : contacts.noteFailure(machine, reason, now),
-    notes: [noteFlashFailed(machine, reason)],
+    machine: isOld ? machine : contacts.rememberFailure(machine, reason, now),
+    events: [describeFlashFailed(machine, reason)],
   }
 }
 
@@ -93,11 +93,11 @@ function takeInventory(
   const shown = match()
   // The flash is over, and so are the disks as they were before it.
   if (shown.ok && isLateHardware(machine, shown.value, now)) {
-    return { machine, notes: hardware === null ? [] : [notes.noteLateHardware(machine)] }
+    return { machine, events: hardware === null ? [] : [events.describeLateHardware(machine)] }
   }
   return {
-    machine: contacts.noteDisks(machine, disks, now, secureBoot),
-    notes: [notes.noteInventory(machine, inventory)],
+    machine: contacts.rememberDisks(machine, disks, now, secureBoot),
+    events: [events.describeInventory(machine, inventory)],
   }
 }
 

@@ -5,7 +5,11 @@ import { detectFormat } from '../../engine/image/rules/format.ts'
 import { fieldError, parseFields } from '../../kit/foundation/field-error.ts'
 import { plainWords } from '../../kit/foundation/printable.ts'
 import { accept, refuse } from '../../kit/foundation/result.ts'
-import { noteDisks, noteFlashed, noteFlashFailed } from '../../fleet/machine/rules/flash-notes.ts'
+import {
+  describeDisks,
+  describeFlashed,
+  describeFlashFailed,
+} from '../../fleet/machine/rules/flash-events.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import { findWorkflowFault } from '../../fleet/machine/workflow-place.ts'
@@ -13,7 +17,7 @@ import type { Action, ServerLine } from '../routes/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '../routes/transition.ts'
 import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
-import { discover, noteDone, noteFailure, noteOffer } from './rules/contact.ts'
+import { discover, rememberDone, rememberFailure, rememberOffer } from './rules/contact.ts'
 import {
   BOOT_POLICIES,
   decideOutcome,
@@ -23,11 +27,11 @@ import {
   type BootPolicy,
   type Machine,
 } from './rules/machine.ts'
-import * as notes from './rules/machine-events.ts'
+import * as events from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from '../../fleet/machine/rules/provisioning.ts'
 import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
-import { beginWorkflow, noteBoot } from './rules/workflow.ts'
+import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 
 interface LineDependencies {
   /** Signs what machines show that fetch provisioning files. */
@@ -44,7 +48,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   discover,
   describe: (machine) => ({
     mode: machine.boot_policy,
-    details: notes.describe(machine),
+    details: events.describe(machine),
     disks: null,
     isUnassigned: isUnassigned(machine),
   }),
@@ -62,7 +66,7 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   decideBoot: (machine, contact) => offerBoot(site, machine, contact),
   decidePlan(machine) {
     const plan = decidePlan(machine)
-    return { machine, notes: [], plan, mode: plan.mode }
+    return { machine, events: [], plan, mode: plan.mode }
   },
   transition: (machine, signal, contact) => applySignal(site, machine, signal, contact.now),
   describeRun: (machine) => describeRun(machine),
@@ -83,9 +87,10 @@ function offerBoot(
   const { rule, reason, decision } = ruling
   const mode = before.boot_policy
   return {
-    machine: noteBoot(noteOffer(before, ruling, now), decision.kind === 'to-disk', contact),
+    machine: rememberBoot(rememberOffer(before, ruling, now), decision.kind === 'to-disk', contact),
     // GRUB asks again within one boot where it could start nothing.
-    notes: contact.query['offered'] === decision.kind ? [] : [notes.noteScript(before, ruling)],
+    events:
+      contact.query['offered'] === decision.kind ? [] : [events.describeScript(before, ruling)],
     script: renderBoot(decision, { mac: before.mac, mode, rule, reason }, contact.loader),
     mode,
     offer: rule,
@@ -130,26 +135,26 @@ function applySignal(
   switch (signal.kind) {
     case 'done':
       return {
-        machine: beginWorkflow(noteDone(machine, now), workflows, now),
-        notes: [noteFlashed(machine, notes.describe(machine))],
+        machine: beginWorkflow(rememberDone(machine, now), workflows, now),
+        events: [describeFlashed(machine, events.describe(machine))],
       }
     case 'failed':
       return {
-        machine: noteFailure(machine, signal.reason, now),
-        notes: [noteFlashFailed(machine, signal.reason)],
+        machine: rememberFailure(machine, signal.reason, now),
+        events: [describeFlashFailed(machine, signal.reason)],
       }
     case 'run-stopped':
       return {
         machine,
-        notes: signal.result === 'failed' ? [noteFlashFailed(machine, signal.reason)] : [],
+        events: signal.result === 'failed' ? [describeFlashFailed(machine, signal.reason)] : [],
       }
     case 'inventory':
-      return { machine, notes: [noteDisks(machine, signal.inventory)] }
+      return { machine, events: [describeDisks(machine, signal.inventory)] }
     case 'boot-file':
     case 'run-began':
     // Its machines are never captured.
     case 'capture-ended':
-      return { machine, notes: [] }
+      return { machine, events: [] }
   }
 }
 
@@ -181,8 +186,8 @@ const toAction = (policy: BootPolicy): Action<Machine> => ({
     const applied = applyPolicy(machine, policy, by)
     if (!applied.ok) return applied
     const summary = `${machine.mac} ${POLICY_PASTS[policy]}`
-    const details = { action: policy, ...notes.describe(applied.value) }
-    const note = { kind: `machine.${policy}`, summary, details }
-    return accept({ machine: applied.value, notes: [note] })
+    const details = { action: policy, ...events.describe(applied.value) }
+    const event = { kind: `machine.${policy}`, summary, details }
+    return accept({ machine: applied.value, events: [event] })
   },
 })

@@ -9,7 +9,7 @@ export function createAdmission({
   line,
   machines,
   metrics,
-  noteAll,
+  recordAll,
 }: ServerBase): Site['admitMachine'] {
   async function turnAway(
     mac: Mac,
@@ -19,7 +19,7 @@ export function createAdmission({
   ): Promise<never> {
     const summary = `${mac} was not admitted: ${reason}`
     const on = { subject_id: mac, actor: 'pxe-client', ip } as const
-    await noteAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
+    await recordAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
     metrics.count('flasher_boot_tokens_refused_total', { request })
     throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
   }
@@ -28,6 +28,6 @@ export function createAdmission({
     const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
     if (!admitted.ok) return turnAway(mac, request, contact, admitted.refusal)
     if (admitted.value.length === 0) return undefined
-    return noteAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
+    return recordAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 }

@@ -112,7 +112,7 @@ async function takeUpload(
   site.changes.announce({ topic: 'fetch', key: name })
   const details = { name, size_bytes: length }
   const summary = `${name} was uploaded`
-  await site.noteAll(
+  await site.recordAll(
     [{ kind: 'netboot.artifacts.uploaded', subject_kind: 'netboot', summary, details }],
     { subject_id: name, ...site.by(event) },
   )

@@ -35,7 +35,7 @@ function createContacts(site: Site) {
   const admitNew = createDiscovery(site, (reason) => {
     const summary = `New machines are not recorded: ${reason}`
     const on = { subject_id: null, ...SYSTEM }
-    void site.noteAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
+    void site.recordAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
   })
 
   return {
@@ -78,7 +78,7 @@ function withDiscovery(
   const { details } = line.describe(decided.machine)
   return {
     ...decided,
-    notes: [{ kind: 'machine.discovered', summary, details }, ...decided.notes],
+    events: [{ kind: 'machine.discovered', summary, details }, ...decided.events],
   }
 }
 
@@ -160,7 +160,7 @@ const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
   site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
 async function giveUp(
-  { runs, changes, metrics, noteAll }: Site,
+  { runs, changes, metrics, recordAll }: Site,
   mac: Mac,
   { ip }: Contact,
 ): Promise<void> {
@@ -168,7 +168,7 @@ async function giveUp(
   if (lost === null) return
   changes.announce({ topic: 'machine', mac })
   countRun(metrics, lost)
-  await noteAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
+  await recordAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
 }
 
 export function contactRoutes(site: Site): readonly Route[] {

@@ -8,7 +8,7 @@ import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
 import type { Fleet, ServerBase, ServerServices, UpsertRefusal } from './site.ts'
 import type { Transition } from './transition.ts'
-import type { Note, NoteAll } from '../../kit/web/answers/event-note.ts'
+import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
 
@@ -34,7 +34,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
         const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
         answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
         return parsed.ok
-          ? { machine: parsed.value, notes: [noteUpsert(line, before, parsed.value)] }
+          ? { machine: parsed.value, events: [describeUpsert(line, before, parsed.value)] }
           : null
       })
       return answer
@@ -52,7 +52,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
         const decided = rule.apply(machine, parameters, signed(site, by))
         reason = decided.ok ? (findConflict?.(decided.value.machine) ?? null) : decided.refusal
         const isDone = decided.ok && reason === null && !isDryRun
-        return isDone ? decided.value : { machine, notes: [] }
+        return isDone ? decided.value : { machine, events: [] }
       })
       if (made === null) return { result: 'missing' }
       return reason === null
@@ -105,11 +105,11 @@ const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }
 function createCommit<M extends MachineBase>({
   machines,
   changes,
-  noteAll,
+  recordAll,
   onFlashSlot,
 }: ServerBase<M>): Fleet<M>['commit'] {
-  const note = (mac: Mac, { actor, ip }: By, { notes }: Transition<M>): Eventual<void> =>
-    notes.length === 0 ? undefined : noteAll(notes, { subject_id: mac, actor, ip })
+  const recordEvents = (mac: Mac, { actor, ip }: By, { events }: Transition<M>): Eventual<void> =>
+    events.length === 0 ? undefined : recordAll(events, { subject_id: mac, actor, ip })
 
   async function settle(
     stored: Promise<boolean>,
@@ -121,10 +121,13 @@ function createCommit<M extends MachineBase>({
     // Side by side record and events share one wait for the disk. Behind another change, which may not
     // be stored, this one may be decided anew, so the events wait until it is stored; and so do those
     // of an operator, whom an import beside the server may have overtaken.
-    const [isStored] = await Promise.all([stored, isSideBySide ? note(mac, by, decided) : null])
+    const [isStored] = await Promise.all([
+      stored,
+      isSideBySide ? recordEvents(mac, by, decided) : null,
+    ])
     if (!isStored) return false
     changes.announce({ topic: 'machine', mac })
-    if (!isSideBySide) await note(mac, by, decided)
+    if (!isSideBySide) await recordEvents(mac, by, decided)
     return true
   }
 
@@ -134,7 +137,7 @@ function createCommit<M extends MachineBase>({
     const isSideBySide = by.actor === 'pxe-client' && !machines.isChanging(mac)
     const stored = machines.commit(mac, before, machine)
     if (stored instanceof Promise) return settle(stored, isSideBySide, [mac, by, decided])
-    return stored && after(note(mac, by, decided), () => true)
+    return stored && after(recordEvents(mac, by, decided), () => true)
   }
 }
 
@@ -146,24 +149,24 @@ const ROUTINE: ReadonlySet<string> = new Set([
 ])
 
 /** Records events in the journal; what was asked for matters more than that it is on record. */
-export const createNotes =
-  <M extends MachineBase>({ journal, log }: ServerServices<M>): NoteAll =>
-  (notes, { subject_id, actor, ip: source_ip }) => {
+export const createEventRecorder =
+  <M extends MachineBase>({ journal, log }: ServerServices<M>): RecordEvents =>
+  (events, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
-      notes.map((note) => ({ subject_kind: 'machine', ...note, subject_id, actor, source_ip })),
+      events.map((event) => ({ subject_kind: 'machine', ...event, subject_id, actor, source_ip })),
     )
     const recorded = storing?.catch((error: unknown) =>
-      log.error(`event ${notes.map(({ kind }) => kind).join(', ')}: ${renderError(error)}`),
+      log.error(`event ${events.map(({ kind }) => kind).join(', ')}: ${renderError(error)}`),
     )
-    return notes.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
+    return events.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
   }
 
 /** Says what an operator's edit changed. */
-function noteUpsert<M extends MachineBase>(
+function describeUpsert<M extends MachineBase>(
   { describe }: ServerServices<M>['line'],
   before: M | null,
   saved: M,
-): Note {
+): PlainEvent {
   const { mac } = saved
   const { details } = describe(saved)
   if (before === null) return { kind: 'machine.created', summary: `${mac} was created`, details }
@@ -174,7 +177,7 @@ function noteUpsert<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, changes, metrics, noteAll }: ServerBase<M>,
+  { machines, line, runs, changes, metrics, recordAll }: ServerBase<M>,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
@@ -183,9 +186,9 @@ async function removeMachine<M extends MachineBase>(
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
   changes.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details
-  const note: Note = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
-  const notes = lost === null ? [note] : [note, renderLost(lost)]
-  await noteAll(notes, { subject_id: mac, ...by })
+  const deletion: PlainEvent = { kind: 'machine.deleted', summary: `${mac} was deleted`, details }
+  const events = lost === null ? [deletion] : [deletion, renderLost(lost)]
+  await recordAll(events, { subject_id: mac, ...by })
   if (lost !== null) countRun(metrics, lost)
   return true
 }

@@ -7,7 +7,7 @@ import type {
   PlanTransition,
   MachineRequest,
 } from './transition.ts'
-import type { Note } from '../../kit/web/answers/event-note.ts'
+import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { Scope } from '../../kit/web/answers/caller.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
@@ -71,12 +71,12 @@ export interface ServerLine<M extends MachineBase> {
   parseInventory(sifted: Sifted | undefined): Result<Inventory, readonly FieldError[]>
   /**
    * Decides whether the machine is let in with what it shows (`Contact.bearer`); null: nobody knows it.
-   * The refusal gives the reason in words; notes are worth recording although it is let in.
+   * The refusal gives the reason in words; events are worth recording although it is let in.
    */
   admit(
     on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },
     contact: Contact,
-  ): Result<readonly Note[], string>
+  ): Result<readonly PlainEvent[], string>
   /** Decides the response of `GET /pxe/{mac}`. */
   decideBoot(machine: M, contact: Contact): ScriptTransition<M>
   /** Decides the response of `GET /pxe/{mac}/plan`. */

@@ -4,14 +4,14 @@ import type { Run, RunResult } from '../../engine/inventory/rules/run.ts'
 import { secondsOf } from '../../fleet/run/rules/run-view.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { RunUpdate } from '../../fleet/run/run-posts.ts'
-import type { Note } from '../../kit/web/answers/event-note.ts'
+import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 
 /**
  * Lists the events of a post: a run that began, a flash that was cancelled, and the run before that was
  * lost.
  */
-export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly Note[] {
+export function listRunEvents({ run, isNew, hasEnded, lost }: RunUpdate): readonly PlainEvent[] {
   // How a capture ends is noted with its order.
   const isCancelled = hasEnded && run.result === 'cancelled' && run.mode !== 'capture'
   return [
@@ -21,7 +21,7 @@ export function listNotes({ run, isNew, hasEnded, lost }: RunUpdate): readonly N
   ]
 }
 
-const renderStarted = (run: Run): Note => ({
+const renderStarted = (run: Run): PlainEvent => ({
   kind: run.mode === 'capture' ? 'machine.capture_started' : 'machine.flash_started',
   summary: `${run.mac} started to ${describeStart(run)}`,
   details: {
@@ -39,15 +39,15 @@ function describeStart({ mode, image, disk }: Run): string {
   return disk === null ? `flash ${name}` : `flash ${name} to ${on}`
 }
 
-const renderCancelled = ({ mac, id, reason }: Run): Note => ({
+const renderCancelled = ({ mac, id, reason }: Run): PlainEvent => ({
   kind: 'machine.flash_cancelled',
   summary: `${mac} reported that its flash was cancelled${reason === null ? '' : `: ${reason}`}`,
   details: { run: id, reason },
 })
 
 /** The events of a flash name its run. */
-export const nameRun = (run: string, notes: readonly Note[]): readonly Note[] =>
-  notes.map((note) => ({ ...note, details: { ...note.details, run } }))
+export const nameRun = (run: string, events: readonly PlainEvent[]): readonly PlainEvent[] =>
+  events.map((event) => ({ ...event, details: { ...event.details, run } }))
 
 /** Whether this end of it is on record already: it came twice, by `progress` and by `status`. */
 export const isOnRecord = (
@@ -56,7 +56,7 @@ export const isOnRecord = (
 ): boolean => result === 'failed' && !ended.hasEnded && ended.run.result === result
 
 /** A run that nobody will end any more. */
-export const renderLost = ({ mac, id, mode, reason }: Run): Note => ({
+export const renderLost = ({ mac, id, mode, reason }: Run): PlainEvent => ({
   kind: mode === 'capture' ? 'machine.capture_lost' : 'machine.flash_lost',
   summary: `${mac} never finished a ${mode === 'capture' ? 'capture' : 'flash'}: ${reason ?? 'it stopped responding'}`,
   details: { run: id },

@@ -17,7 +17,7 @@ import { LIMITS } from '../../kit/web/answers/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
-import { countRun, listNotes, nameRun } from './run-events.ts'
+import { countRun, listRunEvents, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30
 
@@ -97,7 +97,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
 
 /** What a post means for the machine, the metrics and the record. */
 async function settle(
-  { line, fleet, changes, metrics, noteAll }: Site,
+  { line, fleet, changes, metrics, recordAll }: Site,
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {
@@ -107,7 +107,7 @@ async function settle(
     fleet.update(mac, on, (before) => {
       if (before === null) return null
       const decided = line.transition(before, signal, contact)
-      return { ...decided, notes: nameRun(run.id, decided.notes) }
+      return { ...decided, events: nameRun(run.id, decided.events) }
     })
   if (update.isNew && result === null && run.mode === 'flash') {
     await transition({ kind: 'run-began' })
@@ -117,7 +117,7 @@ async function settle(
   if (!update.isTurn) return
   changes.announce({ topic: 'machine', mac })
   if (lost !== null) countRun(metrics, lost)
-  await noteAll(listNotes({ run, lost, ...update }), { subject_id: mac, ...on })
+  await recordAll(listRunEvents({ run, lost, ...update }), { subject_id: mac, ...on })
   if (!update.hasEnded) return
   countRun(metrics, run)
   if (run.mode !== 'capture') await endFlash(run, transition)

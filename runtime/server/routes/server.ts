@@ -10,7 +10,7 @@ import { contactRoutes, readContact } from './contact.ts'
 import { createApp } from '../../kit/web/http/dispatch.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { eventRoutes } from './events.ts'
-import { createFleet, createNotes } from './fleet.ts'
+import { createFleet, createEventRecorder } from './fleet.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
@@ -45,18 +45,18 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const sessions = createSessions(options)
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
   const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
-  const noteAll = createNotes(options)
-  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, noteAll })
+  const recordAll = createEventRecorder(options)
+  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, recordAll })
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
-  const changePassword = createPasswordChange({ ...options, sessions, check, noteAll })
+  const changePassword = createPasswordChange({ ...options, sessions, check, recordAll })
   const metrics = createMetrics()
-  const site = createSite({ ...options, metrics, noteAll, changePassword }, guard)
+  const site = createSite({ ...options, metrics, recordAll, changePassword }, guard)
   const channel = createChannel({ ...site, views })
   const added = options.plugins.map((plugin) => plugin(site))
   runs.onLost(async (run) => {
     countRun(site.metrics, run)
-    await noteAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
+    await recordAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
   })
 
   const schemas = Object.assign({}, ...added.map((part) => part.schemas))

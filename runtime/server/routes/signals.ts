@@ -39,8 +39,8 @@ function createHandlers(site: Site) {
     await report(site, mac, contact, status, (machine) => {
       const decided = line.transition(machine, signal, contact)
       if (ended === null) return decided
-      const notes = isOnRecord(ended, status) ? [] : decided.notes
-      return { ...decided, notes: nameRun(ended.run.id, notes) }
+      const events = isOnRecord(ended, status) ? [] : decided.events
+      return { ...decided, events: nameRun(ended.run.id, events) }
     })
     site.changes.announce({ topic: 'machine', mac })
     return nothing()
@@ -145,7 +145,7 @@ async function endRun(
 
 /** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
 async function report(
-  { machines, fleet, noteAll }: Site,
+  { machines, fleet, recordAll }: Site,
   mac: Mac,
   contact: Contact,
   signal: string,
@@ -156,7 +156,7 @@ async function report(
   if (decided === null) {
     const summary = `${mac} reported ${signal}, and there is no such machine`
     const on = { subject_id: mac, ...by }
-    await noteAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
+    await recordAll([{ kind: 'pxe.client.orphan', summary, details: { signal } }], on)
     throw refuse(404, `no machine record for ${mac}`)
   }
   machines.see(mac, { at: contact.now, ip: contact.ip ?? '' })

@@ -18,7 +18,7 @@ import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
-import type { NoteAll } from '../../kit/web/answers/event-note.ts'
+import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { Eventual } from '../../kit/foundation/eventual.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { ChangePassword } from '../../kit/web/access/password-change.ts'
@@ -126,7 +126,7 @@ interface ActionRequest<M> {
 /** What the server needs for everything else that it makes of its services. */
 export interface ServerBase<M extends MachineBase = MachineBase> extends ServerServices<M> {
   readonly metrics: Metrics
-  readonly noteAll: NoteAll
+  readonly recordAll: RecordEvents
   readonly changePassword: ChangePassword
 }
 

@@ -52,7 +52,7 @@ export async function createToken(
   }
   const made = await site.tokens.create(parsed.data, MAX_TOKENS)
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
-  await note(site, event, 'created', made.value.record)
+  await recordEvent(site, event, 'created', made.value.record)
   return made
 }
 
@@ -60,11 +60,11 @@ export async function createToken(
 export async function revokeToken(site: Site, event: H3Event, id: string): Promise<boolean> {
   const record = (await site.tokens.list()).find((each) => each.id === id)
   if (record === undefined || !(await site.tokens.revoke(id))) return false
-  await note(site, event, 'revoked', record)
+  await recordEvent(site, event, 'revoked', record)
   return true
 }
 
-async function note(
+async function recordEvent(
   site: Site,
   event: H3Event,
   done: 'created' | 'revoked',
@@ -74,7 +74,7 @@ async function note(
   const summary = `The token ${name} was ${done}`
   const details = { name, scopes, expires_at }
   const on = { subject_id: id, ...site.by(event) }
-  await site.noteAll([{ kind, subject_kind: 'auth', summary, details }], on)
+  await site.recordAll([{ kind, subject_kind: 'auth', summary, details }], on)
 }
 
 export function tokenRoutes(site: Site): readonly Route[] {

@@ -1,5 +1,5 @@
 /** The change of a machine's record by one request, and its consequences. */
-import type { Note } from '../../kit/web/answers/event-note.ts'
+import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { BootLoader } from '../../fleet/boot/rules/boot-script.ts'
 import type { FlashSlot, Inventory } from '../../engine/inventory/rules/machine.ts'
 
@@ -46,7 +46,7 @@ export type Signal =
 /** A record after something happened to it. The same object as before: nothing to store. */
 export interface Transition<M> {
   readonly machine: M
-  readonly notes: readonly Note[]
+  readonly events: readonly PlainEvent[]
   /** Absent: its place stays as it is. */
   readonly slot?: FlashSlot
 }

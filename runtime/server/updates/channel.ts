@@ -83,7 +83,7 @@ export function createChannel(parts: ChannelDependencies) {
   let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
-  const stopListening = parts.changes.listen(sender.note)
+  const stopListening = parts.changes.listen(sender.take)
 
   function leave(key: string, view: SharedView, subscriber: Subscriber): void {
     view.subscribers.delete(subscriber)
@@ -222,7 +222,7 @@ function createSender(
   return {
     refresh,
     forgetRows: rows.clear,
-    note({ topic }: Change) {
+    take({ topic }: Change) {
       if (views.size === 0) return
       if (topic === 'run') barTicker.schedule()
       // What a row says depends on these, too: names of images, whether there is a live system.

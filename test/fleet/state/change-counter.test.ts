@@ -79,7 +79,7 @@ test('a change that comes while the file is being written is in it in the end', 
   let isAwaited = false
   const change = () => {
     isAwaited = false
-    counter.note()
+    counter.count()
     counter.finish(file)
   }
   const counter = await openChangeCounter(file, {

@@ -77,23 +77,23 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
       const machine = fleet.get(n)
       const placeOf = (asked: Machine) => fleet.gate.placeOf(asked)
       const ruling = decideBoot(machine, { ...surroundings, now, placeOf })
-      const offered = contacts.noteOffer(machine, ruling, now)
+      const offered = contacts.rememberOffer(machine, ruling, now)
       fleet.assign(offered, decideSlot(ruling))
       fleet.set(offered)
       return ruling
     },
-    done: (n: number) => fleet.set(contacts.noteDone(fleet.get(n), fleet.now())),
-    failed: (n: number) => fleet.set(contacts.noteFailure(fleet.get(n), 'why', fleet.now())),
+    done: (n: number) => fleet.set(contacts.rememberDone(fleet.get(n), fleet.now())),
+    failed: (n: number) => fleet.set(contacts.rememberFailure(fleet.get(n), 'why', fleet.now())),
     /** Its plan is no flash: a person is to decide. */
     turnAway(n: number) {
       const plan = { mode: 'interactive', reason: null } as const
       fleet.assign(fleet.get(n), 'released')
-      fleet.set(contacts.notePlan(fleet.get(n), plan, fleet.now()))
+      fleet.set(contacts.rememberPlan(fleet.get(n), plan, fleet.now()))
     },
     /** It writes, by what a person picked. */
     begin(n: number) {
       fleet.assign(fleet.get(n), 'planned')
-      fleet.set(contacts.noteRunBegan(fleet.get(n), fleet.now()))
+      fleet.set(contacts.rememberRunBegan(fleet.get(n), fleet.now()))
     },
     edit: (n: number) => fleet.set(startCycle(fleet.get(n), fleet.now())),
     places: (...numbers: readonly number[]) =>

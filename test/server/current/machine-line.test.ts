@@ -51,8 +51,8 @@ const inventory = (hardware: string | null, ...disks: InventoryDisk[]) =>
       secureBoot: null,
     },
   }) as const
-const kindsOf = (turn: { readonly notes: readonly { readonly kind: string }[] }) =>
-  turn.notes.map(({ kind }) => kind)
+const kindsOf = (turn: { readonly events: readonly { readonly kind: string }[] }) =>
+  turn.events.map(({ kind }) => kind)
 
 function put(body: unknown) {
   const made = line.parseUpsert(body, null, { mac: MAC, by: BY })
@@ -73,11 +73,11 @@ test('a flash from script to done, each with its event', () => {
   assert.equal(kindsOf(again), [])
   const posted = inventory('{}', diskOf('S1'), diskOf(null))
   const listed = line.transition(armed.machine, posted, CONTACT)
-  assert.equal(listed.notes[0]?.details, { count: 2, serials: ['S1'], lshw: true })
+  assert.equal(listed.events[0]?.details, { count: 2, serials: ['S1'], lshw: true })
   const plan = line.decidePlan(listed.machine, CONTACT)
   assert.equal([plan.mode, kindsOf(plan)], ['flash', ['netboot.pxe.plan']])
   const failed = line.transition(plan.machine, { kind: 'failed', reason: 'why' }, CONTACT)
-  assert.equal(failed.notes[0]?.details, { reason: 'why' })
+  assert.equal(failed.events[0]?.details, { reason: 'why' })
   const done = line.transition(plan.machine, { kind: 'done' }, CONTACT)
   assert.equal(kindsOf(done), ['machine.flashed'])
   assert.is(line.decideBoot(done.machine, CONTACT).offer, 'flashed')
@@ -135,7 +135,7 @@ test('actions say what they did', () => {
   const locked = lock?.apply(put(FLASH), null, BY)
   assert.ok(locked?.ok)
   assert.equal(
-    locked.value.notes.map(({ kind, summary }) => [kind, summary]),
+    locked.value.events.map(({ kind, summary }) => [kind, summary]),
     [['machine.lock', `${MAC} was locked`]],
   )
   assert.equal(flash?.apply(locked.value.machine, null, BY).ok, false)

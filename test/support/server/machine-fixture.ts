@@ -113,25 +113,25 @@ export function createFixture(more: Partial<Surroundings> = {}): Fixture {
     now: () => iso(fixture.clock),
     script() {
       const ruling = decideBoot(fixture.machine, { ...fixture.surroundings, now: fixture.now() })
-      fixture.machine = contacts.noteOffer(fixture.machine, ruling, fixture.now())
+      fixture.machine = contacts.rememberOffer(fixture.machine, ruling, fixture.now())
       return ruling
     },
     bootFile() {
-      fixture.machine = contacts.noteBootFile(fixture.machine, fixture.now())
+      fixture.machine = contacts.rememberBootFile(fixture.machine, fixture.now())
     },
     plan() {
       const ruling = decidePlan(fixture.machine, { ...fixture.surroundings, now: fixture.now() })
-      fixture.machine = contacts.notePlan(fixture.machine, ruling.plan, fixture.now())
+      fixture.machine = contacts.rememberPlan(fixture.machine, ruling.plan, fixture.now())
       return ruling
     },
     disks(...disks) {
-      fixture.machine = contacts.noteDisks(fixture.machine, disks, fixture.now())
+      fixture.machine = contacts.rememberDisks(fixture.machine, disks, fixture.now())
     },
     done() {
-      fixture.machine = contacts.noteDone(fixture.machine, fixture.now())
+      fixture.machine = contacts.rememberDone(fixture.machine, fixture.now())
     },
     failed(reason) {
-      fixture.machine = contacts.noteFailure(fixture.machine, reason ?? null, fixture.now())
+      fixture.machine = contacts.rememberFailure(fixture.machine, reason ?? null, fixture.now())
     },
     put(body) {
       const upsert = parseUpsert(body)

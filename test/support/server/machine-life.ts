@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert'
 import { findPicked } from '../../../runtime/engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../runtime/engine/inventory/rules/machine.ts'
 import type { BootRuling } from '../../../runtime/server/current/rules/boot.ts'
-import { noteDone } from '../../../runtime/server/current/rules/contact.ts'
+import { rememberDone } from '../../../runtime/server/current/rules/contact.ts'
 import { disarm } from '../../../runtime/server/current/rules/disarming.ts'
 import * as edits from '../../../runtime/server/current/rules/operator-edits.ts'
 import { type Machine } from '../../../runtime/server/current/rules/machine.ts'
@@ -126,7 +126,7 @@ function formerDone({ fixture, truth }: Life) {
   const { machine } = fixture
   const { before, planned } = machine.cycle
   if (before === null) return
-  fixture.machine = noteDone(machine, fixture.now(), 'before')
+  fixture.machine = rememberDone(machine, fixture.now(), 'before')
   const { cycle, boot_mode, saw_flasher_boot } = fixture.machine
   assert.equal([boot_mode, saw_flasher_boot], [machine.boot_mode, machine.saw_flasher_boot])
   assert.is(cycle.started_at, machine.cycle.started_at, 'it begins no cycle')

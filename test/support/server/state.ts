@@ -8,7 +8,7 @@ import { createMachine, type Machine } from '../../../runtime/server/current/rul
 import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
 import { createDatabase, type DatabaseOptions } from '../../../runtime/fleet/state/database.ts'
 import { createChanges } from '../../../runtime/kit/host/changes.ts'
-import { createJournal, type EventNote } from '../../../runtime/fleet/state/journal.ts'
+import { createJournal, type JournalEntry } from '../../../runtime/fleet/state/journal.ts'
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
 import { createSettingsStore } from '../../../runtime/fleet/state/settings-store.ts'
@@ -68,7 +68,7 @@ export const machineOf = (n: number, change: Partial<Machine> = {}): Machine => 
   ...change,
 })
 
-export const noteOf = (change: Partial<EventNote> = {}): EventNote => ({
+export const noteOf = (change: Partial<JournalEntry> = {}): JournalEntry => ({
   kind: 'machine.upserted',
   subject_kind: 'machine',
   subject_id: macOf(1),

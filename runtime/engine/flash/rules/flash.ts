@@ -261,9 +261,9 @@ function decideUnfit({ name, format, virtual }: ImageFacts): readonly FlashRefus
 
 /** Lists what a person should know of the image of a plan that may go ahead. */
 export const decideNotes = (image: ImageFacts): readonly string[] =>
-  image.format === null ? [] : [...noteSize(image), ...(image.notes ?? [])]
+  image.format === null ? [] : [...describeSize(image), ...(image.notes ?? [])]
 
-function noteSize({ virtual }: ImageFacts): readonly string[] {
+function describeSize({ virtual }: ImageFacts): readonly string[] {
   if (virtual.kind === 'exact') return []
   return virtual.kind === 'unknown'
     ? ['image virtual size could not be determined; size-fits-target check skipped']

@@ -131,7 +131,7 @@ export function findPicked(
   if (disk === undefined || !isMeant(disk, pick)) return refuse({ why: 'disk-missing' })
   const was = kindOf(pick.name) === 'path' ? pick.seen : null
   if (was === null) return accept(disk)
-  const is = noteSeen(disk)
+  const is = pickSeen(disk)
   return isSame(was, is) ? accept(disk) : refuse({ why: 'disk-changed', was, is })
 }
 
@@ -151,7 +151,7 @@ export const renderPicked = ({ size, size_bytes, model, serial }: PickedDisk): s
     .map(printable)
     .join(', ') || 'a disk without size, model and serial number'
 
-const noteSeen = (disk: InventoryDisk): PickedDisk => ({
+const pickSeen = (disk: InventoryDisk): PickedDisk => ({
   size: plainWords(trim(disk.size)) || null,
   size_bytes: disk.size_bytes ?? null,
   model: plainWords(trim(disk.model)) || null,
@@ -174,7 +174,7 @@ export function pickDisk(
   const name = asked.startsWith(`${ANEW}path:`) ? asked.slice(ANEW.length) : asked
   if (name === asked && name === before?.name) return before
   const called = (disks ?? []).filter((each) => isCalled(each, name))
-  return { name, seen: noteOnly(name, called) }
+  return { name, seen: pickOnly(name, called) }
 }
 
 /**
@@ -187,12 +187,12 @@ export function keepPick(pick: DiskPick, disks: readonly InventoryDisk[]): DiskP
   if (seen !== null) return pick
   const isIt = (disk: NamedDisk) =>
     isCalled(disk, name) && (kindOf(name) !== 'path' || isMeant(disk, pick))
-  return { name, seen: noteOnly(name, disks.filter(isIt)) }
+  return { name, seen: pickOnly(name, disks.filter(isIt)) }
 }
 
-function noteOnly(name: string, [disk, ...others]: readonly InventoryDisk[]): PickedDisk | null {
+function pickOnly(name: string, [disk, ...others]: readonly InventoryDisk[]): PickedDisk | null {
   const isOne = disk !== undefined && others.length === 0
-  return isOne && kindOf(name) !== 'serial' ? noteSeen(disk) : null
+  return isOne && kindOf(name) !== 'serial' ? pickSeen(disk) : null
 }
 
 /** Tells whether a disk is picked by a name of a kind that the client does not report of any disk. */

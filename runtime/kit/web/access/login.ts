@@ -1,7 +1,7 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import type { H3Event } from 'h3'
 import { page, seeOther } from '../answers/answers.ts'
-import type { NoteAll } from '../answers/event-note.ts'
+import type { RecordEvents } from '../answers/plain-event.ts'
 import { callerOf, peerOf } from '../answers/caller.ts'
 import type { LoginView } from '../ui/site-views.ts'
 import { localPath } from '../answers/local-path.ts'
@@ -18,7 +18,7 @@ interface LoginDependencies {
   readonly sessions: Sessions
   readonly views: { renderLogin(view: LoginView): string }
   readonly check: CheckPassword
-  readonly noteAll: NoteAll
+  readonly recordAll: RecordEvents
   /** A session has ended in memory. */
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
@@ -51,10 +51,11 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       return show({ error, next }, 429, { 'retry-after': String(checked.seconds) })
     }
     if (checked.kind === 'right') {
-      await note(event, 'auth.login.succeeded', 'An operator logged in')
+      await recordEvent(event, 'auth.login.succeeded', 'An operator logged in')
       return seeOther(next, { 'set-cookie': cookie })
     }
-    if (checked.isNoted) await note(event, 'auth.login.failed', 'Failed login: wrong password')
+    if (checked.isNoted)
+      await recordEvent(event, 'auth.login.failed', 'Failed login: wrong password')
     return show({ error: t.wrong, next }, 401)
   }
 
@@ -67,13 +68,13 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       await ended
       await site.onLogout?.(sessions.renderCookie(caller.id))
     }
-    await note(event, 'auth.logout', 'An operator logged out')
+    await recordEvent(event, 'auth.logout', 'An operator logged out')
     return seeOther('/ui/login', { 'set-cookie': sessions.clear(event, peerOf(event).isSecure) })
   }
 
-  async function note(event: H3Event, kind: string, summary: string): Promise<void> {
+  async function recordEvent(event: H3Event, kind: string, summary: string): Promise<void> {
     const on = { subject_id: null, actor: 'operator', ip: peerOf(event).ip } as const
-    await site.noteAll([{ kind, subject_kind: 'auth', summary, details: null }], on)
+    await site.recordAll([{ kind, subject_kind: 'auth', summary, details: null }], on)
   }
 
   return [

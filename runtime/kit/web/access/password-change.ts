@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from './rules/new-password.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
-import type { Note, NoteAll } from '../answers/event-note.ts'
+import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
 import { peerOf } from '../answers/caller.ts'
 import type { Sessions } from './session.ts'
 
@@ -27,16 +27,16 @@ interface PasswordChangeDependencies {
   readonly check: CheckPassword
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
-  readonly noteAll: NoteAll
+  readonly recordAll: RecordEvents
 }
 
-const CHANGED: Note = {
+const CHANGED: PlainEvent = {
   kind: 'auth.password.changed',
   subject_kind: 'auth',
   summary: 'The administrator password was changed; all other sessions have ended',
   details: null,
 }
-const FAILED: Note = {
+const FAILED: PlainEvent = {
   kind: 'auth.password.failed',
   subject_kind: 'auth',
   summary: 'The administrator password was not changed: wrong current password',
@@ -48,7 +48,7 @@ const FAILED: Note = {
  * stays logged in.
  */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
-  const { sessions, noteAll, setPassword } = parts
+  const { sessions, recordAll, setPassword } = parts
   return async (event, { current, password, repeated }) => {
     if (setPassword === null) return refuse({ why: 'elsewhere' })
     const { ip, isSecure } = peerOf(event)
@@ -58,13 +58,13 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     const checked = await parts.check(current, ip)
     if (checked.kind === 'wait') return refuse({ why: 'wait', seconds: checked.seconds })
     if (checked.kind === 'wrong') {
-      if (checked.isNoted) await noteAll([FAILED], on)
+      if (checked.isNoted) await recordAll([FAILED], on)
       return refuse({ why: 'wrong' })
     }
     if (password === current) return refuse({ why: 'unchanged' })
     await setPassword(password)
     event.res.headers.append('set-cookie', await sessions.endOthers(event, isSecure))
-    await noteAll([CHANGED], on)
+    await recordAll([CHANGED], on)
     return accept(null)
   }
 }

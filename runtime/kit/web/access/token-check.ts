@@ -2,7 +2,7 @@
 import type { TokenRecord } from '../../../fleet/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from '../answers/faults.ts'
-import type { Note, NoteAll } from '../answers/event-note.ts'
+import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
 import type { Peer } from '../answers/caller.ts'
 
 interface TokenSource {
@@ -23,11 +23,11 @@ export type TokenCheck = ReturnType<typeof createTokenCheck>
 interface TokenCheckDependencies {
   readonly tokens: TokenSource
   readonly attempts: Attempts
-  readonly noteAll: NoteAll
+  readonly recordAll: RecordEvents
 }
 
 /** Creates what checks tokens against `tokens`; tokens that programs made are never slowed down. */
-export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDependencies) {
+export function createTokenCheck({ tokens, attempts, recordAll }: TokenCheckDependencies) {
   const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
 
   return {
@@ -46,7 +46,7 @@ export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDepend
         return chosen
       }
       // Nobody's answer waits for the record.
-      if (attempts.count(ip)) void noteAll([WRONG], { subject_id: null, actor: 'operator', ip })
+      if (attempts.count(ip)) void recordAll([WRONG], { subject_id: null, actor: 'operator', ip })
       return null
     },
     /** For a caller who was let in with it: whether it still holds. */
@@ -54,7 +54,7 @@ export function createTokenCheck({ tokens, attempts, noteAll }: TokenCheckDepend
   }
 }
 
-const WRONG: Note = {
+const WRONG: PlainEvent = {
   kind: 'auth.token.failed',
   subject_kind: 'auth',
   summary: 'Wrong token',

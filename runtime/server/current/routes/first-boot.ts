@@ -149,7 +149,7 @@ export async function saveTemplate(
 ): Promise<NamedTemplate | null> {
   const saved = await templates.save(name, (before) => keepSecrets(template, before))
   if (!saved.ok) return null
-  await note(site, event, name, 'saved')
+  await recordEvent(site, event, name, 'saved')
   return saved.value
 }
 
@@ -160,15 +160,15 @@ export async function removeTemplate(
   event: H3Event,
   name: string,
 ): Promise<void> {
-  if (await templates.remove(name)) await note(site, event, name, 'removed')
+  if (await templates.remove(name)) await recordEvent(site, event, name, 'removed')
 }
 
 /** Puts the change on record, without what the template says. */
-function note({ noteAll, by }: Site<Machine>, event: H3Event, name: string, done: string) {
+function recordEvent({ recordAll, by }: Site<Machine>, event: H3Event, name: string, done: string) {
   const kind = `settings.first_boot.${done}`
   const summary = `The first-boot template ${name} was ${done}`
   const on = { subject_id: name, ...by(event) }
-  return noteAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
+  return recordAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
 }
 
 /**

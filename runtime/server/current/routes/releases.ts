@@ -95,7 +95,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
 }
 
 function formRoutes(
-  { by, notices, noteAll }: Site,
+  { by, notices, recordAll }: Site,
   { releases, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
   /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
@@ -109,7 +109,7 @@ function formRoutes(
     })
     if (!saved.ok) throw new Fault('misuse', `${NAMES[saved.refusal.at]}: ${saved.refusal.error}`)
     if (Object.keys(saved.value).length === 0) return
-    await noteAll(
+    await recordAll(
       [
         {
           kind: 'settings.upstream.updated',

@@ -5,7 +5,7 @@ import type { Run } from '../../../engine/inventory/rules/run.ts'
 import { stateOf } from '../../../fleet/run/rules/run-view.ts'
 import { nothing } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
-import type { Note } from '../../../kit/web/answers/event-note.ts'
+import type { PlainEvent } from '../../../kit/web/answers/plain-event.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
@@ -44,12 +44,12 @@ export async function removeRun(
 ): Promise<Result<Run, 'unknown' | 'running'>> {
   const removed = await site.runs.remove(mac, id)
   if (removed.ok) {
-    await site.noteAll([renderRemoved(removed.value)], { subject_id: mac, ...site.by(event) })
+    await site.recordAll([renderRemoved(removed.value)], { subject_id: mac, ...site.by(event) })
   }
   return removed
 }
 
-const renderRemoved = (run: Run): Note => ({
+const renderRemoved = (run: Run): PlainEvent => ({
   kind: 'machine.run_deleted',
   summary: `A run of ${run.mac} was removed from the history: ${run.image?.name ?? 'unknown image'}, ${stateOf(run)}`,
   details: {

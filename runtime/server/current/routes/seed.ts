@@ -23,7 +23,7 @@ import { json } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
-import { noteFirstBootFetched } from '../rules/machine-events.ts'
+import { describeFirstBootFetched } from '../rules/machine-events.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { TokenPolicy } from '../rules/token.ts'
 import { readSerial, templateRoutes } from './first-boot.ts'
@@ -121,9 +121,9 @@ async function fetchOnce(
     const shown = { mac, now, takenAt: before.first_boot_taken_at }
     const issued = parseSeedToken(token, shown, bootKey.verify)
     refusal = issued.ok ? null : SEED_TOKEN_REFUSALS[issued.refusal]
-    if (!issued.ok || !rendered.ok) return { machine: before, notes: [] }
+    if (!issued.ok || !rendered.ok) return { machine: before, events: [] }
     const taken = { ...before, first_boot_taken_at: issued.value }
-    return { machine: taken, notes: [noteFirstBootFetched(taken)] }
+    return { machine: taken, events: [describeFirstBootFetched(taken)] }
   })
   if (refusal !== null) throw refuse(401, refusal)
   if (!rendered.ok) throw refuse(409, `the template ${kept.name}: ${rendered.refusal}`)

@@ -62,12 +62,16 @@ export function takeBackOffer(machine: Machine, { offered }: Introduction): Mach
 }
 
 /** The script was answered. */
-export function noteOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
-  if (ruling.rule === 'capture') return noteCaptureOffer(machine, ruling, now)
-  return noteModeOffer(ruling.givesUpCapture ? giveUpCapture(machine, now) : machine, ruling, now)
+export function rememberOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
+  if (ruling.rule === 'capture') return rememberCaptureOffer(machine, ruling, now)
+  return rememberModeOffer(
+    ruling.givesUpCapture ? giveUpCapture(machine, now) : machine,
+    ruling,
+    now,
+  )
 }
 
-function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
+function rememberModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
   const machine = touch(ruling.restarts ? startCycle(before, now) : before, now)
   if (ruling.rule === 'queued') {
     return changeCycle(machine, now, { queued_at: decideQueuedAt(machine, ruling.place, now) })
@@ -89,7 +93,7 @@ function noteModeOffer(before: Machine, ruling: BootRuling, now: string): Machin
  * Counts a capture's offer, but only where it is booted: where there is no live system, nothing was
  * offered.
  */
-function noteCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
+function rememberCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
   const { capture } = machine
   if (!isPending(capture) || decision.kind !== 'to-live') return machine
   return change(machine, now, { capture: { ...capture, offers: capture.offers + 1 } })
@@ -108,7 +112,7 @@ const CAPTURE_LOOP =
  * Ends a capture with its last report; a report of a run that began before the order is about another
  * one.
  */
-export function noteCaptureEnded(
+export function rememberCaptureEnded(
   machine: Machine,
   { result, reason, startedAt }: CaptureEnded,
   now: string,
@@ -130,17 +134,17 @@ interface CaptureEnded {
 const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
 
 /** Notes a `GET /boot/{name}?mac=` of a file that exists: the machine is on its way into the live system. */
-export const noteBootFile = (machine: Machine, now: string): Machine =>
+export const rememberBootFile = (machine: Machine, now: string): Machine =>
   isFlashMode(machine.boot_mode) || MODES[machine.boot_mode].does === 'list-disks'
     ? touch(change(machine, now, { saw_flasher_boot: true }), now)
     : machine
 
 /** Notes the answer to `GET /pxe/{mac}/plan`. The record must be on disk before the answer is out. */
-export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
+export function rememberPlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') {
     return change(touch(machine, now), now, { planned_at: now, planned_as: null })
   }
-  if (plan.mode === 'capture') return noteCapturePlan(machine, now)
+  if (plan.mode === 'capture') return rememberCapturePlan(machine, now)
   if (plan.mode !== 'flash') return machine
   const begun = changeCycle(touch(machine, now), now, BEGUN)
   const planned = saysPlan(begun, plan.image)
@@ -152,7 +156,7 @@ export function notePlan(machine: Machine, plan: Plan, now: string): Machine {
     : change(planned, now, { planned_at: now })
 }
 
-function noteCapturePlan(machine: Machine, now: string): Machine {
+function rememberCapturePlan(machine: Machine, now: string): Machine {
   const { capture } = machine
   const planned = capture === null ? null : planOrder(capture, now)
   return planned === capture ? machine : change(machine, now, { capture: planned })
@@ -172,7 +176,7 @@ function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: stri
  * ours has its place as if it had one. A post that comes after the end of its flash says nothing of what
  * is to come.
  */
-export function noteRunBegan(machine: Machine, now: string): Machine {
+export function rememberRunBegan(machine: Machine, now: string): Machine {
   const { finished_at, queued_at, offered_at } = machine.cycle
   const isAwaited = finished_at === null && (queued_at !== null || offered_at !== null)
   if (!isFlashMode(machine.boot_mode) || !isAwaited) return machine
@@ -194,7 +198,7 @@ const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
-export function noteDisks(
+export function rememberDisks(
   machine: Machine,
   disks: readonly InventoryDisk[],
   now: string,
@@ -211,7 +215,7 @@ export function noteDisks(
 }
 
 /** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
-export function noteDone(
+export function rememberDone(
   machine: Machine,
   now: string,
   owner: EndOwner = decideOwner(machine),
@@ -232,7 +236,7 @@ export function noteDone(
 }
 
 /** `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
-export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine =>
+export const rememberFailure = (machine: Machine, reason: string | null, now: string): Machine =>
   machine.cycle.finished_at === null
     ? changeCycle(machine, now, { failure: { at: now, reason } })
     : machine

@@ -1,5 +1,5 @@
 /** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
-import { noteDisks, type MachineNote } from '../../../fleet/machine/rules/flash-notes.ts'
+import { describeDisks, type MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
 import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
@@ -28,11 +28,11 @@ const OFFER_TEXTS = {
 } as const
 
 /** `isRepeat`: the same was offered in this boot already. */
-export function noteScript(
+export function describeScript(
   machine: Machine,
   ruling: BootRuling,
   isRepeat: boolean,
-): readonly MachineNote[] {
+): readonly MachineEvent[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
   // A machine in the queue asks three times a minute; only the beginning of its wait is worth an event.
@@ -51,15 +51,15 @@ export function noteScript(
   return [offered, loop]
 }
 
-export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuling) {
+export function describePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuling) {
   const { mac, boot_mode, target_disk_serial } = machine
-  const planned: MachineNote = {
+  const planned: MachineEvent = {
     kind: 'netboot.pxe.plan',
     summary: `${mac} requested its plan: ${plan.mode}`,
     details: { plan: plan.mode, boot_mode, rule },
   }
   if (mismatch === null) return [planned]
-  const doubted: MachineNote = {
+  const doubted: MachineEvent = {
     kind: 'netboot.plan.doubted',
     summary: `${mac} is not flashed: ${renderDiskMismatch(mismatch, target_disk_serial ?? '')}`,
     details: { ...mismatch, target_disk_serial },
@@ -68,7 +68,7 @@ export function notePlanned(machine: Machine, { plan, rule, mismatch }: PlanRuli
 }
 
 /** Where boot tokens are preferred, and this machine's live system passes none on. */
-export const noteUnproven = (mac: string): MachineNote => ({
+export const describeUnproven = (mac: string): MachineEvent => ({
   kind: 'machine.token.missing',
   summary: `${mac} requested its plan without a boot token`,
   details: null,
@@ -78,21 +78,25 @@ export const noteUnproven = (mac: string): MachineNote => ({
  * Makes the event of a fetched first-boot configuration. It has the name of the template, never its
  * content.
  */
-export const noteFirstBootFetched = ({ mac, first_boot }: Machine): MachineNote => ({
+export const describeFirstBootFetched = ({ mac, first_boot }: Machine): MachineEvent => ({
   kind: 'machine.first_boot.fetched',
   summary: `${mac} fetched its first-boot configuration`,
   details: { first_boot },
 })
 
 /** Only when the bit changes. */
-export function noteArmed(before: Machine, after: Machine, name: string): readonly MachineNote[] {
+export function describeArmed(
+  before: Machine,
+  after: Machine,
+  name: string,
+): readonly MachineEvent[] {
   if (before.saw_flasher_boot === after.saw_flasher_boot) return []
   const summary = `${after.mac} is fetching the live system`
   return [{ kind: 'netboot.flasher.armed', summary, details: { name } }]
 }
 
-export const noteInventory = (machine: Machine, inventory: Inventory): MachineNote =>
-  noteDisks(machine, inventory, {
+export const describeInventory = (machine: Machine, inventory: Inventory): MachineEvent =>
+  describeDisks(machine, inventory, {
     serials: inventory.disks
       .map(({ serial }) => serial)
       .filter((serial) => serial !== null)
@@ -104,7 +108,7 @@ export const noteInventory = (machine: Machine, inventory: Inventory): MachineNo
 const MAX_SERIALS = 64
 
 /** How the newest capture ended; none while it goes on. */
-export function listCaptureEnds({ mac, capture }: Machine): readonly MachineNote[] {
+export function listCaptureEnds({ mac, capture }: Machine): readonly MachineEvent[] {
   if (capture === null || capture.result === null) return []
   const { name, result, reason } = capture
   const why = reason === null ? '' : `: ${reason}`
@@ -119,7 +123,7 @@ const CAPTURE_ENDS = {
 } as const
 
 /** Read beside a flash that was the faster one. */
-export const noteLateHardware = ({ mac }: Machine): MachineNote => ({
+export const describeLateHardware = ({ mac }: Machine): MachineEvent => ({
   kind: 'machine.inventory',
   summary: `${mac} reported its hardware after its flash`,
   details: { lshw: true },

@@ -94,7 +94,7 @@ function decideFormerOutcome({ boot_mode, cycle: { before } }: Machine, order: s
  * The record with who armed it, where they began a cycle; machines and the server arm nothing, and
  * whoever has the machine boot its disk disarms it.
  */
-export function noteArmer(before: Machine | null, after: Machine, by: Armer): Machine {
+export function rememberArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
   const isCapture = isPending(after.capture) && before?.capture !== after.capture
   const isBegun =

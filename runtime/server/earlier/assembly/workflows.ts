@@ -16,7 +16,7 @@ import {
   createWorkflowFolders,
   type WorkflowFolders,
 } from '../../../fleet/machine/workflow-folders.ts'
-import { noteWorkflowEnded, noteWorkflowStarted } from '../rules/machine-events.ts'
+import { describeWorkflowEnd, describeWorkflowStart } from '../rules/machine-events.ts'
 import { endWorkflow, findRun, findTarget } from '../rules/workflow.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
@@ -35,7 +35,7 @@ interface WorkflowsDependencies {
   now(): Date
 }
 
-type WorkflowNote = ReturnType<typeof noteWorkflowStarted>
+type WorkflowEvent = ReturnType<typeof describeWorkflowStart>
 
 /**
  * Opens the workflow runs. A run starts when a machine's record names a new one, and its end is stored
@@ -61,7 +61,7 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
       return { program, timeLimit: time_limit, parallel, sshPort: ssh_port }
     },
     now,
-    onStart: (run) => record(state, run.mac, noteWorkflowStarted(run.mac, run)),
+    onStart: (run) => record(state, run.mac, describeWorkflowStart(run.mac, run)),
     onEnd: (run) => enter(parts, run),
   })
 
@@ -135,12 +135,12 @@ async function end(
     (before) => before && endWorkflow(before, run, signal, now().toISOString()),
   )
   state.changes.announce({ topic: 'machine', mac })
-  await record(state, mac, noteWorkflowEnded(mac, { run, workflow, host, error }))
+  await record(state, mac, describeWorkflowEnd(mac, { run, workflow, host, error }))
 }
 
 const record = (
   { journal }: Pick<State, 'journal'>,
   mac: string,
-  note: WorkflowNote,
+  note: WorkflowEvent,
 ): Promise<void> =>
   journal.record({ ...SYSTEM_EVENT, ...note, subject_kind: 'machine', subject_id: mac })

@@ -7,7 +7,7 @@ import { badge, card } from '../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../kit/web/ui/fields.ts'
 import { address, html, type Html } from '../../../kit/web/ui/html.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
-import { MAX_PROVISION_BYTES, noteProvision } from '../routes/provision.ts'
+import { MAX_PROVISION_BYTES, recordProvision } from '../routes/provision.ts'
 import type { Machine } from '../rules/machine.ts'
 import {
   parseProvisionFile,
@@ -74,6 +74,6 @@ async function save(context: PageContext, event: H3Event, form: URLSearchParams)
   }
   if (text.trim() === '') await services.files.remove(mac, name)
   else await services.files.save(mac, name, bytes)
-  await noteProvision(site, event, mac, name, text.trim() === '' ? 'removed' : 'saved')
+  await recordProvision(site, event, mac, name, text.trim() === '' ? 'removed' : 'saved')
   return seeOther(`${address(machinePath(mac), { saved: 1 })}#provision`)
 }

@@ -157,7 +157,7 @@ async function answer(
   const { site } = context
   if (!outcome.ok)
     return goBack(context, event, PATH, fill(failed, { reason: printable(outcome.refusal) }))
-  await site.noteAll([{ ...note, subject_kind: 'netboot' }], {
+  await site.recordAll([{ ...note, subject_kind: 'netboot' }], {
     subject_id: null,
     ...site.by(event),
   })

@@ -103,6 +103,6 @@ async function takeUpload(
   const details = { name, size_bytes }
   const note = { kind: 'images.uploaded', summary: `${name} was uploaded`, details }
   const subject = { subject_id: name, ...site.by(event) }
-  await site.noteAll([{ ...note, subject_kind: 'catalog' }], subject)
+  await site.recordAll([{ ...note, subject_kind: 'catalog' }], subject)
   return json({ ...details, path: `${shelf.root}/${name}` })
 }

@@ -111,7 +111,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     const { mac } = find(readMac(event))
     const name = readName(event)
     await files.save(mac, name, Buffer.concat(await Array.fromAsync(bytes)))
-    await noteProvision(site, event, mac, name, 'saved')
+    await recordProvision(site, event, mac, name, 'saved')
     return nothing()
   }
 
@@ -119,7 +119,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     const { mac } = find(readMac(event))
     const name = readName(event)
     await files.remove(mac, name)
-    await noteProvision(site, event, mac, name, 'removed')
+    await recordProvision(site, event, mac, name, 'removed')
     return nothing()
   }
 
@@ -135,7 +135,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
  * Records that a provisioning file was saved or removed, and announces it. The event never holds what
  * is in the file.
  */
-export async function noteProvision(
+export async function recordProvision(
   site: Site<Machine>,
   event: H3Event,
   mac: Mac,
@@ -144,7 +144,7 @@ export async function noteProvision(
 ): Promise<void> {
   const kind = `machine.provision_file.${done}`
   const note = { kind, summary: `${name} of ${mac} was ${done}`, details: { name } }
-  await site.noteAll([note], { subject_id: mac, ...site.by(event) })
+  await site.recordAll([note], { subject_id: mac, ...site.by(event) })
   site.changes.announce({ topic: 'machine', mac })
 }
 

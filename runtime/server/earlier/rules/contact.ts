@@ -13,7 +13,7 @@ export const discover = (mac: Mac, now: string): Machine => ({
 })
 
 /** Notes that the script was answered. Returns the very same record where nothing changes. */
-export function noteOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
+export function rememberOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
   const seen =
     machine.discovered_at === null ? { ...machine, discovered_at: now, updated_at: now } : machine
   const { image, armed_by } = seen
@@ -26,7 +26,7 @@ export function noteOffer(machine: Machine, { rule }: BootRuling, now: string): 
  * was handed out for this flash is void. An order that its machine has not asked for yet stays: the
  * flash before it has ended, reported late or again.
  */
-export function noteDone(machine: Machine, now: string): Machine {
+export function rememberDone(machine: Machine, now: string): Machine {
   const flashed = { ...machine, last_flashed_at: now, updated_at: now, sent: null }
   if (isUntouched(machine)) return flashed
   return { ...flashed, armed_at: now, offered_at: null, failure: null }
@@ -41,7 +41,7 @@ const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): 
   (sent !== null || (last_flashed_at !== null && last_flashed_at !== armed_at))
 
 /** Notes a `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
-export const noteFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
+export const rememberFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
   ...machine,
   updated_at: now,
   failure: { at: now, reason },

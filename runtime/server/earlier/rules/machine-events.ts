@@ -1,5 +1,5 @@
 /** Earlier line: the events that changes of a machine record in the journal. */
-import type { MachineNote } from '../../../fleet/machine/rules/flash-notes.ts'
+import type { MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 
@@ -11,10 +11,10 @@ export const describe = (machine: Machine): Readonly<Record<string, unknown>> =>
   hostname: machine.hostname,
 })
 
-export const noteScript = (
+export const describeScript = (
   { mac, boot_policy }: Machine,
   { rule, reason, decision: { kind } }: BootRuling,
-): MachineNote => ({
+): MachineEvent => ({
   kind: 'netboot.pxe.offered',
   summary: `${mac} is sent to ${kind === 'to-disk' ? 'its own disk' : 'the live system'}: ${reason}`,
   details: { boot_policy, offer: kind, rule },
@@ -29,20 +29,20 @@ interface EndedWorkflow {
 }
 
 /** Makes the event of a workflow run that started. */
-export const noteWorkflowStarted = (
+export const describeWorkflowStart = (
   mac: string,
   { run, workflow }: Pick<EndedWorkflow, 'run' | 'workflow'>,
-): MachineNote => ({
+): MachineEvent => ({
   kind: 'machine.workflow.started',
   summary: `The workflow ${workflow} on ${mac} started`,
   details: { run, workflow },
 })
 
 /** Makes the event of a workflow run that ended; `error` null: it succeeded. */
-export const noteWorkflowEnded = (
+export const describeWorkflowEnd = (
   mac: string,
   { run, workflow, host, error }: EndedWorkflow,
-): MachineNote => ({
+): MachineEvent => ({
   kind: error === null ? 'machine.workflow.succeeded' : 'machine.workflow.failed',
   summary:
     error === null

@@ -81,7 +81,11 @@ interface BootContact {
  * flashed, with the address that it has now. Sent to the live system, whatever address was known is
  * not that of the flashed system any more.
  */
-export function noteBoot(machine: Machine, isToDisk: boolean, { now, ip }: BootContact): Machine {
+export function rememberBoot(
+  machine: Machine,
+  isToDisk: boolean,
+  { now, ip }: BootContact,
+): Machine {
   if (machine.last_workflow_status !== 'running') return machine
   const disk_boot = isToDisk && ip !== null ? { at: now, ip } : null
   return disk_boot === null && machine.disk_boot === null ? machine : { ...machine, disk_boot }

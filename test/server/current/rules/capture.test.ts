@@ -36,10 +36,10 @@ const refusalOf = (machine: Machine, fields: object = {}) => {
 }
 
 const offer = (machine: Machine, now = NOW) =>
-  contacts.noteOffer(machine, decideBoot(machine, { ...surroundings, now }), now)
+  contacts.rememberOffer(machine, decideBoot(machine, { ...surroundings, now }), now)
 
 const ended = (machine: Machine, result: 'done' | 'failed' | 'cancelled', startedAt = LATER) =>
-  contacts.noteCaptureEnded(machine, { result, reason: null, startedAt }, LATER)
+  contacts.rememberCaptureEnded(machine, { result, reason: null, startedAt }, LATER)
 
 test('an ordered capture comes before the mode, once, and the mode stays', () => {
   for (const mode of ['ipxe-exit', 'flasher-tui', 'flasher-inventory'] as const) {
@@ -48,7 +48,7 @@ test('an ordered capture comes before the mode, once, and the mode stays', () =>
     assert.equal([ruling.rule, ruling.decision.kind], ['capture', 'to-live'], mode)
     const { plan } = decidePlan(machine, surroundings, KNOWS)
     assert.is(plan.mode, 'capture')
-    const done = ended(contacts.notePlan(offer(machine), plan, NOW), 'done')
+    const done = ended(contacts.rememberPlan(offer(machine), plan, NOW), 'done')
     assert.equal([done.capture?.result, done.boot_mode], ['done', mode])
     assert.is.not(decideBoot(done, surroundings).rule, 'capture')
     assert.is.not(decidePlan(done, surroundings, KNOWS).plan.mode, 'capture')
@@ -128,8 +128,8 @@ test('what may be half written is not captured, whatever the mode has become', (
     unfinished('ipxe-exit'),
     unfinished('flasher-tui'),
     unfinished('ipxe-exit', 'flasher-tui'),
-    contacts.noteDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER),
-    offer(contacts.noteDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER)),
+    contacts.rememberDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER),
+    offer(contacts.rememberDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER)),
   ]
   for (const machine of left) {
     const { boot_mode } = machine
@@ -141,9 +141,13 @@ test('what may be half written is not captured, whatever the mode has become', (
     assert.is(ACTIONS['boot-disk'].apply(allowed.value, {}, LATER).ok, false)
     for (const offers of [0, 1]) {
       const booted = { ...machine, cycle: { ...machine.cycle, offers } }
-      assert.is(refusalOf(contacts.noteDone(booted, LATER), S1), null, 'the flash has ended')
+      assert.is(refusalOf(contacts.rememberDone(booted, LATER), S1), null, 'the flash has ended')
     }
-    assert.is(refusalOf(contacts.noteDone(machine, LATER, 'before'), S1), null, 'by its own token')
+    assert.is(
+      refusalOf(contacts.rememberDone(machine, LATER, 'before'), S1),
+      null,
+      'by its own token',
+    )
   }
   const armed = unfinished('ipxe-exit', 'flasher-flash-once')
   assert.is(decideBoot(armed, surroundings).rule, 'flash', 'decision 6: the mode says otherwise')
@@ -157,7 +161,7 @@ test('a late end of a flash arms nothing while a capture is ordered', () => {
       assert.match(refusalOf(allowed.value, S1) ?? '', /choose another boot mode/)
       continue
     }
-    const failed = ended(contacts.noteDone(order(allowed.value), LATER), 'failed')
+    const failed = ended(contacts.rememberDone(order(allowed.value), LATER), 'failed')
     assert.is(decideBoot(failed, surroundings).decision.kind, 'to-disk')
   }
 })
@@ -215,7 +219,7 @@ test('a run of before the order does not end it', () => {
 })
 
 const plan = (machine: Machine, now: string) =>
-  contacts.notePlan(machine, decidePlan(machine, surroundings, KNOWS).plan, now)
+  contacts.rememberPlan(machine, decidePlan(machine, surroundings, KNOWS).plan, now)
 
 test('each plan has a later token, except one that is asked for again at once', () => {
   const first = plan(order(BASE), NOW)

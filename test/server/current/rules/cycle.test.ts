@@ -6,7 +6,7 @@ import {
   flashAgain,
   refreshInventory,
 } from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { noteRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
+import { rememberRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
 import {
   createFixture,
   diskOf,
@@ -216,7 +216,7 @@ test('a disk that an operator allows is booted from then on, and not flashed una
     assert.is(fixture.plan().rule, 'disk-allowed', 'asking for a plan marks nothing again')
   }
   fixture.surroundings = { ...fixture.surroundings, sets: X86_SETS }
-  fixture.machine = noteRunBegan(fixture.machine, fixture.now())
+  fixture.machine = rememberRunBegan(fixture.machine, fixture.now())
   assert.equal([fixture.script().rule, fixture.plan().plan.mode], ['disk-allowed', 'exit'])
   fixture.flash('flasher-flash-once')
   assert.is(fixture.script().rule, 'disk-allowed', 'the same intent begins nothing')

@@ -1,7 +1,7 @@
 /** A `done` that comes twice, late, or with the name of its run: which order it ends. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { noteDone, noteRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
+import { rememberDone, rememberRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
 import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
 import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
 import {
@@ -99,7 +99,7 @@ test('once a run of it has begun, done ends the new order', () => {
     ...fixture.machine,
     cycle: { ...fixture.machine.cycle, queued_at: fixture.now() },
   }
-  fixture.machine = noteRunBegan(fixture.machine, fixture.now())
+  fixture.machine = rememberRunBegan(fixture.machine, fixture.now())
   fixture.done()
   assert.is(fixture.script().rule, 'flashed')
 })
@@ -124,7 +124,7 @@ test('with a run it ends its own order, that of before, or none', () => {
   fixture.script()
   fixture.plan()
   for (const owner of ['before', 'other'] as const) {
-    const after = noteDone(fixture.machine, fixture.now(), owner)
+    const after = rememberDone(fixture.machine, fixture.now(), owner)
     assert.is(after.cycle, fixture.machine.cycle)
     assert.is(after.last_flashed_at, fixture.now())
   }

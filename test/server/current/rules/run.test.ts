@@ -2,11 +2,11 @@ import type { BootMode } from '../../../../runtime/server/current/rules/boot-mod
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Armer } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { noteDone, notePlan } from '../../../../runtime/server/current/rules/contact.ts'
+import { rememberDone, rememberPlan } from '../../../../runtime/server/current/rules/contact.ts'
 import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
 import type { Machine } from '../../../../runtime/server/current/rules/machine.ts'
 import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import { noteArmer, originOf } from '../../../../runtime/server/current/rules/run.ts'
+import { rememberArmer, originOf } from '../../../../runtime/server/current/rules/run.ts'
 import { diskOf, entryOf, REF } from '../../../support/server/machine-fixture.ts'
 import { machineOf } from '../../../support/server/state.ts'
 
@@ -47,21 +47,21 @@ test('people and tokens arm, machines and the server do not', () => {
   const before = machineWith('flasher-flash-once')
   const armed = flashAgain(before, NOW)
   if (!armed.ok) throw new Error(armed.refusal)
-  assert.equal(noteArmer(before, armed.value, PERSON).armed_by, PERSON)
+  assert.equal(rememberArmer(before, armed.value, PERSON).armed_by, PERSON)
   assert.equal(
-    noteArmer(null, before, { ...PERSON, actor: 'token:ci' }).armed_by?.actor,
+    rememberArmer(null, before, { ...PERSON, actor: 'token:ci' }).armed_by?.actor,
     'token:ci',
   )
   for (const actor of ['pxe-client', 'system']) {
-    assert.is(noteArmer(before, armed.value, { ...PERSON, actor }), armed.value)
+    assert.is(rememberArmer(before, armed.value, { ...PERSON, actor }), armed.value)
   }
   const labelled = { ...before, labels: ['x'] }
-  assert.is(noteArmer(before, labelled, PERSON), labelled, 'no new cycle')
+  assert.is(rememberArmer(before, labelled, PERSON), labelled, 'no new cycle')
 })
 
 test('who armed it outlives every flash of flash-always, and a restart', () => {
   const armed = { ...machineWith('flasher-flash-always'), armed_by: PERSON }
-  const again = noteDone(armed, NOW)
+  const again = rememberDone(armed, NOW)
   assert.is.not(again.cycle, armed.cycle)
   assert.equal(again.armed_by, PERSON)
   assert.equal(parseRecord(JSON.parse(JSON.stringify(again)))?.armed_by, PERSON)
@@ -76,10 +76,10 @@ test('plans after which something is flashed are remembered, others are not', ()
     registerUefiBoot: false,
     grow: false,
   } as const
-  assert.is(notePlan(machine, flash, NOW).planned_at, NOW)
-  assert.is(notePlan(machine, { mode: 'interactive', reason: null }, NOW).planned_at, NOW)
-  assert.is(notePlan(machine, { mode: 'inventory' }, NOW), machine)
-  assert.is(notePlan(machine, { mode: 'exit', reason: '' }, NOW), machine)
+  assert.is(rememberPlan(machine, flash, NOW).planned_at, NOW)
+  assert.is(rememberPlan(machine, { mode: 'interactive', reason: null }, NOW).planned_at, NOW)
+  assert.is(rememberPlan(machine, { mode: 'inventory' }, NOW), machine)
+  assert.is(rememberPlan(machine, { mode: 'exit', reason: '' }, NOW), machine)
 })
 
 test.run()

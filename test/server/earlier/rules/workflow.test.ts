@@ -9,7 +9,7 @@ import {
   findRun,
   findTarget,
   NEXT_STATUS,
-  noteBoot,
+  rememberBoot,
 } from '../../../../runtime/server/earlier/rules/workflow.ts'
 import { createEarlierFixture } from '../../../support/server/earlier-machine.ts'
 
@@ -119,7 +119,7 @@ test('no host name of a record becomes an option, a path or several words', () =
 test('without a run, contacts change nothing, and a stored record comes back as it was', () => {
   const fixture = createOnline()
   const before = fixture.machine
-  assert.is(noteBoot(before, true, { now: AT, ip: '192.0.2.9' }), before)
+  assert.is(rememberBoot(before, true, { now: AT, ip: '192.0.2.9' }), before)
   fixture.signal({ kind: 'done' })
   fixture.script()
   assert.equal(parseRecord(JSON.parse(JSON.stringify(fixture.machine))), fixture.machine)

@@ -129,6 +129,6 @@ async function connect(context: PageContext, form: URLSearchParams): Promise<HTT
     summary: 'The address of the cache service was changed',
     details: saved.value,
   } as const
-  await site.noteAll([note], { subject_id: null, ...context.by() })
+  await site.recordAll([note], { subject_id: null, ...context.by() })
   return context.goTo(`${IMAGES}?connected`)
 }

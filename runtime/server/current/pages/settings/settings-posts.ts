@@ -121,7 +121,7 @@ async function saveAll(
   if (!saved.ok) return { ...saved.refusal, value: given[saved.refusal.at] ?? '' }
   const names = Object.keys(saved.value)
   if (names.length === 0) return null
-  await note(context, `settings.${what}.updated`, SUMMARIES[what], {
+  await recordEvent(context, `settings.${what}.updated`, SUMMARIES[what], {
     ...saved.value,
     changes: compareFields(before, readShown(context, names)),
   })
@@ -211,7 +211,7 @@ async function applyEdits(
     for (const [name, error] of made.errors) {
       const [section, key] = name.split('.')
       const summary = `${name} was not changed: ${error}`
-      await note(context, 'settings.config.failed', summary, { section, key })
+      await recordEvent(context, 'settings.config.failed', summary, { section, key })
     }
     const errors = [...made.errors].map(([name, error]) => [name, describeError(error)] as const)
     return answerRefusals(context, edits, new Map(errors), [...made.errors.values()][0])
@@ -220,7 +220,13 @@ async function applyEdits(
     const [section, key] = name.split('.')
     const summary = `${findNamed(SETTINGS, name)?.title ?? name} (${name}) was changed in ${path}`
     const changes = compareFields(before, readShown(context, [name]))
-    await note(context, 'settings.config.updated', summary, { section, key, path, line, changes })
+    await recordEvent(context, 'settings.config.updated', summary, {
+      section,
+      key,
+      path,
+      line,
+      changes,
+    })
   }
   context.site.changes.announce({ topic: 'settings' })
   const isPending = names.some((name) => made.pending.includes(name))
@@ -306,13 +312,13 @@ function answerRefusals(
   })
 }
 
-async function note(
+async function recordEvent(
   context: PageContext,
   kind: string,
   summary: string,
   details: Readonly<Record<string, unknown>>,
 ) {
-  await context.site.noteAll([{ kind, subject_kind: 'settings', summary, details }], {
+  await context.site.recordAll([{ kind, subject_kind: 'settings', summary, details }], {
     subject_id: null,
     ...context.by(),
   })

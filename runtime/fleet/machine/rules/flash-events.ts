@@ -2,7 +2,7 @@
 import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
 
 /** The server adds subject, actor, address and time. */
-export interface MachineNote {
+export interface MachineEvent {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null
@@ -15,11 +15,11 @@ type MachineSubject = { readonly mac: string }
  * Makes the event for disks that a machine reported. `details` holds what else a line records of
  * them.
  */
-export function noteDisks(
+export function describeDisks(
   { mac }: MachineSubject,
   { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
   details: Details = {},
-): MachineNote {
+): MachineEvent {
   const count = disks.length + disksLeftOut
   const kept = disksLeftOut === 0 ? '' : `, of which the first ${disks.length} were kept`
   const short = isShortened ? SHORTENED : ''
@@ -35,7 +35,7 @@ const SHORTENED =
   ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
 
 /** Makes the event for a machine that reported the end of its flash. */
-export const noteFlashed = ({ mac }: MachineSubject, details: Details): MachineNote => ({
+export const describeFlashed = ({ mac }: MachineSubject, details: Details): MachineEvent => ({
   kind: 'machine.flashed',
   summary: `${mac} reported that its flash is done`,
   details,
@@ -45,7 +45,10 @@ export const noteFlashed = ({ mac }: MachineSubject, details: Details): MachineN
  * Makes the event for a machine that reported that its flash failed; `reason` is null where it gave
  * none.
  */
-export const noteFlashFailed = ({ mac }: MachineSubject, reason: string | null): MachineNote => ({
+export const describeFlashFailed = (
+  { mac }: MachineSubject,
+  reason: string | null,
+): MachineEvent => ({
   kind: 'machine.flash_failed',
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },
