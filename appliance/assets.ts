@@ -95,6 +95,9 @@ export const ALL_SUMS = 'SHA256SUMS'
 /** The version of a release and its files, at an address that stays. */
 export const RELEASE_MANIFEST = 'release.toml'
 
+/** What Raspberry Pi Imager reads of a release, as a custom repository. */
+export const IMAGER_LIST = 'imager.json'
+
 /** The SSH signature of a file, for this purpose only (`ssh-keygen -Y sign -n …`). */
 export const signatureOf = (name: string) => `${name}.sig`
 export const SIGNATURE_NAMESPACE = 'flasher-release'

@@ -12,6 +12,8 @@ export interface ReleaseOptions {
   readonly isComplete: boolean
   /** An SSH key, or null. */
   readonly key: string | null
+  /** The address below which the files will be published; null: it is not known yet. */
+  readonly url: string | null
   readonly twice: boolean
   readonly plan: boolean
 }
@@ -26,6 +28,10 @@ const SCRIPT = {
     level: { value: 'dev|release', help: 'How hard compressors try', default: 'release' },
     tag: { value: 'TAG', help: 'The tag of the release, instead of v and the version' },
     sign: { value: 'KEY', help: 'Signs manifest and checksums with this SSH key (ed25519)' },
+    url: {
+      value: 'URL',
+      help: 'Where the files will be published, for imager.json, which Raspberry Pi Imager reads',
+    },
     complete: { help: 'A missing asset is an error' },
     'skip-images': { help: 'Takes the images that are in dist/, and builds none' },
     twice: { help: 'Builds everything from nothing in two places and compares the bytes' },
@@ -52,9 +58,18 @@ export function readRelease(argv: readonly string[], version: string): ReleaseOp
     buildsImages: !switches.has('skip-images'),
     isComplete: switches.has('complete'),
     key: values['sign'] ?? null,
+    url: readUrl(values['url'] ?? null),
     twice: switches.has('twice'),
     plan: switches.has('plan'),
   }
+}
+
+/** Other programs take it as it is. */
+function readUrl(given: string | null): string | null {
+  if (given === null || /^https?:$/.test(URL.parse(given)?.protocol ?? '')) return given
+  throw new UsageError(
+    `--url must be like https://host/owner/name/releases/download/v1.2.3${given && `, not ${given}`}`,
+  )
 }
 
 /** It becomes part of addresses. */

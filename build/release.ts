@@ -59,7 +59,7 @@ function planAll({ buildsImages }: ReleaseOptions, facts: BuildFacts): Plan {
 }
 
 async function writeFolders(
-  { tag, key, isComplete }: ReleaseOptions,
+  { tag, key, url, isComplete }: ReleaseOptions,
   { epoch }: BuildFacts,
   say: Context['voice']['say'],
 ): Promise<number> {
@@ -68,9 +68,10 @@ async function writeFolders(
   const lines = RELEASE_LINES.map((line) => ({ line, ...collectAssets(line, version, built) }))
   for (const found of lines) sayMissing(found, isComplete ? say.fail : say.warn)
   if (isComplete && lines.some(({ missing }) => missing.length > 0)) return 1
+  if (url === null) say.warn('Without --url, imager.json for Raspberry Pi Imager is left out.')
   for (const { line, groups } of lines) {
     const to = join(DIST, 'release', line)
-    const rest = { line, version, tag, epoch, template, key }
+    const rest = { line, version, tag, epoch, template, key, url }
     const files = await writeFolder({ ...rest, groups, from: DIST, to })
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     const signed = key === null ? 'not signed' : 'signed'

@@ -1,12 +1,19 @@
 /** Writes the folder of a release: assets with their checksums and lists, the manifest, `SHA256SUMS`, signatures. */
 import { constants, copyFile, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ALL_SUMS, RELEASE_MANIFEST, signatureOf } from '../../appliance/assets.ts'
+import {
+  ALL_SUMS,
+  checksumsOf,
+  IMAGER_LIST,
+  RELEASE_MANIFEST,
+  signatureOf,
+} from '../../appliance/assets.ts'
 import type { AssetGroup, ReleaseLine } from '../../appliance/release.ts'
 import { digestFile } from '../cache/digest.ts'
 import { renderSums } from '../pack/sums.ts'
 import { listsOf } from './collect.ts'
 import { renderManifest, type HashedFile } from './manifest.ts'
+import { decodeMedia, renderImagerFile, xzOf } from './media.ts'
 import { signFile } from './signature.ts'
 
 interface FolderOptions {
@@ -24,6 +31,8 @@ interface FolderOptions {
   readonly template: string
   /** An SSH key; null: the release is not signed. */
   readonly key: string | null
+  /** The address below which the files will be published; null: it is not known yet. */
+  readonly url: string | null
 }
 
 /**
@@ -32,7 +41,7 @@ interface FolderOptions {
  * @returns all files of the folder, sorted by name.
  */
 export async function writeFolder(options: FolderOptions): Promise<readonly HashedFile[]> {
-  const { groups, from, to, template, key } = options
+  const { groups, from, to, template, key, url, version } = options
   const part = `${to}.${process.pid}.part`
   await rm(part, { recursive: true, force: true })
   await mkdir(part, { recursive: true })
@@ -45,6 +54,17 @@ export async function writeFolder(options: FolderOptions): Promise<readonly Hash
       for (const name of listsOf(group)) beside.push(await take(from, part, name))
       beside.push(await put(part, group.checksums, renderSums(files.map(asSum))))
       assets.push(...files)
+    }
+    const decoded = await decodeMedia(part, version, assets)
+    for (const { name } of assets) {
+      const xz = xzOf(name)
+      if (xz === null || !decoded.has(xz)) continue
+      const packed = await look(part, xz)
+      beside.push(packed, await put(part, checksumsOf(xz), renderSums([asSum(packed)])))
+    }
+    if (url !== null) {
+      const list = renderImagerFile({ ...options, url, files: [...assets, ...beside], decoded })
+      beside.push(await put(part, IMAGER_LIST, list))
     }
     const manifest = renderManifest(template, { ...options, files: assets })
     beside.push(await put(part, RELEASE_MANIFEST, manifest))

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
@@ -70,6 +73,59 @@ test('an image in frames is listed with the digest of its index, which plans the
   assert.ok(catalog.ok)
   const [entry] = catalog.value.entries
   assert.equal([entry?.sha256, entry?.indexSha256], [packed.sha256, packed.indexSha256])
+})
+
+test('Raspberry Pi Imager gets size and digest of the decoded image, also after a restart', async () => {
+  const packed = await packBuffer(BYTES)
+  await using folder = await makeFolder()
+  await using source = await startHostileServer((request, response) =>
+    sendFile(packed.file, request, response),
+  )
+  const wanted = [BYTES.length, createHash('sha256').update(BYTES).digest('hex')]
+  const read = async (base: string) => {
+    const { os_list: list } = Object(await (await fetch(`${base}/imager.json`)).json())
+    return list
+  }
+  const sizes = (list: readonly Record<string, unknown>[]) =>
+    list.map((one) => [one['name'], one['extract_size'], one['extract_sha256']])
+  {
+    await using served = await serveCache(folder.path)
+    assert.equal(await read(served.base), [])
+    await served.cache.add({ name: 'a', src: `${source.origin}/latest`, format: 'img.zst' })
+    await served.cache.download('a', { force: false })
+    await writeFile(join(folder.path, 'b c%20.img.zst'), packed.file)
+    await writeFile(join(folder.path, 'raw.img'), BYTES)
+    await until(() => served.cache.rows().filter(({ state }) => state === 'ready').length === 3)
+    const list = await read(served.base)
+    assert.equal(sizes(list), [
+      ['a', ...wanted],
+      ['b c%20.img.zst', ...wanted],
+      ['raw.img', ...wanted],
+    ])
+    for (const { url, name, icon, image_download_size: size } of list) {
+      assert.match(url, name === 'raw.img' ? /\.img$/ : /\.img\.zst$/)
+      const bytes = Buffer.from(await (await fetch(url)).arrayBuffer())
+      assert.ok(bytes.equals(name === 'raw.img' ? BYTES : packed.file), name)
+      assert.is(size, bytes.length)
+      assert.is((await fetch(icon)).headers.get('content-type'), 'image/svg+xml')
+    }
+    assert.is(
+      parseCatalogDocument(await (await fetch(`${served.base}/catalog`)).text(), '').ok,
+      true,
+    )
+  }
+  // As an earlier release left it, which did not record what an image is once it is decoded.
+  const records = join(folder.path, '.cache/records')
+  for (const name of await readdir(records))
+    if (name.startsWith('decoded+')) await rm(join(records, name))
+  await using served = await serveCache(folder.path)
+  await until(() =>
+    served.cache.rows().every(({ entry }) => entry.format === 'img' || entry.raw_sha256),
+  )
+  assert.equal(sizes(await read(served.base)).slice(0, 2), [
+    ['a', ...wanted],
+    ['b c%20.img.zst', ...wanted],
+  ])
 })
 
 test('the list can be asked for again at no cost, and with all that is not here', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { execFile } from 'node:child_process'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { RELEASES, type ReleaseLine } from '../../appliance/release.ts'
 import { writeRelease } from '../../build/pack/release.ts'
 import { collectAssets } from '../../build/release/collect.ts'
@@ -20,11 +21,16 @@ export interface ReleaseFolderOptions {
   readonly key?: string | null
   /** The size of each file, whose content depends on its name and the version. */
   readonly bytes?: number
+  /** The asset whose content is not what its name says. */
+  readonly damage?: string
+  /** Where it will be published; null: it is not known. */
+  readonly url?: string | null
 }
 
 /** Every asset of the line, built and published by the same code as a real one. */
 export async function makeReleaseFolder(options: ReleaseFolderOptions) {
-  const { line, version = '1.2.3', tag = `v${version}`, key = null, bytes = 20_000 } = options
+  const { line, version = '1.2.3', tag = `v${version}`, key = null } = options
+  const { bytes = 20_000, url = null } = options
   const root = await mkdtemp(join(tmpdir(), 'flasher-release-'))
   const [from, source, to] = [join(root, 'dist'), join(root, 'source'), join(root, 'release')]
   await mkdir(source)
@@ -32,7 +38,13 @@ export async function makeReleaseFolder(options: ReleaseFolderOptions) {
     const files = []
     for (const [at, asset] of group.files.entries()) {
       const path = join(source, asset)
-      await writeFile(path, Buffer.alloc(bytes + at, `${asset} ${version} `))
+      await writeFile(
+        path,
+        pack(
+          asset === options.damage ? '' : asset,
+          Buffer.alloc(bytes + at, `${asset} ${version} `),
+        ),
+      )
       files.push({ asset, path })
     }
     const contents = { debian: [], npm: [], programs: [] }
@@ -43,7 +55,7 @@ export async function makeReleaseFolder(options: ReleaseFolderOptions) {
   const { groups } = collectAssets(line, version, new Set(await readdir(from)))
   const template = await readFile('release.toml.in', 'utf8')
   const facts = { line, version, tag, epoch: EPOCH }
-  const files = await writeFolder({ ...facts, groups, from, to, template, key })
+  const files = await writeFolder({ ...facts, groups, from, to, template, key, url })
   return {
     path: to,
     tag,
@@ -52,6 +64,12 @@ export async function makeReleaseFolder(options: ReleaseFolderOptions) {
     read: (name: string) => readFile(join(to, name)),
     [Symbol.asyncDispose]: () => rm(root, { recursive: true }),
   }
+}
+
+/** The content of a file as its name says. */
+function pack(name: string, content: Buffer): Buffer {
+  if (name.endsWith('.zst')) return zstdCompressSync(content)
+  return name.endsWith('.img.gz') ? gzipSync(content) : content
 }
 
 /** An SSH key without a passphrase. */

@@ -24,6 +24,7 @@ import { blobRoutes } from './blobs.ts'
 import { capturePageRoutes } from '../captures/capture-page-routes.ts'
 import { captureRoutes, type CaptureSite } from '../captures/capture-routes.ts'
 import { catalogRoutes } from './catalog.ts'
+import { imagerRoutes } from './imager.ts'
 import { pageRoutes } from './pages.ts'
 import { uploadRoutes } from './uploads.ts'
 import type { CacheSite } from './site.ts'
@@ -71,6 +72,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     ...healthRoutes(version), //        /healthz /version
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
+    ...imagerRoutes(site, parts.assets), // /imager.json
     ...uploadRoutes(site), //           /uploads
     ...captureRoutes(captures), //      /captures
     ...loginRoutes(login), // / /ui /ui/login /ui/logout

@@ -8,6 +8,7 @@ import {
 import { decideArch, decideFormat } from '../../engine/catalog/rules/catalog.ts'
 import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
 import { fileSource } from '../../engine/catalog/rules/dropped-file.ts'
+import type { DecodedMemory } from '../../engine/image/frame/index-checks.ts'
 import type { BlobIndex, StoredSource } from '../blobs/blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
@@ -52,6 +53,7 @@ interface RowDependencies {
   readonly downloads: Downloads
   readonly dropped: Pick<DroppedFiles, 'list'>
   readonly used: ReadonlyMap<string, number>
+  readonly decoded: Pick<DecodedMemory, 'find'>
   readonly pins: Pick<Pins, 'has' | 'countMachines'>
 }
 
@@ -70,7 +72,11 @@ function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
   const download = downloads.find(key)
   const failure = downloads.failureOf(key)
   return {
-    entry: { ...describe(entry), ...bytesOf(entry, stored, download) },
+    entry: {
+      ...describe(entry),
+      ...bytesOf(entry, stored, download),
+      ...decodedOf(parts, stored?.checkedIndex),
+    },
     kind: 'source',
     fileName: '',
     state: stateOf(stored !== null, download, failure !== null),
@@ -101,6 +107,12 @@ const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Downl
   ...(stored === null ? {} : { index_sha256: stored.checkedIndex ?? null }),
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
+
+/** What the image is once it is decoded, where its index says so and was found right. */
+function decodedOf({ decoded }: RowDependencies, checkedIndex: string | null | undefined) {
+  const image = checkedIndex == null ? null : decoded.find(checkedIndex)
+  return image === null ? {} : { raw_size_bytes: image.sizeBytes, raw_sha256: image.sha256 }
+}
 
 /** What is here stays ready while a newer version of it comes. */
 function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): RowState {
@@ -134,6 +146,7 @@ function rowOfFile(
       arch: decideArch(null, names),
       sha256: file.sha256,
       ...(file.indexSha256 === null ? {} : { index_sha256: file.indexSha256 }),
+      ...decodedOf(parts, file.indexSha256),
       size_bytes: sizeBytes,
       description: null,
       netboot_ref: null,

@@ -70,6 +70,7 @@ interface Scanned {
   readonly digests: ReturnType<typeof createDigests>
   readonly indexes: IndexChecks
   readonly onChange: () => void
+  readonly log: { warn(message: string): void }
   readonly signal: AbortSignal
 }
 
@@ -179,7 +180,8 @@ async function readNames(scanned: Scanned) {
   onChange()
 }
 
-async function lookAt({ folder, seen, digests }: Scanned, name: string) {
+async function lookAt(scanned: Scanned, name: string) {
+  const { folder, seen, digests } = scanned
   const refusal = whyNotAnImage(name)
   const stamp = refusal === '' ? null : await readStamp(folder, name)
   if (stamp === null) {
@@ -191,8 +193,19 @@ async function lookAt({ folder, seen, digests }: Scanned, name: string) {
     const known = refusal === null ? await digests.find(stamp) : null
     file = createSeen(stamp, known, refusal)
     seen.set(name, file)
+    if (known?.checkedIndex) await recall(scanned, stamp, known.checkedIndex)
   }
   if (file.sha256 !== null) file.refusal = await compare(folder, file)
+}
+
+/** Nothing depends on it: the list shows the size of a decoded image where it is known. */
+async function recall({ folder, indexes, log }: Scanned, stamp: FileStamp, checkedIndex: string) {
+  try {
+    await using handle = await openStamped(folder, stamp)
+    await indexes.recall(handle, { ...stamp, checkedIndex })
+  } catch (thrown) {
+    log.warn(`${stamp.name}: ${renderError(thrown)}`)
+  }
 }
 
 const createSeen = (stamp: FileStamp, known: FileDigests | null, refusal: string | null): Seen => ({

@@ -46,7 +46,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const data = join(folder, DATA_FOLDER)
   const lock = await lockFolder(folder, data)
   const stores = await openStores(parts, data)
-  const { records, changes, index, blobs, room, pins, used, indexes, downloads, elapsed } = stores
+  const { records, changes, index, blobs, room, pins, used, indexes, decoded, downloads } = stores
+  const { elapsed } = stores
   const dropped = await createDroppedFiles({
     ...parts,
     records,
@@ -57,7 +58,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   await resume(stores)
 
   const ending = new AbortController()
-  const rows = () => listRows({ index, downloads, dropped, used, pins })
+  const rows = () => listRows({ index, downloads, dropped, used, pins, decoded })
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
   const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
   const uploads = await createUploads(receiving)

@@ -12,6 +12,7 @@ import { type BlobIndex, createBlobIndex } from '../blobs/blob-index.ts'
 import { createBlobRoom, rememberUse } from '../blobs/blob-room.ts'
 import { type Blobs, createBlobs } from '../blobs/blobs.ts'
 import { PartRecordSchema } from './download-run.ts'
+import { createDecodedImages } from './decoded-images.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks } from '../../engine/image/frame/index-checks.ts'
 import { createPins, type Pins } from './pins.ts'
@@ -51,7 +52,8 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
     suffix: '.part',
     records: selectRecords(records, 'part', PartRecordSchema),
   })
-  const indexes = createIndexChecks()
+  const decoded = await createDecodedImages(records, { onChange: announce, log })
+  const indexes = createIndexChecks(decoded)
   const pins = await createPins(records, now, elapsed)
   const used = await tidy(blobs, index, now().getTime())
   const room = createBlobRoom({
@@ -76,7 +78,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
     },
   })
   const lists = { records, changes, announce, partials, elapsed }
-  return { ...lists, blobs, index, indexes, pins, used, room, downloads }
+  return { ...lists, blobs, index, indexes, decoded, pins, used, room, downloads }
 }
 
 /** A Fault `conflict` where another process serves the folder already. */

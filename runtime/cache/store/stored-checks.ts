@@ -27,9 +27,11 @@ export function startStoredChecks(parts: StoredChecksDependencies): AsyncDisposa
 
 async function checkAll(parts: StoredChecksDependencies, signal: AbortSignal): Promise<void> {
   for (const [key, source] of parts.index.sources()) {
-    if (source.checkedIndex !== undefined || signal.aborted) continue
+    const { checkedIndex } = source
+    if (checkedIndex === null || signal.aborted) continue
     try {
-      await checkOne(parts, key, source, signal)
+      if (checkedIndex === undefined) await checkOne(parts, key, source, signal)
+      else await recallOne(parts, source, checkedIndex)
     } catch (thrown) {
       // It is tried again at the next start; until then the digest of its index is not published.
       if (!signal.aborted) parts.log.warn(`${nameOf(source)}: ${renderError(thrown)}`)
@@ -59,6 +61,17 @@ async function checkOne(
   await index.forget(key)
   await room.sweep(sha256)
   log.warn(`${index.findEntry(key)?.name ?? key} was removed: ${checkedIndex.message}`)
+}
+
+/** Earlier releases did not record what the image is once it is decoded. */
+async function recallOne(
+  { blobs, indexes }: StoredChecksDependencies,
+  source: StoredSource,
+  checkedIndex: string,
+): Promise<void> {
+  const { sha256, sizeBytes } = source
+  await using handle = await blobs.peek(sha256)
+  await indexes.recall(handle, { checkedIndex, name: nameOf(source), sizeBytes })
 }
 
 const nameOf = ({ sha256 }: StoredSource) => `the image ${sha256.slice(0, 12)}`

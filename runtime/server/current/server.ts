@@ -1,9 +1,12 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
 import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../engine/catalog/rules/catalog.ts'
+import { IMAGER_LIST } from '../../../appliance/assets.ts'
+import { listReleaseBases } from '../../fleet/boot/rules/release.ts'
 import { createAssets } from '../../kit/web/answers/assets.ts'
 import { startBackupSchedule } from '../../fleet/backup/backup-schedule.ts'
 import { endCacheSession } from '../../fleet/access/cache-logout.ts'
+import type { ListedFolder } from '../../../appliance/imager-list.ts'
 import { createCatalog, type FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
@@ -58,10 +61,11 @@ export async function createMachineServer(given: MachineServerDependencies) {
       now,
     })
     const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
+    const assets = await createAssets()
     const { views, plugin: pages } = createPages({
       runs: state.runs,
       version: release,
-      assets: await createAssets(),
+      assets,
       services: { config, store: state.store, backups, netboot, templates: state.templates },
       images: () => catalog.snapshot().entries,
       gather: (on) => gatherSurroundings(rules, on),
@@ -79,7 +83,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
           return {
             schemas: SCHEMAS,
             routes: [
-              ...imageRoutes(site),
+              ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
               ...firstBootRoutes(site, { ...state, ...rules }),
               ...cacheRoutes(site),
               ...captureRoutes(site),
@@ -104,6 +108,14 @@ export async function createMachineServer(given: MachineServerDependencies) {
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
   })
+}
+
+/** The list that each release has of its own media; null: no release site is set. */
+function findMedia({ releases, boot }: ReturnType<LineConfig['current']>): ListedFolder | null {
+  const [base] = listReleaseBases(releases.base_url, boot.release_repo, boot.release_tag)
+  if (releases.base_url === '' || boot.release_repo === '' || base === undefined) return null
+  const description = 'The stick and the board image that start the wizard'
+  return { name: 'Flasher', description, url: `${base}${IMAGER_LIST}` }
 }
 
 function createRules(

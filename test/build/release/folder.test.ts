@@ -1,5 +1,6 @@
 /** The folder of a release: what is in it, the same bytes each time, and as other programs check it. */
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -82,6 +83,44 @@ for (const line of RELEASE_LINES) {
     assert.equal(one.files, two.files)
   })
 }
+
+test('Raspberry Pi Imager gets every medium with what it decodes to, and .xz instead of .zst', async () => {
+  for (const line of RELEASE_LINES) {
+    await using release = await makeReleaseFolder({ line, url: 'https://ex.com/a/b/v1.2.3' })
+    const { os_list: list } = JSON.parse((await release.read('imager.json')).toString())
+    const names = list.map(({ url }: { url: string }) => url.split('/').at(-1))
+    const servers = ['flasher-server-x86_64.img.xz', 'flasher-server-rpi-arm64.img.xz']
+    const own = {
+      current: [
+        'flasher-usbboot-pc-x86_64-v1.2.3.iso',
+        'flasher-usbboot-rpi-arm64-v1.2.3.img.gz',
+        ...servers,
+      ],
+      earlier: ['flasher-usb-x86_64.img.xz', ...servers],
+    }
+    assert.equal(names, own[line])
+    for (const [at, name] of names.entries()) {
+      const { url, extract_size, extract_sha256, image_download_size, devices } = list[at]
+      assert.is(url, `https://ex.com/a/b/v1.2.3/${name}`)
+      const bytes = await release.read(name)
+      const tool = { xz: 'xz', gz: 'gzip', iso: 'cat' }[String(name.split('.').at(-1))] ?? ''
+      const raw = execFileSync(tool, tool === 'cat' ? [] : ['-dc'], { input: bytes })
+      assert.equal(
+        [extract_size, extract_sha256, image_download_size, devices[0]],
+        [raw.length, createHash('sha256').update(raw).digest('hex'), bytes.length, 'any'],
+      )
+      execFileSync('sha256sum', ['--check', '--quiet', `${name}.sha256`], { cwd: release.path })
+    }
+  }
+  await using unknown = await makeReleaseFolder({ line: 'current' })
+  assert.not.ok(unknown.files.some(({ name }) => name === 'imager.json'))
+})
+
+test('a medium that cannot be decoded makes no release', async () => {
+  const made = makeReleaseFolder({ line: 'earlier', damage: 'flasher-usb-x86_64.img.zst' })
+  const message = await made.then(String, String)
+  assert.match(message, /flasher-usb-x86_64\.img\.zst cannot be decoded/)
+})
 
 test('ssh-keygen verifies what was signed, and nothing that was changed', async () => {
   await using key = await makeSigningKey()

@@ -94,16 +94,19 @@ test('the command line', () => {
     buildsImages: true,
     isComplete: false,
     key: null,
+    url: null,
     twice: false,
     plan: false,
   })
   const given = ['--sign', 'key', '--complete', '--skip-images', '--tag', 'v1', '--level', 'dev']
+  given.push('--url', 'https://ex.com/a')
   assert.equal(readRelease(given, '1.2.3'), {
     level: 'dev',
     tag: 'v1',
     buildsImages: false,
     isComplete: true,
     key: 'key',
+    url: 'https://ex.com/a',
     twice: false,
     plan: false,
   })
@@ -111,6 +114,8 @@ test('the command line', () => {
     ['--tag', '../x'],
     ['--tag', 'latest'],
     ['--sign'],
+    ['--url', 'ftp://ex.com/a'],
+    ['--url', 'releases'],
     ['extra'],
     ['--sing', 'x'],
   ]) {

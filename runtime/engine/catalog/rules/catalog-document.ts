@@ -70,7 +70,8 @@ function parseEntry(
   const fields = parseCatalogFields(one, index)
   if (!fields.ok) return fields
   const { name, src, resolved_src: resolvedSrc, sha256, size_bytes, description } = fields.value
-  const { index_sha256: indexSha256 } = fields.value
+  const { index_sha256: indexSha256, raw_size_bytes: rawSizeBytes } = fields.value
+  const { raw_sha256: rawSha256 } = fields.value
   const ref = refOf(src)
   if (!ref.ok) return refuse({ name, reason: `its source cannot be used: ${src.slice(0, 200)}` })
   const names = [name, resolvedSrc, src]
@@ -82,6 +83,8 @@ function parseEntry(
     arch: decideArch(fields.value.arch, names),
     sha256,
     ...(indexSha256 ? { indexSha256 } : {}),
+    ...(rawSizeBytes ? { rawSizeBytes } : {}),
+    ...(rawSha256 ? { rawSha256 } : {}),
     sizeBytes: size_bytes,
     description,
     ...(fields.value.any_content ? { anyContent: true } : {}),

@@ -59,6 +59,13 @@ const FieldsSchema = z.object(
     /** A mark by the operator: the bytes are an image, whatever they look like. */
     any_content: z.boolean().nullish().catch(null),
     size_bytes: descriptive(z.int().min(0)),
+    /** The size and the digest of the decoded image, where its index has them. */
+    raw_size_bytes: z.int().min(0).nullish().catch(null),
+    raw_sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullish()
+      .catch(null),
     description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),
   },

@@ -24,6 +24,10 @@ export interface CatalogEntry {
   /** The digest of the image's index, where somebody vouches for it; absent or null: not known. */
   readonly indexSha256?: string | null
   readonly sizeBytes: number | null
+  /** The size of the decoded image; absent or null: not known. */
+  readonly rawSizeBytes?: number | null
+  /** The digest of the decoded image; absent or null: not known. */
+  readonly rawSha256?: string | null
   readonly description: string | null
   /** The operator said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean

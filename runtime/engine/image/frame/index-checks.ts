@@ -14,6 +14,22 @@ interface IndexOrder {
   readonly onProgress?: (part: number) => void
 }
 
+/** `checkedIndex`: the digest of its index, as it was found then. */
+type RecallOrder = Pick<IndexOrder, 'name' | 'sizeBytes'> & { readonly checkedIndex: string }
+
+/** What an image in frames is once it is decoded. */
+export interface DecodedImage {
+  readonly sizeBytes: number
+  /** Its SHA-256 in lower case; null: its index does not have it. */
+  readonly sha256: string | null
+}
+
+/** Remembers decoded images by the digest of their index. */
+export interface DecodedMemory {
+  find(indexSha256: string): DecodedImage | null
+  remember(indexSha256: string, image: DecodedImage): void
+}
+
 export type IndexChecks = ReturnType<typeof createIndexChecks>
 
 /** Images at once: a small one need not wait for a large one. */
@@ -22,7 +38,7 @@ const AT_ONCE = 2
 const THREADS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
 /** Creates the checks of a cache's images; only a few run at once, the others wait for their turn. */
-export function createIndexChecks() {
+export function createIndexChecks(decoded: DecodedMemory) {
   const enqueue = createQueue(AT_ONCE)
 
   return {
@@ -32,14 +48,27 @@ export function createIndexChecks() {
      */
     async check(handle: FileHandle, order: IndexOrder): Promise<string | null> {
       const { name, sizeBytes, signal, onProgress } = order
-      const readAt = async (into: Buffer, at: number) =>
-        (await handle.read(into, 0, into.length, at)).bytesRead
+      const readAt = readerOf(handle)
       const map = await readFrameMap({ name, sizeBytes, readAt })
       if (map === null || map.indexSha256 === null) return null
       const onChecked = (bytes: number) => onProgress?.(bytes / map.bytes)
       const source = { name, readAt }
       await enqueue(() => checkFrames({ map, source, signal, onChecked, threads: THREADS }))
+      decoded.remember(map.indexSha256, { sizeBytes: map.bytes, sha256: map.sha256 })
       return map.indexSha256
+    },
+    /**
+     * Reads the index of an image that an earlier release compared with it, and decodes nothing. A
+     * Fault `image-broken` where the index contradicts itself.
+     */
+    async recall(handle: FileHandle, { checkedIndex, name, sizeBytes }: RecallOrder): Promise<void> {
+      if (decoded.find(checkedIndex) !== null) return
+      const map = await readFrameMap({ name, sizeBytes, readAt: readerOf(handle) })
+      if (map?.indexSha256 !== checkedIndex) return
+      decoded.remember(map.indexSha256, { sizeBytes: map.bytes, sha256: map.sha256 })
     },
   }
 }
+
+const readerOf = (handle: FileHandle) => async (into: Buffer, at: number) =>
+  (await handle.read(into, 0, into.length, at)).bytesRead

@@ -1,22 +1,34 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
 import { replaceLoopback } from '../../../engine/catalog/rules/blob-address.ts'
 import { type CatalogEntry, renderImageEntry } from '../../../engine/catalog/rules/catalog.ts'
+import { renderImagerList, type ListedFolder } from '../../../../appliance/imager-list.ts'
+import { listForImager } from '../../../engine/catalog/rules/imager-images.ts'
 import { renderManifest } from '../../../engine/catalog/rules/manifest.ts'
 import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/api-schema.ts'
 import { taggedJson, text, type TaggedText } from '../../../kit/web/answers/answers.ts'
+import type { Assets } from '../../../kit/web/answers/assets.ts'
 import { renderSchema } from '../../../kit/web/answers/checked.ts'
 import { peerOf } from '../../../kit/web/answers/caller.ts'
 import type { Site } from '../../routes/site.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
+
+interface ImageRouteDependencies {
+  readonly assets: Pick<Assets, 'url'>
+  /** The list of the release's own media (the stick, the board's image); null: no release site is set. */
+  media(): ListedFolder | null
+}
 
 /**
  * Lists the routes of the catalog. They are open, because a wizard that booted from the network has no
  * session.
  */
-export function imageRoutes(site: Site): readonly Route[] {
+export function imageRoutes(
+  site: Site,
+  { assets, media }: ImageRouteDependencies,
+): readonly Route[] {
   const { catalog } = site
   function reachableFrom(baseUrl: string): readonly CatalogEntry[] {
     const { hostname } = new URL(baseUrl)
@@ -32,6 +44,17 @@ export function imageRoutes(site: Site): readonly Route[] {
       last = { of: snapshot, baseUrl, json: { body, etag: etagOf(body) } }
     }
     return last.json
+  }
+  function renderImager(baseUrl: string): TaggedText {
+    const folder = media()
+    const body = JSON.stringify(
+      renderImagerList(
+        listForImager(reachableFrom(baseUrl).map(toKnown)),
+        `${baseUrl}${assets.url('icon.svg')}`,
+        folder === null ? [] : [folder],
+      ),
+    )
+    return { body, etag: etagOf(body) }
   }
   return [
     {
@@ -57,6 +80,14 @@ export function imageRoutes(site: Site): readonly Route[] {
       },
       handle: (event) => text(renderManifest(reachableFrom(peerOf(event).baseUrl)), TOML),
     },
+    {
+      method: 'GET',
+      path: '/imager.json',
+      access: 'open',
+      isCompressed: true,
+      doc: documentObject('The same images as a custom repository of Raspberry Pi Imager'),
+      handle: (event) => taggedJson(event, renderImager(peerOf(event).baseUrl)),
+    },
   ]
 }
 
@@ -65,4 +96,11 @@ const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
   ...entry,
   url: replaceLoopback(entry.url, host),
   resolvedSrc: entry.resolvedSrc === null ? null : replaceLoopback(entry.resolvedSrc, host),
+})
+
+const toKnown = (entry: CatalogEntry) => ({
+  ...entry,
+  rawSizeBytes: entry.rawSizeBytes ?? null,
+  rawSha256: entry.rawSha256 ?? (entry.format === 'img' ? entry.sha256 : null),
+  addedAt: null,
 })

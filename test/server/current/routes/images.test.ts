@@ -42,6 +42,11 @@ const catalogOf = (error: string | null) => {
   return { snapshot: () => snapshot, refresh: async () => snapshot }
 }
 
+const IMAGER = {
+  assets: { url: (name: string) => `/static/flasher@1/${name}` },
+  media: () => ({ name: 'Flasher', description: 'The stick', url: 'https://ex.com/imager.json' }),
+}
+
 const pick = (list: readonly { readonly name: string; readonly ref: string | null }[]) =>
   list.map(({ name, ref }) => [name, ref])
 
@@ -49,7 +54,7 @@ const serve = (error: string | null = null) =>
   createTestServer({
     routes: (site) => {
       const own = { ...site, catalog: catalogOf(error) }
-      return [...imageRoutes(own), ...cacheRoutes(own)]
+      return [...imageRoutes(own, IMAGER), ...cacheRoutes(own)]
     },
   })
 
@@ -87,13 +92,94 @@ test('a file that was dropped into the cache beside the server is shown by an ad
   }
   const catalog = { snapshot: () => snapshot, refresh: async () => snapshot }
   await using server = await createTestServer({
-    routes: (site) => imageRoutes({ ...site, catalog }),
+    routes: (site) => imageRoutes({ ...site, catalog }, IMAGER),
   })
   const rows: unknown = await (await server.request('/images')).json()
   assert.is(Object(rows)[0].url, 'http://flasher.test:8081/files/mine.img')
   const text = await (await server.request('/catalog.toml')).text()
   assert.match(text, 'size_bytes = 7')
   assert.not.match(text, '127.0.0.1')
+})
+
+test('Raspberry Pi Imager gets what it can write, with addresses that end as it expects', async () => {
+  const [raw, decoded] = ['1'.repeat(64), '2'.repeat(64)]
+  const snapshot: CatalogSnapshot = {
+    entries: [
+      entryOf('disk', { format: 'img', sha256: raw, url: 'http://127.0.0.1:8081/b/aa/latest' }),
+      entryOf('packed', {
+        format: 'img.zst',
+        arch: 'arm64',
+        sha256: 'c'.repeat(64),
+        rawSizeBytes: 7,
+        rawSha256: decoded,
+        url: 'http://127.0.0.1:8081/b/bb/p.img.zst',
+      }),
+      entryOf('squeezed', {
+        description: 'Of <our> lab',
+        url: 'http://127.0.0.1:8081/b/cc/s.img.gz',
+      }),
+      entryOf('tables', { format: 'qcow2' }),
+      entryOf('bundle', { format: 'tar.gz' }),
+    ],
+    skipped: [],
+    fetchedAt: null,
+    error: null,
+  }
+  const catalog = { snapshot: () => snapshot, refresh: async () => snapshot }
+  await using server = await createTestServer({
+    routes: (site) => imageRoutes({ ...site, catalog }, IMAGER),
+  })
+  const answer = await server.request('/imager.json')
+  assert.is(answer.status, 200)
+  const { imager, os_list: list } = Object(await answer.json())
+  const icon = 'http://flasher.test:8080/static/flasher@1/icon.svg'
+  assert.equal(list, [
+    {
+      name: 'Flasher',
+      description: 'The stick',
+      icon,
+      subitems_url: 'https://ex.com/imager.json',
+    },
+    {
+      name: 'disk',
+      description: '',
+      icon,
+      url: 'http://flasher.test:8081/b/aa/latest.img',
+      extract_size: 5,
+      extract_sha256: raw,
+      image_download_size: 5,
+      release_date: '',
+      devices: ['any', 'x86_64'],
+    },
+    {
+      name: 'packed',
+      description: '',
+      icon,
+      url: 'http://flasher.test:8081/b/bb/p.img.zst',
+      extract_size: 7,
+      extract_sha256: decoded,
+      image_download_size: 5,
+      release_date: '',
+      devices: ['any', 'arm64'],
+      architecture: 'armv8',
+    },
+    {
+      name: 'squeezed',
+      description: 'Of <our> lab',
+      icon,
+      url: 'http://flasher.test:8081/b/cc/s.img.gz',
+      image_download_size: 5,
+      release_date: '',
+      devices: ['any', 'x86_64'],
+    },
+  ])
+  // It shows a list only for a machine that is chosen: one is from the start, and has all of them.
+  assert.equal(
+    Object(imager)
+      .devices.filter((one: { default?: boolean }) => one.default)
+      .map(Object.keys),
+    [['name', 'tags', 'default', 'description', 'matching_type', 'icon']],
+  )
 })
 
 test('what is answered is what the API document says of it', async () => {

@@ -1,0 +1,38 @@
+/** What the images in frames are once they are decoded, by the digest of their index. */
+import type { Storage } from 'unstorage'
+import { z } from 'zod'
+import type { DecodedImage, DecodedMemory } from '../../engine/image/frame/index-checks.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { selectRecords } from '../../kit/host/records.ts'
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+const DecodedSchema = z.object({ sizeBytes: z.int().min(0), sha256: Sha256.nullable() })
+
+/** More images than any cache has; past this number the oldest go first. */
+const MAX = 10_000
+
+/** Opens what `records` hold; `onChange` hears of each image that was not known before. */
+export async function createDecodedImages(
+  records: Storage,
+  { onChange, log }: { onChange(): void; readonly log: { warn(message: string): void } },
+): Promise<DecodedMemory> {
+  const stored = selectRecords(records, 'decoded', DecodedSchema)
+  const known = new Map<string, DecodedImage>(await stored.list())
+  return {
+    find: (indexSha256) => known.get(indexSha256) ?? null,
+    /** Counts at once; whoever asks after a restart before it was written learns it a little later. */
+    remember(indexSha256, image) {
+      if (known.has(indexSha256)) return
+      known.set(indexSha256, image)
+      onChange()
+      const [oldest] = known.size > MAX ? known.keys() : []
+      if (oldest !== undefined) {
+        known.delete(oldest)
+        stored.remove(oldest).catch(() => undefined)
+      }
+      stored.write(indexSha256, image).catch((thrown: unknown) => {
+        log.warn(`the size of a decoded image is not recorded: ${renderError(thrown)}`)
+      })
+    },
+  }
+}

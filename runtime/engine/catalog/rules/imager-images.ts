@@ -1,0 +1,54 @@
+/** Picks the images that Raspberry Pi Imager can write, as its list names them (`GET /imager.json`). */
+import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { ListedImage } from '../../../../appliance/imager-list.ts'
+
+/** What a list of images tells of one. */
+interface KnownImage {
+  readonly name: string
+  readonly description: string | null
+  readonly format: string | null
+  readonly arch: string | null
+  readonly sizeBytes: number | null
+  readonly rawSizeBytes: number | null
+  readonly rawSha256: string | null
+  /** ISO time when its bytes came; null: not known. */
+  readonly addedAt: string | null
+  /** What a client has the bytes from; its last part may be any name. */
+  readonly url: string
+}
+
+/** Lists what the Imager can write; qcow2, tarballs and boot bundles are left out. */
+export const listForImager = (images: readonly KnownImage[]): readonly ListedImage[] =>
+  images.flatMap((image) => {
+    const format = findWritable(image.format)
+    if (format === null) return []
+    const { name, description, arch, sizeBytes, addedAt } = image
+    const isRaw = format === 'img'
+    return [
+      {
+        name,
+        description: description ?? '',
+        url: nameEnd(image.url, format),
+        rawSizeBytes: isRaw ? sizeBytes : image.rawSizeBytes,
+        rawSha256: image.rawSha256,
+        sizeBytes,
+        releaseDate: addedAt?.slice(0, 10) ?? null,
+        arch,
+      },
+    ]
+  })
+
+function findWritable(format: string | null): ImageFormat | null {
+  const known = IMAGE_FORMATS.find((one) => one === format)
+  return known === undefined || known === 'qcow2' ? null : known
+}
+
+/**
+ * The Imager goes by the end of an address alone, and what a source is called may end in anything;
+ * the last part of an address of the cache (`/b/<token>/<name>`) is for people.
+ */
+function nameEnd(url: string, format: ImageFormat): string {
+  const end = `.${format}`
+  if (url.toLowerCase().endsWith(end)) return url
+  return /\/b\/[\w-]+\/[^/]*$/.test(url) ? `${url}${end}` : url
+}
