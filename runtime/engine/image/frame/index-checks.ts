@@ -61,7 +61,10 @@ export function createIndexChecks(decoded: DecodedMemory) {
      * Reads the index of an image that an earlier release compared with it, and decodes nothing. A
      * Fault `image-broken` where the index contradicts itself.
      */
-    async recall(handle: FileHandle, { checkedIndex, name, sizeBytes }: RecallOrder): Promise<void> {
+    async recall(
+      handle: FileHandle,
+      { checkedIndex, name, sizeBytes }: RecallOrder,
+    ): Promise<void> {
       if (decoded.find(checkedIndex) !== null) return
       const map = await readFrameMap({ name, sizeBytes, readAt: readerOf(handle) })
       if (map?.indexSha256 !== checkedIndex) return
