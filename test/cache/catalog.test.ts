@@ -21,6 +21,13 @@ const test = suite('cache: catalog over HTTP')
 const BYTES = makeBytes(50_000)
 const origin = () => startHostileServer((request, response) => sendFile(BYTES, request, response))
 
+const readImager = async (base: string) => {
+  const { os_list: list } = Object(await (await fetch(`${base}/imager.json`)).json())
+  return list
+}
+const sizesIn = (list: readonly Record<string, unknown>[]) =>
+  list.map((one) => [one['name'], one['extract_size'], one['extract_sha256']])
+
 const send = (method: string, url: string, body?: unknown, headers: object = asOperator) =>
   fetch(url, {
     method,
@@ -82,22 +89,16 @@ test('Raspberry Pi Imager gets size and digest of the decoded image, also after 
     sendFile(packed.file, request, response),
   )
   const wanted = [BYTES.length, createHash('sha256').update(BYTES).digest('hex')]
-  const read = async (base: string) => {
-    const { os_list: list } = Object(await (await fetch(`${base}/imager.json`)).json())
-    return list
-  }
-  const sizes = (list: readonly Record<string, unknown>[]) =>
-    list.map((one) => [one['name'], one['extract_size'], one['extract_sha256']])
   {
     await using served = await serveCache(folder.path)
-    assert.equal(await read(served.base), [])
+    assert.equal(await readImager(served.base), [])
     await served.cache.add({ name: 'a', src: `${source.origin}/latest`, format: 'img.zst' })
     await served.cache.download('a', { force: false })
     await writeFile(join(folder.path, 'b c%20.img.zst'), packed.file)
     await writeFile(join(folder.path, 'raw.img'), BYTES)
     await until(() => served.cache.rows().filter(({ state }) => state === 'ready').length === 3)
-    const list = await read(served.base)
-    assert.equal(sizes(list), [
+    const list = await readImager(served.base)
+    assert.equal(sizesIn(list), [
       ['a', ...wanted],
       ['b c%20.img.zst', ...wanted],
       ['raw.img', ...wanted],
@@ -122,7 +123,7 @@ test('Raspberry Pi Imager gets size and digest of the decoded image, also after 
   await until(() =>
     served.cache.rows().every(({ entry }) => entry.format === 'img' || entry.raw_sha256),
   )
-  assert.equal(sizes(await read(served.base)).slice(0, 2), [
+  assert.equal(sizesIn(await readImager(served.base)).slice(0, 2), [
     ['a', ...wanted],
     ['b c%20.img.zst', ...wanted],
   ])

@@ -3,7 +3,7 @@ import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-imag
 import type { ListedImage } from '../../../../appliance/imager-list.ts'
 
 /** What a list of images tells of one. */
-interface CatalogImage {
+interface OfferedImage {
   readonly name: string
   readonly description: string | null
   readonly format: string | null
@@ -18,7 +18,7 @@ interface CatalogImage {
 }
 
 /** Lists what the Imager can write; qcow2, tarballs and boot bundles are left out. */
-export const listForImager = (images: readonly CatalogImage[]): readonly ListedImage[] =>
+export const listForImager = (images: readonly OfferedImage[]): readonly ListedImage[] =>
   images.flatMap((image) => {
     const format = findWritable(image.format)
     if (format === null) return []
