@@ -72,11 +72,7 @@ function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {
   const download = downloads.find(key)
   const failure = downloads.failureOf(key)
   return {
-    entry: {
-      ...describe(entry),
-      ...bytesOf(entry, stored, download),
-      ...decodedOf(parts, stored?.checkedIndex),
-    },
+    entry: { ...describe(entry), ...bytesOf(parts, entry, stored, download) },
     kind: 'source',
     fileName: '',
     state: stateOf(stored !== null, download, failure !== null),
@@ -102,9 +98,15 @@ function describe(entry: CacheEntry): CatalogFields {
 }
 
 /** What the bytes are, where they are here, rather than what the entry says of them. */
-const bytesOf = (entry: CacheEntry, stored: StoredSource | null, download: Download | null) => ({
+const bytesOf = (
+  parts: RowDependencies,
+  entry: CacheEntry,
+  stored: StoredSource | null,
+  download: Download | null,
+) => ({
   sha256: stored?.sha256 ?? entry.sha256,
   ...(stored === null ? {} : { index_sha256: stored.checkedIndex ?? null }),
+  ...decodedOf(parts, stored?.checkedIndex),
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
 
