@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { mkdtempDisposable, open, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeContent, pipeThrough } from '../support/disk/compressed.ts'
@@ -53,6 +55,90 @@ test('a registry that sends other bytes than its manifest says: no disk that cou
   assert.is.not(code, 0)
   assert.match(stderr, new RegExp(layer.digest.slice(7)))
   assert.ok(Buffer.alloc(512).equals(await readStart(loop.device, 512)))
+})
+
+test('what was pushed is flashed, by its tag and by its digest', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-oras-'))
+  await using registry = await startRegistry()
+  const plain = join(folder.path, 'disk.img')
+  await writeFile(plain, CONTENT)
+  const reference = `oras://${registry.host}/lab/disk:v1`
+  const env = { TMPDIR: folder.path }
+  const argv = ['push', plain, reference, '--format', 'img', '--json']
+  const pushed = await runFlasher(argv, { env })
+  assert.is(pushed.code, 0, pushed.stderr)
+  for (const image of [reference, String(JSON.parse(pushed.stdout).pushed.pinned)]) {
+    await using loop = await createLoop()
+    const order = ['flash', '--image', image, '--target', loop.device, '--yes', '--delta']
+    const { code, stderr, stdout } = await runFlasher([...order, '--json'])
+    assert.is(code, 0, stderr)
+    assert.ok(CONTENT.equals(await readStart(loop.device, CONTENT.length)))
+    assert.not.match(stdout, /untrusted|no-index/)
+  }
+})
+
+/** A registry with one image in frames; it counts the requests for all of the image at once. */
+async function startCounting(image: Buffer, indexSha256: string) {
+  const layer = {
+    digest: digestOf(image),
+    size: image.length,
+    annotations: {
+      'org.opencontainers.image.title': 'disk.img.zst',
+      'vnd.flasher.index_sha256': indexSha256,
+    },
+  }
+  const manifest = JSON.stringify({ layers: [layer] })
+  const server = await startHostileServer((request, response) => {
+    if (request.url?.includes('/manifests/') === true) response.end(manifest)
+    else sendFile(image, request, response)
+  })
+  return {
+    host: server.origin.slice('http://'.length),
+    manifest: digestOf(manifest),
+    countWhole: () =>
+      server.seen.filter(
+        ({ method, url, headers }) =>
+          method === 'GET' && url.includes('/blobs/') && headers.range === undefined,
+      ).length,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+test('the digest of the index in the manifest: frames are read by range, unless it may be a lie', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-oras-'))
+  const [plain, packed] = [join(folder.path, 'disk.img'), join(folder.path, 'disk.img.zst')]
+  await writeFile(plain, CONTENT)
+  const made = await runFlasher(['pack', plain, '--output', packed, '--format', 'img', '--json'])
+  assert.is(made.code, 0, made.stderr)
+  const { sha256, index_sha256: index } = JSON.parse(made.stdout).packed
+  const image = await readFile(packed)
+  await using registry = await startCounting(image, index)
+  await using liar = await startCounting(image, 'f'.repeat(64))
+  const flash = async (from: typeof registry, version: string, more: readonly string[] = []) => {
+    await using loop = await createLoop()
+    const before = from.countWhole()
+    const reference = `oras://${from.host}/lab/disk${version}`
+    const argv = ['flash', '--image', reference, '--target', loop.device, '--yes', ...more]
+    const { code, stderr } = await runFlasher(argv, { env: { FLASHER_REGISTRY_HTTP: from.host } })
+    const found = await readStart(loop.device, CONTENT.length)
+    return { code, stderr, isSame: found.equals(CONTENT), whole: from.countWhole() - before }
+  }
+  const given = ['--sha256', sha256]
+  const rows = [
+    [registry, ':v1', [], 0],
+    [registry, `@${registry.manifest}`, given, 0],
+    // What this manifest says of the index could be of another image than the one asked for.
+    [registry, ':v1', given, 1],
+    [liar, ':v1', given, 1],
+    [liar, ':v1', ['--index-sha256', index], 0],
+  ] as const
+  for (const [from, version, more, whole] of rows) {
+    const { stderr, ...ended } = await flash(from, version, more)
+    assert.equal(ended, { code: 0, isSame: true, whole }, stderr)
+  }
+  const lied = await flash(liar, ':v1')
+  assert.equal([lied.code, lied.isSame], [1, false])
+  assert.match(lied.stderr, /another index than the one asked for/)
 })
 
 test.run()

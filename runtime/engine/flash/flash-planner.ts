@@ -156,11 +156,12 @@ interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot'> {
 /** What speaks against the flash is a value; nothing is written. */
 async function planTarget(
   tools: FlashTools,
-  { image, imageProblem, imageHint, sha256, source }: OpenedImage,
+  { image, imageProblem, imageHint, sha256, indexSha256, source }: OpenedImage,
   { facts: target, others, ...order }: TargetOrder,
   signal: AbortSignal,
 ): Promise<PlannedDisk> {
-  const options = { ...order.options, sha256 }
+  const index = order.options.indexSha256 ?? indexSha256
+  const options = { ...order.options, sha256, indexSha256: index }
   const planned = planFlash(image, target, options, order.chosen)
   const sectors = planned.ok ? await checkSectors(tools, source, planned.value, signal) : FITTING
   const against = planned.ok

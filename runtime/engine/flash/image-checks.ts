@@ -5,6 +5,7 @@ import type { ImageFacts } from '../image/rules/image.ts'
 import type { ImageFormat } from '../../../appliance/disk-images.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
 import { findMissed } from '../image/content/image-end.ts'
+import { decidePromisedIndex } from '../image/rules/entry.ts'
 import type { Decoders } from '../image/formats.ts'
 import type { Images } from '../image/images.ts'
 import { readSidecar } from '../image/sources/sidecars.ts'
@@ -29,6 +30,8 @@ export interface CheckedImage {
   /** What to do about it; null where nothing is known. */
   readonly imageHint: string | null
   readonly sha256: string | null
+  /** The digest of its index, where its source promises one that counts; null: none. */
+  readonly indexSha256: string | null
 }
 
 interface CheckTools {
@@ -54,8 +57,9 @@ export async function checkImage(
     detectFormat(source.fileName) ??
     (await untilAborted(signal, recognise(source, decoders)))
   const probed = await untilAborted(signal, probe(source, format, request, images))
-  const sha256 = request.sha256 ?? (await readBeside(probed.image)) ?? source.sha256 ?? null
-  return { ...probed, sha256 }
+  const known = request.sha256 ?? (await readBeside(probed.image))
+  const indexSha256 = decidePromisedIndex({ ...source, isDigestKnown: known !== null })
+  return { ...probed, sha256: known ?? source.sha256 ?? null, indexSha256 }
 }
 
 /** Only for a file whose name says nothing. */
@@ -66,12 +70,14 @@ async function recognise(source: Source, decoders: Decoders) {
 
 const readBeside = async ({ path }: ImageFacts) => (path === null ? null : readSidecar(path))
 
+type ProbedImage = Omit<CheckedImage, 'sha256' | 'indexSha256'>
+
 async function probe(
   source: Source,
   format: ImageFormat | null,
   request: Pick<ImageRequest, 'anyContent' | 'sizeBytes'>,
   images: Images,
-): Promise<Omit<CheckedImage, 'sha256'>> {
+): Promise<ProbedImage> {
   try {
     const image = await images.probe(source, format, request)
     return compare(image, request.sizeBytes ?? null)
@@ -84,7 +90,7 @@ async function probe(
 }
 
 /** A catalog may know better how long it is. */
-function compare(image: ImageFacts, expected: number | null): Omit<CheckedImage, 'sha256'> {
+function compare(image: ImageFacts, expected: number | null): ProbedImage {
   if (expected === null) return { image, imageProblem: null, imageHint: null }
   const known = { ...image, expectedBytes: expected }
   const missed = findMissed(known, image.sizeBytes)

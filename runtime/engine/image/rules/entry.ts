@@ -32,6 +32,27 @@ export function decideEntry(
   return accept(sha256 === null ? map : null)
 }
 
+interface Promises {
+  /** Who asked for the image named its digest, or it lies beside the image. */
+  readonly isDigestKnown: boolean
+  /** The digest of the index that the source promises; absent: it promises none. */
+  readonly indexSha256?: string
+  /** What the source promises was named by its digest. */
+  readonly isPinned?: boolean
+}
+
+/**
+ * Decides whether the digest of an index counts that comes from where the image comes from; null:
+ * it does not. Where somebody named the digest of the file, a source that lies could promise the
+ * index of another one: then it counts only where the promise has a digest of its own.
+ */
+export const decidePromisedIndex = ({
+  isDigestKnown,
+  indexSha256,
+  isPinned = false,
+}: Promises): string | null =>
+  indexSha256 !== undefined && (!isDigestKnown || isPinned) ? indexSha256 : null
+
 interface ImageAccess {
   readonly format: ImageFormat
   /** Its source can be read anywhere. */

@@ -56,6 +56,8 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
     sizeBytes: known.sizeBytes,
     version: blob.digest,
     sha256,
+    ...(blob.indexSha256 === null ? {} : { indexSha256: blob.indexSha256 }),
+    isPinned: ref.version.kind === 'digest',
     readAt,
     stream: checked,
     [Symbol.asyncDispose]: () => held.disposeAsync(),

@@ -20,6 +20,13 @@ export interface Source extends AsyncDisposable {
    * not.
    */
   readonly sha256?: string
+  /**
+   * The digest of its index, in lower case, as whoever promises `sha256` says it; absent where
+   * nobody does.
+   */
+  readonly indexSha256?: string
+  /** Whoever named this source named all that it promises by a digest, too. */
+  readonly isPinned?: boolean
   /** What a web server says of the bytes; absent where none was asked. */
   readonly sent?: Sent
   /** The file has no name of its own, so that its content alone tells the format. */

@@ -95,7 +95,7 @@ async function findLayer(
   // A digest is a manifest's by convention; older catalogs mean the blob itself by it, at which the
   // widespread registry fails (500), as it takes it for a broken manifest.
   if (isPinned && [400, 404, 500].includes(first.status)) {
-    return { digest: version.digest, sizeBytes: null, title: null }
+    return { digest: version.digest, sizeBytes: null, title: null, indexSha256: null }
   }
   let document = first
   let digest = isPinned ? version.digest : null

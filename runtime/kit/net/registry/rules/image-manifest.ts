@@ -2,14 +2,14 @@
 import { EMPTY_CONFIG } from './empty-config.ts'
 
 /** The keys of the annotations, at the layer and at the manifest (docs/decisions/0073). */
-const KEYS = {
+export const IMAGE_ANNOTATIONS = {
   indexSha256: 'vnd.flasher.index_sha256',
   format: 'vnd.flasher.format',
   arch: 'vnd.flasher.arch',
   name: 'vnd.flasher.name',
 } as const
 
-const TITLE = 'org.opencontainers.image.title'
+export const TITLE_ANNOTATION = 'org.opencontainers.image.title'
 
 export interface StoredImage {
   /** 64 hexadecimal digits, of the file as stored. */
@@ -32,10 +32,10 @@ export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
  */
 export function renderImageManifest(image: StoredImage): string {
   const annotations = {
-    [KEYS.name]: image.name,
-    [KEYS.format]: image.format,
-    ...(image.arch === null ? {} : { [KEYS.arch]: image.arch }),
-    [KEYS.indexSha256]: image.indexSha256,
+    [IMAGE_ANNOTATIONS.name]: image.name,
+    [IMAGE_ANNOTATIONS.format]: image.format,
+    ...(image.arch === null ? {} : { [IMAGE_ANNOTATIONS.arch]: image.arch }),
+    [IMAGE_ANNOTATIONS.indexSha256]: image.indexSha256,
   }
   const manifest = {
     schemaVersion: 2,
@@ -47,7 +47,7 @@ export function renderImageManifest(image: StoredImage): string {
         mediaType: 'application/zstd',
         digest: `sha256:${image.sha256}`,
         size: image.sizeBytes,
-        annotations: { [TITLE]: `${image.name}.${image.format}`, ...annotations },
+        annotations: { [TITLE_ANNOTATION]: `${image.name}.${image.format}`, ...annotations },
       },
     ],
     annotations,

@@ -1,6 +1,7 @@
 /** Parses a registry's manifests: which layer is the disk image, and for which architecture. */
 import { z } from 'zod'
 import { parseJson } from '../../../foundation/json-reader.ts'
+import { IMAGE_ANNOTATIONS, TITLE_ANNOTATION } from './image-manifest.ts'
 import { isDigest } from './oras.ts'
 import { parseEach } from '../../../foundation/shape.ts'
 import { accept, refuse, type Result } from '../../../foundation/result.ts'
@@ -19,6 +20,8 @@ export interface OrasLayer {
   readonly sizeBytes: number | null
   /** The file's name, as one harmless part of a path. */
   readonly title: string | null
+  /** The digest of the body of its index, 64 hexadecimal digits; null: the manifest says none. */
+  readonly indexSha256: string | null
 }
 
 type OrasManifest =
@@ -26,7 +29,6 @@ type OrasManifest =
   /** Go on with the manifest of this digest. */
   | { readonly kind: 'index'; readonly digest: string }
 
-const TITLE = 'org.opencontainers.image.title'
 const MAX_LAYERS = 10_000
 const SIDECAR = /\.(sha256|sha512|sig|asc|pem|cert|sbom|att|json)$/i
 const NO_IMAGE =
@@ -40,9 +42,19 @@ const Layer = z.object({
   digest: Text,
   size: Size,
   annotations: z
-    .object({ [TITLE]: Text })
-    .transform((all) => all[TITLE])
-    .catch(''),
+    .object({
+      [TITLE_ANNOTATION]: Text,
+      [IMAGE_ANNOTATIONS.indexSha256]: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/)
+        .nullable()
+        .catch(null),
+    })
+    .transform((all) => ({
+      title: all[TITLE_ANNOTATION],
+      indexSha256: all[IMAGE_ANNOTATIONS.indexSha256],
+    }))
+    .catch({ title: '', indexSha256: null }),
 })
 const Platform = z.object({ architecture: Text, os: Text }).catch({ architecture: '', os: '' })
 const Choice = z.object({ digest: Text, platform: Platform })
@@ -120,14 +132,19 @@ function chooseLayer(
   if (layers.length === 0) return refuse('its manifest lists no layers')
   const candidates = layers.filter(({ mediaType }) => !NO_IMAGE.test(mediaType))
   if (candidates.length === 0) return refuse('it is a non-disk-image artifact')
-  const images = candidates.filter(({ annotations }) => !SIDECAR.test(annotations))
-  const named = images.filter(({ annotations }) => title?.test(annotations) === true)
+  const images = candidates.filter(({ annotations }) => !SIDECAR.test(annotations.title))
+  const named = images.filter(({ annotations }) => title?.test(annotations.title) === true)
   const chosen = largest([named, images].find(({ length }) => length > 0) ?? candidates)
   if (!isDigest(chosen?.digest ?? '') || chosen === undefined) return NO_DIGEST
   const { digest, size, annotations } = chosen
   return accept({
     kind: 'image',
-    layer: { digest, sizeBytes: size, title: cleanTitle(annotations) },
+    layer: {
+      digest,
+      sizeBytes: size,
+      title: cleanTitle(annotations.title),
+      indexSha256: annotations.indexSha256,
+    },
   })
 }
 

@@ -128,7 +128,10 @@ test('the largest layer that is no sidecar holds the image', () => {
   ]
   assert.equal(read({ layers }), {
     ok: true,
-    value: { kind: 'image', layer: { digest: D, sizeBytes: 800, title: 'disk.img.zst' } },
+    value: {
+      kind: 'image',
+      layer: { digest: D, sizeBytes: 800, title: 'disk.img.zst', indexSha256: null },
+    },
   })
   const sidecars = [layer(E, 1, 'a.sig'), layer(D, 2, 'b.json')]
   const { ok } = read({ layers: sidecars })
