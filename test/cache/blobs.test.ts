@@ -35,6 +35,23 @@ test('serves a downloaded image by the token of its source, with all that client
   assert.is(head.headers.get('etag'), `"${SHA256}"`)
 })
 
+test('where a version is asked for, another one is none', async () => {
+  await using folder = await makeFolder()
+  await using source = await origin()
+  await using served = await serveCache(folder.path)
+  const src = `${source.origin}/x.img`
+  await bring(served.cache, { src })
+  const url = blobUrl(served.base, src)
+  const statusOf = async (query: string) => {
+    const answer = await fetch(`${url}?${query}`)
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  assert.is(await statusOf(`sha256=${SHA256}`), 200)
+  assert.is(await statusOf(`sha256=${'0'.repeat(64)}`), 404)
+  assert.is(await statusOf('other=1'), 200)
+})
+
 test('serves every part that can be asked for', async () => {
   await using folder = await makeFolder()
   await using source = await origin()

@@ -1,6 +1,10 @@
 /** Serves the bytes of images: `/b/<token>/<name>` by source, `/files/<name>` by name, with ranges. */
 import type { H3Event } from 'h3'
-import { blobName, parseBlobToken } from '../../engine/catalog/rules/blob-address.ts'
+import {
+  blobName,
+  parseBlobToken,
+  VERSION_PARAMETER,
+} from '../../engine/catalog/rules/blob-address.ts'
 import { renderError, type FaultCode } from '../../kit/foundation/fault.ts'
 import type { BlobReader } from '../store/blob-readers.ts'
 import type { ServedFile } from '../../kit/host/served-files.ts'
@@ -70,8 +74,15 @@ function miss({ cache, log }: CacheSite, source: string) {
   return refuse(404, 'not in the cache; it is being downloaded now', { headers })
 }
 
-const send = async (event: H3Event, reader: BlobReader, name: string) =>
-  (await answerFile(event, name, toServed(reader))).answer
+async function send(event: H3Event, reader: BlobReader, name: string) {
+  const wanted = event.url.searchParams.get(VERSION_PARAMETER)
+  if (wanted !== null && reader.sha256 !== null && wanted !== reader.sha256) {
+    // Whoever keeps what is answered here must not keep another version under this address.
+    await reader[Symbol.asyncDispose]()
+    throw refuse(404, 'another version of this image is here')
+  }
+  return (await answerFile(event, name, toServed(reader))).answer
+}
 
 const toServed = ({ sizeBytes, sha256, ...reader }: BlobReader): ServedFile => ({
   sizeBytes,

@@ -4,6 +4,9 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 /** Browsers and proxies let no address through that is as long as this. */
 const MAX_TOKEN_LENGTH = 16_384
 
+/** The part of a query that says which version is asked for, by its SHA-256. */
+export const VERSION_PARAMETER = 'sha256'
+
 /**
  * Renders a cache service's base address without slashes at its end; a missing scheme becomes
  * `http://`.

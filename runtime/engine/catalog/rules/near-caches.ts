@@ -1,6 +1,6 @@
 /** Which caches a machine asks for its image, and in which order (docs/decisions/0077-sources-in-their-order.md). */
 import { createHash } from 'node:crypto'
-import { renderCacheBase } from './blob-address.ts'
+import { renderCacheBase, VERSION_PARAMETER } from './blob-address.ts'
 import type { CatalogEntry } from './catalog.ts'
 import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 
@@ -31,17 +31,20 @@ export function listSources(
   { caches, cacheUrl }: SiteCaches,
   machine: NearMachine,
 ): readonly string[] {
-  const base = cacheUrl === null ? null : `${renderCacheBase(cacheUrl)}/b/`
+  const base = cacheUrl === null ? null : `${renderCacheBase(cacheUrl)}/`
   if (base === null || !url.startsWith(base)) return []
   const digest = sha256 ?? ref
+  const path = url.slice(base.length) + (sha256 === null ? '' : renderVersion(url, sha256))
   const known = caches.map(parseSiteCache)
   const near = known.filter(({ sites }) => sites.some((site) => isAt(machine, site)))
   const open = known.filter(({ sites }) => sites.length === 0)
   const bases = [...rank(near, digest), ...rank(open, digest)].map((each) => each.base)
-  return [...new Set(bases)]
-    .slice(0, MAX_SOURCES)
-    .map((each) => `${each}/b/${url.slice(base.length)}`)
+  return [...new Set(bases)].slice(0, MAX_SOURCES).map((each) => `${each}/${path}`)
 }
+
+/** What another program keeps under this address is this version of the image, or none. */
+const renderVersion = (url: string, sha256: string) =>
+  `${url.includes('?') ? '&' : '?'}${VERSION_PARAMETER}=${sha256}`
 
 interface SiteCache {
   readonly base: string

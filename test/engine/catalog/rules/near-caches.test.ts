@@ -21,7 +21,7 @@ function list(
 }
 
 const A = 'http://10.1.0.5:8081'
-const PATH = '/b/dG9rZW4/debian.img.zst'
+const PATH = `/b/dG9rZW4/debian.img.zst?sha256=${IMAGE.sha256}`
 
 const ROWS: readonly (readonly [string, string, Parameters<typeof list>[1], boolean])[] = [
   ['all machines', A, {}, true],
@@ -52,11 +52,20 @@ test('none where the cache service does not have the image, and at most six', ()
   assert.is(list(many).length, 6)
 })
 
+test('an address names the version, where its digest is known', () => {
+  const unknown = { ...IMAGE, sha256: null }
+  const at = { caches: [A], cacheUrl: CACHE }
+  const machine = { ip: null, labels: [] }
+  assert.equal(listSources(unknown, at, machine), [`${A}/b/dG9rZW4/debian.img.zst`])
+  const file = { ...IMAGE, url: `${CACHE}/files/a.img` }
+  assert.equal(listSources(file, at, machine), [`${A}/files/a.img?sha256=${IMAGE.sha256}`])
+})
+
 test('images are spread over the caches, and only those of a cache that goes move', () => {
   const caches = ['a', 'b', 'c', 'd'].map((name) => `http://${name}:8081`)
   const digests = Array.from({ length: 400 }, (_, at) => at.toString(16).padStart(4, '0'))
   const firstOf = (from: readonly string[]) =>
-    digests.map((digest) => list(from, {}, imageOf(digest))[0]?.replace(PATH, ''))
+    digests.map((digest) => list(from, {}, imageOf(digest))[0]?.replace(/\/b\/.*/, ''))
   const before = firstOf(caches)
   for (const cache of caches) {
     const share = before.filter((first) => first === cache).length
