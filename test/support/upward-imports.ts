@@ -37,6 +37,4 @@ export const UPWARD_IMPORTS: readonly string[] = [
 ]
 
 /** Rooms that need each other. */
-export const MUTUAL_ROOMS: readonly (readonly string[])[] = [
-  ['runtime/flasher/order', 'runtime/flasher/wizard'],
-]
+export const MUTUAL_ROOMS: readonly (readonly string[])[] = []

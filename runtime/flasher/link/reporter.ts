@@ -13,8 +13,6 @@ import type { ServerClient } from './server-client.ts'
 import type { Rejection } from './server-exchange.ts'
 import { settle } from '../../kit/host/watch.ts'
 
-export type Reporter = ReturnType<typeof createReporter>
-
 interface ReporterOptions {
   readonly client: Pick<ServerClient, 'sendProgress'>
   readonly signal: AbortSignal

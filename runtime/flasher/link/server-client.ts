@@ -11,6 +11,7 @@ import { isServerVersion } from '../../kit/net/rules/server-address.ts'
 import type { DocumentRequest } from '../../kit/net/json-client.ts'
 import { exchange, type Rejection } from './server-exchange.ts'
 import type { Environment } from '../../kit/host/shell.ts'
+import { linger } from '../../kit/host/watch.ts'
 
 type Delivery = Result<null, Rejection>
 
@@ -142,6 +143,29 @@ export async function findServer(
   })
   for (const [index, base] of bases.entries()) if ((await answers[index]) === true) return base
   return null
+}
+
+interface ServerSearch extends Required<Pick<ServerClientOptions, 'signal' | 'env'>> {
+  /** How long they are asked again, in milliseconds. */
+  readonly ms: number
+  /** Called once, when the first try found none. */
+  onWait(): void
+}
+
+const TRY_MS = 1000
+
+/** Asks the addresses as `findServer` does until one answers; null: none did in time. */
+export async function searchServer(
+  bases: readonly string[],
+  { signal, env, ms, onWait }: ServerSearch,
+): Promise<string | null> {
+  const deadline = performance.now() + ms
+  for (let tries = 1; ; tries += 1) {
+    const found = await findServer(bases, { env, signal })
+    if (found !== null || signal.aborted || performance.now() + TRY_MS > deadline) return found
+    if (tries === 1) onWait()
+    await linger(TRY_MS, signal)
+  }
 }
 
 const toDelivery = (answer: Result<unknown, Rejection>): Delivery =>

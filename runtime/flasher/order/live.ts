@@ -2,12 +2,17 @@
 import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
 import { readKernelArguments } from '../live-system/kernel-arguments.ts'
 import { serveConsole } from '../live-system/live-console.ts'
-import { parseLiveOrder, renderGuestArgs, type LiveOrder } from './rules/live-invocation.ts'
+import {
+  isForPerson,
+  parseKernelOrder,
+  renderGuestArgs,
+  type KernelOrder,
+} from './rules/kernel-order.ts'
 import type { EarlierConsole } from './order-console.ts'
 
 /** Reads from the kernel command line whether a server of this line booted this machine. */
 export const readIsOrdered = async (): Promise<boolean> =>
-  parseLiveOrder(await readKernelArguments(CONSOLE_PATHS.kernelArguments)) !== null
+  parseKernelOrder(await readKernelArguments(CONSOLE_PATHS.kernelArguments)) !== null
 
 /**
  * Serves a console until its program ends. It returns the exit code: 0 means to the service manager
@@ -15,15 +20,15 @@ export const readIsOrdered = async (): Promise<boolean> =>
  */
 export const serveEarlierConsole = (console: EarlierConsole): Promise<number> =>
   serveConsole(console, (kernelArguments) => {
-    const order = parseLiveOrder(kernelArguments)
+    const order = parseKernelOrder(kernelArguments)
     const guestArgs = order === null ? [] : renderGuestArgs(order)
     return {
-      drive: order === null || order.isInteractive ? null : () => drive(order, console),
+      drive: order === null || isForPerson(order) ? null : () => drive(order, console),
       guest: () => console.tui(guestArgs, { reason: null }),
     }
   })
 
-async function drive(order: LiveOrder, console: EarlierConsole): Promise<number> {
+async function drive(order: KernelOrder, console: EarlierConsole): Promise<number> {
   const { carryOut } = await import('./order.ts')
   return await carryOut(order, console)
 }

@@ -1,48 +1,51 @@
 /** Carries out what the server ordered: a flash, its provisioning, the report, a restart; else a person is asked. */
 import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
 import { offerDisk } from '../text/rules/disk-offer.ts'
+import type { FlashPlan } from '../../engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
 import type { ReportedEnd } from '../../engine/flash/rules/run-report.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { createMarks, type Marks } from '../../kit/host/marks.ts'
-import { linger } from '../../kit/host/watch.ts'
+import { settle } from '../../kit/host/watch.ts'
 import { fetchProvision } from '../link/provision-fetcher.ts'
-import { createServerClient, findServer } from '../link/server-client.ts'
+import { createServerClient, searchServer, type ServerClient } from '../link/server-client.ts'
 import {
   askPerson,
   decideInvocation,
   findReporting,
-  orderFor,
   renderTuiArgs,
+  provisioningFor,
   type LiveInvocation,
-  type LiveOrder,
-} from './rules/live-invocation.ts'
-import { createFlashReport, type FlashReport } from './flash-report.ts'
-import type { EarlierConsole } from './order-console.ts'
-import { createLiveServices, type LiveServices } from './live-services.ts'
+  type KernelOrder,
+} from './rules/kernel-order.ts'
+import { orderFor, type FlashChoice } from './rules/flash-choice.ts'
+import { createLiveServices, type EarlierConsole, type LiveServices } from './order-console.ts'
+import { createFlashRun, REPORT_TIMES, type ReportedFlash } from './run-reporter.ts'
 
 type Flash = Extract<LiveInvocation, { kind: 'flash' }>
 
 /** One order, on the console that carries it out. */
 interface Session {
-  readonly order: LiveOrder
+  readonly order: KernelOrder
   readonly console: EarlierConsole
   readonly services: LiveServices
   readonly marks: Marks
-  readonly report: FlashReport
+  /** Null: no server is known; then nothing is sent. */
+  readonly client: ServerClient | null
+  /** Aborted a little later than the program: a flash that is cancelled is reported, too. */
+  readonly reporting: AbortSignal
   /** On the screen, and for the other consoles. */
   say(line: string): void
 }
 
 /** How long a server is looked for that does not answer yet. */
 const SEARCH_MS = 30_000
-const TRY_MS = 1000
 const LAST_REPORTS_MS = 3000
 
 /** Never throws: a machine that nobody watches must not stop at an error. Returns the exit code. */
-export async function carryOut(given: LiveOrder, console: EarlierConsole): Promise<number> {
+export async function carryOut(given: KernelOrder, console: EarlierConsole): Promise<number> {
   const session = await openSession(given, console)
   if (!session.ok) return await refuseOrder(session.refusal.session, session.refusal.reason)
   try {
@@ -53,7 +56,7 @@ export async function carryOut(given: LiveOrder, console: EarlierConsole): Promi
 }
 
 async function openSession(
-  given: LiveOrder,
+  given: KernelOrder,
   console: EarlierConsole,
 ): Promise<Result<Session, { readonly session: Session; readonly reason: string }>> {
   const { env, signal, stdout } = console
@@ -63,24 +66,23 @@ async function openSession(
     void marks.status(line)
   }
   const services = console.services ?? createLiveServices(env)
-  const parts = { console, services, marks, say }
+  const reporting = outlive(signal, LAST_REPORTS_MS)
+  const parts = { console, services, marks, reporting, say }
   const link = findReporting(given)
-  const silent = { ...parts, order: given, report: createFlashReport(null, signal, say) }
+  const silent = { ...parts, order: given, client: null }
   // What is wrong with the order is said when it is decided.
   if (link === null) return accept(silent)
-  const base = await search(link.bases, console, say)
+  const onWait = () => say(`Looking for the server at ${link.bases.join(' and ')} ...`)
+  const base = await searchServer(link.bases, { env, signal, ms: SEARCH_MS, onWait })
   if (base === null) {
     const reason = `The server does not answer at ${link.bases.join(' or ')}.`
     return refuse({ session: silent, reason })
   }
-  const reporting = outlive(signal, LAST_REPORTS_MS)
   const { mac } = link
   const client = createServerClient({ base, mac, token: given.token, env, signal: reporting })
-  const order = { ...given, server: base }
-  return accept({ ...parts, order, report: createFlashReport(client, reporting, say) })
+  return accept({ ...parts, order: { ...given, server: base }, client })
 }
 
-/** A flash that is cancelled is reported, too. */
 function outlive(signal: AbortSignal, milliseconds: number): AbortSignal {
   const ending = new AbortController()
   const end = () => setTimeout(() => ending.abort(), milliseconds).unref()
@@ -88,60 +90,71 @@ function outlive(signal: AbortSignal, milliseconds: number): AbortSignal {
   return ending.signal
 }
 
-/** The first of the addresses that answers; null: none did in time. */
-async function search(
-  bases: readonly string[],
-  { env, signal }: EarlierConsole,
-  say: Session['say'],
-): Promise<string | null> {
-  const deadline = performance.now() + SEARCH_MS
-  for (let tries = 1; ; tries += 1) {
-    const found = await findServer(bases, { env, signal })
-    if (found !== null || signal.aborted || performance.now() + TRY_MS > deadline) return found
-    if (tries === 1) say(`Looking for the server at ${bases.join(' and ')} ...`)
-    await linger(TRY_MS, signal)
-  }
-}
-
 async function follow(session: Session): Promise<number> {
-  const { order, services, report } = session
+  const { order, services, say } = session
   const [disks, hasCijoe] = await Promise.all([services.listDisks(), services.hasCijoe()])
   const offers = disks.map((disk) => offerDisk(disk, null))
   const invocation = decideInvocation(order, { disks: offers, hasCijoe })
   if (invocation.kind === 'tui') return await ask(session, invocation)
-  const failure = await flash(session, invocation)
-  if (failure !== null) return await refuseOrder(session, failure)
-  const unsent = await report.sendDone()
-  if (unsent !== null) return await askUnsent(session, unsent)
+  const flashed = await flash(session, invocation)
+  if (!flashed.ok) return await refuseOrder(session, flashed.refusal)
+  // Deployed servers of this line take no run with it.
+  const rejection = await flashed.value.sendDone(say, false)
+  if (rejection !== null) return await askUnsent(session, rejection.reason)
   return await restart(session)
 }
 
-/** Null: it is done. Otherwise why not. */
-async function flash(
-  { order, console, marks, report, say }: Session,
-  invocation: Flash,
-): Promise<string | null> {
+/** The run that is done, for its last report; refused with why it is not. */
+async function flash(session: Session, invocation: Flash): Promise<Result<ReportedFlash, string>> {
+  const { order, console, marks, say } = session
   const { env, signal } = console
-  const { image, target } = invocation
+  const { choice, provisioning } = invocation
   const folder = await fetchProvision(invocation.fetched, { token: order.token, env, signal })
-  if (!folder.ok) return `The provisioning files cannot be fetched: ${folder.refusal}.`
+  if (!folder.ok) return refuse(`The provisioning files cannot be fetched: ${folder.refusal}.`)
   await using files = folder.value
   await marks.mark('auto-flash starting')
-  say(`Flashing ${image} to ${target} ...`)
-  report.begin({ image, target })
+  say(`Flashing ${choice.image.location} to ${choice.disk} ...`)
+  let run: ReportedFlash | null = null
+  const begin = (plan: FlashPlan | null) => (run ??= openRun(session, choice, plan))
   const { createOutput } = await import('../commands/session.ts')
   const { flashOrder } = await import('../commands/flash.ts')
   // Nobody reads a document here: all that is said is for the person at this console.
   const { stderr, isRoot, now } = console
   const environment = { env, signal, isRoot, now, stdout: stderr, stderr }
   const speaker = { program: 'flasher', words: ['flash'], json: false, progress: 'text' } as const
-  const { ends } = await flashOrder(
-    { ...orderFor(invocation, files.paths), dryRun: false },
-    { ...createOutput(speaker, environment), environment, onEvent: report.follow },
-  )
+  const request = {
+    ...orderFor([choice]),
+    provisioning: provisioningFor(provisioning, files.paths),
+    dryRun: false,
+  }
+  const { ends } = await flashOrder(request, {
+    ...createOutput(speaker, environment),
+    environment,
+    onEvent: (event, plan) => begin(plan).follow(event),
+  })
   const end = summarise(ends)
-  await report.end(end)
-  return end.kind === 'done' ? null : renderFailure(end.reason)
+  const reported = begin(null)
+  reported.end(end)
+  if (end.kind === 'done') return accept(reported)
+  await reported.flush(reported.times.failure)
+  return refuse(renderFailure(end.reason))
+}
+
+/** A flash that its checks refuse was ordered, too: `plan` is null then. */
+function openRun(
+  { client, reporting: signal, say }: Session,
+  choice: FlashChoice,
+  plan: FlashPlan | null,
+): ReportedFlash {
+  return createFlashRun(
+    { mode: 'flash', choice, plan, disk: null },
+    {
+      client,
+      signal,
+      now: () => performance.now(),
+      onStep: ({ text, isShare }) => (isShare ? say(text) : undefined),
+    },
+  )
 }
 
 /** As the server learns it: the hint of a failure is part of its reason. */
@@ -160,11 +173,15 @@ const refuseOrder = (session: Session, refusal: string): Promise<number> =>
 
 /** A person, at this console; the server learns why its order was not carried out. */
 async function ask(
-  { console, marks, report }: Session,
+  { console, marks, client }: Session,
   { argv, reason, refusal }: Extract<LiveInvocation, { kind: 'tui' }>,
 ): Promise<number> {
   if (reason !== null) void marks.status(reason)
-  if (refusal !== null) await report.sendFailure(refusal)
+  if (refusal !== null && client !== null) {
+    // Best effort: servers of earlier releases do not take it.
+    const { failure: ms } = REPORT_TIMES
+    await settle(client.sendFailure(refusal, { ms }), ms)
+  }
   return await console.tui(argv, { reason })
 }
 

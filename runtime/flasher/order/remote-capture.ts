@@ -1,23 +1,20 @@
 /** Captures a disk as the server requested: reads it, uploads the image, and reports the run (docs/decisions/0022). */
 import { PACKED_FORMAT } from '../../../appliance/disk-images.ts'
 import { CAPTURE_LEVEL, describeOrigin } from '../../engine/capture/rules/capture.ts'
-import { milestone, NOTHING_DONE } from '../../engine/flash/rules/run-report.ts'
+import { NOTHING_DONE } from '../../engine/flash/rules/run-report.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
 import type { ProgressPost } from '../../engine/inventory/rules/run.ts'
 import { openCapture, runCapture, type Captured } from '../../engine/capture/capturer.ts'
 import { toUpload } from '../../engine/capture/upload-client.ts'
-import { createReporter, type Reporter } from '../link/reporter.ts'
-import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
-import { renderLog } from './remote-log.ts'
+import type { RemoteDependencies } from './remote-hooks.ts'
 import type { RemoteMachine } from './remote-machine.ts'
-import type { RemotePlan } from './remote-plan.ts'
-
-type CapturePlan = Extract<RemotePlan, { mode: 'capture' }>
+import { createRun, type ReportedRun } from './run-reporter.ts'
+import type { CaptureByPlan } from './rules/server-order.ts'
 
 interface CaptureSession {
-  readonly plan: CapturePlan
+  readonly plan: CaptureByPlan
   readonly machine: RemoteMachine
   readonly given: RemoteDependencies
   /** The disk of the plan; it is refused in words where it is not there. */
@@ -27,68 +24,41 @@ interface CaptureSession {
 /** Returns when the server has the end of the run, or cannot be reached; refused with the reason. */
 export async function captureDisk(session: CaptureSession): Promise<Result<null, string>> {
   const { machine, given } = session
-  const times = { ...TIMES, ...given.times }
-  const { signal, now } = given
-  const reporter = createReporter({
-    client: machine.client,
-    signal,
-    now,
-    retryMs: times.retry,
+  const { client, transcript } = machine
+  const run = createRun(startOf(session), {
+    ...given,
+    client,
+    onStep: ({ text, isShare }) => (isShare ? machine.say(text) : undefined),
   })
-  const run = createRun(session, reporter)
+  run.post(run.last())
   try {
     const captured = await carryOut(session, run)
-    run.end({ phase: 'done', verified: true }, captured)
-    await reporter.flush(times.report)
+    const made = describeMade(imageOf(session), captured)
+    run.post({ ...run.last(), ...ENDED, ...made, phase: 'done', verified: true })
+    await run.flush(run.times.report)
     return accept(null)
   } catch (thrown) {
     const reason = renderError(thrown)
-    run.end({ phase: signal.aborted ? 'cancelled' : 'failed', reason: reason.slice(0, 500) }, null)
-    await reporter.flush(times.report)
-    const transcript = machine.transcript
-    await machine.client.sendLog(
-      run.id,
-      await renderLog({ hardware: given.hardware, transcript }, run.steps, reason),
-    )
+    const phase = given.signal.aborted ? 'cancelled' : 'failed'
+    run.post({ ...run.last(), ...ENDED, phase, reason: reason.slice(0, 500) })
+    await run.flush(run.times.report)
+    await run.sendLog(reason, { ...given, transcript })
     return refuse(reason)
   }
 }
 
-type Run = ReturnType<typeof createRun>
+const imageOf = ({ plan }: CaptureSession) => ({ name: plan.name, format: PACKED_FORMAT })
 
-/** What is reported of it. */
-function createRun({ plan, disk, machine }: CaptureSession, reporter: Reporter) {
-  const id = crypto.randomUUID()
-  const image = { name: plan.name, format: PACKED_FORMAT }
-  const facts = { run: id, mode: 'capture', disk: describeDisk(plan, disk) } as const
-  const steps: string[] = []
-  let last: ProgressPost = { ...NOTHING_DONE, ...facts, phase: 'started', image }
-  reporter.post(last)
-  return {
-    id,
-    steps,
-    post(report: Pick<ProgressPost, 'phase'> & Partial<ProgressPost>) {
-      const next = { ...last, ...report }
-      const step = milestone(last, next, null)
-      if (step !== null) {
-        steps.push(step)
-        machine.say(step)
-      }
-      last = next
-      reporter.post(next)
-    },
-    end(result: Pick<ProgressPost, 'phase'> & Partial<ProgressPost>, captured: Captured | null) {
-      reporter.post({
-        ...last,
-        ...facts,
-        rate: null,
-        eta_seconds: null,
-        ...(captured === null ? { image } : describeMade(image, captured)),
-        ...result,
-      })
-    },
-  }
-}
+const startOf = (session: CaptureSession): ProgressPost => ({
+  ...NOTHING_DONE,
+  run: crypto.randomUUID(),
+  mode: 'capture',
+  phase: 'started',
+  disk: describeDisk(session.plan, session.disk),
+  image: imageOf(session),
+})
+
+const ENDED = { rate: null, eta_seconds: null } as const
 
 const describeMade = (
   image: NonNullable<ProgressPost['image']>,
@@ -100,7 +70,7 @@ const describeMade = (
   total_bytes: usedBytes,
 })
 
-function describeDisk(plan: CapturePlan, disk: CaptureSession['disk']): ProgressPost['disk'] {
+function describeDisk(plan: CaptureByPlan, disk: CaptureSession['disk']): ProgressPost['disk'] {
   // A disk that is not there is known by what it should have been called alone.
   if (!disk.ok) return { path: '', serial: plan.disk }
   const { path, model, size_bytes, tran } = disk.value
@@ -109,7 +79,7 @@ function describeDisk(plan: CapturePlan, disk: CaptureSession['disk']): Progress
 
 async function carryOut(
   { plan, machine, given, disk }: CaptureSession,
-  run: Run,
+  run: ReportedRun,
 ): Promise<Captured> {
   if (!disk.ok) throw new Error(disk.refusal)
   const { env, signal } = given
@@ -130,7 +100,7 @@ async function carryOut(
       // The cache is on the network that the machine booted from: no proxy leads there.
       env: { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] },
       signal,
-      onSent: () => run.post({ phase: 'verify', rate: null, eta_seconds: null }),
+      onSent: () => run.post({ ...run.last(), ...ENDED, phase: 'verify' }),
     },
     warnings,
   )
@@ -138,7 +108,8 @@ async function carryOut(
     level: CAPTURE_LEVEL,
     signal,
     onProgress({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds }) {
-      run.post({ phase, bytes_read, bytes_written, total_bytes, rate, eta_seconds })
+      const counts = { bytes_read, bytes_written, total_bytes, rate, eta_seconds }
+      run.post({ ...run.last(), ...counts, phase })
     },
   })
 }

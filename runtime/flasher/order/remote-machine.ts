@@ -10,18 +10,17 @@ import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { readPlaceNames } from '../../engine/disk/disk-names.ts'
 import {
   createServerClient,
-  findServer,
+  searchServer,
   type RetryTime,
   type ServerClient,
 } from '../link/server-client.ts'
 import { readAuthorities } from '../../kit/net/authorities.ts'
 import type { Rejection } from '../link/server-exchange.ts'
 import { readSecureBoot } from '../../fleet/boot/secure-boot.ts'
-import { linger } from '../../kit/host/watch.ts'
-import { chooseDisk } from '../wizard/flow/disk-offers.ts'
-import type { DiskChoice } from '../wizard/flow/flow.ts'
+import { chooseDisk } from './rules/flash-choice.ts'
+import type { DiskChoice } from './rules/flash-choice.ts'
 import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
-import type { DrivenScreen } from '../wizard/flow/start.ts'
+import type { DrivenScreen } from './rules/wizard-start.ts'
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
 
@@ -149,17 +148,10 @@ async function find(
   const [only, ...others] = bases
   if (only !== undefined && others.length === 0) return only
   const { env, signal, now } = given
-  for (let tries = 1; ; tries += 1) {
-    const found = await findServer(bases, { signal, env })
-    if (found !== null || signal.aborted || now() + TRY_MS > deadline) return found
-    if (tries === 1) {
-      say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))
-    }
-    await linger(TRY_MS, signal)
-  }
+  const onWait = () =>
+    say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))
+  return await searchServer(bases, { env, signal, ms: deadline - now(), onWait })
 }
-
-const TRY_MS = 1000
 
 type Joining = (typeof WIZARD_TEXTS.lists)[keyof typeof WIZARD_TEXTS.lists]
 

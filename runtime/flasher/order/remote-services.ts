@@ -11,7 +11,7 @@ import { createPower } from '../live-system/power.ts'
 import type { ServerClient } from '../link/server-client.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
-import { NO_HOOKS, type Hooks } from '../wizard/flow/start.ts'
+import { NO_HOOKS, type Hooks } from './rules/wizard-start.ts'
 
 interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
   /** Node's name of the processor. */

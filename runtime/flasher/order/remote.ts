@@ -9,20 +9,15 @@ import { fill, fillCount } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { renderDiskSize } from '../../kit/foundation/size.ts'
 import { linger, settle } from '../../kit/host/watch.ts'
-import type { DiskChoice } from '../wizard/flow/flow.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
-import { fetchFirstBoot } from './remote-first-boot.ts'
-import { findDisk, parseRemotePlan, type RemotePlan } from './remote-plan.ts'
+import { fetchFirstBoot } from './first-boot-fetcher.ts'
+import { findDisk, parsePlan } from './rules/plan.ts'
+import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
 import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import type {
-  FlashChoice,
-  Hooks,
-  MachineIdentity,
-  RemoteOutcome,
-  DrivenScreen,
-} from '../wizard/flow/start.ts'
+import { chooseOrdered } from './rules/flash-choice.ts'
+import type { Hooks, MachineIdentity, RemoteOutcome, DrivenScreen } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 
@@ -85,7 +80,7 @@ async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
   const got = await machine.client.fetchPlan(machine.retryTime())
   void machine.sendHardware()
   if (!got.ok) return open(session, fill(TEXTS.noPlan, { reason: got.refusal.reason }))
-  const plan = parseRemotePlan(got.value)
+  const plan = parsePlan(got.value)
   if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
   // It knows us by now, if it did not before.
   if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
@@ -96,7 +91,11 @@ async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
 const MAX_PLANS = 4
 const ASK_AGAIN_MS = 1000
 
-async function act(plan: RemotePlan, session: Following, plans: number): Promise<RemoteOutcome> {
+async function act(
+  plan: Order<NamedFlash>,
+  session: Following,
+  plans: number,
+): Promise<RemoteOutcome> {
   switch (plan.mode) {
     case 'flash':
       return (await isOutdated(plan, session, plans))
@@ -183,19 +182,34 @@ async function restart(session: Following, mark: string): Promise<RemoteOutcome>
   return open(session, fill(TEXTS.cannotRestart, { reason: gone.refusal }))
 }
 
-async function isOutdated(plan: FlashPlan, session: Following, plans: number): Promise<boolean> {
+async function isOutdated(plan: NamedFlash, session: Following, plans: number): Promise<boolean> {
   const { machine, given } = session
   if (plan.sha256 === null || plans >= MAX_PLANS) return false
-  const { isReplaced } = await import('./remote-image.ts')
   if (!(await isReplaced(plan, given))) return false
   machine.say(TEXTS.imageMoved)
   await linger(ASK_AGAIN_MS, given.signal)
   return true
 }
 
-type FlashPlan = Extract<RemotePlan, { mode: 'flash' }>
+/** What takes longer is left to the flash, which says what is wrong. */
+const LONGEST_MS = 10_000
 
-async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome> {
+/** Whether the image was replaced since the plan was made, as its server says now; false where nothing is known. */
+async function isReplaced(
+  { image, sha256 }: NamedFlash,
+  { env, signal: ending }: RemoteDependencies,
+): Promise<boolean> {
+  const { createSources } = await import('../../engine/image/sources/sources.ts')
+  const signal = AbortSignal.any([ending, AbortSignal.timeout(LONGEST_MS)])
+  try {
+    await using source = await createSources({ env }).open(image, { signal })
+    return (source.sha256 ?? source.servedSha256 ?? sha256) !== sha256
+  } catch {
+    return false
+  }
+}
+
+async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcome> {
   const { machine, screen, given } = session
   const hooks = hooksFor(session, 'flash', plan.registerUefiBoot)
   const disk = await findAgain(plan, machine)
@@ -204,7 +218,7 @@ async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome
   if (!firstBoot.ok) return await giveUp(plan, session, hooks, firstBoot.refusal)
   await given.marks.mark('auto-flash starting')
   const { path } = disk.value
-  const chosen = choiceFor(plan, machine.choose(path) ?? { path })
+  const chosen = chooseOrdered(plan, machine.choose(path) ?? { path })
   const choice = { ...chosen, firstBoot: firstBoot.value }
   machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
   const { end, notice } = await screen.runFlash(choice, hooks)
@@ -213,10 +227,7 @@ async function flash(plan: FlashPlan, session: Following): Promise<RemoteOutcome
   return await restart(session, 'flash complete; rebooting')
 }
 
-async function capture(
-  plan: Extract<RemotePlan, { mode: 'capture' }>,
-  session: Following,
-): Promise<RemoteOutcome> {
+async function capture(plan: CaptureByPlan, session: Following): Promise<RemoteOutcome> {
   const { machine, given } = session
   const disk = await findAgain(plan, machine)
   const shown = disk.ok ? renderDisk(disk.value) : plan.disk
@@ -231,20 +242,20 @@ async function capture(
 
 /** Before anything was written: the server learns why, and a person may go on. */
 async function giveUp(
-  plan: FlashPlan,
+  plan: NamedFlash,
   session: Following,
   hooks: Hooks,
   reason: string,
 ): Promise<RemoteOutcome> {
   const refused = new Fault('plan-refused', reason)
   const end = describeFailure(refused, { target: plan.disk, stage: 'checking', isAborted: false })
-  await hooks.onEnd(end, choiceFor(plan, { path: plan.disk }), session.machine.say)
+  await hooks.onEnd(end, chooseOrdered(plan, { path: plan.disk }), session.machine.say)
   return open(session, renderFailure(end))
 }
 
 /** Once more, right before the write: another disk may have come under the same name. */
 async function findAgain(
-  plan: Pick<FlashPlan, 'disk' | 'seen'>,
+  plan: Pick<NamedFlash, 'disk' | 'seen'>,
   machine: RemoteMachine,
 ): Promise<Result<InventoryDisk, string>> {
   try {
@@ -253,31 +264,6 @@ async function findAgain(
     return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
   }
 }
-
-const choiceFor = (
-  plan: FlashPlan,
-  { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
-): FlashChoice => ({
-  image: {
-    name:
-      plan.name ??
-      (printable(plan.image.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '') || TEXTS.namelessImage),
-    location: plan.image,
-    format: plan.format,
-    sizeBytes: plan.sizeBytes ?? null,
-    sha256: plan.sha256,
-    ref: null,
-    ...(plan.anyContent === true ? { anyContent: true } : {}),
-  },
-  disk,
-  identity: null,
-  ...seen,
-  unattended: true,
-  grow: plan.grow,
-  delta: plan.delta,
-  indexSha256: plan.indexSha256,
-  ...(plan.sources === undefined ? {} : { sources: plan.sources }),
-})
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
   // Sizes are written as on all other screens; `size` is as lsblk has it.

@@ -6,7 +6,7 @@ import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
 import { openWizardContext, type WizardEnvironment } from './open-context.ts'
 import { DEFAULT_SERVER } from './options.ts'
-import type { Hooks, WizardStart } from './flow/start.ts'
+import type { Hooks, WizardStart } from '../order/rules/wizard-start.ts'
 import {
   next,
   openState,

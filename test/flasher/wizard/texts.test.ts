@@ -6,7 +6,8 @@ import { listLiterals } from '../../support/literals.ts'
 
 const FILES = [
   'runtime/flasher/wizard/**/*.ts',
-  'runtime/flasher/order/{remote*,template-offer}.ts',
+  'runtime/flasher/order/{remote*,first-boot-fetcher,run-reporter}.ts',
+  'runtime/flasher/order/rules/{plan,flash-choice,wizard-start}.ts',
   'runtime/flasher/live-system/{console-viewer,live,live-console}.ts',
   'runtime/kit/terminal/prompt/*.ts',
   'runtime/flasher/text/{bar,progress}.ts',

@@ -2,7 +2,7 @@
 import { offerSource } from '../../text/rules/source-offer.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { suggestName } from './destination.ts'
-import { chooseDisk } from '../flow/disk-offers.ts'
+import { chooseDisk } from '../../order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import {
   createDiskMenu,

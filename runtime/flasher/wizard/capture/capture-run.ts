@@ -21,7 +21,7 @@ import type {
   CaptureOutcome,
   CaptureDestination,
 } from '../../../engine/capture/rules/capture-destination.ts'
-import type { DiskChoice } from '../flow/flow.ts'
+import type { DiskChoice } from '../../order/rules/flash-choice.ts'
 
 export interface ChosenCapture {
   readonly disk: DiskChoice

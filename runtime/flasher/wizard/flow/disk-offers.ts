@@ -1,11 +1,8 @@
 /** Lists the disks of this machine as rows of the disk screen. Pure. */
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 import { renderDiskCells, type DiskOffer } from '../../text/rules/disk-offer.ts'
-import { renderDevice } from '../../text/rules/flash-text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Column } from '../../../kit/terminal/text/columns.ts'
 import type { MenuRow } from '../../../kit/terminal/prompt/menu.ts'
-import type { DiskChoice } from './flow.ts'
 
 const TEXTS = WIZARD_TEXTS.disk
 
@@ -22,11 +19,4 @@ export const DISK_COLUMNS: readonly Column[] = [
 export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
   cells: renderDiskCells(offer),
   refusal: offer.refusal,
-})
-
-/** Returns what is remembered of a chosen disk: its path, and by what it is known again. */
-export const chooseDisk = ({ path, device }: SurveyedDisk): DiskChoice => ({
-  path,
-  identity: device.identity,
-  words: renderDevice(device),
 })

@@ -1,11 +1,11 @@
 /** Runs a flash of the wizard, chosen by a person or by the server, from the checks to its end. */
-import { WHOLE_DISK, type FlashOrder } from '../../../engine/flash/rules/flash.ts'
 import { describeFailure } from '../../../engine/flash/rules/outcome.ts'
 import type { Flasher, RunOptions } from '../../../engine/flash/flasher.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { FlashChoices, Flashed, Hooks } from './start.ts'
+import { orderFor, type FlashChoices } from '../../order/rules/flash-choice.ts'
+import type { Flashed, Hooks } from '../../order/rules/wizard-start.ts'
 
 interface FlashRunOptions extends Required<RunOptions> {
   readonly loadFlasher: () => Promise<Flasher>
@@ -41,23 +41,3 @@ export async function runChoices(
 
 const NOT_RUN = new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled)
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const
-
-/**
- * Makes the order for the flasher. Everything is read back; the target is a whole disk; the image
- * stays as it is unless it shall grow.
- */
-export function orderFor(choices: FlashChoices): FlashOrder {
-  const [{ image, grow = false, delta = false, indexSha256 = null, firstBoot = null, sources }] =
-    choices
-  return {
-    image: image.location,
-    ...(sources === undefined ? {} : { sources }),
-    format: image.format,
-    ...(image.anyContent === true ? { anyContent: true } : {}),
-    // What is here is as long as it is.
-    ...(image.location.includes('://') ? { sizeBytes: image.sizeBytes } : {}),
-    targets: choices.map(({ disk, identity }) => ({ path: disk, chosen: identity })),
-    options: { ...WHOLE_DISK, sha256: image.sha256, grow, delta, indexSha256 },
-    firstBoot,
-  }
-}

@@ -1,19 +1,17 @@
 /** The wizard as a state machine: decides the next screen after each answer. Pure. */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import type { DiskIdentity } from '../../../engine/disk/rules/disk.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import type {
   CaptureOutcome,
   CaptureDestination,
 } from '../../../engine/capture/rules/capture-destination.ts'
 import type {
+  ChosenImage,
+  DiskChoice,
   FlashChoice,
   FlashChoices,
-  Flashed,
-  ChosenImage,
-  WizardStart,
-  TemplateOffer,
-} from './start.ts'
+} from '../../order/rules/flash-choice.ts'
+import type { Flashed, TemplateOffer, WizardStart } from '../../order/rules/wizard-start.ts'
 
 /** The steps that the header counts; the last one only where the machine can be restarted. */
 const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
@@ -38,14 +36,6 @@ export const SCREENS = {
   'capture-done': { step: 'reboot', back: 'capture-disk' },
 } as const satisfies Record<string, { readonly step: StepName; readonly back: string }>
 export type ScreenName = keyof typeof SCREENS
-
-/** A disk that was chosen. */
-export interface DiskChoice {
-  readonly path: string
-  readonly identity: DiskIdentity
-  /** In one line, for the header: `ATA Samsung SSD 980, serial S5GX, 500 GB`. */
-  readonly words: string
-}
 
 export interface WizardState {
   readonly screen: ScreenName

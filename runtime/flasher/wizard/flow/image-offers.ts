@@ -7,7 +7,7 @@ import { renderSize } from '../../../kit/foundation/size.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Column } from '../../../kit/terminal/text/columns.ts'
 import type { MenuRow } from '../../../kit/terminal/prompt/menu.ts'
-import type { ChosenImage } from './start.ts'
+import type { ChosenImage } from '../../order/rules/flash-choice.ts'
 
 export interface ImageOffer {
   readonly choice: ChosenImage

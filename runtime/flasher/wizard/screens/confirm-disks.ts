@@ -7,7 +7,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { Ink } from '../../../kit/terminal/text/ink.ts'
 import { renderVoice, type VoiceStyle } from '../../../kit/terminal/text/voice.ts'
 import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import type { DiskChoice } from '../flow/flow.ts'
+import type { DiskChoice } from '../../order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 

@@ -13,7 +13,7 @@ import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { headlineOf, listForms } from './confirm-disks.ts'
 import type { Drawing } from './header.ts'
-import type { TemplateOffer } from '../flow/start.ts'
+import type { TemplateOffer } from '../../order/rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 

@@ -5,7 +5,8 @@ import { renderVoice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
 import { layOutScreen } from './screen-layout.ts'
-import type { FlashChoice, DrivenScreen } from '../flow/start.ts'
+import type { FlashChoice } from '../../order/rules/flash-choice.ts'
+import type { DrivenScreen } from '../../order/rules/wizard-start.ts'
 
 /** In place of a catalog: the image is of the server's choice. */
 const { catalog: PLANNED } = WIZARD_TEXTS.driven

@@ -19,7 +19,8 @@ import type { WizardContext } from './wizard-context.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { openProgressScreen } from './progress-screen.ts'
 import { runChoices } from '../flow/flash-run.ts'
-import { NO_AFTERMATH, type FlashChoices, type Flashed, type Hooks } from '../flow/start.ts'
+import { NO_AFTERMATH, type Flashed, type Hooks } from '../../order/rules/wizard-start.ts'
+import type { FlashChoices } from '../../order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 

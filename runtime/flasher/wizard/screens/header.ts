@@ -8,8 +8,9 @@ import type { Ink } from '../../../kit/terminal/text/ink.ts'
 import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import { renderDestination } from '../../../engine/capture/rules/capture-destination.ts'
-import { SCREENS, stepsOf, type DiskChoice, type WizardState } from '../flow/flow.ts'
-import type { MachineIdentity } from '../flow/start.ts'
+import { SCREENS, stepsOf, type WizardState } from '../flow/flow.ts'
+import type { DiskChoice } from '../../order/rules/flash-choice.ts'
+import type { MachineIdentity } from '../../order/rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS

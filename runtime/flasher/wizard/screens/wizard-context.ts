@@ -8,7 +8,7 @@ import type { Flasher } from '../../../engine/flash/flasher.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
 import type { RemoteDependencies } from '../../order/remote-hooks.ts'
 import type { Drawing } from './header.ts'
-import type { Hooks } from '../flow/start.ts'
+import type { Hooks } from '../../order/rules/wizard-start.ts'
 
 export interface WizardContext extends AskDependencies {
   readonly drawing: Drawing

@@ -1,20 +1,10 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  next,
-  openState,
-  choiceOf,
-  SCREENS,
-  stepsOf,
-  type DiskChoice,
-  type NextScreen,
-  type ScreenName,
-  type WizardState,
-  type WizardStep,
-} from '../../../../runtime/flasher/wizard/flow/flow.ts'
+import { next, openState, choiceOf, SCREENS, stepsOf, type NextScreen, type ScreenName, type WizardState, type WizardStep } from '../../../../runtime/flasher/wizard/flow/flow.ts'
+import type { DiskChoice } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
 import type { FlashOutcome } from '../../../../runtime/engine/flash/rules/outcome.ts'
-import type { ChosenImage } from '../../../../runtime/flasher/wizard/flow/start.ts'
+import type { ChosenImage } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
 
 const test = suite('wizard flow')
 

@@ -6,7 +6,7 @@ import { renderDisks } from '../../../../runtime/server/current/pages/machines/d
 import { orderCapture } from '../../../../runtime/server/current/rules/operator-edits.ts'
 import { decidePlan, renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
 import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import { findDisk, parseRemotePlan } from '../../../../runtime/flasher/order/remote-plan.ts'
+import { findDisk, parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
 import {
   createFixture,
   diskOf,
@@ -59,7 +59,7 @@ for (const [what, disks, target] of [
     const fixture = arm(disks, target)
     const plan = ask(fixture, 'first-boot,capture,disk-id')
     assert.is(plan.mode, 'flash')
-    const read = parseRemotePlan(renderPlan(plan, 'http://10.0.0.1:8080'))
+    const read = parsePlan(renderPlan(plan, 'http://10.0.0.1:8080'))
     assert.ok(read.ok && read.value.mode === 'flash')
     const { disk, seen } = read.value
     const found = findDisk(disks, disk, seen)
@@ -81,7 +81,7 @@ for (const [what, disks, target] of [
 
 test('another disk at the place is not flashed, neither by server nor by client, until it is picked anew', () => {
   const fixture = arm(SLOTS, 'path:pci-0000:00:17.0-ata-1')
-  const plan = parseRemotePlan(renderPlan(ask(fixture, 'disk-id'), 'http://10.0.0.1:8080'))
+  const plan = parsePlan(renderPlan(ask(fixture, 'disk-id'), 'http://10.0.0.1:8080'))
   assert.ok(plan.ok && plan.value.mode === 'flash')
   const swapped = SLOTS.map((disk) => ({ ...disk, size_bytes: 8e12, serial: `S${disk.path}` }))
   const refused = findDisk(swapped, plan.value.disk, plan.value.seen)
@@ -110,7 +110,7 @@ test('what was picked is kept with the record, and a capture has it too', () => 
   const ordered = orderCapture(fixture.machine, order, fixture.now())
   assert.ok(ordered.ok)
   fixture.machine = ordered.value
-  const plan = parseRemotePlan({
+  const plan = parsePlan({
     ...renderPlan(ask(fixture, 'capture,disk-id'), 'http://10.0.0.1:8080'),
     upload: { url: 'http://10.0.0.1:8081/captures', token: 'x' },
   })
@@ -122,7 +122,7 @@ test('what was picked is kept with the record, and a capture has it too', () => 
 test('a plan that says of the disk what cannot be read is no plan', () => {
   const fixture = arm(SLOTS, 'path:pci-0000:00:17.0-ata-0')
   const plan = renderPlan(ask(fixture, 'disk-id'), 'http://10.0.0.1:8080')
-  assert.is(parseRemotePlan({ ...plan, target_disk: { size_bytes: 'all' } }).ok, false)
+  assert.is(parsePlan({ ...plan, target_disk: { size_bytes: 'all' } }).ok, false)
 })
 
 const valuesOf = (html: string) =>

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
-import { parseRemotePlan } from '../../../../runtime/flasher/order/remote-plan.ts'
+import { parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
 import {
   createFixture,
   diskOf,
@@ -178,7 +178,7 @@ test('flash.delta and a trusted index reach the client', () => {
   const image = { ...plan.image, indexSha256: 'ef'.repeat(32) }
   const document = renderPlan({ ...plan, image }, 'http://s')
   assert.equal([document['delta'], document['index_sha256']], [true, 'ef'.repeat(32)])
-  const read = parseRemotePlan(document)
+  const read = parsePlan(document)
   assert.ok(read.ok && read.value.mode === 'flash')
   assert.equal([read.value.delta, read.value.indexSha256], [true, 'ef'.repeat(32)])
   const plain = createFixture()

@@ -1,12 +1,14 @@
-/** Asks the server for the first-boot template of a flash by hand, and fetches its content before anything is written. */
+/** Fetches the first-boot configuration of a flash, a plan's or a person's, before anything is written. */
 import { OfferSchema, parseFirstBoot } from '../../engine/first-boot/rules/document.ts'
 import type { FirstBoot } from '../../engine/first-boot/rules/seed.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { fill } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
-import type { ServerClient } from '../link/server-client.ts'
+import type { RetryTime, ServerClient } from '../link/server-client.ts'
 import type { Rejection } from '../link/server-exchange.ts'
-import type { TemplateOffer } from '../wizard/flow/start.ts'
+import { parsePlan } from './rules/plan.ts'
+import type { FirstBootTicket } from './rules/server-order.ts'
+import type { TemplateOffer } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 
@@ -39,11 +41,48 @@ const fetchChosen = (client: ServerClient, token: string) =>
     return parsed.success ? parsed.data.token : null
   })
 
+/** The server that gave a plan, and how long it may take to answer. */
+interface PlanLink {
+  readonly client: ServerClient
+  readonly retryTime: () => RetryTime
+}
+
+/** Fetches the first-boot configuration of a plan; null where the plan names none; refused in words. */
+export async function fetchFirstBoot(
+  ticket: FirstBootTicket | null,
+  link: PlanLink,
+): Promise<Result<FirstBoot | null, string>> {
+  if (ticket === null) return accept(null)
+  return await fetchExchanging(
+    ticket,
+    (one) => askWith(one, link),
+    () => renewTicket(link),
+  )
+}
+
+/** Only the server that gave the plan is asked: it gets the boot token as well. */
+async function askWith(
+  { url, token }: FirstBootTicket,
+  { client, retryTime }: PlanLink,
+): Promise<Result<unknown, Rejection>> {
+  const isHere = URL.parse(url)?.origin === URL.parse(client.base)?.origin
+  if (isHere) return await client.fetchFirstBoot(token, retryTime())
+  const { wrongTicket: reason } = WIZARD_TEXTS.plan
+  return refuse({ reason, status: null, isPassing: false, waitMs: null })
+}
+
+/** A token is good for one answer: a new plan brings another. */
+async function renewTicket({ client, retryTime }: PlanLink): Promise<FirstBootTicket | null> {
+  const got = await client.fetchPlan(retryTime())
+  const plan = got.ok ? parsePlan(got.value) : null
+  return plan?.ok === true && plan.value.mode === 'flash' ? plan.value.firstBoot : null
+}
+
 /**
  * A ticket that is too old by now, or whose answer was lost, is exchanged once; `renew`: null where
  * there is no other.
  */
-export async function fetchExchanging<Ticket>(
+async function fetchExchanging<Ticket>(
   ticket: Ticket,
   ask: (ticket: Ticket) => Promise<Result<unknown, Rejection>>,
   renew: () => Promise<Ticket | null>,

@@ -2,17 +2,19 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
 import type { DiskOffer } from '../../../../runtime/flasher/text/rules/disk-offer.ts'
+import { orderFor } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
 import {
   decideInvocation,
   findTarget,
-  parseLiveOrder,
-  orderFor,
+  parseKernelOrder,
+  provisioningFor,
   renderGuestArgs,
   type LiveInvocation,
-  type LiveOrder,
-} from '../../../../runtime/flasher/order/rules/live-invocation.ts'
+  type KernelOrder,
+} from '../../../../runtime/flasher/order/rules/kernel-order.ts'
+import { parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
 
-const test = suite('live invocation')
+const test = suite("the kernel's arguments as an order")
 const MAC = '52:54:00:12:34:56'
 const SERVER = 'http://10.0.0.1:8080'
 const URL = `${SERVER}/images/debian%20%231.img.zst`
@@ -37,8 +39,8 @@ function offer(path: string, refusal: string | null = null, removable = false): 
   return { disk: { path, removable, device, parts: [] }, refusal }
 }
 
-function orderOf(line: string): LiveOrder {
-  const order = parseLiveOrder(line)
+function orderOf(line: string): KernelOrder {
+  const order = parseKernelOrder(line)
   if (order === null) throw new Error(`${line} is none of this line`)
   return order
 }
@@ -50,7 +52,7 @@ const argvOf = (invocation: LiveInvocation) => invocation.kind === 'tui' && invo
 
 test('a boot of the current line, or of a stick, is none of ours', () => {
   for (const line of ['', 'quiet', BOOT, `${BOOT} flasher.mode=automatic`]) {
-    assert.is(parseLiveOrder(line), null, line)
+    assert.is(parseKernelOrder(line), null, line)
   }
 })
 
@@ -63,10 +65,13 @@ test('interactive: the panes, with server and MAC address, whatever else there i
 })
 
 test('flash: the image is streamed to the only suitable disk', () => {
-  const flash = { kind: 'flash', image: URL, target: '/dev/sda', mode: 'none', fetched: [] }
-  assert.equal(decide(FLASH), flash)
-  for (const mode of ['none', 'cijoe-online']) {
-    assert.equal(decide(`${FLASH} flasher.provisioning=${mode}`), flash)
+  const flash = ['flash', URL, 'debian #1.img.zst', '/dev/sda', 'none', []]
+  for (const more of ['', ' flasher.provisioning=none', ' flasher.provisioning=cijoe-online']) {
+    const invocation = decide(`${FLASH}${more}`)
+    if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
+    const { image, disk } = invocation.choice
+    const { kind, provisioning, fetched } = invocation
+    assert.equal([kind, image.location, image.name, disk, provisioning, fetched], flash)
   }
 })
 
@@ -105,21 +110,39 @@ test('the disk rule: exactly one that can be written and is not removable', () =
   })
 })
 
-test('the order of a flash has the files that were fetched', () => {
-  const invocation = decide(`${FLASH} flasher.provisioning=cloud-init`)
+test('a flash is the image alone, read back; the arguments say nothing of a digest or of growing', () => {
+  const invocation = decide(FLASH)
   if (invocation.kind !== 'flash') throw new Error(invocation.reason ?? '')
-  const order = orderFor(invocation, new Map([['user-data', '/tmp/x/user-data']]))
-  assert.equal(order.targets, [{ path: '/dev/sda' }])
-  assert.equal([order.image, order.options.verify, order.options.sha256], [URL, 'data', null])
-  const provisioning = { mode: 'cloud-init', userData: '/tmp/x/user-data', metaData: null }
-  assert.equal(order.provisioning, provisioning)
-  const cijoe = { ...invocation, mode: 'cijoe' } as const
+  const { image, format, targets, options, firstBoot } = orderFor([invocation.choice])
+  assert.equal([image, format, firstBoot], [URL, null, null])
+  assert.equal(targets, [{ path: '/dev/sda', chosen: null }])
+  const { verify, sha256, grow, delta, indexSha256 } = options
+  assert.equal([verify, sha256, grow, delta, indexSha256], ['data', null, false, false, null])
+})
+
+test('what follows the write has the files that were fetched', () => {
+  assert.equal(provisioningFor('none', new Map()), { mode: 'none' })
+  assert.equal(provisioningFor('cloud-init', new Map([['user-data', '/tmp/x/user-data']])), {
+    mode: 'cloud-init',
+    userData: '/tmp/x/user-data',
+    metaData: null,
+  })
   const files = new Map([
     ['cijoe-workflow', '/w'],
     ['cijoe-config', '/c'],
-  ] as const)
+  ])
   const workflow = { mode: 'cijoe', workflow: '/w', config: '/c' }
-  assert.equal(orderFor(cijoe, files).provisioning, workflow)
+  assert.equal(provisioningFor('cijoe', files), workflow)
+})
+
+test('the kernel arguments become the same order as a plan of the same flash', () => {
+  const { ordered } = orderOf(`${FLASH} flasher.token=abc`)
+  if (!ordered.ok || ordered.value.mode !== 'flash') throw new Error('no flash')
+  const { provisioning, disk, ...flash } = ordered.value
+  const document = { mode: 'flash', image: URL, target_disk_serial: 'S5GX', name: flash.name }
+  const plan = parsePlan(document)
+  assert.equal(plan, { ok: true, value: { ...flash, disk: 'S5GX' } })
+  assert.equal([provisioning, disk], ['none', null])
 })
 
 test('what is not known leads to the panes, with the reason', () => {

@@ -1,10 +1,9 @@
-/** The start of a wizard, and the hooks around its flashes, for the screens and the server-driven mode. */
-import type { DiskIdentity } from '../../../engine/disk/rules/disk.ts'
+/** What an order has of a wizard: the screen that shows what a server does, how a wizard opens, and the hooks around every flash. */
 import type { FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
 import type { FlashEvent, FlashPlan } from '../../../engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { FlashChoice } from './flash-choice.ts'
 
 /** Who this machine is, for the header. */
 export interface MachineIdentity {
@@ -26,52 +25,6 @@ export interface WizardStart {
   readonly notice: string | null
   readonly identity: MachineIdentity
 }
-
-/** An image that was chosen, wherever it lies. */
-export interface ChosenImage {
-  /** The name that people read. */
-  readonly name: string
-  /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
-  readonly location: string
-  /** Null: the name of the image or of its source decides. */
-  readonly format: ImageFormat | null
-  /** Bytes as stored; null where nobody said. */
-  readonly sizeBytes: number | null
-  /**
-   * The digest of the stored bytes, lower case; checked while they are read. Null: none is known.
-   */
-  readonly sha256: string | null
-  /** The image's identity (`engine/catalog/rules/catalog.ts`); null where it has none. */
-  readonly ref: string | null
-  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
-  readonly anyContent?: boolean
-}
-
-/** An image and a disk for it. */
-export interface FlashChoice {
-  readonly image: ChosenImage
-  /** `/dev/sda`. */
-  readonly disk: string
-  /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
-  readonly identity: DiskIdentity | null
-  /** What distinguishes it from others, for the header: `DiskChoice.words`. */
-  readonly words?: string
-  /** Written with the image, before the disk can boot; absent: nothing is. */
-  readonly firstBoot?: FirstBoot | null
-  /** Nobody is there: no key is waited for, whatever happens. */
-  readonly unattended: boolean
-  /** Whether the last partition and its file system shall fill the disk; absent: they stay as they are. */
-  readonly grow?: boolean
-  /** Whether only what differs from the disk shall be written; absent: all is. */
-  readonly delta?: boolean
-  /** The digest of the image's index; absent or null: not known. */
-  readonly indexSha256?: string | null
-  /** Where the image is asked for first, in this order; absent: at its location alone. */
-  readonly sources?: readonly string[]
-}
-
-/** One image for one disk or several. */
-export type FlashChoices = readonly [FlashChoice, ...FlashChoice[]]
 
 /** What the server has for the first boot of what a person flashes here. */
 export type TemplateOffer =

@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { InventoryDisk } from '../../../runtime/engine/inventory/rules/machine.ts'
-import { findDisk, parseRemotePlan } from '../../../runtime/flasher/order/remote-plan.ts'
-import { renderPlan } from '../../../runtime/server/current/rules/plan.ts'
+import type { InventoryDisk } from '../../../../runtime/engine/inventory/rules/machine.ts'
+import { findDisk, parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
+import { renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
 
-const test = suite('remote plan')
+const test = suite('a plan as an order')
 
 const FLASH = {
   mode: 'flash',
@@ -15,7 +15,7 @@ const SHA = 'Ab'.repeat(32)
 
 test('reads what the deployed servers send', () => {
   const plan = { ...FLASH, name: 'deb.img.gz', format: 'img.gz', disk_image_sha: `sha256:${SHA}` }
-  assert.equal(parseRemotePlan(plan), {
+  assert.equal(parsePlan(plan), {
     ok: true,
     value: {
       mode: 'flash',
@@ -34,7 +34,7 @@ test('reads what the deployed servers send', () => {
 })
 
 test('reads a plan that only the wrapper holds', () => {
-  const read = parseRemotePlan({ plan: { ...FLASH, register_uefi_boot: true } })
+  const read = parsePlan({ plan: { ...FLASH, register_uefi_boot: true } })
   assert.is(read.ok && read.value.mode === 'flash' && read.value.registerUefiBoot, true)
 })
 
@@ -45,7 +45,7 @@ test('reads what our own server renders', () => {
     { mode: 'inventory' },
     { mode: 'exit', reason: 'done before' },
   ] as const) {
-    const read = parseRemotePlan(renderPlan(plan, base))
+    const read = parsePlan(renderPlan(plan, base))
     assert.is(read.ok && read.value.mode, plan.mode)
     if (read.ok && 'reason' in plan && 'reason' in read.value) {
       assert.is(read.value.reason, plan.reason)
@@ -54,7 +54,7 @@ test('reads what our own server renders', () => {
 })
 
 function sourcesOf(sources: unknown) {
-  const read = parseRemotePlan({ ...FLASH, sources })
+  const read = parsePlan({ ...FLASH, sources })
   return read.ok && read.value.mode === 'flash' ? read.value.sources : null
 }
 
@@ -76,7 +76,7 @@ test('sources that are none are left out, and no more than eight are read', () =
 
 test('a size that is none costs only the check by it', () => {
   const sizes = [1000, 0, -1, 1.5, '1000', 2 ** 60].map((size_bytes) => {
-    const read = parseRemotePlan({ ...FLASH, size_bytes })
+    const read = parsePlan({ ...FLASH, size_bytes })
     return read.ok && read.value.mode === 'flash' ? read.value.sizeBytes : 'refused'
   })
   assert.equal(sizes, [1000, undefined, undefined, undefined, undefined, undefined])
@@ -102,21 +102,21 @@ const BAD: readonly (readonly [string, unknown, RegExp])[] = [
 ]
 for (const [what, document, reason] of BAD) {
   test(`refuses ${what}`, () => {
-    const read = parseRemotePlan(document)
+    const read = parsePlan(document)
     assert.match(read.ok ? '' : read.refusal, reason)
   })
 }
 
 test('an unknown format is left to the name, a catalog of this machine to the server', () => {
-  const flash = parseRemotePlan({ ...FLASH, format: 'vmdk' })
+  const flash = parsePlan({ ...FLASH, format: 'vmdk' })
   assert.is(flash.ok && flash.value.mode === 'flash' ? flash.value.format : '', null)
-  const wizard = parseRemotePlan({ mode: 'interactive', catalog: 'file:///etc/shadow' })
+  const wizard = parsePlan({ mode: 'interactive', catalog: 'file:///etc/shadow' })
   assert.is(wizard.ok && wizard.value.mode === 'interactive' ? wizard.value.catalog : '', null)
 })
 
 test('words of the server are short and harmless', () => {
   const reason = `\u001b]0;owned\u0007${'x'.repeat(10_000)}`
-  const read = parseRemotePlan({ mode: 'exit', reason })
+  const read = parsePlan({ mode: 'exit', reason })
   const shown = read.ok && read.value.mode === 'exit' ? (read.value.reason ?? '') : ''
   assert.match(shown, /^\\x1b\]0;owned\\x07x+$/)
   assert.is(shown.length < 500, true)

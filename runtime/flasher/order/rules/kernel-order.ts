@@ -1,13 +1,13 @@
-/** Earlier line: what the live system starts, by the kernel command line and the disks that there are. */
+/** Earlier line: parses what a server orders in the kernel's arguments, and decides what the live system starts for it. */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
 import { parseKernelArgs } from '../../../fleet/boot/rules/kernel-args.ts'
 import type { DiskOffer } from '../../text/rules/disk-offer.ts'
 import { renderDevice } from '../../text/rules/flash-text.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { decodePart } from '../../../kit/net/rules/image-location.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { parseServerAddress } from '../../../kit/net/rules/server-address.ts'
-import { WHOLE_DISK, type FlashOrder } from '../../../engine/flash/rules/flash.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import {
   CLIENT_PROVISIONING,
@@ -15,35 +15,95 @@ import {
   listFetched,
   type ProvisionFile,
 } from '../../../fleet/machine/rules/provisioning.ts'
+import { chooseOrdered, type FlashChoice } from './flash-choice.ts'
+import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './server-order.ts'
 
-/** What a server of this line says to a live system, as it stands there. */
-export interface LiveOrder {
+/** What a server of this line orders, and where it says that it is. */
+export interface KernelOrder {
+  /** Server and MAC address as they stand there; null: they do not. */
   readonly server: string | null
   readonly mac: string | null
-  readonly imageUrl: string | null
-  readonly provisioning: string
-  /** A person is asked. */
-  readonly isInteractive: boolean
   /** The token for the files of the provisioning; null: none was given. */
   readonly token: string | null
+  /** Nothing but the image is ordered: a person who flashes it by hand does all of it. */
+  readonly isImageOnly: boolean
+  /** The refusal is a sentence that says why it cannot be carried out. */
+  readonly ordered: Result<OrderedFlash | OrderedWizard, string>
 }
 
-/** `line`: all of /proc/cmdline. Null: no server of this line booted the machine. */
-export function parseLiveOrder(line: string): LiveOrder | null {
-  const args = parseKernelArgs(line)
+/** `kernelArguments`: all of /proc/cmdline. Null: no server of this line booted the machine. */
+export function parseKernelOrder(kernelArguments: string): KernelOrder | null {
+  const args = parseKernelArgs(kernelArguments)
   const valueOf = (name: string) => args.get(name)?.trim() || null
-  const order = {
-    server: valueOf(KERNEL_ARGS.server),
-    mac: valueOf(KERNEL_ARGS.mac),
-    imageUrl: valueOf(KERNEL_ARGS.imageUrl),
-    provisioning: valueOf(KERNEL_ARGS.provisioning) ?? 'none',
-    isInteractive: valueOf(KERNEL_ARGS.mode) === 'interactive',
-    token: valueOf(KERNEL_ARGS.token),
-  }
-  return order.isInteractive || order.imageUrl !== null ? order : null
+  const [server, mac] = [valueOf(KERNEL_ARGS.server), valueOf(KERNEL_ARGS.mac)]
+  const isInteractive = valueOf(KERNEL_ARGS.mode) === 'interactive'
+  const image = valueOf(KERNEL_ARGS.imageUrl)
+  if (!isInteractive && image === null) return null
+  const provisioning = valueOf(KERNEL_ARGS.provisioning) ?? 'none'
+  const ordered = isInteractive
+    ? accept({ mode: 'interactive', catalog: null, reason: null } as const)
+    : readFlash({ server, mac, image, provisioning })
+  const isImageOnly = findMode(provisioning) === 'none'
+  return { server, mac, token: valueOf(KERNEL_ARGS.token), isImageOnly, ordered }
 }
 
-type ProvisioningMode = Provisioning['mode']
+interface FlashFields extends Pick<KernelOrder, 'server' | 'mac'> {
+  readonly image: string | null
+  readonly provisioning: string
+}
+
+/** The refusal says what the kernel's arguments lack. */
+function readFlash({
+  server,
+  mac,
+  image,
+  provisioning,
+}: FlashFields): Result<OrderedFlash, string> {
+  if (!parseServerAddress(server ?? '').ok) {
+    return refuse(`${KERNEL_ARGS.server} names no server.`)
+  }
+  if (!parseMac(mac ?? '').ok) return refuse(`${KERNEL_ARGS.mac} names no MAC address.`)
+  if (image === null || !isHttp(image)) {
+    return refuse(`${KERNEL_ARGS.imageUrl} names no image of a server.`)
+  }
+  const mode = findMode(provisioning)
+  if (mode === null) {
+    return refuse(`${KERNEL_ARGS.provisioning}=${printable(provisioning)} is unknown.`)
+  }
+  return accept({ ...ONLY_AN_IMAGE, image, name: nameOf(image), provisioning: mode })
+}
+
+/** The kernel's arguments say nothing of all this. */
+const ONLY_AN_IMAGE = {
+  mode: 'flash',
+  disk: null,
+  format: null,
+  sha256: null,
+  registerUefiBoot: false,
+  grow: false,
+  delta: false,
+  indexSha256: null,
+  firstBoot: null,
+} as const
+
+/** The file's own name: the server encodes it for its address. */
+function nameOf(url: string): string {
+  const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? ''
+  return decodePart(last) ?? last
+}
+
+/** Deployed servers order `cijoe-online` by its own name; null: no mode that there is. */
+function findMode(provisioning: string): ProvisioningMode | null {
+  const named = MACHINE_PROVISIONING.find((name) => name === provisioning)
+  return named === undefined ? null : CLIENT_PROVISIONING[named]
+}
+
+/** Nothing else may be read: a path would be one of the live system's own files. */
+const isHttp = (url: string): boolean => /^https?:\/\//i.test(url)
+
+/** Whether a person at the console is asked, as ordered. */
+export const isForPerson = ({ ordered }: KernelOrder): boolean =>
+  ordered.ok && ordered.value.mode === 'interactive'
 
 /** A file that is fetched before anything is written. */
 interface FetchedFile {
@@ -74,10 +134,8 @@ export type LiveInvocation =
   /** A flash, with the files that were fetched for its provisioning; then the done signal, then a restart. */
   | {
       readonly kind: 'flash'
-      readonly image: string
-      /** The path of the disk. */
-      readonly target: string
-      readonly mode: ProvisioningMode
+      readonly choice: FlashChoice
+      readonly provisioning: ProvisioningMode
       readonly fetched: readonly FetchedFile[]
     }
 
@@ -85,11 +143,13 @@ export type LiveInvocation =
  * A flash that nobody has to watch where everything is known and exactly one disk is suitable;
  * otherwise a person is asked, and sees why.
  */
-export function decideInvocation(order: LiveOrder, machine: LiveMachine): LiveInvocation {
-  if (order.isInteractive) {
+export function decideInvocation(order: KernelOrder, machine: LiveMachine): LiveInvocation {
+  const { ordered } = order
+  if (!ordered.ok) return askPerson(order, ordered.refusal)
+  if (ordered.value.mode === 'interactive') {
     return { kind: 'tui', argv: renderTuiArgs(order), reason: null, refusal: null }
   }
-  const flash = planFlash(order, machine)
+  const flash = planFlash(order, ordered.value, machine)
   return flash.ok ? flash.value : askPerson(order, flash.refusal)
 }
 
@@ -97,10 +157,10 @@ export function decideInvocation(order: LiveOrder, machine: LiveMachine): LiveIn
  * What happens when the flash that was ordered is impossible or has failed. A machine that is flashed
  * but not provisioned must not report that it is done.
  */
-export function askPerson(order: LiveOrder, refusal: string): TuiInvocation {
-  const isWhole = findMode(order) === 'none'
-  const reason = isWhole ? refusal : `${refusal} ${NOT_REPORTED}`
-  const argv = renderTuiArgs(isWhole ? order : { ...order, mac: null })
+export function askPerson(order: KernelOrder, refusal: string): TuiInvocation {
+  const { isImageOnly } = order
+  const reason = isImageOnly ? refusal : `${refusal} ${NOT_REPORTED}`
+  const argv = renderTuiArgs(isImageOnly ? order : { ...order, mac: null })
   return { kind: 'tui', argv, reason, refusal }
 }
 
@@ -110,14 +170,14 @@ const NOT_REPORTED = 'A flash from here is not provisioned, so the server is not
  * For a person at a console while another one carries out the order, or has tried to: what that
  * person flashes is not what the server waits for.
  */
-export const renderGuestArgs = (order: LiveOrder): readonly string[] =>
-  renderTuiArgs(order.isInteractive ? order : { ...order, mac: null })
+export const renderGuestArgs = (order: KernelOrder): readonly string[] =>
+  renderTuiArgs(isForPerson(order) ? order : { ...order, mac: null })
 
 /** What cannot be read is left out: the person is asked anyway. */
 export function renderTuiArgs({
   server,
   mac,
-}: Pick<LiveOrder, 'server' | 'mac'>): readonly string[] {
+}: Pick<KernelOrder, 'server' | 'mac'>): readonly string[] {
   if (server === null || !parseServerAddress(server).ok) return []
   const card = mac === null ? null : parseMac(mac)
   return ['--server', server, ...(card?.ok === true ? ['--mac', card.value] : [])]
@@ -125,7 +185,7 @@ export function renderTuiArgs({
 
 /** Where a live system reports to; null: it is not told of a server, or not which machine it is. */
 export function findReporting(
-  order: LiveOrder,
+  order: KernelOrder,
 ): { readonly bases: readonly string[]; readonly mac: Mac } | null {
   const mac = parseMac(order.mac ?? '')
   const bases = parseServerAddress(order.server ?? '')
@@ -134,75 +194,37 @@ export function findReporting(
 
 type Flash = Extract<LiveInvocation, { kind: 'flash' }>
 
-/** Deployed servers order `cijoe-online` by its own name; null: no mode that there is. */
-function findMode({ provisioning }: LiveOrder): ProvisioningMode | null {
-  const named = MACHINE_PROVISIONING.find((name) => name === provisioning)
-  return named === undefined ? null : CLIENT_PROVISIONING[named]
-}
-
 const NO_CIJOE =
   'This live system has no cijoe: boot one that has it, or use the mode cijoe-online, for which the server needs it.'
 
-interface WholeOrder {
-  readonly base: string
-  readonly mac: Mac
-  readonly image: string
-  readonly mode: ProvisioningMode
-}
-
-/** The refusal says what the command line lacks. */
-function checkOrder(order: LiveOrder): Result<WholeOrder, string> {
-  const { imageUrl: image } = order
-  const mac = parseMac(order.mac ?? '')
-  const bases = parseServerAddress(order.server ?? '')
-  const mode = findMode(order)
-  if (!bases.ok) return refuse(`${KERNEL_ARGS.server} names no server.`)
-  if (!mac.ok) return refuse(`${KERNEL_ARGS.mac} names no MAC address.`)
-  if (image === null || !isHttp(image)) {
-    return refuse(`${KERNEL_ARGS.imageUrl} names no image of a server.`)
-  }
-  if (mode === null) {
-    return refuse(`${KERNEL_ARGS.provisioning}=${printable(order.provisioning)} is unknown.`)
-  }
-  return accept({ base: bases.value[0] ?? '', mac: mac.value, image, mode })
-}
-
-function planFlash(order: LiveOrder, { disks, hasCijoe }: LiveMachine): Result<Flash, string> {
-  const checked = checkOrder(order)
-  if (!checked.ok) return checked
-  const { base, mac, image, mode } = checked.value
-  if (mode === 'cijoe' && !hasCijoe) return refuse(NO_CIJOE)
+function planFlash(
+  order: KernelOrder,
+  flash: OrderedFlash,
+  { disks, hasCijoe }: LiveMachine,
+): Result<Flash, string> {
+  const { provisioning = 'none' } = flash
+  if (provisioning === 'cijoe' && !hasCijoe) return refuse(NO_CIJOE)
   const target = findTarget(disks)
   if (!target.ok) return target
+  const link = findReporting(order)
+  const at = `${link?.bases[0] ?? ''}/pxe/${link?.mac ?? ''}/provision`
   return accept({
     kind: 'flash',
-    image,
-    target: target.value,
-    mode,
-    fetched: listFetched(mode).map((file, index) => ({
+    choice: chooseOrdered(flash, { path: target.value }),
+    provisioning,
+    fetched: listFetched(provisioning).map((file, index) => ({
       file,
-      url: `${base}/pxe/${mac}/provision/${file}`,
+      url: `${at}/${file}`,
       isRequired: index === 0,
     })),
   })
 }
 
-/**
- * Makes the order that `flasher flash` takes. `paths` holds those of the files that were fetched,
- * by their names.
- */
-export const orderFor = (
-  { image, target, mode }: Flash,
+/** Returns what follows the write; `paths` holds the files that were fetched, by their names. */
+export function provisioningFor(
+  mode: ProvisioningMode,
   paths: ReadonlyMap<string, string>,
-): FlashOrder & { readonly provisioning: Provisioning } => ({
-  image,
-  format: null,
-  targets: [{ path: target }],
-  options: WHOLE_DISK,
-  provisioning: provisioningFor(mode, paths),
-})
-
-function provisioningFor(mode: ProvisioningMode, paths: ReadonlyMap<string, string>): Provisioning {
+): Provisioning {
   switch (mode) {
     case 'none':
       return { mode }
@@ -220,9 +242,6 @@ function provisioningFor(mode: ProvisioningMode, paths: ReadonlyMap<string, stri
       }
   }
 }
-
-/** Nothing else may be read: a path would be one of the live system's own files. */
-const isHttp = (url: string): boolean => /^https?:\/\//i.test(url)
 
 /** The only suitable disk: it can be written, and is none that a person plugged in. */
 export function findTarget(disks: readonly DiskOffer[]): Result<string, string> {

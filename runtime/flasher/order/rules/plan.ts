@@ -1,72 +1,22 @@
 /** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
-import { IMAGE_FORMATS, type ImageFormat } from '../../../appliance/disk-images.ts'
-import { parseHttpTarget, parseLocation } from '../../kit/net/rules/image-location.ts'
+import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import { parseHttpTarget, parseLocation } from '../../../kit/net/rules/image-location.ts'
 import {
   findPicked,
   identifyDisk,
   PickedDiskSchema,
   renderPicked,
   type PickedDisk,
-} from '../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { isRecord } from '../../kit/foundation/shape.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { fill, pluralOf } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
+} from '../../../engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { isRecord } from '../../../kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { fill, pluralOf } from '../../../kit/texts/text.ts'
+import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { FirstBootTicket, Order, NamedFlash } from './server-order.ts'
 
-export type RemotePlan =
-  | {
-      readonly mode: 'flash'
-      /** An http(s) URL or an oras reference. */
-      readonly image: string
-      /** Where the same image is asked for first, in this order; absent: nowhere. */
-      readonly sources?: readonly string[]
-      /** The disk, as `target_disk_serial` spells it. */
-      readonly disk: string
-      /** What it was when it was picked by another name than its serial number. */
-      readonly seen?: PickedDisk
-      readonly name: string | null
-      readonly format: ImageFormat | null
-      /** The digest of the stored bytes, in lower case. */
-      readonly sha256: string | null
-      /** Bytes as stored, as the server's catalog says; absent: it does not. */
-      readonly sizeBytes?: number
-      readonly registerUefiBoot: boolean
-      readonly grow: boolean
-      readonly delta: boolean
-      /** The operator said that it is an image, whatever it looks like; absent: nobody did. */
-      readonly anyContent?: boolean
-      /** The digest of the image's index, in lower case. */
-      readonly indexSha256: string | null
-      /** For the first-boot configuration, which is fetched once; null: there is none. */
-      readonly firstBoot: FirstBootTicket | null
-    }
-  | {
-      readonly mode: 'capture'
-      /** The disk, as for a flash. */
-      readonly disk: string
-      readonly seen?: PickedDisk
-      /** The name of the image that is made. */
-      readonly name: string
-      readonly generalize: boolean
-      /** Where the image goes, without a slash at its end, and what it is begun with. */
-      readonly upload: { readonly base: string; readonly token: string }
-    }
-  /** `catalog` null: the server's own. */
-  | {
-      readonly mode: 'interactive'
-      readonly catalog: string | null
-      readonly reason: string | null
-    }
-  | { readonly mode: 'inventory' }
-  | { readonly mode: 'exit'; readonly reason: string | null }
-
-/** Where a first-boot configuration is, and what shows that the plan names it. */
-export interface FirstBootTicket {
-  readonly url: string
-  readonly token: string
-}
+type PlannedOrder = Order<NamedFlash>
 
 const TEXTS = WIZARD_TEXTS.plan
 
@@ -75,7 +25,7 @@ const MAX_IDENTITY = 256
 const MAX_WORDS = 400
 
 /** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
-export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
+export function parsePlan(document: unknown): Result<PlannedOrder, string> {
   if (!isRecord(document)) return refuse(TEXTS.noObject)
   // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
   const nested = document['plan']
@@ -89,7 +39,7 @@ export function parseRemotePlan(document: unknown): Result<RemotePlan, string> {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> = new Map([
+const READ: ReadonlyMap<string, (fields: Fields) => Result<PlannedOrder, string>> = new Map([
   ['flash', readFlash],
   ['capture', readCapture],
   ['interactive', readInteractive],
@@ -97,7 +47,7 @@ const READ: ReadonlyMap<string, (fields: Fields) => Result<RemotePlan, string>> 
   ['exit', (fields) => accept({ mode: 'exit', reason: wordsOf(fields['reason']) } as const)],
 ])
 
-function readFlash(fields: Fields): Result<RemotePlan, string> {
+function readFlash(fields: Fields): Result<PlannedOrder, string> {
   const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
   if (!isText(image, MAX_ADDRESS)) return refuse(TEXTS.noImage)
   if (!isRemote(image)) return refuse(fill(TEXTS.imageElsewhere, { image: quote(image) }))
@@ -149,7 +99,7 @@ const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyConten
 const readSize = ({ size_bytes: bytes }: Fields) =>
   typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes > 0 ? { sizeBytes: bytes } : {}
 
-function readCapture(fields: Fields): Result<RemotePlan, string> {
+function readCapture(fields: Fields): Result<PlannedOrder, string> {
   const { source_disk_serial: disk, name, generalize, upload } = fields
   if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
   const seen = readSeen(fields['source_disk'])
@@ -171,7 +121,7 @@ function readCapture(fields: Fields): Result<RemotePlan, string> {
 const NO_UPLOAD: Fields = {}
 
 /** A catalog that cannot be one is as good as none: the server's own does as well. */
-function readInteractive({ catalog, reason }: Fields): Result<RemotePlan, string> {
+function readInteractive({ catalog, reason }: Fields): Result<PlannedOrder, string> {
   const isUsable = isText(catalog, MAX_ADDRESS) && isRemote(catalog)
   return accept({
     mode: 'interactive',
