@@ -116,7 +116,6 @@ export const LEFT_TYPES: readonly string[] = [
   'Layout',
   'ListenAddress',
   'Listener',
-  'LogDependencies',
   'MachineAction',
   'Mark',
   'Opened',

@@ -37,7 +37,7 @@ async function openRecorder(status: (path: string, count: number) => number = ()
 
 const URL = 'http://10.0.0.1:8080/images/debian%20%231.img'
 
-/** As the kernel's arguments order it. */
+/** The choice that the kernel's arguments order for a disk. */
 function choiceOf(disk: string) {
   const line = `flasher.server=http://10.0.0.1:8080 flasher.mac=${MAC} flasher.image_url=${URL}`
   const order = parseKernelOrder(line)
