@@ -18,7 +18,7 @@ const noticeOf = ({ outcome }: Driven) =>
 const planned =
   (plan: Answer): Answer =>
   (request, response, count) => {
-    if (request.url?.endsWith('/plan?features=first-boot,capture,disk-id') === true)
+    if (request.url?.includes('/plan?features=first-boot,capture,disk-id') === true)
       plan(request, response, count)
     else response.writeHead(204).end()
   }

@@ -11,7 +11,12 @@ import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog
 import { drive } from '../../../runtime/flasher/order/remote.ts'
 import type { RemoteDependencies } from '../../../runtime/flasher/order/remote-hooks.ts'
 import { runChoices } from '../../../runtime/flasher/wizard/flow/flash-run.ts'
-import type { DrivenScreen, Flashed, Hooks, RemoteOutcome } from '../../../runtime/flasher/order/rules/wizard-start.ts'
+import type {
+  DrivenScreen,
+  Flashed,
+  Hooks,
+  RemoteOutcome,
+} from '../../../runtime/flasher/order/rules/wizard-start.ts'
 import type { FlashChoice } from '../../../runtime/flasher/order/rules/flash-choice.ts'
 import { createDisks } from '../../../runtime/engine/disk/disks.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'

@@ -1,7 +1,17 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { next, openState, choiceOf, SCREENS, stepsOf, type NextScreen, type ScreenName, type WizardState, type WizardStep } from '../../../../runtime/flasher/wizard/flow/flow.ts'
+import {
+  next,
+  openState,
+  choiceOf,
+  SCREENS,
+  stepsOf,
+  type NextScreen,
+  type ScreenName,
+  type WizardState,
+  type WizardStep,
+} from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import type { DiskChoice } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
 import type { FlashOutcome } from '../../../../runtime/engine/flash/rules/outcome.ts'
 import type { ChosenImage } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
