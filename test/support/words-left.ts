@@ -105,7 +105,6 @@ export const LEFT_TYPES: readonly string[] = [
   'Flash',
   'FlashPlan',
   'FlashProgress',
-  'FlashReport',
   'Found',
   'Frame',
   'FrameReading',

@@ -114,7 +114,7 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
       return sent.ok ? null : sent.refusal
     },
     /** Sends what a person needs to know why it failed; what the run posted is sent before. */
-    async sendLog(reason: string, seen: FailureContext): Promise<void> {
+    async sendLog(reason: string, seen: SeenAtFailure): Promise<void> {
       await client?.sendLog(first.run, await renderLog(steps, reason, seen))
     },
   }
@@ -137,7 +137,7 @@ export function createFlashRun(given: Omit<RunFacts, 'run'>, options: ReportingO
 }
 
 /** What was to be seen when the run failed. */
-interface FailureContext {
+interface SeenAtFailure {
   readonly hardware: Pick<HardwareReader, 'readKernelLog'>
   /** The last lines that the person saw. */
   readonly transcript: () => readonly string[]
@@ -149,7 +149,7 @@ const MAX_LOG_CHARACTERS = 200_000
 async function renderLog(
   steps: readonly string[],
   reason: string,
-  { hardware, transcript }: FailureContext,
+  { hardware, transcript }: SeenAtFailure,
 ): Promise<string> {
   const kernel = await hardware.readKernelLog()
   const lines = [
