@@ -141,7 +141,7 @@ function decidingRoutes({ captures, uploadKey, now, log }: CaptureSite): readonl
       method: 'GET',
       path: '/captures',
       ...change,
-      handle: () => ({ captures: captures.list().map(renderCapture) }),
+      handle: () => json({ captures: captures.list().map(renderCapture) }),
     },
     { method: 'POST', path: '/captures/tokens', ...change, takes: 'json', handle: issue },
     { method: 'POST', path: `${ONE}/accept`, ...change, takes: 'json', handle: take },

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
 import { importCatalog, isManifestUrl } from '../store/catalog-imports.ts'
-import { page, seeOther } from '../../kit/web/answers/answers.ts'
+import { page, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { postButton } from '../../kit/web/ui/fields.ts'
@@ -67,7 +67,7 @@ const showAccount = (pages: CachePages, event: H3Event) =>
     }),
   )
 
-type ShowImages = (event: H3Event, form: AddForm, status?: number) => Promise<unknown>
+type ShowImages = (event: H3Event, form: AddForm, status?: number) => Promise<Answer>
 
 async function showImages(
   { cache, folder, now }: CacheSite,
@@ -129,7 +129,7 @@ async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form:
 async function addCatalog(
   { cache, env, log }: CacheSite,
   url: string,
-  fail: (errors: AddForm['errors']) => Promise<unknown>,
+  fail: (errors: AddForm['errors']) => Promise<Answer>,
 ) {
   try {
     const imported = await importCatalog(cache, url, env)

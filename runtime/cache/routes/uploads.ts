@@ -46,7 +46,7 @@ export function uploadRoutes({ cache: { uploads } }: CacheSite): readonly Route[
       method: 'GET',
       path: '/uploads',
       ...change,
-      handle: () => ({ uploads: uploads.list().map(renderUpload) }),
+      handle: () => json({ uploads: uploads.list().map(renderUpload) }),
     },
     {
       method: 'POST',
@@ -59,7 +59,7 @@ export function uploadRoutes({ cache: { uploads } }: CacheSite): readonly Route[
       method: 'GET',
       path: one,
       ...change,
-      handle: (event) => renderUpload(uploads.find(idOf(event))),
+      handle: (event) => json(renderUpload(uploads.find(idOf(event)))),
     },
     {
       method: 'PATCH',

@@ -4,6 +4,7 @@ import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from './rules/config-
 import { Fault } from '../foundation/fault.ts'
 import { refuse, type Result } from '../foundation/result.ts'
 import type { SettingsOf, SettingsTable } from './rules/setting.ts'
+import type { ServerSettings } from './rules/shared-settings.ts'
 import {
   keepStarted,
   listChanges,
@@ -70,6 +71,11 @@ export interface Config<Table extends SettingsTable> {
   ): Promise<Result<Reloaded & { readonly edited: readonly ConfigEdited[] }, RefusedEdits>>
   /** Calls the listener after every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
+}
+
+/** The configuration of a machine server, whichever its release line. */
+export interface ServerConfig extends Omit<Config<SettingsTable>, 'current'> {
+  current(): ServerSettings
 }
 
 /** What of a process decides where its configuration is. */

@@ -12,16 +12,12 @@ import { createSettingsStore } from '../../fleet/state/settings-store.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { renderEmptyState } from '../../fleet/state/opening.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
-import type { Config } from '../../kit/config/config.ts'
-import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
-import type { SettingsTable } from '../../kit/config/rules/setting.ts'
+import type { ServerConfig } from '../../kit/config/config.ts'
 
 export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
 interface FleetStateOptions<M extends MachineBase> {
-  readonly config: Pick<Config<SettingsTable>, 'stateDir' | 'useSaved' | 'readSaved' | 'listen'> & {
-    current(): ServerSettings
-  }
+  readonly config: ServerConfig
   /** The name of the line, which marks the file: one of the other line is refused. */
   readonly line: string
   readonly orders: OrderRules<M>

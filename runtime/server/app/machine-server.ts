@@ -1,5 +1,6 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
 import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
+import type { ServerConfig } from '../../kit/config/config.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { pathOfUrl } from '../../kit/net/rules/host-header.ts'
 import { PAGES } from '../texts/texts.ts'
@@ -15,7 +16,7 @@ import type { WebSettings } from '../../kit/web/answers/caller.ts'
 import type { FleetState } from './fleet-state.ts'
 
 interface ServerDependencies<M extends MachineBase> {
-  readonly config: { current(): ServerSettings }
+  readonly config: ServerConfig
   readonly state: FleetState<M>
   readonly log: ServerLog
   readonly release: string

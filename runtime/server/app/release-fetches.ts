@@ -1,5 +1,5 @@
 /** What fetching releases takes, whichever folder they come into. */
-import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
+import type { ServerConfig } from '../../kit/config/config.ts'
 import { FetchJobSchema } from '../../fleet/boot/release-job.ts'
 import type { ReleaseSettings } from '../../fleet/boot/releases.ts'
 import { openJobRecords } from '../../kit/host/job-records.ts'
@@ -9,7 +9,7 @@ import { createSources } from '../../engine/image/sources/sources.ts'
 import type { FleetState } from './fleet-state.ts'
 
 interface FetchDependencies {
-  readonly config: { current(): ServerSettings }
+  readonly config: ServerConfig
   readonly state: Pick<FleetState<never>, 'changes' | 'journal'>
   /** Where fetches are listed for the next start. */
   readonly folder: string

@@ -22,7 +22,7 @@ import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
-import { createPages } from './pages/site-pages.ts'
+import { createLinePages } from './pages/line-pages.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
@@ -32,6 +32,7 @@ import { releaseRoutes } from './routes/releases.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
+import { SETTING_TEXTS } from './rules/settings.ts'
 import type { State } from './assembly/state.ts'
 
 interface MachineServerDependencies {
@@ -62,16 +63,22 @@ export async function createMachineServer(given: MachineServerDependencies) {
     })
     const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
     const assets = await createAssets()
-    const { views, plugin: pages } = createPages({
+    const { views, plugin: pages } = createLinePages({
       runs: state.runs,
       version: release,
       assets,
-      services: { config, store: state.store, backups, netboot, templates: state.templates },
-      images: () => catalog.snapshot().entries,
-      gather: (on) => gatherSurroundings(rules, on),
-      cacheUrl: rules.cacheUrl,
-      zone: () => settings().display.timezone,
-      queue: () => countQueue(gate, settings().pxe.max_flashes),
+      services: {
+        config,
+        settingTexts: SETTING_TEXTS,
+        store: state.store,
+        backups,
+        netboot,
+        templates: state.templates,
+        images: () => catalog.snapshot().entries,
+        gather: (on) => gatherSurroundings(rules, on),
+        cacheUrl: rules.cacheUrl,
+        queue: () => countQueue(gate, settings().pxe.max_flashes),
+      },
       now,
     })
     return {

@@ -21,12 +21,13 @@ import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import type { State } from './assembly/state.ts'
 import { openWorkflows } from './assembly/workflows.ts'
 import { createMachineLine, provesBoot } from './machine-line.ts'
-import type { PxeServices } from './pages/frame/page-context.ts'
-import { createPages } from './pages/site-pages.ts'
+import type { PxeServices } from './pages/page-context.ts'
+import { createLinePages } from './pages/line-pages.ts'
 import { imageRoutes } from './routes/images.ts'
 import { provisionRoutes } from './routes/provision.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
+import { SETTING_TEXTS } from './rules/settings.ts'
 import type { Machine } from './rules/machine.ts'
 
 interface MachineServerDependencies {
@@ -49,12 +50,16 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const services = await openServices(given, opened, now)
     const { bootFiles, shelf, files, workflows } = services
     const bootKey = deriveSecret(secret, 'boot tokens')
-    const { views, plugin: pages } = createPages({
+    const { views, plugin: pages } = createLinePages({
       version: release,
-      user: password.user,
       assets: await createAssets(),
-      services: { ...services, config, pxe: createPxe(given) },
-      zone: () => config.current().display.timezone,
+      services: {
+        ...services,
+        config,
+        settingTexts: SETTING_TEXTS,
+        pxe: createPxe(given),
+        user: password.user,
+      },
       now,
       findRun: state.runs.findRunning,
     })

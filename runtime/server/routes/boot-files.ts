@@ -4,7 +4,7 @@ import { renderAutoexec } from '../../fleet/boot/rules/bootstrap.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { parseMac } from '../../kit/net/rules/mac.ts'
 import { openServed, type ServedFile } from '../../kit/host/served-files.ts'
-import { json, text } from '../../kit/web/answers/answers.ts'
+import { json, text, type Answer } from '../../kit/web/answers/answers.ts'
 import { readFileName } from '../../kit/web/answers/checked.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { answerFile } from '../../kit/web/answers/file-answer.ts'
@@ -25,7 +25,7 @@ export function bootFileRoutes(site: Site): readonly Route[] {
     return labelled.has(name) ? name : 'other'
   }
 
-  async function send(event: H3Event): Promise<unknown> {
+  async function send(event: H3Event): Promise<Answer> {
     const name = readFileName(event)
     if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
@@ -105,7 +105,7 @@ async function takeUpload(
   site: Site,
   event: H3Event,
   bytes: AsyncIterable<Uint8Array>,
-): Promise<unknown> {
+): Promise<Answer> {
   const name = readFileName(event)
   if (name === AUTOEXEC) throw refuse(400, `${AUTOEXEC} is made by the server`)
   const length = await site.bootFiles.save(name, bytes, site.settings().uploadMostBytes)

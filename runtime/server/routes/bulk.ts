@@ -1,4 +1,5 @@
 /** Arms one machine now, or applies one action to many, row by row. */
+import { json, type Answer } from '../../kit/web/answers/answers.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
@@ -77,7 +78,7 @@ export function bulkRoutes(site: Site): readonly Route[] {
   ]
 }
 
-async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown> {
+async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer> {
   const { line, machines, fleet } = site
   const mac = readMac(event)
   const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
@@ -85,7 +86,7 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown
   const armed = await actOn(site, event, 'flash', parameters)
   const outcome = wait === 0 ? 'armed' : await waitFor(line.nameOrder(armed))
   // It may have gone while we waited.
-  return { outcome, machine: line.toWire(machines.peek(mac) ?? armed) }
+  return json({ outcome, machine: line.toWire(machines.peek(mac) ?? armed) })
 
   async function waitFor(order: string) {
     const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
@@ -94,12 +95,17 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<unknown
 }
 
 /**
- * Carries out one action on the machine of the path; resolves to the machine as it is then. Rejects
+ * Carries out one action on the machine of the path; answers with the machine as it is then. Rejects
  * with a 404 where there is no such machine, and with a 409 where the action is refused.
  */
-export async function act(site: Site, event: H3Event, action: string, parameters: object) {
+export async function act(
+  site: Site,
+  event: H3Event,
+  action: string,
+  parameters: object,
+): Promise<Answer> {
   const acted = await actOn(site, event, action, parameters)
-  return site.line.toWire(site.machines.peek(acted.mac) ?? acted)
+  return json(site.line.toWire(site.machines.peek(acted.mac) ?? acted))
 }
 
 /** The same; resolves to the machine as the action left it. */
@@ -118,7 +124,7 @@ async function actOn(
   return acted.machine
 }
 
-async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnswer> {
+async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> {
   const asked = checked(BULK_BODY, body)
   const { action, macs, q, parameters = {}, dry_run = false } = asked
   if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
@@ -134,7 +140,8 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<BulkAnsw
   const request = { action, parameters, isDryRun: dry_run }
   const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
   const done = results.filter(({ result }) => result === 'done').length
-  return { dry_run, done, refused: results.length - done, results }
+  const answered: BulkAnswer = { dry_run, done, refused: results.length - done, results }
+  return json(answered)
 }
 
 async function actOnEach(

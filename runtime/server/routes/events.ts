@@ -1,4 +1,5 @@
 /** The events API: filters, pages, acknowledgement. */
+import { json, type Answer } from '../../kit/web/answers/answers.ts'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { EVENT_HEAD, renderEventRow } from '../../fleet/state/rules/event-table.ts'
@@ -68,12 +69,12 @@ export function eventRoutes(site: Site): readonly Route[] {
     return updated
   }
 
-  async function acknowledgeOne(event: H3Event, body: unknown): Promise<unknown> {
+  async function acknowledgeOne(event: H3Event, body: unknown): Promise<Answer> {
     const number = Number(getRouterParam(event, 'id'))
     const { acknowledged } = checked(ACK_BODY, body ?? {})
     if (!id.safeParse(number).success) throw refuse(404, 'no such event')
     if ((await acknowledge([number], acknowledged)) === 0) throw refuse(404, 'no such event')
-    return { id: number, acknowledged }
+    return json({ id: number, acknowledged })
   }
 
   return [
@@ -91,9 +92,7 @@ export function eventRoutes(site: Site): readonly Route[] {
         answers: { 200: { type: 'object', properties: { events: { type: 'array' } } } },
         refuses: [422],
       },
-      handle: async (event) => ({
-        events: await journal.list(filterOf(event)),
-      }),
+      handle: async (event) => json({ events: await journal.list(filterOf(event)) }),
     },
     ...exportRoutes<JournalEvent>({
       path: '/events',
@@ -120,7 +119,7 @@ export function eventRoutes(site: Site): readonly Route[] {
       },
       async handle(_event, body) {
         const { ids, acknowledged } = checked(ACKS_BODY, body)
-        return { updated: await acknowledge(ids, acknowledged), acknowledged }
+        return json({ updated: await acknowledge(ids, acknowledged), acknowledged })
       },
     },
     {

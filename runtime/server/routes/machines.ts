@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import { createHash } from 'node:crypto'
 import { renderHyphens, type Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { json, nothing } from '../../kit/web/answers/answers.ts'
+import { json, nothing, answer, type Answer } from '../../kit/web/answers/answers.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
 import { readMac } from '../../kit/web/answers/checked.ts'
@@ -13,7 +13,7 @@ export function machineRoutes(site: Site): readonly Route[] {
   const { line, machines, views, findMachine } = site
   const { show, replace, remove } = createRecordHandlers(site)
 
-  async function showHardware(event: H3Event): Promise<unknown> {
+  async function showHardware(event: H3Event): Promise<Answer> {
     const mac = readMac(event)
     findMachine(mac)
     const hardware = await machines.findHardware(mac)
@@ -21,7 +21,7 @@ export function machineRoutes(site: Site): readonly Route[] {
     return attach(hardware.json, `${renderHyphens(mac)}-lshw.json`)
   }
 
-  function showDisks(event: H3Event): unknown {
+  function showDisks(event: H3Event): Answer {
     const mac = readMac(event)
     const { disks } = line.describe(findMachine(mac))
     if (disks === null) throw refuse(404, `no disk inventory for ${mac}`)
@@ -41,7 +41,8 @@ export function machineRoutes(site: Site): readonly Route[] {
       async handle(event) {
         const all = await machines.list()
         const { searchParams } = event.url
-        return (searchParams.has('q') ? views.match(all, searchParams) : all).map(line.toWire)
+        const found = searchParams.has('q') ? views.match(all, searchParams) : all
+        return json(found.map(line.toWire))
       },
     },
     {
@@ -109,13 +110,13 @@ function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
 
   return {
     show,
-    async replace(event: H3Event, body: unknown): Promise<unknown> {
+    async replace(event: H3Event, body: unknown): Promise<Answer> {
       const mac = readMac(event)
       const made = await fleet.upsert(mac, body, by(event), expects(event))
       if (made.ok) return show(made.value)
       throw made.refusal.why === 'fields' ? refuseFields(made.refusal.fields) : stale(mac)
     },
-    async remove(event: H3Event): Promise<unknown> {
+    async remove(event: H3Event): Promise<Answer> {
       const mac = readMac(event)
       if (!expects(event)(findMachine(mac))) throw stale(mac)
       if (!(await fleet.remove(mac, by(event)))) throw refuse(404, `no machine record for ${mac}`)
@@ -128,9 +129,11 @@ const stale = (mac: Mac) => refuse(412, `the record of ${mac} has changed meanwh
 
 /** Browsers save this and do not show it, because every text in it is the machine's own. */
 const attach = (body: string, name: string) =>
-  new Response(body, {
-    headers: {
+  answer(
+    200,
+    {
       'content-type': 'application/json',
       'content-disposition': `attachment; filename="${name}"`,
     },
-  })
+    body,
+  )

@@ -2,7 +2,7 @@
 import { PAGES } from '../texts/texts.ts'
 import * as z from 'zod'
 import { renderDocument } from '../../kit/web/ui/api-page.ts'
-import { page } from '../../kit/web/answers/answers.ts'
+import { page, json } from '../../kit/web/answers/answers.ts'
 import { renderSchema } from '../../kit/web/answers/checked.ts'
 import type { Site } from './site.ts'
 import { listRefusals, meaningOf } from '../../kit/web/answers/refusals.ts'
@@ -75,7 +75,7 @@ export function documentRoutes(
       access: 'open',
       isCompressed: true,
       doc: { summary: 'This document', answers: { 200: { type: 'object' } } },
-      handle: () => renderOpenApi(site, schemas, routes()),
+      handle: () => json(renderOpenApi(site, schemas, routes())),
     },
     {
       method: 'GET',

@@ -10,7 +10,7 @@ import {
   type Run,
 } from '../../engine/inventory/rules/run.ts'
 import type { RunUpdate } from '../../fleet/run/run-posts.ts'
-import { nothing } from '../../kit/web/answers/answers.ts'
+import { nothing, type Answer } from '../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
@@ -33,7 +33,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
     )
   }
 
-  async function report(event: H3Event, body: unknown): Promise<unknown> {
+  async function report(event: H3Event, body: unknown): Promise<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
     const machine = site.findMachine(mac)
@@ -49,7 +49,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
     return nothing()
   }
 
-  async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
+  async function takeLog(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<Answer> {
     const mac = readMac(event)
     const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
     const missing = () => refuse(404, `${mac} has no such run`)

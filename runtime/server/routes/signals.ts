@@ -10,7 +10,7 @@ import { RunIdSchema, type Run } from '../../engine/inventory/rules/run.ts'
 import type { RunUpdate } from '../../fleet/run/run-posts.ts'
 import type { RunEnd } from '../../fleet/run/rules/run-transition.ts'
 import { plainWords } from '../../kit/foundation/printable.ts'
-import { nothing } from '../../kit/web/answers/answers.ts'
+import { nothing, type Answer } from '../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
@@ -29,7 +29,7 @@ function createHandlers(site: Site) {
   const { line, machines } = site
   const keepDisks = createDiskLists(site)
 
-  async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<unknown> {
+  async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
     const { status, reason = null } = end
@@ -46,7 +46,7 @@ function createHandlers(site: Site) {
     return nothing()
   }
 
-  async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<unknown> {
+  async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
     const parsed = line.parseInventory(sifted)

@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../../kit/foundation/field-error.ts'
 import { refuse as no, type Result } from '../../kit/foundation/result.ts'
 import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../../fleet/access/tokens.ts'
-import { json, nothing } from '../../kit/web/answers/answers.ts'
+import { json, nothing, type Answer } from '../../kit/web/answers/answers.ts'
 import { renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
@@ -80,14 +80,14 @@ async function recordEvent(
 export function tokenRoutes(site: Site): readonly Route[] {
   const { tokens } = site
 
-  async function create(event: H3Event, body: unknown): Promise<unknown> {
+  async function create(event: H3Event, body: unknown): Promise<Answer> {
     const made = await createToken(site, event, body)
     if (!made.ok) throw asError(made.refusal)
     const { record, token } = made.value
     return json({ ...record, token }, 201)
   }
 
-  async function revoke(event: H3Event): Promise<unknown> {
+  async function revoke(event: H3Event): Promise<Answer> {
     const isGone = await revokeToken(site, event, getRouterParam(event, 'id') ?? '')
     if (!isGone) throw refuse(404, 'no such token')
     return nothing()
@@ -102,7 +102,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
         summary: 'API tokens, without their text',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
-      handle: () => tokens.list(),
+      handle: async () => json(await tokens.list()),
     },
     {
       method: 'POST',

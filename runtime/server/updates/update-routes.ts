@@ -1,4 +1,5 @@
 /** GET /events/machines: the machines table as server-sent events. */
+import { answer } from '../../kit/web/answers/answers.ts'
 import type { Channel } from './channel.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
@@ -35,12 +36,12 @@ export function updateRoutes(
         answers: { 200: { type: 'string', contentMediaType: 'text/event-stream' } },
       },
       async handle(event) {
-        if (event.req.method === 'HEAD') return new Response(null, { headers: HEADERS })
+        if (event.req.method === 'HEAD') return answer(200, HEADERS, null)
         if (channel.count() >= LIMITS.listeners) {
           throw refuse(503, 'too many pages are open', { headers: { 'retry-after': '30' } })
         }
         const body = await channel.join(readViews(event.url.searchParams), site.caller(event))
-        return new Response(body, { headers: HEADERS })
+        return answer(200, HEADERS, body)
       },
     },
   ]

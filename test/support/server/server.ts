@@ -5,6 +5,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
+import { page } from '../../../runtime/kit/web/answers/answers.ts'
 import { createDatabase } from '../../../runtime/fleet/state/database.ts'
 import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { createJournal } from '../../../runtime/fleet/state/journal.ts'
@@ -80,7 +81,12 @@ const VIEWS: ServerViews<Machine> = {
 }
 
 const dashboardAlone = (): readonly Route[] => [
-  { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => '<h1>dashboard</h1>' },
+  {
+    method: 'GET',
+    path: '/ui/dashboard',
+    access: 'page',
+    handle: () => page('<h1>dashboard</h1>'),
+  },
 ]
 
 /** `await using`: everything is closed and removed at the end, also of a test that failed. */

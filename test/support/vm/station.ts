@@ -2,6 +2,7 @@
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
+import { text } from '../../../runtime/kit/web/answers/answers.ts'
 import { renderAutoexec } from '../../../runtime/fleet/boot/rules/bootstrap.ts'
 import { openDebianImage } from '../disk/debian-image.ts'
 import { startIpxe, type IpxeOptions } from './ipxe.ts'
@@ -23,7 +24,7 @@ export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {})
           method: 'GET',
           path: '/autoexec.ipxe',
           access: 'open',
-          handle: (event) => renderAutoexec(site.contact(event).baseUrl),
+          handle: (event) => text(renderAutoexec(site.contact(event).baseUrl)),
         },
       ],
     }),

@@ -67,7 +67,7 @@ export interface Setting<T, Named extends Labels = Labels> {
   readonly env: string | null
   /** Never shown, logged or sent to a browser. */
   readonly isSecret: boolean
-  /** Changed in files alone: it decides who may log in (docs/decisions/0046). */
+  /** Changed in files alone: it decides who may log in, or which program runs (docs/decisions/0046). */
   readonly isKept: boolean
   /** The card of the settings page that saves it in the database (docs/decisions/0014), by its anchor. */
   readonly card: string | null
@@ -179,6 +179,16 @@ export type SettingTexts<Table extends SettingsTable> = {
     }
   }
 }
+
+/** The texts of a setting in any language. */
+export interface TextsOfSetting {
+  readonly title: string
+  readonly help: string
+  readonly labels: Labels
+}
+
+/** The texts of a program's settings by section and key; the table itself has the English ones. */
+export type NamedTexts = Readonly<Record<string, Readonly<Record<string, TextsOfSetting>>>>
 
 /**
  * Lists the environment variables that set a setting, the one to name first: its own, then

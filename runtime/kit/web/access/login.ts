@@ -1,6 +1,6 @@
 /** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
 import type { H3Event } from 'h3'
-import { page, seeOther } from '../answers/answers.ts'
+import { page, seeOther, type Answer } from '../answers/answers.ts'
 import type { RecordEvents } from '../answers/plain-event.ts'
 import { callerOf, peerOf } from '../answers/caller.ts'
 import type { LoginView } from '../ui/site-views.ts'
@@ -35,7 +35,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
   const show = (view: LoginView, status: number, headers = {}) =>
     page(views.renderLogin(view), status, headers)
 
-  async function logIn(event: H3Event, form: URLSearchParams): Promise<unknown> {
+  async function logIn(event: H3Event, form: URLSearchParams): Promise<Answer> {
     const { ip, isSecure } = peerOf(event)
     const next = nextOf(form.get('next'))
     const given = form.get('password') ?? ''
@@ -59,7 +59,7 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
     return show({ error: t.wrong, next }, 401)
   }
 
-  async function logOut(event: H3Event): Promise<unknown> {
+  async function logOut(event: H3Event): Promise<Answer> {
     const caller = callerOf(event)
     if (caller.kind === 'session') {
       const ended = sessions.revoke(caller.id)

@@ -1,5 +1,5 @@
-/** The kinds of response that routes return. */
-import { HTTPResponse, type H3Event } from 'h3'
+/** What routes return: one kind of value, made by a function for each use, such as a page, a redirect, JSON, a download. */
+import type { H3Event } from 'h3'
 
 type AnswerHeaders = Readonly<Record<string, string>>
 
@@ -8,12 +8,16 @@ const ANSWER = Symbol('answer')
 /** Bytes as they are read, until nobody listens any more; a part lasts until the next but one. */
 export type ByteStream = (signal: AbortSignal) => AsyncIterable<Uint8Array>
 
-/** The dispatcher adds the headers that every answer carries, and the length of a body in one piece. */
+/**
+ * What every route returns; what it refuses is thrown (`refuse` of faults.ts). The dispatcher adds the
+ * headers that all answers carry, and the length of a body in one piece.
+ */
 export interface Answer {
   readonly [ANSWER]: true
   readonly status: number
   readonly headers: AnswerHeaders
-  readonly body: string | Uint8Array<ArrayBuffer> | ByteStream | null
+  /** A web stream is for texts that are made while they are sent; it is cancelled when nobody listens. */
+  readonly body: string | Uint8Array<ArrayBuffer> | ByteStream | ReadableStream<Uint8Array> | null
 }
 
 /** Makes an answer; the dispatcher adds the headers that every answer carries. */
@@ -24,15 +28,12 @@ export const answer = (status: number, headers: AnswerHeaders, body: Answer['bod
   body,
 })
 
-/** Tells whether an object that a route returned is one that `answer` has made. */
-export const isAnswer = (value: object): value is Answer => ANSWER in value
-
 /** Answers 204, without a body. */
 export const nothing = (headers: AnswerHeaders = {}) => answer(204, headers, null)
 
 /** Answers 303, which leads to a local path. */
 export const seeOther = (location: string, headers: AnswerHeaders = {}) =>
-  new HTTPResponse('', { status: 303, headers: { ...headers, location } })
+  answer(303, { ...headers, location }, '')
 
 /** Answers 200 with plain text. */
 export const text = (body: string, headers: AnswerHeaders = {}) =>
@@ -40,15 +41,15 @@ export const text = (body: string, headers: AnswerHeaders = {}) =>
 
 /** Answers with HTML. */
 export const page = (body: string, status = 200, headers: AnswerHeaders = {}) =>
-  new HTTPResponse(body, {
-    status,
-    headers: { 'content-type': 'text/html; charset=utf-8', ...headers },
-  })
+  answer(status, { 'content-type': 'text/html; charset=utf-8', ...headers }, body)
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
+/** A promise that was not awaited would be sent as `{}`, so it does not compile. */
+type Settled<T> = T & (T extends PromiseLike<unknown> ? never : unknown)
+
 /** Answers with a value as JSON. */
-export const json = (value: unknown, status = 200, headers: AnswerHeaders = {}) =>
+export const json = <T>(value: Settled<T>, status = 200, headers: AnswerHeaders = {}) =>
   answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
 
 const texts = new WeakMap<object, string>()
@@ -60,10 +61,6 @@ export const keptJson = (value: object) =>
     JSON_TYPE,
     texts.getOrInsertComputed(value, (made) => JSON.stringify(made)),
   )
-
-/** Answers 200 with an object that a route returned as it is. */
-export const jsonAnswer = (value: object) =>
-  answer(200, { 'content-type': 'application/json;charset=UTF-8' }, JSON.stringify(value))
 
 export interface TaggedText {
   readonly body: string
@@ -91,12 +88,14 @@ export function taggedJson({ req }: H3Event, { body, etag, headers: more }: Tagg
  * are not ours.
  */
 export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
-  new Response(streamOf(encode(rows)), {
-    headers: {
+  answer(
+    200,
+    {
       'content-type': `${type}; charset=utf-8`,
       'content-disposition': `attachment; filename="${name}"`,
     },
-  })
+    streamOf(encode(rows)),
+  )
 
 async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()

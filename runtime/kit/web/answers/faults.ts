@@ -48,7 +48,7 @@ interface RefusalText {
 }
 
 /**
- * Makes an expected refusal, which any route returns or throws; it is answered as `{"detail": …}`.
+ * Makes an expected refusal, which any route throws; it is answered as `{"detail": …}`.
  */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
   new HTTPError<RefusalText>({

@@ -36,11 +36,3 @@ export function commonHeaders(type: string | null | undefined) {
   if (type?.startsWith('text/html') === true) return PAGE_HEADERS
   return type?.startsWith('text/javascript') === true ? SCRIPT_HEADERS : DATA_HEADERS
 }
-
-/** For answers that keep their headers in an object of the web's own kind, which is slower. */
-export function addHeaders(headers: Headers, isPrivate = false): void {
-  for (const [name, value] of Object.entries(commonHeaders(headers.get('content-type')))) {
-    headers.set(name, value)
-  }
-  if (isPrivate && !headers.has('cache-control')) headers.set('cache-control', 'no-store')
-}

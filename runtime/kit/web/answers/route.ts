@@ -2,6 +2,7 @@
 import type { H3Event } from 'h3'
 import type { Eventual } from '../../foundation/eventual.ts'
 import type { JsonSift, Sifted } from '../../foundation/json/json-sift.ts'
+import type { Answer } from './answers.ts'
 import type { Scope } from './caller.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
@@ -55,13 +56,13 @@ interface BodyLimits {
 /** Nothing is read of what is sent (and more than 64 KiB is 413). */
 interface PlainRoute extends RouteBase {
   readonly takes?: undefined
-  handle(event: H3Event): unknown
+  handle(event: H3Event): Eventual<Answer>
 }
 
 /** JSON of at most 1 MiB unless said, at most 100 levels deep. An empty body is `undefined`. */
 interface JsonRoute extends RouteBase, BodyLimits {
   readonly takes: 'json'
-  handle(event: H3Event, json: unknown): unknown
+  handle(event: H3Event, json: unknown): Eventual<Answer>
 }
 
 /** JSON that may be long: what is wanted is taken out as it arrives. An empty body is `undefined`. */
@@ -69,23 +70,23 @@ interface SiftedRoute extends RouteBase, BodyLimits {
   readonly takes: 'sifted'
   readonly most: number
   sift(): JsonSift
-  handle(event: H3Event, sifted: Sifted | undefined): unknown
+  handle(event: H3Event, sifted: Sifted | undefined): Eventual<Answer>
 }
 
 /** A form (urlencoded or multipart, texts alone) of at most 64 KiB unless said. */
 interface FormRoute extends RouteBase, BodyLimits {
   readonly takes: 'form'
-  handle(event: H3Event, form: URLSearchParams): unknown
+  handle(event: H3Event, form: URLSearchParams): Eventual<Answer>
 }
 
 /** Any bytes, as they arrive; the stream fails with `too-large` past the limit. */
 interface BytesRoute extends RouteBase, BodyLimits {
   readonly takes: 'bytes'
   readonly most: number | (() => number)
-  handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): unknown
+  handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): Eventual<Answer>
 }
 
-/** What `handle` returns is answered as h3 does: text, JSON, a Response. */
+/** What `handle` returns is made by a function of answers.ts; what it refuses is thrown. */
 export type Route = PlainRoute | JsonRoute | SiftedRoute | FormRoute | BytesRoute
 
 /** Describes a route whose answer is an object that no schema describes. */

@@ -1,7 +1,7 @@
 /** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
-import { H3, HTTPResponse, type H3Event } from 'h3'
-import { after } from '../../foundation/eventual.ts'
-import { seeOther } from '../answers/answers.ts'
+import { H3, type H3Event } from 'h3'
+import { after, type Eventual } from '../../foundation/eventual.ts'
+import { answer, seeOther, type Answer } from '../answers/answers.ts'
 import {
   checkEncoding,
   checkLength,
@@ -72,7 +72,7 @@ function guarded(
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
   /** Throws, or returns the answer for who must log in first. */
-  function admit(event: H3Event, { access: asked }: Route): unknown {
+  function admit(event: H3Event, { access: asked }: Route): Answer | null {
     const { context } = event
     const peer = (context.peer = findPeer(event))
     guard.checkOrigin(event, peer)
@@ -86,7 +86,7 @@ function guarded(
     context.caller = caller
     return null
   }
-  return (event: H3Event): unknown => {
+  return (event: H3Event): Eventual<Response> => {
     const { context } = event
     if (time !== undefined) {
       context.startedAt = performance.now()
@@ -94,23 +94,16 @@ function guarded(
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
     if (turned !== null) return respond(turned, event)
-    const value = receive(route, event, bodies)
-    return value instanceof Promise
-      ? value.then((settled) => finish(settled, event))
-      : finish(value, event)
+    return after(receive(route, event, bodies), (answered) => finish(answered, event))
   }
 }
 
-function respondCompressed(value: unknown, event: H3Event) {
-  const compressed = compressAnswer(value, event)
-  return compressed instanceof Promise
-    ? compressed.then((settled) => respond(settled, event))
-    : respond(compressed, event)
-}
+const respondCompressed = (answered: Answer, event: H3Event): Eventual<Response> =>
+  after(compressAnswer(answered, event), (compressed) => respond(compressed, event))
 
-function respond(value: unknown, event: H3Event) {
-  const response = renderResponse(value, event)
-  recordTime(event, response.status ?? 200)
+function respond(answered: Answer, event: H3Event): Response {
+  const response = renderResponse(answered, event)
+  recordTime(event, answered.status)
   return response
 }
 
@@ -119,7 +112,7 @@ function recordTime({ context }: H3Event, status: number): void {
   record?.(status, (performance.now() - startedAt) / 1000)
 }
 
-function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
+function receive(route: Route, event: H3Event, bodies: BodyReader): Eventual<Answer> {
   if (route.takes === undefined) {
     checkLength(event, LIMITS.noBody)
     return route.handle(event)
@@ -130,7 +123,7 @@ function receive(route: Route, event: H3Event, bodies: BodyReader): unknown {
 
 type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
 
-function read(route: BodyRoute, event: H3Event, bodies: BodyReader): unknown {
+function read(route: BodyRoute, event: H3Event, bodies: BodyReader): Eventual<Answer> {
   const { seconds = LIMITS.bodySeconds } = route
   switch (route.takes) {
     case 'json':
@@ -154,7 +147,7 @@ function read(route: BodyRoute, event: H3Event, bodies: BodyReader): unknown {
 }
 
 /** A page for people starts with the login page; where they wanted to go is kept for GET alone. */
-function sendToLogin(event: H3Event): unknown {
+function sendToLogin(event: H3Event): Answer {
   if (!isPage(event)) throw refuse(401, 'login required')
   const { pathname, search } = event.url
   const isRead = event.req.method === 'GET' || event.req.method === 'HEAD'
@@ -162,7 +155,7 @@ function sendToLogin(event: H3Event): unknown {
   const next = isPlain ? '' : `?next=${encodeURIComponent(`${pathname}${search}`)}`
   if (event.req.headers.has('hx-request')) {
     // A redirect would be followed unseen, and the login page end up in a table cell.
-    return new HTTPResponse('', { status: 401, headers: { 'hx-redirect': '/ui/login' } })
+    return answer(401, { 'hx-redirect': '/ui/login' }, '')
   }
   return seeOther(`/ui/login${next.length > 1024 ? '' : next}`)
 }

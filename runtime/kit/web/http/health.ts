@@ -1,4 +1,5 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
+import { keptJson } from '../answers/answers.ts'
 import type { Route } from '../answers/route.ts'
 
 /** Makes both routes; `/healthz` answers whatever the `Host` header is. */
@@ -21,7 +22,7 @@ const tell = (path: string, summary: string, answer: Readonly<Record<string, str
       },
     },
   },
-  handle: () => answer,
+  handle: () => keptJson(answer),
 })
 
 const TEXT = { type: 'string' }

@@ -1,8 +1,10 @@
 /** The routes of pages, by kind: a page, a button without fields, a form. */
 import type { H3Event } from 'h3'
+import type { Eventual } from '../../foundation/eventual.ts'
+import type { Answer } from '../answers/answers.ts'
 import type { Route } from '../answers/route.ts'
 
-type HandleRequest = (event: H3Event) => unknown
+type HandleRequest = (event: H3Event) => Eventual<Answer>
 
 /** Makes the route of a page, for an operator's session alone. */
 export const pageRoute = (path: string, handle: HandleRequest): Route => ({
@@ -23,7 +25,7 @@ export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
 /** Makes the route of a form; `most` is its limit in bytes, where it may be longer than usual. */
 export const formRoute = (
   path: string,
-  handle: (event: H3Event, form: URLSearchParams) => unknown,
+  handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,
   most?: number,
 ): Route => ({
   method: 'POST',

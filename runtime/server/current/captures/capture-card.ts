@@ -13,8 +13,8 @@ import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/htm
 import { IMAGES } from '../../../kit/web/ui/sections.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { PageContext } from '../pages/frame/page-context.ts'
-import { machinePath } from '../pages/view/machine-row.ts'
+import type { CurrentContext } from '../pages/view/page-context.ts'
+import { machinePath } from '../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.capture
 
@@ -42,7 +42,7 @@ export const typedCapture = ({
 })
 
 export function renderCaptureCard(
-  context: PageContext,
+  context: CurrentContext,
   machine: Machine,
   notice: Notice | null,
 ): Html {
@@ -53,7 +53,7 @@ export function renderCaptureCard(
     body: isPending(capture)
       ? renderPending(machine, capture)
       : html`${capture === null ? null : renderEnded(capture, context.clock())}
-        ${context.cacheUrl() === null ? html`<p>${t.noCache}</p>` : renderForm(machine, notice)}`,
+        ${context.services.cacheUrl() === null ? html`<p>${t.noCache}</p>` : renderForm(machine, notice)}`,
   })
 }
 

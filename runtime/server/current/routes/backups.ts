@@ -1,11 +1,11 @@
 /** `/workers/backups`: creates, lists, cancels, downloads, removes and restores backups. */
-import { getRouterParam, HTTPResponse, type H3Event } from 'h3'
+import { getRouterParam, type H3Event } from 'h3'
 import { isBackupId } from '../../../fleet/backup/rules/backup.ts'
 import type { BackupJob } from '../../../fleet/backup/backup-job.ts'
 import type { Backups, BackupDownload } from '../../../fleet/backup/backups.ts'
 import type { StoredBackup } from '../../../fleet/backup/backup-store.ts'
 import { isOver } from '../../../kit/host/jobs.ts'
-import { json, streamOf } from '../../../kit/web/answers/answers.ts'
+import { json, streamOf, answer, type Answer } from '../../../kit/web/answers/answers.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
@@ -31,13 +31,14 @@ function jobRoutes({ by }: Site, { backups, place }: BackupRouteDependencies): r
       path: '/workers/backups',
       access: 'read',
       doc: documentObject('Backups of this process, and all that can be restored'),
-      handle: async () => ({
-        backups_root: place(),
-        max_parallel: 1,
-        backups: backups.jobs(),
-        stored: (await backups.list()).map(toWire),
-        restoring: backups.restoring(),
-      }),
+      handle: async () =>
+        json({
+          backups_root: place(),
+          max_parallel: 1,
+          backups: backups.jobs(),
+          stored: (await backups.list()).map(toWire),
+          restoring: backups.restoring(),
+        }),
     },
     {
       method: 'POST',
@@ -62,7 +63,7 @@ function jobRoutes({ by }: Site, { backups, place }: BackupRouteDependencies): r
       async handle(event) {
         const active = backups.jobs().filter((job) => !isOver(job))
         const cancel = (job: BackupJob) => backups.cancel(job.backup_id, by(event))
-        return { cancelled: await Promise.all(active.map(cancel)) }
+        return json({ cancelled: await Promise.all(active.map(cancel)) })
       },
     },
     {
@@ -74,7 +75,7 @@ function jobRoutes({ by }: Site, { backups, place }: BackupRouteDependencies): r
         const id = readId(event)
         const job = await backups.cancel(id, by(event))
         if (job === null) throw refuse(404, `no active backup for id '${id}'`)
-        return job
+        return json(job)
       },
     },
   ]
@@ -87,7 +88,7 @@ function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): reado
       path: '/workers/backups/:id/restore',
       access: 'admin',
       doc: documentObject('Restores a stored backup', 409),
-      handle: (event) => backups.restore(readId(event), by(event)),
+      handle: async (event) => json(await backups.restore(readId(event), by(event))),
     },
     {
       method: 'GET',
@@ -116,7 +117,7 @@ function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): reado
         const removed = await backups.remove(id, by(event))
         if (removed === null) throw notFound(id)
         const { machines, bytes } = toWire(removed)
-        return { backup_id: id, machines, bytes_on_disk: bytes }
+        return json({ backup_id: id, machines, bytes_on_disk: bytes })
       },
     },
   ]
@@ -142,12 +143,14 @@ const toWire = ({ backup_id, manifest, bytes }: StoredBackup) => ({
 })
 
 /** Each piece is checked before it is sent; one that is wrong breaks the connection off. */
-function send({ bytes, pieces }: BackupDownload, name: string) {
-  return new HTTPResponse(streamOf(pieces), {
-    headers: {
+function send({ bytes, pieces }: BackupDownload, name: string): Answer {
+  return answer(
+    200,
+    {
       'content-type': name.endsWith('.json') ? 'application/json' : 'application/octet-stream',
       'content-disposition': `attachment; filename="${name}"`,
       ...(bytes === null ? {} : { 'content-length': String(bytes) }),
     },
-  })
+    streamOf(pieces),
+  )
 }

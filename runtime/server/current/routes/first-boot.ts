@@ -21,7 +21,7 @@ import { parseHardware } from '../../../engine/inventory/rules/hardware.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Templates } from '../../../fleet/first-boot/templates.ts'
 import type { Site } from '../../routes/site.ts'
-import { nothing } from '../../../kit/web/answers/answers.ts'
+import { nothing, json } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
@@ -42,7 +42,7 @@ function readingRoutes(site: Site<Machine>, templates: Templates): readonly Rout
         summary: 'All first-boot templates, by name; secrets are dots',
         answers: { 200: { type: 'array', items: renderSchema(NamedTemplateSchema, 'output') } },
       },
-      handle: () => templates.list().map((template) => toWire(site, template)),
+      handle: () => json(templates.list().map((template) => toWire(site, template))),
     },
     {
       method: 'GET',
@@ -52,7 +52,7 @@ function readingRoutes(site: Site<Machine>, templates: Templates): readonly Rout
         summary: 'One first-boot template; secrets are dots',
         answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
       },
-      handle: (event) => toWire(site, findTemplate(templates, readName(event))),
+      handle: (event) => json(toWire(site, findTemplate(templates, readName(event)))),
     },
     {
       method: 'GET',
@@ -68,7 +68,7 @@ function readingRoutes(site: Site<Machine>, templates: Templates): readonly Rout
         const rendered = await previewFirstBoot(site, templates, machine)
         if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
         if (!rendered.ok) throw refuse(409, rendered.refusal)
-        return renderDocument(rendered.value)
+        return json(renderDocument(rendered.value))
       },
     },
   ]
@@ -95,7 +95,7 @@ function changingRoutes(site: Site<Machine>, templates: Templates): readonly Rou
           template: checked(TemplateSchema, body),
         })
         if (saved === null) throw refuse(409, `there are ${MAX_TEMPLATES} templates already`)
-        return toWire(site, saved)
+        return json(toWire(site, saved))
       },
     },
     {

@@ -10,7 +10,7 @@ import { json } from '../../../kit/web/answers/answers.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
-import { goBack, goTo } from '../pages/frame/form-answer.ts'
+import { goBack, goTo } from '../../pages/form-answer.ts'
 import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { ReleaseRequestSchema } from '../rules/job-request.ts'
 import type { saveSettings } from '../assembly/saved-settings.ts'
@@ -40,7 +40,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       path: '/boot/releases',
       access: 'read',
       doc: documentObject('Fetches of releases by this process'),
-      handle: () => ({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
+      handle: () => json({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
     {
       method: 'POST',
@@ -73,9 +73,9 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       doc: documentObject('Cancels every fetch that is queued or running'),
       async handle(event) {
         const active = releases.jobs().filter((job) => !isOver(job))
-        return {
+        return json({
           cancelled: await Promise.all(active.map((job) => releases.cancel(job.tag, by(event)))),
-        }
+        })
       },
     },
     {
@@ -88,7 +88,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
         checked(ReleaseRequestSchema, { tag: given })
         const job = await releases.cancel(given, by(event))
         if (job === null) throw refuse(404, `no active release fetch for tag '${given}'`)
-        return job
+        return json(job)
       },
     },
   ]

@@ -19,7 +19,7 @@ import { hasSecrets } from '../../../engine/first-boot/rules/template.ts'
 import type { Secret } from '../../../kit/web/access/secret.ts'
 import { makeInstance, type Templates } from '../../../fleet/first-boot/templates.ts'
 import type { Site } from '../../routes/site.ts'
-import { json } from '../../../kit/web/answers/answers.ts'
+import { json, type Answer } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
@@ -73,7 +73,7 @@ async function offer(
   site: Site<Machine>,
   { templates, bootKey, settings }: SeedDependencies,
   event: H3Event,
-): Promise<unknown> {
+): Promise<Answer> {
   const mac = readMac(event)
   const contact = site.contact(event)
   await site.admitMachine(mac, 'plan', contact)
@@ -99,7 +99,7 @@ async function fetchOnce(
   { templates, bootKey, settings }: SeedDependencies,
   event: H3Event,
   body: unknown,
-): Promise<unknown> {
+): Promise<Answer> {
   const mac = readMac(event)
   const contact = site.contact(event)
   await site.admitMachine(mac, 'plan', contact)

@@ -13,7 +13,11 @@ import {
   STATE_DIR,
   WARN_FREE_BYTES,
 } from '../../../kit/config/rules/shared-settings.ts'
-import { settingOf, type SettingsTable } from '../../../kit/config/rules/setting.ts'
+import {
+  settingOf,
+  type SettingsTable,
+  type SettingTexts,
+} from '../../../kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
@@ -230,6 +234,9 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
+
+/** What pages call them. Another language is one more table, named here; see docs/translating.md. */
+export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 /** Keys of installations that came before this one. */
 const RETIRED: KnownElsewhere = {

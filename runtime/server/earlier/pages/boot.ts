@@ -1,20 +1,18 @@
 /** /ui/boot: the files of the live system, and how a release's are fetched. */
-import type { H3Event, HTTPResponse } from 'h3'
 import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
 import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
 import { isOver } from '../../../kit/host/jobs.ts'
 import type { FetchJob } from '../../../fleet/boot/release-job.ts'
 import { settle } from '../../../kit/host/watch.ts'
-import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { badge, banner, card, progress, renderBytes } from '../../../kit/web/ui/elements.ts'
 import { postButton } from '../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { refreshEvery } from '../../../kit/web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { goBack, type PageContext } from './frame/page-context.ts'
-import { formRoute, pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import type { EarlierContext } from './page-context.ts'
+import { formAt, pageAt } from '../../pages/context-routes.ts'
 import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -26,22 +24,22 @@ const FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
 /** A fetch that ends so soon is shown as ended. */
 const PATIENCE_MS = 10_000
 
-export const bootPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  formRoute(`${PATH}/fetch-release`, (event, form) => fetchRelease(context, event, form)),
-  formRoute(`${PATH}/cancel-fetch`, async (event, form) => {
-    await context.services.releases.cancel(form.get('tag') ?? '', context.site.by(event))
+export const BOOT_PAGES = [
+  pageAt(PATH, show),
+  formAt(`${PATH}/fetch-release`, fetchRelease),
+  formAt(`${PATH}/cancel-fetch`, async (context: EarlierContext, form) => {
+    await context.services.releases.cancel(form.get('tag') ?? '', context.by())
     return seeOther(PATH)
   }),
 ]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: EarlierContext): Promise<Answer> {
   const { bootFiles, releases } = context.services
   const there = new Map((await bootFiles.list()).map((file) => [file.name, file]))
   const clock = context.clock()
   const [job] = releases.jobs()
   const isRunning = job !== undefined && !isOver(job)
-  return await context.show(event, {
+  return await context.show({
     title: t.title,
     section: PATH,
     body: html`${
@@ -84,7 +82,7 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
   })
 }
 
-function renderFetch({ services: { config, releases } }: PageContext): Content {
+function renderFetch({ services: { config, releases } }: EarlierContext): Content {
   const obstacle = releases.obstacle()
   const { boot, releases: site } = config.current()
   if (obstacle !== null)
@@ -127,19 +125,15 @@ function renderJob(job: FetchJob, clock: Clock): Html {
 }
 
 /** Waits for a moment, so that a short fetch needs no second look at the page. */
-async function fetchRelease(
-  context: PageContext,
-  event: H3Event,
-  form: URLSearchParams,
-): Promise<unknown> {
+async function fetchRelease(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
   const { releases, config } = context.services
   const given = form.get('tag')?.trim() || config.current().boot.release_tag
   const tag = ReleaseTagSchema.safeParse(given)
-  if (!tag.success) return goBack(context, event, PATH, t.fetch.invalid)
+  if (!tag.success) return context.goBack(PATH, { error: t.fetch.invalid })
   const obstacle = releases.obstacle()
   if (obstacle !== null)
-    return goBack(context, event, PATH, fill(t.fetch.obstacle, { reason: obstacle }))
-  await releases.start(tag.data, context.site.by(event))
+    return context.goBack(PATH, { error: fill(t.fetch.obstacle, { reason: obstacle }) })
+  await releases.start(tag.data, context.by())
   await settle(releases.awaitEnd(tag.data), PATIENCE_MS)
   return seeOther(PATH)
 }

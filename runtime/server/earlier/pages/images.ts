@@ -1,6 +1,6 @@
 /** /ui/images: what is in the image folder, and how more comes in. */
+import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { IMAGE_ENDINGS } from '../../../../appliance/disk-images.ts'
-import type { H3Event, HTTPResponse } from 'h3'
 import { printable } from '../../../kit/foundation/printable.ts'
 import {
   card,
@@ -12,9 +12,8 @@ import {
 } from '../../../kit/web/ui/elements.ts'
 import { fillHtml, html } from '../../../kit/web/ui/html.ts'
 import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import type { PageContext } from './frame/page-context.ts'
-import { pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import type { EarlierContext } from './page-context.ts'
+import { pageAt } from '../../pages/context-routes.ts'
 import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../texts/texts.ts'
 
@@ -28,16 +27,14 @@ const ENDINGS = {
 
 const PATH = '/ui/images'
 
-export const imagePages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-]
+export const IMAGE_PAGES = [pageAt(PATH, show)]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: EarlierContext): Promise<Answer> {
   const { shelf } = context.services
   const images = await shelf.list()
-  const { baseUrl } = context.site.contact(event)
+  const { baseUrl } = context.contact()
   const folder = html`<code>${shelf.root}</code>`
-  return await context.show(event, {
+  return await context.show({
     title: t.title,
     section: PATH,
     count: images.length,

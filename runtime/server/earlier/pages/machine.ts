@@ -1,10 +1,9 @@
 /** /ui/machines/{mac}: one machine, its form, its provisioning files, and the script that it would get. */
-import type { H3Event, HTTPResponse } from 'h3'
 import { hideBootTokens } from '../../../fleet/boot/rules/boot-token.ts'
 import { renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import { banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
@@ -17,7 +16,6 @@ import {
 } from '../../../kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
 import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
 import {
   MACHINE_PROVISIONING,
@@ -25,9 +23,10 @@ import {
   parseProvisionFile,
   type ProvisionFile,
 } from '../../../fleet/machine/rules/provisioning.ts'
-import { machinePath } from './frame/machine-row.ts'
-import { goBack, type PageContext } from './frame/page-context.ts'
-import { buttonRoute, formRoute, pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
+import { renderQuestion } from '../../pages/question.ts'
+import type { EarlierContext } from './page-context.ts'
+import { buttonAt, formAt, pageAt } from '../../pages/context-routes.ts'
 import { provisioningCard } from './provision.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -36,28 +35,28 @@ import { workflowCard } from './workflow.ts'
 
 const t = PAGES.earlier.machine
 
-const PATH = '/ui/machines/:mac'
+const PATH = `${MACHINES_PATH}/:mac`
 
-export const machinePages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => show(context, event)),
-  formRoute(PATH, (event, form) => save(context, event, form)),
-  buttonRoute(`${PATH}/delete`, (event) => remove(context, event)),
+export const MACHINE_PAGES = [
+  pageAt(PATH, show),
+  formAt(PATH, save),
+  buttonAt(`${PATH}/delete`, remove),
 ]
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: EarlierContext): Promise<Answer> {
   const { site, services } = context
-  const mac = readMac(event)
+  const mac = readMac(context.event)
   const machine = site.machines.peek(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const images = (await services.shelf.list()).map(({ name }) => name)
   const kept = await listKept(context, mac)
-  return await context.show(event, {
+  return await context.show({
     title: printable(machine.hostname ?? mac),
-    section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    section: MACHINES_PATH,
+    trail: MACHINES_TRAIL,
     updates: address('/events/machines', { q: `mac:${mac}` }),
-    messages: html`${
-      event.url.searchParams.has('saved') ? banner('done', t.saved) : null
+    messages: html`${context.message()}${
+      context.query.has('saved') ? banner('done', t.saved) : null
     }${renderWarnings(machine, images, kept)}`,
     body: html`<div class="columns">
       <div>
@@ -66,13 +65,16 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
       </div>
       <div>
         ${renderFacts(context, machine)}${workflowCard(context, machine)}
-        ${renderScript(context, machine, event)}${renderDelete(mac)}
+        ${renderScript(context, machine)}${renderDelete(mac)}
       </div>
     </div>`,
   })
 }
 
-async function listKept({ services }: PageContext, mac: Mac): Promise<ReadonlySet<ProvisionFile>> {
+async function listKept(
+  { services }: EarlierContext,
+  mac: Mac,
+): Promise<ReadonlySet<ProvisionFile>> {
   const names = await services.files.list(mac)
   return new Set(names.map(parseProvisionFile).filter((name) => name !== null))
 }
@@ -144,7 +146,7 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
     <button class="primary">${t.form.button}</button>
   </form>`
 
-function renderFacts(context: PageContext, machine: Machine): Html {
+function renderFacts(context: EarlierContext, machine: Machine): Html {
   const clock = context.clock()
   const { mac, last_seen_ip: ip } = machine
   return card({
@@ -167,8 +169,8 @@ const renderDelete = (mac: Mac): Html =>
   </details>`
 
 /** As the machine would get it now, without its token, which is secret. */
-function renderScript({ site }: PageContext, machine: Machine, event: H3Event): Html {
-  const { script } = site.line.decideBoot(machine, site.contact(event))
+function renderScript({ site, contact }: EarlierContext, machine: Machine): Html {
+  const { script } = site.line.decideBoot(machine, contact())
   return card({
     title: t.script,
     id: 'script',
@@ -176,70 +178,67 @@ function renderScript({ site }: PageContext, machine: Machine, event: H3Event): 
   })
 }
 
-async function save(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
-  const { fleet, by, machines } = context.site
-  const mac = readMac(event)
+async function save(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
+  const { fleet, machines } = context.site
+  const mac = readMac(context.event)
   const { confirm, ...fields } = Object.fromEntries(form)
   const isAsked = confirm !== undefined && confirm !== 'yes'
-  const armed = isAsked ? foreseeArmed(context, event, fields) : null
-  if (armed !== null) return await askToArm(context, event, armed, fields)
-  const saved = await fleet.upsert(mac, fields, by(event))
+  const armed = isAsked ? foreseeArmed(context, fields) : null
+  if (armed !== null) return await askToArm(context, armed, fields)
+  const saved = await fleet.upsert(mac, fields, context.by())
   const here = machinePath(mac)
   if (saved.ok) {
     // Saving equal values is no order, but the question was.
     const isOrder = confirm === 'yes' && machines.peek(mac)?.disarmed_at !== null
-    if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, by(event))
+    if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, context.by())
     return seeOther(address(here, { saved: 1 }))
   }
   const { refusal } = saved
   const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
-  const back = context.site.machines.peek(mac) === null ? '/ui/machines' : here
-  return goBack(context, event, back, fill(t.refused, { reason: why }))
+  const back = context.site.machines.peek(mac) === null ? MACHINES_PATH : here
+  return context.goBack(back, { error: fill(t.refused, { reason: why }) })
 }
 
 /** The machine as the form would have it, where that erases a disk which it does not erase now; else null. */
-function foreseeArmed({ site }: PageContext, event: H3Event, fields: object): Machine | null {
-  const mac = readMac(event)
+function foreseeArmed(context: EarlierContext, fields: object): Machine | null {
+  const { site } = context
+  const mac = readMac(context.event)
   const before = site.machines.peek(mac)
-  const by = { ...site.by(event), at: site.now().toISOString() }
+  const by = { ...context.by(), at: site.now().toISOString() }
   const parsed = site.line.parseUpsert(fields, before, { mac, by })
   return parsed.ok && decideArming(before, parsed.value) ? parsed.value : null
 }
 
 /** A page of its own: no script is needed to see what is erased. */
 const askToArm = (
-  context: PageContext,
-  event: H3Event,
+  context: EarlierContext,
   { mac, hostname, image }: Machine,
   fields: Readonly<Record<string, FormDataEntryValue>>,
-): Promise<HTTPResponse> => {
+): Promise<Answer> => {
   const machine = hostname === null ? mac : `${printable(hostname)} (${mac})`
   const sent = Object.entries(fields).map(([name, value]) => [name, String(value)])
-  return context.show(event, {
+  return context.show({
     title: fill(t.arming.title, { machine }),
-    section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
-    body: html`<section class="card stack" id="question">
-      <h2>
-        ${fillHtml(t.arming.question, {
-          image: html`<strong><bdi>${printable(image ?? '')}</bdi></strong>`,
-          machine: html`<strong><bdi>${machine}</bdi></strong>`,
-        })}
-      </h2>
-      <p>${t.arming.consequence}</p>
-      <form method="post" action="${machinePath(mac)}">
-        ${hidden({ ...Object.fromEntries(sent), confirm: 'yes' })}
-        <div class="row">
-          <a class="button" href="${machinePath(mac)}">${PAGES.frame.cancel}</a
-          ><button class="danger">${t.arming.button}</button>
-        </div>
-      </form>
-    </section>`,
+    section: MACHINES_PATH,
+    trail: MACHINES_TRAIL,
+    body: renderQuestion({
+      title: fillHtml(t.arming.question, {
+        image: html`<strong><bdi>${printable(image ?? '')}</bdi></strong>`,
+        machine: html`<strong><bdi>${machine}</bdi></strong>`,
+      }),
+      body: html`<p>${t.arming.consequence}</p>`,
+      form: {
+        action: machinePath(mac),
+        fields: hidden({ ...Object.fromEntries(sent), confirm: 'yes' }),
+        cancel: machinePath(mac),
+        button: html`<button class="danger">${t.arming.button}</button>`,
+      },
+    }),
   })
 }
 
-async function remove({ site }: PageContext, event: H3Event): Promise<unknown> {
+async function remove({ site, event, by }: EarlierContext): Promise<Answer> {
   const mac = readMac(event)
-  await site.fleet.remove(mac, site.by(event))
-  return seeOther(address('/ui/machines', { deleted: mac }))
+  await site.fleet.remove(mac, by())
+  return seeOther(address(MACHINES_PATH, { deleted: mac }))
 }

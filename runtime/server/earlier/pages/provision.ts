@@ -1,12 +1,10 @@
 /** The provisioning files of a machine's page: shown, saved and removed. */
-import type { H3Event } from 'h3'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
-import { seeOther } from '../../../kit/web/answers/answers.ts'
+import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { badge, card } from '../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../kit/web/ui/fields.ts'
 import { address, html, type Html } from '../../../kit/web/ui/html.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
 import { MAX_PROVISION_BYTES, recordProvision } from '../routes/provision.ts'
 import type { Machine } from '../rules/machine.ts'
 import {
@@ -14,9 +12,9 @@ import {
   PROVISION_FILES,
   type ProvisionFile,
 } from '../../../fleet/machine/rules/provisioning.ts'
-import { machinePath } from './frame/machine-row.ts'
-import { goBack, type PageContext } from './frame/page-context.ts'
-import { formRoute } from '../../../kit/web/ui/page-routes.ts'
+import { machinePath } from '../../pages/machines/machines-list.ts'
+import type { EarlierContext } from './page-context.ts'
+import { formAt } from '../../pages/context-routes.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
 
@@ -25,12 +23,10 @@ const t = PAGES.earlier.provisioning
 /** Each byte of a text may become three in a form. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
 
-export const provisionPages = (context: PageContext): readonly Route[] => [
-  formRoute('/ui/machines/:mac/provision', (event, form) => save(context, event, form), MAX_FORM),
-]
+export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', save, MAX_FORM)]
 
 export async function provisioningCard(
-  { services }: PageContext,
+  { services }: EarlierContext,
   { mac }: Machine,
   kept: ReadonlySet<ProvisionFile>,
 ): Promise<Html> {
@@ -60,9 +56,9 @@ ${text}</textarea>
     </form>
   </details>`
 
-async function save(context: PageContext, event: H3Event, form: URLSearchParams): Promise<unknown> {
+async function save(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
   const { site, services } = context
-  const mac = readMac(event)
+  const mac = readMac(context.event)
   const name = parseProvisionFile(form.get('name') ?? '')
   if (site.machines.peek(mac) === null) throw refuse(404, `no machine record for ${mac}`)
   if (name === null) throw refuse(400, 'no such provisioning file')
@@ -70,10 +66,10 @@ async function save(context: PageContext, event: H3Event, form: URLSearchParams)
   const text = (form.get('text') ?? '').replaceAll('\r\n', '\n')
   const bytes = Buffer.from(text)
   if (bytes.byteLength > MAX_PROVISION_BYTES) {
-    return goBack(context, event, machinePath(mac), fill(t.tooLong, { name }))
+    return context.goBack(machinePath(mac), { error: fill(t.tooLong, { name }) })
   }
   if (text.trim() === '') await services.files.remove(mac, name)
   else await services.files.save(mac, name, bytes)
-  await recordProvision(site, event, mac, name, text.trim() === '' ? 'removed' : 'saved')
+  await recordProvision(site, context.event, mac, name, text.trim() === '' ? 'removed' : 'saved')
   return seeOther(`${address(machinePath(mac), { saved: 1 })}#provision`)
 }

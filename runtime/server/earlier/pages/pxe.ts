@@ -1,5 +1,4 @@
 /** The card of /ui/settings that makes this host a DHCP proxy for network boots, and its two posts. */
-import type { H3Event } from 'h3'
 import {
   describeRefusal,
   planActivation,
@@ -8,13 +7,12 @@ import {
 } from '../../../fleet/boot/rules/pxe-activation.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
-import { seeOther } from '../../../kit/web/answers/answers.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { badge, banner, card, factList } from '../../../kit/web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../kit/web/ui/html.ts'
-import { goBack, type PageContext } from './frame/page-context.ts'
-import { buttonRoute, formRoute } from '../../../kit/web/ui/page-routes.ts'
+import type { EarlierContext } from './page-context.ts'
+import { buttonAt, formAt } from '../../pages/context-routes.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
 
@@ -23,11 +21,11 @@ const t = PAGES.earlier.pxe
 const PATH = '/ui/settings'
 const HERE = `${PATH}#pxe`
 
-export const pxePages = (context: PageContext): readonly Route[] => [
-  formRoute(`${PATH}/pxe-activate`, (event, form) => activate(context, event, form)),
-  buttonRoute(`${PATH}/pxe-deactivate`, async (event) => {
+export const PXE_PAGES = [
+  formAt(`${PATH}/pxe-activate`, activate),
+  buttonAt(`${PATH}/pxe-deactivate`, async (context: EarlierContext) => {
     const outcome = await context.services.pxe.deactivate()
-    return answer(context, event, outcome, {
+    return answer(context, outcome, {
       kind: 'netboot.pxe.deactivated',
       summary: 'PXE proxy-DHCP was deactivated',
       details: null,
@@ -36,7 +34,7 @@ export const pxePages = (context: PageContext): readonly Route[] => [
   }),
 ]
 
-export async function renderPxeCard(context: PageContext): Promise<Html> {
+export async function renderPxeCard(context: EarlierContext): Promise<Html> {
   const { pxe } = context.services
   const active = await pxe.readActive()
   const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
@@ -60,7 +58,7 @@ function renderActive({ device, network, port }: ActiveProxy, own: number): Cont
   ${postButton({ action: `${PATH}/pxe-deactivate`, label: t.deactivate })}`
 }
 
-function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | null): Html {
+function renderForm({ services: { pxe } }: EarlierContext, active: ActiveProxy | null): Html {
   const usable = pxe.listAddresses().filter((each) => renderNetwork(each) !== null)
   if (usable.length === 0) return html`<p class="dim">${t.noAddress}</p>`
   const devices = [...new Set(usable.map(({ device }) => device))]
@@ -97,7 +95,7 @@ function renderForm({ services: { pxe } }: PageContext, active: ActiveProxy | nu
   </form>`
 }
 
-async function activate(context: PageContext, event: H3Event, form: URLSearchParams) {
+async function activate(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
   const { pxe } = context.services
   const device = form.get('interface') ?? ''
   const port = pxe.port()
@@ -107,17 +105,14 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
   const asked = { device, subnet, port: String(port), loader } as const
   const planned = planActivation(asked, pxe.listAddresses())
   const obstacle = findObstacle(context)
-  if (obstacle !== null) return goBack(context, event, PATH, obstacle)
+  if (obstacle !== null) return context.goBack(PATH, { error: obstacle })
   if (!planned.ok)
-    return goBack(
-      context,
-      event,
-      PATH,
-      fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
-    )
+    return context.goBack(PATH, {
+      error: fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
+    })
   const { network, prefix } = planned.value.target
   const given = { device, subnet: `${network}/${prefix}`, port, loader } as const
-  return answer(context, event, await pxe.activate(given), {
+  return answer(context, await pxe.activate(given), {
     kind: 'netboot.pxe.activated',
     summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,
     details: given,
@@ -125,7 +120,7 @@ async function activate(context: PageContext, event: H3Event, form: URLSearchPar
   })
 }
 
-const findSubnet = ({ services: { pxe } }: PageContext, device: string): string =>
+const findSubnet = ({ services: { pxe } }: EarlierContext, device: string): string =>
   pxe
     .listAddresses()
     .filter((each) => each.device === device)
@@ -133,7 +128,7 @@ const findSubnet = ({ services: { pxe } }: PageContext, device: string): string 
     .find((network) => network !== null) ?? ''
 
 /** Why machines could not follow what dnsmasq says. */
-function findObstacle({ services: { config } }: PageContext): string | null {
+function findObstacle({ services: { config } }: EarlierContext): string | null {
   const { host, tls_cert: certificate } = config.current().server
   if (/^(localhost|127\.|::1)/.test(host)) {
     return fill(t.loopback, { host })
@@ -149,17 +144,16 @@ interface SaidEvent {
 }
 
 async function answer(
-  context: PageContext,
-  event: H3Event,
+  context: EarlierContext,
   outcome: Result<null, string>,
   { failed, ...note }: SaidEvent,
-) {
+): Promise<Answer> {
   const { site } = context
   if (!outcome.ok)
-    return goBack(context, event, PATH, fill(failed, { reason: printable(outcome.refusal) }))
+    return context.goBack(PATH, { error: fill(failed, { reason: printable(outcome.refusal) }) })
   await site.recordAll([{ ...note, subject_kind: 'netboot' }], {
     subject_id: null,
-    ...site.by(event),
+    ...context.by(),
   })
   return seeOther(HERE)
 }

@@ -1,47 +1,59 @@
-/** /ui/settings and /ui/account: what is set where, and the end of a session. */
-import type { H3Event, HTTPResponse } from 'h3'
+/** /ui/settings and /ui/account: what this line adds to the pages of both lines. */
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
-import { banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
-import { postButton } from '../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '../../../kit/web/ui/html.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { decideFolders } from '../assembly/configuration.ts'
-import type { PageContext } from './frame/page-context.ts'
-import { pageRoute } from '../../../kit/web/ui/page-routes.ts'
-import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
-
+import type { Answer } from '../../../kit/web/answers/answers.ts'
+import { banner, card, copyable, copyBlock } from '../../../kit/web/ui/elements.ts'
+import { fillHtml, html, type Html } from '../../../kit/web/ui/html.ts'
+import { accountPages } from '../../pages/account/account.ts'
+import { pageAt } from '../../pages/context-routes.ts'
+import { FILE_POSTS } from '../../pages/settings/file-posts.ts'
+import {
+  SETTINGS_PATH,
+  showSettings,
+  type SettingsView,
+} from '../../pages/settings/settings-list.ts'
+import { PAGES } from '../../texts/texts.ts'
+import type { EarlierContext } from './page-context.ts'
 import { renderPxeCard } from './pxe.ts'
 
 const t = PAGES.earlier.settings
 
-const PATH = '/ui/settings'
-const ACCOUNT = '/ui/account'
-
-export const settingsPages = (context: PageContext): readonly Route[] => [
-  pageRoute(PATH, (event) => showSettings(context, event)),
-  pageRoute(ACCOUNT, (event) => showAccount(context, event)),
+export const SETTINGS_PAGES = [
+  pageAt(SETTINGS_PATH, show),
+  ...FILE_POSTS,
+  ...accountPages(renderAuthentication),
 ]
 
-async function showSettings(context: PageContext, event: H3Event): Promise<HTTPResponse> {
-  const key = await renderKey(context)
-  return await context.show(event, {
-    title: t.title,
-    section: PATH,
-    body: html`${renderAuthentication(context)} ${await renderPxeCard(context)}
-    ${card({
-      title: t.boot.title,
-      id: 'bootstrap',
-      body: html`<p>${t.boot.text}</p>
-        <p>${copyable(`${context.site.contact(event).baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
-    })}
-    ${key} ${card({ title: t.places.title, body: renderPlaces(context) })}`,
+async function show(context: EarlierContext): Promise<Answer> {
+  return await showSettings(context, async (view) => ({
+    first: {
+      tabs: [
+        [t.authentication.title, '#authentication'],
+        [PAGES.earlier.pxe.title, '#pxe'],
+        [t.boot.title, '#bootstrap'],
+        [t.key.title, '#ssh-key'],
+      ],
+      content: await renderCards(context, view),
+    },
+    last: { tabs: [], content: null },
+  }))
+}
+
+async function renderCards(context: EarlierContext, { search }: SettingsView): Promise<Html> {
+  const boot = card({
+    title: t.boot.title,
+    id: 'bootstrap',
+    body: html`<p>${t.boot.text}</p>
+      <p>${copyable(`${context.contact().baseUrl}/pxe-bootstrap.ipxe`)}</p>`,
   })
+  return html`${search.wrap(t.keywords.authentication, renderAuthentication(context))}
+  ${search.wrap(t.keywords.pxe, await renderPxeCard(context))} ${search.wrap(t.keywords.boot, boot)}
+  ${search.wrap(t.keywords.key, await renderKey(context))}`
 }
 
 /** The public half, made with the private one where there was none. */
-async function renderKey({ services }: PageContext): Promise<Html> {
+async function renderKey({ services }: EarlierContext): Promise<Html> {
   const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
   return card({
     title: t.key.title,
@@ -59,8 +71,8 @@ async function renderKey({ services }: PageContext): Promise<Html> {
   })
 }
 
-const renderAuthentication = ({ user }: PageContext): Html =>
-  card({
+function renderAuthentication({ services: { user } }: EarlierContext): Html {
+  return card({
     title: t.authentication.title,
     id: 'authentication',
     body: html`<p>
@@ -72,31 +84,4 @@ const renderAuthentication = ({ user }: PageContext): Html =>
       <p>${fillHtml(t.authentication.session, { file: html`<code>session-secret</code>` })}</p>
       <p class="dim">${t.authentication.open}</p>`,
   })
-
-function renderPlaces({ services: { config } }: PageContext): Html {
-  const folders = decideFolders(config)
-  const { boot, releases } = config.current()
-  const places = [
-    [t.places.images, renderPath(folders.images), 'FLASHER_IMAGE_ROOT'],
-    [t.places.boot, renderPath(folders.boot), 'FLASHER_BOOT_DIR'],
-    [t.places.state, renderPath(folders.stateDir), 'FLASHER_STATE_DIR'],
-    [t.places.site, releases.base_url || t.places.unset, 'FLASHER_RELEASES_BASE_URL'],
-    [t.places.repository, boot.release_repo || t.places.unset, 'FLASHER_BOOT_RELEASE_REPO'],
-  ] as const
-  return factList(
-    places.map(([title, place, variable]) => [
-      title,
-      html`${place} <span class="dim">${variable}</span>`,
-    ]),
-  )
 }
-
-const renderPath = (path: string): Html => html`<code>${path}</code>`
-
-const showAccount = (context: PageContext, event: H3Event): Promise<HTTPResponse> =>
-  context.show(event, {
-    title: PAGES.earlier.account.title,
-    section: ACCOUNT,
-    actions: postButton({ action: '/ui/logout', label: PAGES.earlier.account.logOut }),
-    body: renderAuthentication(context),
-  })

@@ -1,11 +1,10 @@
 /** The workflow runs of a machine: a card on its page, and a page with the log of each. */
-import type { H3Event, HTTPResponse } from 'h3'
+import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { printable, printableText } from '../../../kit/foundation/printable.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { WorkflowState } from '../../../fleet/machine/online-workflows.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
 import {
   badge,
   banner,
@@ -20,9 +19,9 @@ import { refreshEvery, refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
-import { machinePath } from './frame/machine-row.ts'
-import type { PageContext } from './frame/page-context.ts'
-import { pageRoute } from '../../../kit/web/ui/page-routes.ts'
+import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
+import type { EarlierContext } from './page-context.ts'
+import { pageAt } from '../../pages/context-routes.ts'
 import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.earlier.workflow
@@ -32,14 +31,12 @@ const MAX_SHOWN_LOG = 64 * 1024
 /** Runs on a machine's page. */
 const MAX_SHOWN_RUNS = 5
 
-export const workflowPages = (context: PageContext): readonly Route[] => [
-  pageRoute('/ui/machines/:mac/workflows/:run', (event) => show(context, event)),
-]
+export const WORKFLOW_PAGES = [pageAt('/ui/machines/:mac/workflows/:run', show)]
 
 const runPath = (mac: Mac, run: string) => `${machinePath(mac)}/workflows/${run}`
 
 /** Nothing for a machine that has to do with none. */
-export function workflowCard(context: PageContext, machine: Machine): Content {
+export function workflowCard(context: EarlierContext, machine: Machine): Content {
   const { mac, provisioning_mode, last_workflow_status } = machine
   if (provisioning_mode !== 'cijoe-online' && last_workflow_status === null) return null
   const runs = context.services.workflows.runs.list(mac).slice(0, MAX_SHOWN_RUNS)
@@ -93,10 +90,10 @@ const TONES = {
 const renderStatus = (status: WorkflowState['status']): Html =>
   badge(TONES[status], t.states[status])
 
-async function show(context: PageContext, event: H3Event): Promise<HTTPResponse> {
+async function show(context: EarlierContext): Promise<Answer> {
   const { runs, folders } = context.services.workflows
-  const mac = readMac(event)
-  const id = readRun(event)
+  const mac = readMac(context.event)
+  const id = readRun(context.event)
   const run = runs.find(mac, id)
   const log = await folders.readTail(mac, id, MAX_SHOWN_LOG)
   if (run === null && log === null) {
@@ -105,11 +102,10 @@ async function show(context: PageContext, event: H3Event): Promise<HTTPResponse>
     })
   }
   const isRunning = run?.status === 'queued' || run?.status === 'running'
-  return await context.show(event, {
+  return await context.show({
     title: t.title,
-    section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a> /
-      <a href="${machinePath(mac)}">${mac}</a>`,
+    section: MACHINES_PATH,
+    trail: html`${MACHINES_TRAIL} / <a href="${machinePath(mac)}">${mac}</a>`,
     body: html`<div
       class="stack"
       ${refreshEvery('workflow-run', runPath(mac, id), isRunning ? 2 : null)}

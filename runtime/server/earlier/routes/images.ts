@@ -5,7 +5,7 @@ import { receiveUpload } from '../../../fleet/boot/boot-folder.ts'
 import { openServed } from '../../../kit/host/served-files.ts'
 import { requireSpace } from '../../../fleet/state/disk-space.ts'
 import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
-import { json, taggedJson } from '../../../kit/web/answers/answers.ts'
+import { json, taggedJson, type Answer } from '../../../kit/web/answers/answers.ts'
 import { readFileName } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import { answerFile } from '../../../kit/web/answers/file-answer.ts'
@@ -20,7 +20,7 @@ const SPARE_BYTES = 16 * 2 ** 20
 
 /** Lists the routes that list, send and receive images. */
 export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Route[] {
-  async function send(event: H3Event): Promise<unknown> {
+  async function send(event: H3Event): Promise<Answer> {
     const name = readFileName(event)
     const file = await openServed(shelf.root, name)
     if (file === null) throw refuse(404, 'no such image')
@@ -84,7 +84,7 @@ async function takeUpload(
   shelf: ImageShelf,
   event: H3Event,
   bytes: AsyncIterable<Uint8Array>,
-): Promise<unknown> {
+): Promise<Answer> {
   const name = readFileName(event)
   if (/\p{Bidi_Control}/u.test(name)) {
     throw refuse(400, 'the name must not contain characters that reverse text')

@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event } from 'h3'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { ProvisionFiles } from '../../../fleet/machine/provision-files.ts'
-import { answer, nothing } from '../../../kit/web/answers/answers.ts'
+import { answer, nothing, type Answer } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
@@ -85,7 +85,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     return machine
   }
 
-  async function send(mac: Mac, name: ProvisionFile): Promise<unknown> {
+  async function send(mac: Mac, name: ProvisionFile): Promise<Answer> {
     const bytes = await files.read(mac, name)
     if (bytes === null) throw refuse(404, `no ${name} is kept for ${mac}`)
     const headers = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
@@ -93,7 +93,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
   }
 
   /** One refusal, whatever is wrong: nobody learns which machines there are. */
-  function fetchFile(event: H3Event): Promise<unknown> {
+  function fetchFile(event: H3Event): Promise<Answer> {
     const [mac, name] = [readMac(event), readName(event)]
     const machine = machines.peek(mac)
     if (machine === null || !proves(machine, site.contact(event))) {
@@ -107,7 +107,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     return send(mac, name)
   }
 
-  async function save(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<unknown> {
+  async function save(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<Answer> {
     const { mac } = find(readMac(event))
     const name = readName(event)
     await files.save(mac, name, Buffer.concat(await Array.fromAsync(bytes)))
@@ -115,7 +115,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     return nothing()
   }
 
-  async function remove(event: H3Event): Promise<unknown> {
+  async function remove(event: H3Event): Promise<Answer> {
     const { mac } = find(readMac(event))
     const name = readName(event)
     await files.remove(mac, name)

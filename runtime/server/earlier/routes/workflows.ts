@@ -1,7 +1,7 @@
 /** Earlier line: the workflow runs of a machine, and the log of each. */
 import { getRouterParam, type H3Event } from 'h3'
 import { isRunId } from '../../../fleet/machine/rules/online-workflow.ts'
-import { text } from '../../../kit/web/answers/answers.ts'
+import { json, text } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
@@ -31,7 +31,7 @@ export function workflowRoutes(
       handle(event) {
         const mac = readMac(event)
         if (machines.peek(mac) === null) throw refuse(404, `no machine record for ${mac}`)
-        return runs.list(mac)
+        return json(runs.list(mac))
       },
     },
     {

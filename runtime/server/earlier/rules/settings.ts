@@ -11,7 +11,11 @@ import {
   SESSION_SECRET,
   WARN_FREE_BYTES,
 } from '../../../kit/config/rules/shared-settings.ts'
-import { settingOf, type SettingsTable } from '../../../kit/config/rules/setting.ts'
+import {
+  settingOf,
+  type SettingsTable,
+  type SettingTexts,
+} from '../../../kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
@@ -31,6 +35,7 @@ export const SETTINGS = {
       fallback: '',
       restart: true,
       fallbackWords: '`unix_chkpwd` on the search path',
+      kept: true,
     }),
   },
   server: {
@@ -92,6 +97,7 @@ export const SETTINGS = {
       kind: path('/usr/local/sbin/flasher-web-activate-pxe'),
       fallback: '',
       fallbackWords: '`flasher-web-activate-pxe` in `/usr/local/sbin` or `/usr/sbin`',
+      kept: true,
     }),
   },
   ...RELEASE_SETTINGS,
@@ -104,6 +110,7 @@ export const SETTINGS = {
       kind: path('/usr/local/bin/cijoe'),
       fallback: '',
       fallbackWords: '`cijoe` on the search path',
+      kept: true,
     }),
     time_limit: setting({
       title: 'Time limit of a workflow',
@@ -143,6 +150,9 @@ export const SETTINGS = {
   },
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
+
+/** What pages call them. Another language is one more table, named here; see docs/translating.md. */
+export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 const SYSTEM_PASSWORD =
   'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'

@@ -13,23 +13,8 @@ export const EARLIER = {
     images: 'Images',
   },
   machines: {
-    title: 'Machines',
-    caption: 'Machines',
-    count: '{found} of {all}',
-    deleted: '{mac} was deleted. It reappears as discovered when it next boots from the network.',
-    search: 'Search machines',
     example: 'box-1  policy:flash  image:debian*  seen:<1h',
-    views: { all: 'All', discovered: 'Discovered', flash: 'Flash' },
-    empty: {
-      title: 'No machines yet',
-      text: 'Boot one from the network and it appears here. Your DHCP server must point machines to {url}.',
-    },
-    add: {
-      title: 'Add a machine by its MAC address',
-      label: 'MAC address',
-      button: 'Add machine',
-      invalid: '"{text}" is not a MAC address (six pairs of hexadecimal digits).',
-    },
+    views: { flash: 'Flash' },
     columns: {
       boot: 'Boot',
       machine: 'Machine',
@@ -157,7 +142,6 @@ export const EARLIER = {
     upload: { title: 'Upload a file', label: 'Boot file' },
   },
   settings: {
-    title: 'Settings',
     authentication: {
       title: 'Authentication',
       password:
@@ -176,14 +160,12 @@ export const EARLIER = {
       text: 'The mode {mode} logs in to machines as root with this key. Their images must have it in {file}.',
       label: 'Public key',
     },
-    places: {
-      title: 'Folders and release site',
-      images: 'Images',
-      boot: 'Boot files',
-      state: 'State',
-      site: 'Release site',
-      repository: 'Repository',
-      unset: 'not set',
+    /** What the search finds the cards by, beside the settings. */
+    keywords: {
+      authentication: 'authentication password login user session passwd',
+      pxe: 'pxe dhcp proxy dnsmasq tftp interface subnet secure boot',
+      boot: 'network boot bootstrap dhcp ipxe',
+      key: 'ssh key workflow cijoe-online public',
     },
   },
   pxe: {
@@ -237,5 +219,4 @@ export const EARLIER = {
     silent: 'not answering yet',
     ended: 'Ended',
   },
-  account: { title: 'Account', logOut: 'Log out' },
 } as const

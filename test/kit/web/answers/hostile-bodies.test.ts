@@ -1,5 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { nothing } from '../../../../runtime/kit/web/answers/answers.ts'
 import { codeOf, exchange } from '../../../support/http/raw-http.ts'
 import {
   asJson,
@@ -117,7 +118,7 @@ test('a body that never comes is given up', async () => {
         access: 'open',
         takes: 'json',
         seconds: 0.2,
-        handle: () => 'done',
+        handle: () => nothing(),
       },
     ],
   })

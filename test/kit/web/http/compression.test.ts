@@ -12,7 +12,13 @@ import {
   PASSWORD,
   type TestServerOptions,
 } from '../../../support/server/server.ts'
-import { json, page, streamOf, taggedJson } from '../../../../runtime/kit/web/answers/answers.ts'
+import {
+  json,
+  page,
+  streamOf,
+  taggedJson,
+  answer as makeAnswer,
+} from '../../../../runtime/kit/web/answers/answers.ts'
 import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
 
 const MAC = '52:54:00:12:34:56'
@@ -29,7 +35,7 @@ interface Sent {
 const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => page(`<h1>${LONG}</h1>`) },
   { method: 'GET', path: '/ui/short', access: 'page', handle: () => page('<h1>short</h1>') },
-  { method: 'GET', path: '/list', access: 'read', handle: () => ({ LONG }) },
+  { method: 'GET', path: '/list', access: 'read', handle: () => json({ LONG }) },
   {
     method: 'GET',
     path: '/tagged',
@@ -181,7 +187,7 @@ async function* breakOff() {
 
 test('an export that fails on the way is cut off, not ended', async () => {
   const headers = { 'content-type': 'text/csv' }
-  const handle = () => new Response(streamOf(breakOff()), { headers })
+  const handle = () => makeAnswer(200, headers, streamOf(breakOff()))
   await using site = await open({
     routes: () => [...ROUTES, { method: 'GET', path: '/broken.csv', access: 'read', handle }],
   })

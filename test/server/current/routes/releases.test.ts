@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { page } from '../../../../runtime/kit/web/answers/answers.ts'
 import { createBootFiles } from '../../../../runtime/fleet/boot/boot-files.ts'
 import { createChanges } from '../../../../runtime/kit/host/changes.ts'
 import { createReleases, type Releases } from '../../../../runtime/fleet/boot/releases.ts'
@@ -40,7 +41,7 @@ async function openFixture(site: string) {
         method: 'GET',
         path: '/ui/netboot',
         access: 'page',
-        handle: (event) => given.notices.read(event)?.error ?? 'nothing was refused',
+        handle: (event) => page(given.notices.read(event)?.error ?? 'nothing was refused'),
       },
     ],
   })

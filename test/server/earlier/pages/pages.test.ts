@@ -1,8 +1,13 @@
 /** "Browser UI routes", row by row. */
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { disarm } from '../../../../runtime/server/earlier/rules/machine.ts'
 import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { listSettings } from '../../../../runtime/kit/config/rules/setting.ts'
+import { SETTINGS } from '../../../../runtime/server/earlier/rules/settings.ts'
 import { asJson } from '../../../support/server/server.ts'
 
 const test = suite('the earlier line: pages')
@@ -146,6 +151,71 @@ test('provisioning files are saved, shown again, and removed when empty', async 
   assert.is((await ask(path, form({ name: 'user-data', text: ' ' }))).status, 303)
   assert.is((await ask(`/machines/${MAC}/provision/user-data`)).status, 404)
   assert.is((await ask(path, form({ name: '../x', text: 'x' }))).status, 400)
+})
+
+test('GET /ui/settings lists every setting of its table; what names a program stays in files', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const page = await (await ask('/ui/settings')).text()
+  for (const { section, key, row } of listSettings(SETTINGS)) {
+    assert.match(page, `<li class="setting" id="${section}.${key}"`)
+    assert.match(page, row.title)
+  }
+  assert.match(page, 'FLASHER_IMAGE_ROOT</code>. Change it there.')
+  assert.match(page, 'Point the DHCP server at the bootstrap script')
+  for (const name of ['admin.password_helper', 'paths.pxe_helper', 'workflow.program']) {
+    const row = new RegExp(`id="${name}".*?</li>`, 's').exec(page)?.[0] ?? ''
+    assert.match(row, 'which program the server runs', name)
+  }
+  const found = await (await ask('/ui/settings?q=ssh+port')).text()
+  assert.match(found, /id="workflow.time_limit"[^>]* hidden/)
+  assert.not.match(found, /id="workflow.ssh_port"[^>]* hidden/)
+})
+
+test('POST /ui/settings/config writes the file; a wrong value comes back with its reason', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-earlier-config-'))
+  const file = join(folder.path, 'flasher.toml')
+  await writeFile(file, '[workflow]\nssh_port = 22\n')
+  await using server = await createEarlierServer({ env: { FLASHER_CONFIG_FILE: file } })
+  const ask = await server.operator()
+  const path = '/ui/settings/config'
+  const saved = await ask(
+    path,
+    form({ 'workflow.ssh_port': '2222', 'was:workflow.ssh_port': '22' }),
+  )
+  assert.is(saved.headers.get('location'), '/ui/settings?saved=config#workflow.ssh_port')
+  assert.match(await readFile(file, 'utf8'), 'ssh_port = 2222')
+  const refused = await ask(path, form({ 'workflow.parallel': 'many' }))
+  const back = await (await ask(refused.headers.get('location') ?? '')).text()
+  assert.match(back, 'Simultaneous workflows</a>: Must be a whole number from 1 to 256')
+  const kept = await ask(path, form({ 'workflow.program': '/bin/sh' }))
+  assert.match(await (await ask(kept.headers.get('location') ?? '')).text(), 'which program runs')
+  assert.not.match(await readFile(file, 'utf8'), '/bin/sh')
+})
+
+test('/ui/account: whose password it is, the session, and tokens', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const page = await (await ask('/ui/account')).text()
+  assert.match(page, 'passwd flasher')
+  assert.not.match(page, 'type="password"')
+  const created = await ask('/ui/account/tokens', form({ name: 'ci', scopes: 'read', days: '30' }))
+  const token = /flt_[\w.-]+|<code[^>]*>([^<]{20,})<\/code>/.exec(await created.text())
+  assert.ok(token)
+  assert.match(await (await ask('/ui/account')).text(), '<strong>ci</strong>')
+})
+
+test('POST /ui/machines adds a machine, and says what is no MAC address', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const added = await ask('/ui/machines', form({ mac: MAC }))
+  assert.is(added.headers.get('location'), `/ui/machines/${MAC}`)
+  assert.is((await (await ask(`/machines/${MAC}`)).json()).boot_policy, 'local')
+  const refused = await ask('/ui/machines', form({ mac: 'nonsense' }))
+  assert.match(
+    await (await ask(refused.headers.get('location') ?? '')).text(),
+    '&quot;nonsense&quot; is not a MAC address',
+  )
 })
 
 test('whatever a machine is called, it is text on its pages', async () => {

@@ -4,7 +4,7 @@ import { badge, renderBytes } from '../../../../kit/web/ui/elements.ts'
 import { html, type Html } from '../../../../kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { questionButton } from '../frame/question.ts'
+import { questionButton } from '../../../pages/question.ts'
 import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
 import { PAGES } from '../../../texts/texts.ts'
 

@@ -1,5 +1,6 @@
 /** /ui/backups: create backups, list them, restore one. */
-import { getRouterParam, type HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { getRouterParam } from 'h3'
 import { readBackupTime } from '../../../../fleet/backup/rules/backup.ts'
 import { Fault } from '../../../../kit/foundation/fault.ts'
 import { banner, card, emptyState, progress, renderBytes } from '../../../../kit/web/ui/elements.ts'
@@ -12,9 +13,9 @@ import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
 import { renderStored } from './backup-table.ts'
 import { renderDisarmed, renderForeseen } from './disarmed-list.ts'
-import { buttonAt, formAt, pageAt, removalAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { renderRemoval } from '../frame/question.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { renderRemoval } from '../../../pages/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
@@ -25,24 +26,24 @@ const PATH = '/ui/backups'
 
 export const BACKUP_PAGES = [
   pageAt(PATH, show),
-  buttonAt(PATH, async (context) => {
+  buttonAt(PATH, async (context: CurrentContext) => {
     await context.services.backups.start('manual', context.by())
     return context.goTo(PATH)
   }),
-  buttonAt(`${PATH}/:id/cancel`, async (context) => {
+  buttonAt(`${PATH}/:id/cancel`, async (context: CurrentContext) => {
     const job = await context.services.backups.cancel(idOf(context), context.by())
     return job === null ? context.goBack(PATH, { error: t.errors.notRunning }) : context.goTo(PATH)
   }),
   removalAt(`${PATH}/:id/delete`, askRemoval, remove),
-  pageAt(`${PATH}/:id/restore`, (context) => ask(context, null)),
+  pageAt(`${PATH}/:id/restore`, (context: CurrentContext) => ask(context, null)),
   formAt(`${PATH}/:id/restore`, restore),
 ]
 
-function idOf({ event }: PageContext): string {
+function idOf({ event }: CurrentContext): string {
   return getRouterParam(event, 'id', { decode: true }) ?? ''
 }
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { backups } = context.services
   const clock = context.clock()
   const [{ stored, problem }, events] = await Promise.all([
@@ -77,7 +78,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
 }
 
 /** The page shows why when they cannot be listed. */
-async function list({ services }: PageContext) {
+async function list({ services }: CurrentContext) {
   try {
     return { stored: await services.backups.list(), problem: null }
   } catch (thrown) {
@@ -89,7 +90,7 @@ async function list({ services }: PageContext) {
 const renderFault = ({ message, hint }: Fault): string =>
   `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
 
-async function renderDone({ query, site }: PageContext): Promise<Content> {
+async function renderDone({ query, site }: CurrentContext): Promise<Content> {
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
   if (restored) {
     const suffix = html`<code>.bak</code>`
@@ -133,7 +134,7 @@ const renderActive = (
   </ul>`
 
 /** The settings page changes it. */
-function renderSchedule({ services }: PageContext): Html {
+function renderSchedule({ services }: CurrentContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
   const isOff = !enabled || cadence === 'manual'
   const text = isOff ? t.schedule.texts.manual : t.schedule.texts[cadence]
@@ -141,7 +142,7 @@ function renderSchedule({ services }: PageContext): Html {
     <p><a class="button" href="/ui/settings#backup-schedule">${t.schedule.change}</a></p>`
 }
 
-async function ask(context: PageContext, error: string | null): Promise<HTTPResponse> {
+async function ask(context: CurrentContext, error: string | null): Promise<Answer> {
   const stored = await find(context)
   const { backup_id: id } = stored
   const present = await context.site.machines.count()
@@ -194,7 +195,7 @@ function renderContent(
   return fillHtml(pluralOf(texts.content, count), { count, release, size })
 }
 
-async function find(context: PageContext): Promise<StoredBackup> {
+async function find(context: CurrentContext): Promise<StoredBackup> {
   const id = idOf(context)
   const stored = await context.services.backups.find(id)
   if (stored === null) throw refuse(404, `there is no backup ${id.slice(0, 40)}`)
@@ -203,7 +204,7 @@ async function find(context: PageContext): Promise<StoredBackup> {
 
 const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
-async function askRemoval(context: PageContext): Promise<HTTPResponse> {
+async function askRemoval(context: CurrentContext): Promise<Answer> {
   const stored = await find(context)
   const { backup_id: id } = stored
   return await context.show({
@@ -220,7 +221,7 @@ async function askRemoval(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-async function remove(context: PageContext): Promise<HTTPResponse> {
+async function remove(context: CurrentContext): Promise<Answer> {
   try {
     const gone = await context.services.backups.remove(idOf(context), context.by())
     return gone === null
@@ -231,12 +232,12 @@ async function remove(context: PageContext): Promise<HTTPResponse> {
   }
 }
 
-function refuseFault(context: PageContext, error: unknown): HTTPResponse {
+function refuseFault(context: CurrentContext, error: unknown): Answer {
   if (!(error instanceof Fault)) throw error
   return context.goBack(PATH, { error: renderFault(error) })
 }
 
-async function restore(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function restore(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const id = idOf(context)
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
     return await ask(context, fill(t.errors.confirm, { time: timeOfDay(id) }))

@@ -1,18 +1,18 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { badge, card, emptyState, progress } from '../../../../kit/web/ui/elements.ts'
 import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { isUnassigned } from '../../rules/machine.ts'
-import { pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderReadiness } from './setup-list.ts'
-import { renderBar } from '../view/run-bar.ts'
+import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -28,7 +28,7 @@ const NEEDS_ATTENTION = 'state:needs-you,failed'
 
 export const DASHBOARD_PAGES = [pageAt(PATH, show)]
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { site, services } = context
   const machines = await site.machines.list()
   const find = (q: string) =>
@@ -44,7 +44,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   const since = new Date(site.now().getTime() - DAY_MS).toISOString()
   const isReady = readiness.every(({ ok }) => ok)
   // The first image is shown soon after it was added.
-  if (context.images().length === 0) site.catalog.refresh().catch(() => undefined)
+  if (context.services.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
   return await context.show({
     title: PAGES.frame.titles.dashboard,
@@ -66,7 +66,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
           machines.filter(isUnassigned).length,
           '/ui/machines?q=is:discovered',
         ],
-        [t.numbers.images, context.images().length, '/ui/cache'],
+        [t.numbers.images, context.services.images().length, '/ui/cache'],
       ])}
       ${renderReadiness(readiness, flashed.length > 0)}
       <div class="columns">
@@ -109,7 +109,7 @@ const renderNumbers = (
   </div>`
 
 /** A failed machine shows what it was to write as well, and leads to its run. */
-function renderWaiting(context: PageContext, { machine, view }: MachineView): Html {
+function renderWaiting(context: CurrentContext, { machine, view }: MachineView): Html {
   const [failed] =
     view.state === 'failed'
       ? context.site.runs.list({ mac: machine.mac, result: 'failed', limit: 1 })

@@ -1,6 +1,6 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
-import type { HTTPResponse } from 'h3'
-import { findTexts } from '../settings/setting-texts.ts'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { findTitle } from '../../../pages/settings/setting-texts.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { isAlarm } from '../../../../fleet/state/event-rows.ts'
 import { json } from '../../../../kit/web/answers/answers.ts'
@@ -9,8 +9,8 @@ import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderOlder, type ListQuery } from '../../../../kit/web/ui/search.ts'
-import { formAt, pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { formAt, pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -20,9 +20,9 @@ const t = PAGES.events
 
 export const EVENT_PAGES = [pageAt(PATH, show), formAt('/ui/events/acknowledge', acknowledge)]
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const given = context.query
-  const view = readEventView(given, context.zone())
+  const view = readEventView(given, context.clock().zone)
   const { query } = view
   const events = await context.site.journal.list(view.filter)
   const next = events.length === ROWS ? events.at(-1) : undefined
@@ -65,17 +65,17 @@ function renderNothing(query: ListQuery): Html {
 }
 
 function renderEvents(
-  context: PageContext,
+  context: CurrentContext,
   events: readonly JournalEvent[],
   query: ListQuery,
 ): Html {
   const open = events.filter((event) => isAlarm(event.kind) && !event.acknowledged)
-  const images = new Map(context.images().map(({ ref, name }) => [ref, name]))
+  const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
   const shown = {
     clock: context.clock(),
     query,
     findImage: (ref: string) => images.get(ref) ?? null,
-    findSetting: (name: string) => findTexts(name)?.title ?? null,
+    findSetting: (name: string) => findTitle(context.services.settingTexts, name),
   }
   return html`<form method="post" action="/ui/events/acknowledge">
     ${hidden({ back: address(PATH, query) })}
@@ -96,7 +96,7 @@ function renderEvents(
 }
 
 /** Answers JSON like the deployed server; the form of our page returns to it. */
-async function acknowledge(context: PageContext, form: URLSearchParams) {
+async function acknowledge(context: CurrentContext, form: URLSearchParams) {
   const { site } = context
   const ids = form
     .getAll('ids')

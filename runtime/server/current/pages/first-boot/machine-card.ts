@@ -8,8 +8,8 @@ import { selectField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { previewFirstBoot } from '../../routes/first-boot.ts'
 import type { Machine } from '../../rules/machine.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { machinePath } from '../view/machine-row.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
 
 const t = PAGES.firstBoot.card
@@ -18,7 +18,10 @@ const t = PAGES.firstBoot.card
  * Renders the card on which an operator assigns a first-boot template, with a preview of it for this
  * machine.
  */
-export async function renderFirstBootCard(context: PageContext, machine: Machine): Promise<Html> {
+export async function renderFirstBootCard(
+  context: CurrentContext,
+  machine: Machine,
+): Promise<Html> {
   const { templates } = context.services
   const preview = await previewFirstBoot(context.site, templates, machine)
   const { first_boot: name } = machine
@@ -44,14 +47,14 @@ export async function renderFirstBootCard(context: PageContext, machine: Machine
  * Lists the templates that can be assigned. A template that was removed is listed as long as the
  * machine has it.
  */
-export function listOptions({ services }: PageContext, present: string | null) {
+export function listOptions({ services }: CurrentContext, present: string | null) {
   const names = services.templates.list().map(({ name }) => name)
   const all = present === null || names.includes(present) ? names : [present, ...names]
   return [{ value: '', text: t.none }, ...all.map((name) => ({ value: name, text: name }))]
 }
 
 function renderPreview(
-  { services }: PageContext,
+  { services }: CurrentContext,
   name: string,
   preview: Awaited<ReturnType<typeof previewFirstBoot>>,
 ): Content {

@@ -10,7 +10,7 @@ import type { Result } from '../../../../kit/foundation/result.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { areaField, textField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { mapNames } from '../frame/form-values.ts'
+import { mapNames } from '../view/form-values.ts'
 
 const t = PAGES.firstBoot.form
 

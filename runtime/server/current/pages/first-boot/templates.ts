@@ -1,5 +1,6 @@
 /** /ui/first-boot: the first-boot templates, and the page of each with its form. */
-import { getRouterParam, type HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { getRouterParam } from 'h3'
 import {
   MAX_TEMPLATES,
   TemplateNameSchema,
@@ -15,9 +16,10 @@ import { textField } from '../../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { countMachines, removeTemplate, saveTemplate } from '../../routes/first-boot.ts'
-import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { questionButton, renderRemoval } from '../frame/question.ts'
+import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+import { MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
 import {
   EMPTY_TEXTS,
@@ -39,14 +41,14 @@ export const TEMPLATE_PAGES = [
   removalAt(`${TEMPLATES_PATH}/:name/delete`, askRemoval, remove),
 ]
 
-async function showAll(context: PageContext): Promise<HTTPResponse> {
+async function showAll(context: CurrentContext): Promise<Answer> {
   const { templates } = context.services
   const listed = templates.list()
   const typed = typedIn(context)
   return await context.show({
     title: t.title,
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    trail: MACHINES_TRAIL,
     messages: context.message(),
     body: html`${card({
       title: t.list,
@@ -82,7 +84,7 @@ const introduction = (): Html =>
     secret: placeholder('secret.…'),
   })
 
-function renderList(context: PageContext, listed: readonly NamedTemplate[]): Content {
+function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): Content {
   if (listed.length === 0) return emptyState(t.empty.title, t.empty.text)
   const clock = context.clock()
   return html`<ul class="rows">
@@ -103,7 +105,7 @@ function renderList(context: PageContext, listed: readonly NamedTemplate[]): Con
 }
 
 /** What tokens are good for, and what they do not stop. */
-function renderTokens({ services }: PageContext): Html {
+function renderTokens({ services }: CurrentContext): Html {
   const isRequired = services.config.current().pxe.tokens === 'require'
   return card({
     title: t.tokens.title,
@@ -114,9 +116,10 @@ function renderTokens({ services }: PageContext): Html {
 }
 
 /** What was typed and refused. */
-const typedIn = ({ notice }: PageContext): URLSearchParams => new URLSearchParams(notice()?.typed)
+const typedIn = ({ notice }: CurrentContext): URLSearchParams =>
+  new URLSearchParams(notice()?.typed)
 
-async function create(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function create(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const name = (form.get('name') ?? '').trim()
   const texts = readTexts(form, EMPTY_TEXTS)
   const fail = (error: string) =>
@@ -129,7 +132,7 @@ async function create(context: PageContext, form: URLSearchParams): Promise<HTTP
 
 /** Null: it is kept. */
 async function store(
-  { site, services, event }: PageContext,
+  { site, services, event }: CurrentContext,
   name: string,
   texts: TemplateTexts,
 ): Promise<string | null> {
@@ -140,13 +143,13 @@ async function store(
   return saved === null ? fill(t.errors.tooMany, { count: MAX_TEMPLATES }) : null
 }
 
-function find({ services, event }: PageContext): NamedTemplate {
+function find({ services, event }: CurrentContext): NamedTemplate {
   const found = services.templates.find(getRouterParam(event, 'name', { decode: true }) ?? '')
   if (found === null) throw refuse(404, t.errors.missing)
   return found
 }
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { name, template } = find(context)
   const count = countMachines(context.site, name)
   const path = templatePath(name)
@@ -178,7 +181,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-async function save(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { name, template } = find(context)
   const texts = readTexts(form, textsOf(template))
   const refusal = await store(context, name, texts)
@@ -187,7 +190,7 @@ async function save(context: PageContext, form: URLSearchParams): Promise<HTTPRe
     : context.goBack(templatePath(name), { error: refusal, typed: hideTyped(texts) })
 }
 
-async function askRemoval(context: PageContext): Promise<HTTPResponse> {
+async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   return await context.show({
     title: t.removal.title,
@@ -203,7 +206,7 @@ async function askRemoval(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-async function remove(context: PageContext): Promise<HTTPResponse> {
+async function remove(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   const { site, services, event } = context
   const count = countMachines(site, name)

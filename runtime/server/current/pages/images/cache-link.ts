@@ -1,5 +1,5 @@
 /** /ui/cache: leads to the images page of the cache service and back, or says why it cannot. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { renderCacheBase, replaceLoopback } from '../../../../engine/catalog/rules/blob-address.ts'
 import { settle } from '../../../../kit/host/watch.ts'
 import { seeOther } from '../../../../kit/web/answers/answers.ts'
@@ -10,8 +10,8 @@ import { textField } from '../../../../kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { IMAGES } from '../../../../kit/web/ui/sections.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
-import { formAt, pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { formAt, pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.images.connection
@@ -27,7 +27,7 @@ export const CACHE_PAGES = [
 ]
 
 /** The cache has pages of its own; they get the address of this server for their links. */
-async function lead(context: PageContext): Promise<HTTPResponse> {
+async function lead(context: CurrentContext): Promise<Answer> {
   await refresh(context)
   const page = pageOf(context)
   const { error } = context.site.catalog.snapshot()
@@ -42,26 +42,26 @@ async function lead(context: PageContext): Promise<HTTPResponse> {
 }
 
 /** Leads back to a page with the catalog as it is now, so that a new image can be selected at once. */
-async function leadBack(context: PageContext): Promise<HTTPResponse> {
+async function leadBack(context: CurrentContext): Promise<Answer> {
   await refresh(context)
   return seeOther(localPath(context.query.get('to')))
 }
 
-const refresh = ({ site }: PageContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
+const refresh = ({ site }: CurrentContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
 
 /**
  * Returns the address of the cache's pages as the operator's browser reaches them: a cache beside the
  * server is known by a loopback address.
  */
-function pageOf(context: PageContext): string | null {
-  const base = renderCacheBase(context.cacheUrl() ?? '')
+function pageOf(context: CurrentContext): string | null {
+  const base = renderCacheBase(context.services.cacheUrl() ?? '')
   if (base === '') return null
   const { baseUrl } = peerOf(context.event)
   const page = address(`${base}/ui/dashboard`, { server: baseUrl })
   return replaceLoopback(page, new URL(baseUrl).hostname)
 }
 
-function renderState(context: PageContext, page: string | null, error: string | null): Content {
+function renderState(context: CurrentContext, page: string | null, error: string | null): Content {
   if (page === null) return renderUnset(context)
   return error === null ? renderConnected(page) : renderSilent(context, page, error)
 }
@@ -74,14 +74,14 @@ const renderConnected = (page: string): Html =>
       <p><a class="button primary" href="${page}">${t.connected.open}</a></p>`,
   })
 
-const renderUnset = (context: PageContext): Html =>
+const renderUnset = (context: CurrentContext): Html =>
   card({
     title: t.unset.title,
     body: html`<p>${fillHtml(t.unset.text, { program: html`<code>flasher-cache</code>` })}</p>
       ${copyBlock('flasher-cache', t.command)} ${renderForm(context)}`,
   })
 
-const renderSilent = (context: PageContext, page: string, error: string | null): Content => [
+const renderSilent = (context: CurrentContext, page: string, error: string | null): Content => [
   banner('failed', fillHtml(t.silent.error, { error })),
   card({
     title: t.silent.title,
@@ -96,7 +96,7 @@ const renderSilent = (context: PageContext, page: string, error: string | null):
 ]
 
 /** What the environment sets cannot be changed here. */
-function renderForm(context: PageContext): Content {
+function renderForm(context: CurrentContext): Content {
   const { config } = context.services
   const origin = config.originOf('withcache', 'url')
   if (origin?.by === 'environment') {
@@ -118,7 +118,7 @@ function renderForm(context: PageContext): Content {
   </form>`
 }
 
-async function connect(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function connect(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { services, site } = context
   const url = form.get('url') ?? ''
   const saved = await saveSettings(services, { [SETTING]: url })

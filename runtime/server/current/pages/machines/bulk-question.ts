@@ -15,11 +15,11 @@ import {
 } from '../../../../kit/web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
-import { renderAnswer, renderQuestion } from '../frame/question.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
 import { aboutDisk, modelOf } from '../view/disk-text.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
@@ -38,7 +38,7 @@ export interface BulkPreview extends BulkResult {
 
 /** Decided by the same rules that carry the action out. */
 export function judge(
-  { site, by, contact, foresee }: PageContext,
+  { site, by, contact, foresee }: CurrentContext,
   machine: Machine,
   action: BulkAction,
   parameters: object,

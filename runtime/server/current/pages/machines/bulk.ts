@@ -1,5 +1,5 @@
 /** Actions on many machines at once: a preview for each, then the action, machine by machine. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { renderFieldErrors } from '../../../../kit/foundation/field-error.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -20,10 +20,10 @@ import {
   type BulkPreview,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
-import { formAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { formAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { renderFlashQuestion } from './flash-question.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
@@ -32,7 +32,7 @@ const BATCH = 50
 
 export const BULK_PAGES = [formAt(BULK_PATH, handle)]
 
-async function handle(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function handle(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const action = readAction(form)
   const machines = await listSelected(context, form)
   const parameters = readParameters(action, form)
@@ -41,7 +41,11 @@ async function handle(context: PageContext, form: URLSearchParams): Promise<HTTP
   if (machines.length === 0) return await show(renderResult(action, [], form))
   const error = parameters === null ? null : findError(context, action, parameters, machines.length)
   if (parameters === null || error !== null) {
-    const choices = { images: context.images(), templates: listOptions(context, null), error }
+    const choices = {
+      images: context.services.images(),
+      templates: listOptions(context, null),
+      error,
+    }
     return await show(renderParameterForm(action, machines.length, form, choices))
   }
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
@@ -84,7 +88,7 @@ function readAction(form: URLSearchParams): BulkAction {
 
 /** The selected machines, or all that match the search. */
 async function listSelected(
-  { site }: PageContext,
+  { site }: CurrentContext,
   form: URLSearchParams,
 ): Promise<readonly Machine[]> {
   const all = await site.machines.list()
@@ -103,7 +107,7 @@ async function listSelected(
 
 /** Returns what was typed wrongly; null: nothing was. Throws a 422 for parameters that nobody can type. */
 function findError(
-  { site }: PageContext,
+  { site }: CurrentContext,
   action: BulkAction,
   parameters: object,
   count: number,
@@ -115,7 +119,7 @@ function findError(
 }
 
 function judgeConflicts(
-  { site }: PageContext,
+  { site }: CurrentContext,
   action: BulkAction,
   verdicts: readonly BulkPreview[],
 ): readonly BulkPreview[] {
@@ -129,7 +133,7 @@ function judgeConflicts(
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
-  context: PageContext,
+  context: CurrentContext,
   action: BulkAction,
   parameters: object,
   verdicts: readonly BulkPreview[],
@@ -148,7 +152,9 @@ async function execute(
   return done
 }
 
-function refusalIn(acted: Awaited<ReturnType<PageContext['site']['fleet']['act']>>): string | null {
+function refusalIn(
+  acted: Awaited<ReturnType<CurrentContext['site']['fleet']['act']>>,
+): string | null {
   if (acted.result === 'refused') return acted.reason
   return acted.result === 'missing' ? t.missing : null
 }

@@ -7,10 +7,10 @@ import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import type { FlashQuestion } from './flash-question.ts'
-import { renderQuestion } from '../frame/question.ts'
+import { renderQuestion } from '../../../pages/question.ts'
 
 import { nameOf } from '../view/machine-view.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.diskQuestion
 

@@ -5,11 +5,11 @@ import { fillCount } from '../../../../kit/texts/text.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { hidden, textField } from '../../../../kit/web/ui/fields.ts'
 import { banner, icon } from '../../../../kit/web/ui/elements.ts'
-import { renderQuestion } from '../frame/question.ts'
+import { renderQuestion } from '../../../pages/question.ts'
 import { bytesOf, aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { lastFour } from './machine-form.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
 const t = PAGES.machine.flashQuestion

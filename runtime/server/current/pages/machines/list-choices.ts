@@ -1,12 +1,12 @@
 /** What a browser remembers of the machines list, in cookies: its columns and its saved searches. */
-import { getCookie, type HTTPResponse } from 'h3'
+import { getCookie } from 'h3'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
-import { seeOther } from '../../../../kit/web/answers/answers.ts'
+import { seeOther, type Answer } from '../../../../kit/web/answers/answers.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import { address } from '../../../../kit/web/ui/html.ts'
-import { formAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { formAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { parseColumns, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import {
   addSaved,
@@ -27,10 +27,10 @@ const COLUMNS_COOKIE = 'flasher-columns'
 const SEARCHES_COOKIE = 'flasher-searches'
 
 /** `columns` of the address, which can be shared, before those of the browser. */
-export const readColumns = ({ event, query }: PageContext): readonly ColumnName[] =>
+export const readColumns = ({ event, query }: CurrentContext): readonly ColumnName[] =>
   parseColumns(query.get('columns') ?? getCookie(event, COLUMNS_COOKIE) ?? null)
 
-export const readSaved = ({ event }: PageContext): readonly SavedSearch[] =>
+export const readSaved = ({ event }: CurrentContext): readonly SavedSearch[] =>
   parseSaved(getCookie(event, SEARCHES_COOKIE) ?? null)
 
 export const LIST_CHOICES = [
@@ -42,7 +42,7 @@ export const LIST_CHOICES = [
 const remember = (name: string, value: string): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${value === '' ? 0 : YEAR_SECONDS}; HttpOnly; SameSite=Lax`
 
-function chooseColumns(_context: PageContext, form: URLSearchParams): HTTPResponse {
+function chooseColumns(_context: CurrentContext, form: URLSearchParams): Answer {
   const isReset = form.get('usual') !== null
   const columns = isReset ? '' : renderColumns(parseColumns(`.${form.getAll('columns').join('.')}`))
   const back = new URL(backOf(form), 'http://localhost')
@@ -62,7 +62,7 @@ const REFUSALS = {
   'too-many': t.tooMany,
 } as const
 
-function changeSaved(context: PageContext, form: URLSearchParams): HTTPResponse {
+function changeSaved(context: CurrentContext, form: URLSearchParams): Answer {
   const saved = readSaved(context)
   const removed = form.get('remove')
   const [q, sort] = [form.get('q') ?? '', form.get('sort') ?? '']
@@ -71,7 +71,7 @@ function changeSaved(context: PageContext, form: URLSearchParams): HTTPResponse 
   if (added.ok) return answer(added.value)
   return context.goBack(PATH, { error: REFUSALS[added.refusal], query: { q, sort } })
 
-  function answer(searches: readonly SavedSearch[]): HTTPResponse {
+  function answer(searches: readonly SavedSearch[]): Answer {
     const value = searches.length === 0 ? '' : renderSaved(searches)
     return seeOther(backOf(form), { 'set-cookie': remember(SEARCHES_COOKIE, value) })
   }

@@ -8,9 +8,9 @@ import { card, copyable, factList, renderMemoryBytes } from '../../../../kit/web
 import { DIM, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { type Machine } from '../../rules/machine.ts'
-import { questionButton } from '../frame/question.ts'
+import { questionButton } from '../../../pages/question.ts'
 import { renderEventList } from '../view/event-list.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderRunList } from '../view/run-table.ts'
 
 const t = PAGES.machine.facts

@@ -9,7 +9,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
-import { mapNames } from '../frame/form-values.ts'
+import { mapNames } from '../view/form-values.ts'
 
 const t = PAGES.machine.form
 

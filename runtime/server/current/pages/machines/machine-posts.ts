@@ -1,6 +1,6 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
 import { DEFAULT_MODE } from '../../rules/boot-mode.ts'
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
@@ -11,9 +11,9 @@ import { CaptureFieldsSchema } from '../../rules/action.ts'
 import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
-import { buttonAt, formAt, removalAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { renderRemoval } from '../frame/question.ts'
+import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { renderRemoval } from '../../../pages/question.ts'
 import { readCapture, typedCapture } from '../../captures/capture-card.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
@@ -31,7 +31,7 @@ import {
 } from './machine-form.ts'
 import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
 import { renderFlashQuestion } from './flash-question.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine
 
@@ -44,28 +44,28 @@ export const MACHINE_POSTS = [
   removalAt(`${PATH}/delete`, askDeletion, remove),
   formAt(`${PATH}/do/flash`, flash),
   formAt(`${PATH}/do/boot-disk`, bootDisk),
-  buttonAt(`${PATH}/do/disarm`, (context) =>
+  buttonAt(`${PATH}/do/disarm`, (context: CurrentContext) =>
     act(context, 'mode', SAVED, { boot_mode: DEFAULT_MODE }),
   ),
-  formAt(`${PATH}/do/first-boot`, (context, form) =>
+  formAt(`${PATH}/do/first-boot`, (context: CurrentContext, form) =>
     act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),
   ),
   formAt(`${PATH}/do/capture`, capture),
-  buttonAt(`${PATH}/do/cancel-capture`, (context) =>
+  buttonAt(`${PATH}/do/cancel-capture`, (context: CurrentContext) =>
     act(context, 'cancel-capture', { uncaptured: 1 }),
   ),
   ...['refresh', 'lock', 'unlock'].map((action) =>
-    buttonAt(`${PATH}/do/${action}`, (context) => act(context, action, SAVED)),
+    buttonAt(`${PATH}/do/${action}`, (context: CurrentContext) => act(context, action, SAVED)),
   ),
 ]
 
-async function askDeletion(context: PageContext): Promise<HTTPResponse> {
+async function askDeletion(context: CurrentContext): Promise<Answer> {
   const machine = await find(context)
   const { mac } = machine
   return await context.show({
     title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a>`,
+    trail: MACHINES_TRAIL,
     body: renderRemoval({
       title: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
       body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
@@ -76,14 +76,14 @@ async function askDeletion(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-async function remove({ site, event, by, goTo }: PageContext): Promise<HTTPResponse> {
+async function remove({ site, event, by, goTo }: CurrentContext): Promise<Answer> {
   const mac = readMac(event)
   const isGone = await site.fleet.remove(mac, by())
   return goTo(address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
 }
 
 /** Saves the form; one of ours asks first where a disk would be flashed. */
-async function save(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { site } = context
   const mac = readMac(context.event)
   const values = readValues(form, EMPTY)
@@ -118,7 +118,11 @@ const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: nul
  * Returns the machine as it would be, where that flashes a disk which would not be flashed now; else
  * null.
  */
-function armedBy(context: PageContext, before: Machine, upsert: MachineUpsert): MachineView | null {
+function armedBy(
+  context: CurrentContext,
+  before: Machine,
+  upsert: MachineUpsert,
+): MachineView | null {
   const edited = applyUpsert(before, before.mac, upsert, context.site.now().toISOString())
   const isSame =
     before.boot_mode === upsert.boot_mode &&
@@ -135,11 +139,11 @@ function refusalOf(confirm: string, { machine }: MachineView): string | null | u
 }
 
 async function ask(
-  context: PageContext,
+  context: CurrentContext,
   view: MachineView,
   form: URLSearchParams,
   error: string | null,
-): Promise<HTTPResponse> {
+): Promise<Answer> {
   const { confirm: _, ...values } = Object.fromEntries(form)
   return await context.show({
     title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
@@ -148,7 +152,7 @@ async function ask(
   })
 }
 
-async function flash(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function flash(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const machine = await find(context)
   const next = flashAgain(machine, context.site.now().toISOString())
   if (!next.ok) return context.goBack(machinePath(machine.mac), { error: next.refusal })
@@ -161,7 +165,7 @@ async function flash(context: PageContext, form: URLSearchParams): Promise<HTTPR
   return ask(context, view, new URLSearchParams({ was: fingerprint(machine) }), error)
 }
 
-async function find({ site, event }: PageContext): Promise<Machine> {
+async function find({ site, event }: CurrentContext): Promise<Machine> {
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
   if (machine === null) throw refuse(404, fill(t.page.missing, { mac }))
@@ -169,7 +173,7 @@ async function find({ site, event }: PageContext): Promise<Machine> {
 }
 
 /** Asks until the answer is about the machine as it is now. */
-async function bootDisk(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const machine = await find(context)
   const allowed = allowDisk(machine, context.site.now().toISOString())
   if (!allowed.ok) return context.goBack(machinePath(machine.mac), { error: allowed.refusal })
@@ -189,7 +193,7 @@ async function bootDisk(context: PageContext, form: URLSearchParams): Promise<HT
   })
 }
 
-async function capture(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function capture(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const typed = readCapture(form)
   const fields = CaptureFieldsSchema.safeParse(typed)
   if (fields.success) return act(context, 'capture', { captured: 1 }, fields.data)
@@ -201,11 +205,11 @@ async function capture(context: PageContext, form: URLSearchParams): Promise<HTT
 }
 
 async function act(
-  context: PageContext,
+  context: CurrentContext,
   action: string,
   note: Readonly<Record<string, number>>,
   parameters: object = {},
-): Promise<HTTPResponse> {
+): Promise<Answer> {
   const mac = readMac(context.event)
   const acted = await context.site.fleet.act(mac, { action, parameters }, context.by())
   if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
@@ -215,7 +219,7 @@ async function act(
 }
 
 /** A post without these fields leaves them as they are. */
-async function saveOptions(context: PageContext, machine: Machine, values: FormValues) {
+async function saveOptions(context: CurrentContext, machine: Machine, values: FormValues) {
   const change = (action: string, parameters: object) =>
     context.site.fleet.act(machine.mac, { action, parameters }, context.by())
   const serial_console = parseConsole(values.serial_console)

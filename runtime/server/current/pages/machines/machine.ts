@@ -1,5 +1,5 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { card, icon } from '../../../../kit/web/ui/elements.ts'
@@ -11,8 +11,8 @@ import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { renderCaptureCard } from '../../captures/capture-card.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
@@ -21,7 +21,7 @@ import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
 import { nameOf } from '../view/machine-view.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.page
 
@@ -30,7 +30,7 @@ const MAX_RUNS = 8
 
 export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS]
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const mac = readMac(context.event)
   const notice = context.notice()
@@ -78,7 +78,7 @@ const isFlash = ({ mode }: Run) => mode !== 'capture'
  * (`configuration.js`) says which image and disk are selected; an address that somebody made up does not.
  */
 function shownValues(
-  { event, query }: PageContext,
+  { event, query }: CurrentContext,
   machine: Machine,
   notice: Notice | null,
 ): FormValues {
@@ -97,7 +97,7 @@ function refusedIn(notice: Notice | null) {
 }
 
 /** The table with its search, from where this page was opened; forms pass it on. */
-function backOf({ event, query }: PageContext): string {
+function backOf({ event, query }: CurrentContext): string {
   const given = query.get('back')
   if (given !== null) return localPath(given, '/ui/machines')
   const from = URL.parse(event.req.headers.get('referer') ?? '')

@@ -11,11 +11,11 @@ import { attributes, fillHtml, html, type Content, type Html } from '../../../..
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 
-import type { PageContext } from '../frame/page-context.ts'
-import { questionButton } from '../frame/question.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { questionButton } from '../../../pages/question.ts'
 import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
 import { renderSentence } from '../view/next-boot.ts'
-import { nameDisk, renderBar } from '../view/run-bar.ts'
+import { nameDisk, renderBar } from '../../../pages/machines/run-bar.ts'
 import { runPath } from '../view/run-table.ts'
 import { listActions, type MachineAction } from './machine-actions.ts'
 import { MODE_TEXTS } from './mode-cards.ts'
@@ -26,7 +26,7 @@ const t = PAGES.machine.now
 const ALSO = '#facts:morph,#configuration:morph'
 
 export const renderNow = (
-  context: PageContext,
+  context: CurrentContext,
   view: MachineView,
   here: string,
   lastRun: Run | null,
@@ -57,7 +57,7 @@ export const renderNow = (
     </details>
   </section>`
 
-function renderState(context: PageContext, view: MachineView, lastRun: Run | null): Html {
+function renderState(context: CurrentContext, view: MachineView, lastRun: Run | null): Html {
   const flashed = view.view.state === 'done' ? renderFlashed(context, lastRun) : null
   if (flashed !== null)
     return html`${flashed}
@@ -69,7 +69,7 @@ function renderState(context: PageContext, view: MachineView, lastRun: Run | nul
 }
 
 /** What the last flash wrote; null where the record of the run does not say it. */
-function renderFlashed(context: PageContext, run: Run | null): Html | null {
+function renderFlashed(context: CurrentContext, run: Run | null): Html | null {
   if (run?.result !== 'done' || run.image === null || run.disk === null) return null
   return html`<p class="sentence">
     ${fillHtml(run.verified === true ? t.verified : t.unverified, {
@@ -148,7 +148,7 @@ const BUTTONS: Readonly<Record<MachineAction, Button>> = {
 }
 
 /** As the machine would get it now, without its token, which is secret. */
-function renderScript(context: PageContext, { machine, boot }: MachineView): string {
+function renderScript(context: CurrentContext, { machine, boot }: MachineView): string {
   const { decision, rule, reason } = boot
   const hasToken = context.services.config.current().pxe.tokens !== 'off'
   const shown =

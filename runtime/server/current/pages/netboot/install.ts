@@ -4,7 +4,7 @@ import { card, copyBlock, renderWays } from '../../../../kit/web/ui/elements.ts'
 import { textField } from '../../../../kit/web/ui/fields.ts'
 import { renderUploadForm } from '../../../../kit/web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.netboot.install
@@ -12,7 +12,7 @@ const t = PAGES.netboot.install
 const PATH = '/ui/netboot'
 
 /** Folded once machines boot one; the address of the card opens it. */
-export function renderInstall(context: PageContext): Html {
+export function renderInstall(context: CurrentContext): Html {
   const ways = renderWays([
     [t.fetch.title, renderFetch(context)],
     [t.upload.title, renderUpload()],
@@ -29,7 +29,7 @@ export function renderInstall(context: PageContext): Html {
 }
 
 /** One button saves where releases are and fetches one. */
-function renderFetch({ services, notice }: PageContext): Html {
+function renderFetch({ services, notice }: CurrentContext): Html {
   const rows = services.config.list()
   const typed = notice()?.typed ?? {}
   return html`<form method="post" action="${PATH}/fetch-release">
@@ -113,7 +113,7 @@ const renderUpload = (): Html =>
     unscripted: t.upload.unscripted,
   })
 
-const renderBuild = ({ services }: PageContext): Html => {
+const renderBuild = ({ services }: CurrentContext): Html => {
   const { dir } = services.netboot.bootFiles
   return html`<p>${t.build.text}</p>
     ${copyBlock(

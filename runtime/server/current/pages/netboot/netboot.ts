@@ -1,5 +1,5 @@
 /** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import {
   badge,
   banner,
@@ -24,11 +24,11 @@ import type { BootFile, BootFolder, KnownSet } from '../../../../fleet/boot/boot
 import type { FetchJob } from '../../../../fleet/boot/release-job.ts'
 import { isOver } from '../../../../kit/host/jobs.ts'
 import { renderInstall } from './install.ts'
-import { pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { titleOf } from '../settings/setting-texts.ts'
+import { findTitle } from '../../../pages/settings/setting-texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.netboot
@@ -45,7 +45,7 @@ const TABS = [
 /** `routes/releases.ts` has its posts. */
 export const NETBOOT_PAGES = [pageAt(PATH, show)]
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { releases, bootFiles } = context.services.netboot
   const clock = context.clock()
   const [files, events] = await Promise.all([
@@ -177,13 +177,13 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   </li>`
 
 /** What the script that uploads says in the address. */
-function renderUploaded({ query }: PageContext): Content {
+function renderUploaded({ query }: CurrentContext): Content {
   const count = Number(query.get('uploaded') ?? 0)
   if (!Number.isInteger(count) || count < 1) return null
   return banner('done', fillCount(t.uploaded, count))
 }
 
-function renderTftp({ services, contact }: PageContext): Html {
+function renderTftp({ services, contact }: CurrentContext): Html {
   const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
   const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
   const word = isActive ? t.tftp.active : isChecked ? t.tftp.inactive : t.tftp.unchecked
@@ -196,7 +196,7 @@ function renderTftp({ services, contact }: PageContext): Html {
       <p class="dim small">
         ${fillHtml(t.tftp.note, {
           setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
-            >${titleOf('netboot.tftp_probe_host')}</a
+            >${findTitle(services.settingTexts, 'netboot.tftp_probe_host')}</a
           >`,
         })}
       </p>`,

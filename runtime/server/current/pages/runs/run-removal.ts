@@ -1,5 +1,5 @@
 /** POST /ui/runs/remove: asks which runs are removed, then removes them. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -10,9 +10,9 @@ import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { removeRun } from '../../routes/runs.ts'
-import { removalAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { opensQuestion, renderAnswer, renderRemoval } from '../frame/question.ts'
+import { removalAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { opensQuestion, renderAnswer, renderRemoval } from '../../../pages/question.ts'
 import { renderRunState } from '../view/run-table.ts'
 
 const t = PAGES.runs.removal
@@ -46,7 +46,7 @@ export function renderRemoved(query: URLSearchParams): Content {
 }
 
 /** Those that exist; a value that names none is left out. */
-function listSelected({ site }: PageContext, form: URLSearchParams): readonly Run[] {
+function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
   const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
   return values.flatMap((value) => {
     const [text = '', id = ''] = value.split('/')
@@ -57,7 +57,7 @@ function listSelected({ site }: PageContext, form: URLSearchParams): readonly Ru
 
 const backOf = (form: URLSearchParams): string => localPath(form.get('back'), LIST)
 
-async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const selected = listSelected(context, form)
   const ended = selected.filter(({ result }) => result !== null)
   const cancel = backOf(form)
@@ -99,7 +99,7 @@ async function ask(context: PageContext, form: URLSearchParams): Promise<HTTPRes
   )
 }
 
-const renderList = ({ nameOf, clock }: PageContext, runs: readonly Run[]): Html =>
+const renderList = ({ nameOf, clock }: CurrentContext, runs: readonly Run[]): Html =>
   html`<ul class="rows">
     ${runs.slice(0, MAX_SHOWN).map(
       (run) =>
@@ -115,7 +115,7 @@ const renderList = ({ nameOf, clock }: PageContext, runs: readonly Run[]): Html 
     ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
   </ul>`
 
-async function remove(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function remove(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const runs = listSelected(context, form)
   let removed = 0
   for (const { mac, id } of runs) {

@@ -1,5 +1,6 @@
 /** /ui/machines/{mac}/runs/{id}: one run with its steps, its facts and the log that the machine sent. */
-import { getRouterParam, type HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { getRouterParam } from 'h3'
 import { printable, printableLines } from '../../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../../kit/foundation/rate.ts'
 import type { Run, RunDisk, RunMode, RunPhase } from '../../../../engine/inventory/rules/run.ts'
@@ -27,11 +28,11 @@ import {
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
 import { renderExact, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderRemovalButton } from './run-removal.ts'
-import { renderBar } from '../view/run-bar.ts'
+import { renderBar } from '../../../pages/machines/run-bar.ts'
 import {
   renderArmer,
   renderRateOf,
@@ -39,13 +40,13 @@ import {
   renderVerified,
   runPath,
 } from '../view/run-table.ts'
-import { machinePath } from '../view/machine-row.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.runs.run
 
 export const RUN_PAGE = pageAt('/ui/machines/:mac/runs/:id', show)
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const mac = readMac(context.event)
   const run = site.runs.find(mac, getRouterParam(context.event, 'id') ?? '')
@@ -131,7 +132,7 @@ const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || pha
 const NAMES: Readonly<Record<RunPhase, string>> = t.steps.names
 const CAPTURE_NAMES = { ...NAMES, ...t.steps.captureNames }
 
-const renderFacts = (context: PageContext, run: Run): Html =>
+const renderFacts = (context: CurrentContext, run: Run): Html =>
   html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
   ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
 

@@ -1,5 +1,5 @@
 /** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { parseRunColumn, RUN_KEYS } from '../../../../fleet/run/rules/run-order.ts'
@@ -19,9 +19,9 @@ import {
 } from '../../../../kit/web/ui/search.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { parseRunFilter, readRunPage } from '../../../routes/runs.ts'
-import { pageAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { opensQuestion } from '../frame/question.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { opensQuestion } from '../../../pages/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
 import { RUN_PAGE } from './run.ts'
 import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'
@@ -34,7 +34,7 @@ const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] 
 
 export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 
-async function show(context: PageContext): Promise<HTTPResponse> {
+async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const query = readListQuery(context.query, KEPT, 300)
   const found = readShown(context, query)
@@ -62,7 +62,7 @@ async function show(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-function renderRuns(context: PageContext, query: ListQuery, { runs, pager }: ShownRuns): Html {
+function renderRuns(context: CurrentContext, query: ListQuery, { runs, pager }: ShownRuns): Html {
   const { pathname, search, searchParams } = context.event.url
   const [page, before] = [searchParams.get('page'), searchParams.get('before')]
   const here = address(PATH, { ...query, page, before })
@@ -94,7 +94,7 @@ interface ShownRuns {
 }
 
 /** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
-function readShown(context: PageContext, query: ListQuery): ShownRuns {
+function readShown(context: CurrentContext, query: ListQuery): ShownRuns {
   const { runs } = context.site
   const filter = { ...parseRunFilter(context.query), limit: PAGE_ROWS }
   const column = parseRunColumn(query['sort'])

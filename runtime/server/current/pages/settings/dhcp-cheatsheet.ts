@@ -10,13 +10,13 @@ import { decideDhcpTarget } from '../../../../fleet/boot/rules/dhcp-target.ts'
 import { listLanAddresses } from '../../../../fleet/boot/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../kit/web/ui/elements.ts'
 import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.settings.dhcp
 
-export async function renderDhcp(context: PageContext): Promise<Html> {
+export async function renderDhcp(context: CurrentContext): Promise<Html> {
   const { baseUrl } = context.contact()
   const said = context.query.get('loader')
   const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'

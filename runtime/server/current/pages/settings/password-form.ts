@@ -1,5 +1,5 @@
 /** The card of /ui/account that changes the administrator password, or says where it is set. */
-import type { HTTPResponse } from 'h3'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import {
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
@@ -11,7 +11,8 @@ import { card } from '../../../../kit/web/ui/elements.ts'
 import { textField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { findPasswordOrigin } from '../../assembly/configuration.ts'
-import type { PageContext } from '../frame/page-context.ts'
+import { formAt } from '../../../pages/context-routes.ts'
+import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 
@@ -23,7 +24,9 @@ const PATH = '/ui/account'
 const FIELDS = ['current', 'password', 'repeated'] as const
 type Field = (typeof FIELDS)[number]
 
-export function renderPassword(context: PageContext): Html {
+export const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
+
+export function renderPassword(context: CurrentContext): Html {
   const origin = findPasswordOrigin(context.services.config)
   return card({
     title: t.title,
@@ -46,7 +49,7 @@ function describeOrigin(origin: Origin): Content {
   return t.origin.other
 }
 
-function renderForm(context: PageContext): Html {
+function renderForm(context: CurrentContext): Html {
   const notice = context.notice()
   const field = (name: Field, label: string, more: Partial<Parameters<typeof textField>[0]> = {}) =>
     textField({
@@ -72,10 +75,7 @@ function renderForm(context: PageContext): Html {
   </form>`
 }
 
-export async function changePassword(
-  context: PageContext,
-  form: URLSearchParams,
-): Promise<HTTPResponse> {
+async function changePassword(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   if (findPasswordOrigin(context.services.config) !== null) {
     throw refuse(409, 'the configuration sets the password: change it there')
   }

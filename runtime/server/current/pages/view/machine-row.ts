@@ -7,17 +7,15 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { badge, icon, middle, progress, tag } from '../../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { machinePath, renderNameCell } from '../../../pages/machines/machines-list.ts'
 import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
 import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
-import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
+import { nameDisk, renderBar, shortDisk } from '../../../pages/machines/run-bar.ts'
 import { renderWill, stemOf } from './next-boot.ts'
 
 const t = PAGES.view.row
 const { columns: titles } = PAGES.view
-
-/** Returns the path of the page of a machine. */
-export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
 /**
  * Renders a row of the machines table. It is kept lean, since a page holds 100 of them: a text that its
@@ -72,21 +70,12 @@ const DASH = html`<span class="dim">–</span>`
 /** What people call it; below, its MAC and its labels. */
 function renderName({ machine }: MachineView): Html {
   const { mac, labels, locked } = machine
-  const name = nameOf(machine)
   const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
     labels.length === 0
       ? null
       : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
   }`
-  return name === mac
-    ? html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" class="mono">${mac}</a>
-        <div>${about}</div>
-      </th>`
-    : html`<th scope="row" class="name">
-        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
-        <div><span class="mono dim">${mac}</span>${about}</div>
-      </th>`
+  return renderNameCell(mac, nameOf(machine), about)
 }
 
 /** Image and disk of a flash have columns of their own. */

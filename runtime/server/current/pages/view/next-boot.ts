@@ -11,7 +11,7 @@ import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/
 import type { MachineState } from '../../rules/state.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
 import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
-import { nameDisk } from './run-bar.ts'
+import { nameDisk } from '../../../pages/machines/run-bar.ts'
 
 const t = PAGES.view.nextBoot
 

@@ -30,7 +30,7 @@ import {
 } from '../../../../kit/web/ui/tables.ts'
 import { renderExact, renderSpan, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { stemOf } from './next-boot.ts'
-import { nameDisk, renderBar, shortDisk } from './run-bar.ts'
+import { nameDisk, renderBar, shortDisk } from '../../../pages/machines/run-bar.ts'
 
 const t = PAGES.view.run
 const titles = PAGES.view.runTable

@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '../../../../../build/initrd/newc.ts'
-import { titleOf } from '../../../../../runtime/server/current/pages/settings/setting-texts.ts'
+import { findTitle } from '../../../../../runtime/server/pages/settings/setting-texts.ts'
+import { SETTING_TEXTS } from '../../../../../runtime/server/current/rules/settings.ts'
 import { createServerHome } from '../../../../support/server/flasher-web.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -192,7 +193,7 @@ test('configuration lines: written, refused, not for what the environment says',
     const page = await site.text(location)
     assert.match(page, says)
     const name = `${section}.${key}`
-    assert.match(page, `<a href="#${name}">${titleOf(name)}</a>: `)
+    assert.match(page, `<a href="#${name}">${findTitle(SETTING_TEXTS, name) ?? name}</a>: `)
   }
 })
 

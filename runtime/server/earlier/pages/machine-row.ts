@@ -1,19 +1,16 @@
-/** One machine as a row of the table: the same on the page and on the live channel. */
-import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { renderPercent } from '../../../../kit/foundation/rate.ts'
-import { shareOf } from '../../../../fleet/run/rules/run-view.ts'
-import { badge, middle, progress, tag, type Tone } from '../../../../kit/web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { isArmed, type Machine } from '../../rules/machine.ts'
-import { PAGES } from '../../../texts/texts.ts'
+/** One machine as a row of the table: the same on the page and in what it is sent. */
+import type { Run } from '../../../engine/inventory/rules/run.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { renderHyphens } from '../../../kit/net/rules/mac.ts'
+import { badge, middle, tag, type Tone } from '../../../kit/web/ui/elements.ts'
+import { html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
+import { renderNameCell } from '../../pages/machines/machines-list.ts'
+import { renderBar } from '../../pages/machines/run-bar.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { isArmed, type Machine } from '../rules/machine.ts'
 
 const t = PAGES.earlier.machines
-
-/** Returns the path of the page of a machine. */
-export const machinePath = (mac: string): string => `/ui/machines/${mac}`
 
 export const COLUMNS = [
   { title: t.columns.boot, className: 'state' },
@@ -28,14 +25,7 @@ export const COLUMNS = [
 export const renderMachineRow = (machine: Machine, run: Run | null, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
     <td class="state">${renderPolicy(machine, run)}</td>
-    <th scope="row" class="name">
-      <div>
-        <a href="${machinePath(machine.mac)}"
-          >${machine.hostname === null ? html`<span class="mono">${machine.mac}</span>` : printable(machine.hostname)}</a
-        >
-        ${machine.hostname === null ? null : html`<span class="mono dim">${machine.mac}</span>`}
-      </div>
-    </th>
+    ${renderNameCell(machine.mac, printable(machine.hostname ?? machine.mac))}
     <td class="will">${run === null ? renderProvisioning(machine) : renderBar(run)}</td>
     <td class="image">
       ${machine.image === null ? tag(t.discovered) : middle(printable(machine.image))}
@@ -58,12 +48,3 @@ const renderPolicy = (machine: Machine, run: Run | null): Html => {
 
 const renderProvisioning = ({ provisioning_mode, last_workflow_status }: Machine): Content =>
   html`${provisioning_mode}${last_workflow_status === null ? null : html` ${tag(last_workflow_status)}`}`
-
-/** Renders how far a run is as a bar, which pages find by its id. */
-export function renderBar(run: Run): Html {
-  const share = shareOf(run)
-  const label = share === null ? run.phase : `${run.phase} ${renderPercent(share)}`
-  return html`<span id="bar-${renderHyphens(run.mac)}" class="bar run"
-    >${progress(share === null ? null : Math.round(share * 1000), 1000, label)}</span
-  >`
-}

@@ -1,18 +1,16 @@
 /** The response to a form: a redirect for browsers, a header for the script that posted it. */
-import { HTTPResponse, type H3Event } from 'h3'
-import { seeOther } from '../../../../kit/web/answers/answers.ts'
-import { address } from '../../../../kit/web/ui/html.ts'
-import type { Site } from '../../../routes/site.ts'
-import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import type { Machine } from '../../rules/machine.ts'
+import type { H3Event } from 'h3'
+import { answer, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
+import { address } from '../../kit/web/ui/html.ts'
+import type { Notice, Notices } from '../../kit/web/ui/form-notices.ts'
 
 /**
  * Redirects to a page with a 303. htmx would follow that unnoticed, so it gets a 200 with the address
  * to load.
  */
-export const goTo = (event: H3Event, location: string): HTTPResponse =>
+export const goTo = (event: H3Event, location: string): Answer =>
   event.req.headers.has('hx-request')
-    ? new HTTPResponse('', { status: 200, headers: { 'hx-redirect': location } })
+    ? answer(200, { 'hx-redirect': location }, '')
     : seeOther(location)
 
 export interface Refused {
@@ -37,11 +35,11 @@ const MAX_LENGTH = 500
  * characters at most, is for scripts; pages never show it.
  */
 export function goBack(
-  { notices }: Pick<Site<Machine>, 'notices'>,
+  { notices }: { readonly notices: Notices },
   event: H3Event,
   path: string,
   { error, text = error, typed = {}, errors = {}, query, anchor }: Refused,
-): HTTPResponse {
+): Answer {
   const notice = notices.keep(event, text, { typed, errors })
   const page = address(path, { error: error.slice(0, MAX_LENGTH), notice, ...query })
   return goTo(event, anchor === undefined ? page : `${page}#${anchor}`)

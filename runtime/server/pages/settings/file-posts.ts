@@ -1,36 +1,25 @@
-/** Handles the posts of the settings page: saves settings in the database, or lines of configuration files. */
-import type { HTTPResponse } from 'h3'
-import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
-import { Fault } from '../../../../kit/foundation/fault.ts'
-import { findNamed } from '../../../../kit/config/rules/setting.ts'
-import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+/** Handles the posts of the settings page that change lines of configuration files. */
+import type { Answer } from '../../../kit/web/answers/answers.ts'
+import { compareFields } from '../../../fleet/state/rules/event-changes.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import { REACH_SETTINGS } from '../../../kit/config/rules/shared-settings.ts'
+import type { ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
 import {
   renderEditRefusal,
   type ConfigEdit,
   type RefusedEdits,
-} from '../../../../kit/config/config-editor.ts'
-import { peerOf } from '../../../../kit/web/answers/caller.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { accept } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { SETTINGS } from '../../rules/settings.ts'
-import { saveSettings } from '../../assembly/saved-settings.ts'
-import { formAt } from '../frame/context-routes.ts'
-import type { Refused } from '../frame/form-answer.ts'
-import type { PageContext } from '../frame/page-context.ts'
+} from '../../../kit/config/config-editor.ts'
+import { peerOf } from '../../../kit/web/answers/caller.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import { accept } from '../../../kit/foundation/result.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { formAt } from '../context-routes.ts'
+import type { PageContext } from '../page-context.ts'
 import { inputOf } from './setting-fields.ts'
+import { findRow, SETTINGS_PATH } from './settings-list.ts'
 
 const t = PAGES.settings.errors
-
-const PATH = '/ui/settings'
-
-/** Form fields, named as on the deployed server, and the settings that they set. */
-const UPSTREAM = {
-  netboot_repo: 'boot.release_repo',
-  netboot_tag: 'boot.release_tag',
-  catalog_url: 'withcache.url',
-} as const
 
 /** The fields of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
@@ -38,71 +27,24 @@ const EDITED = ['section', 'key', 'value'] as const
 /** Bytes: lists of keys are long, and the form holds them as they were and as they are wanted. */
 const MAX_FORM = 256 * 1024
 
-export const SETTINGS_POSTS = [
-  formAt(`${PATH}/upstream`, saveUpstream),
-  formAt(`${PATH}/backup`, saveBackup),
-  formAt(`${PATH}/config`, saveConfig, MAX_FORM),
-  formAt(`${PATH}/config/edit`, editConfig),
+export const FILE_POSTS = [
+  formAt(`${SETTINGS_PATH}/config`, saveConfig, MAX_FORM),
+  formAt(`${SETTINGS_PATH}/config/edit`, editConfig),
 ]
 
-interface Refusal {
-  readonly at: string
-  readonly value: string
-  readonly error: string
-}
-
 /** A misspelt field would be ignored silently, so it is refused. */
-function checkFields(form: URLSearchParams, known: readonly string[]): void {
+export function checkFields(form: URLSearchParams, known: readonly string[]): void {
   const stray = [...form.keys()].find((field) => !known.includes(field))
   if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
   if (form.size === 0) throw refuse(422, 'the form holds nothing to save')
 }
 
-async function saveUpstream(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
-  checkFields(form, Object.keys(UPSTREAM))
-  const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
-    const text = form.get(field)
-    return text === null ? [] : [[name, text]]
-  })
-  const refusal = await saveAll(context, 'upstream', Object.fromEntries(given))
-  return refusal === null
-    ? context.goTo(`${PATH}?saved=upstream`)
-    : context.goBack(PATH, asRefused(refusal, refusal.at))
-}
-
-/** An invalid schedule is a 422 for programs, and the form again for people. */
-async function saveBackup(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
-  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
-  const refusal = await saveAll(context, 'backup', {
-    'backup.enabled': form.has('backup_enabled') ? 'true' : 'false',
-    'backup.cadence': form.get('backup_cadence') ?? 'manual',
-    'backup.retention': form.get('backup_retention_count') ?? '',
-  })
-  if (refusal === null) return context.goTo(`${PATH}?saved=backup#backup-schedule`)
-  const isPerson = context.event.req.headers.get('accept')?.includes('text/html') === true
-  if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
-  return context.goBack(PATH, asRefused(refusal, 'backup-schedule'))
-}
-
-/** The page shows what was typed in its field again, and beside it why it was refused. */
-const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
-  error,
-  typed: { [at]: value },
-  errors: { [at]: describeError(error) },
-  anchor,
-})
-
 /** `Must be a whole number from 1 to 65535, not "x".` */
-const describeError = (error: string): string =>
+export const describeError = (error: string): string =>
   `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
 
-const SUMMARIES = {
-  upstream: 'Upstream settings changed',
-  backup: 'Backup settings changed',
-} as const
-
 /** As the page shows them, for the record; of secrets it only shows whether they are set. */
-const readShown = ({ services }: PageContext, names: readonly string[]) =>
+export const readShown = ({ services }: PageContext, names: readonly string[]) =>
   Object.fromEntries(
     services.config
       .list()
@@ -110,26 +52,8 @@ const readShown = ({ services }: PageContext, names: readonly string[]) =>
       .map(({ name, shown }) => [name, shown || null]),
   )
 
-/** Saves all of them or none; what a file says and nobody changed stays the file's. */
-async function saveAll(
-  context: PageContext,
-  what: 'upstream' | 'backup',
-  given: Readonly<Record<string, string>>,
-): Promise<Refusal | null> {
-  const before = readShown(context, Object.keys(given))
-  const saved = await saveSettings(context.services, given)
-  if (!saved.ok) return { ...saved.refusal, value: given[saved.refusal.at] ?? '' }
-  const names = Object.keys(saved.value)
-  if (names.length === 0) return null
-  await recordEvent(context, `settings.${what}.updated`, SUMMARIES[what], {
-    ...saved.value,
-    changes: compareFields(before, readShown(context, names)),
-  })
-  return null
-}
-
 /** One setting, as the deployed server takes it; an empty value removes the key. */
-async function editConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function editConfig(context: PageContext, form: URLSearchParams): Promise<Answer> {
   checkFields(form, EDITED)
   const [section, key, text] = [form.get('section'), form.get('key'), form.get('value')]
   if (section === null || key === null || text === null) {
@@ -143,14 +67,14 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
  * when the page was made under `was:` and its name: what nobody changed here stays as it is, also
  * where somebody else changed it meanwhile. `reset` names a setting whose key is removed.
  */
-async function saveConfig(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+async function saveConfig(context: PageContext, form: URLSearchParams): Promise<Answer> {
   const rows = context.services.config.list()
   const names = rows.map(({ name }) => name)
   checkFields(form, ['reset', ...names, ...names.map((name) => `was:${name}`)])
   const edits = rows
     .map((row) => ({ row, text: readChanged(form, row) }))
     .flatMap(({ row, text }) => (text === null ? [] : [{ ...row, text }]))
-  if (edits.length === 0) return context.goTo(`${PATH}?saved=unchanged`)
+  if (edits.length === 0) return context.goTo(`${SETTINGS_PATH}?saved=unchanged`)
   return await applyEdits(context, edits, (present) => findStale(form, edits, present))
 }
 
@@ -200,7 +124,7 @@ async function applyEdits(
   context: PageContext,
   edits: readonly ConfigEdit[],
   check?: (present: readonly ShownSetting[]) => RefusedEdits,
-): Promise<HTTPResponse> {
+): Promise<Answer> {
   const names = edits.map(nameOf)
   const lockOut = findLockOut(context, edits)
   if (lockOut !== null)
@@ -211,16 +135,17 @@ async function applyEdits(
     for (const [name, error] of made.errors) {
       const [section, key] = name.split('.')
       const summary = `${name} was not changed: ${error}`
-      await recordEvent(context, 'settings.config.failed', summary, { section, key })
+      await recordSettingsEvent(context, 'settings.config.failed', summary, { section, key })
     }
     const errors = [...made.errors].map(([name, error]) => [name, describeError(error)] as const)
     return answerRefusals(context, edits, new Map(errors), [...made.errors.values()][0])
   }
   for (const { name, path, line } of made.edited) {
     const [section, key] = name.split('.')
-    const summary = `${findNamed(SETTINGS, name)?.title ?? name} (${name}) was changed in ${path}`
+    const title = findRow(context.services.config.list(), name)?.setting.title ?? name
+    const summary = `${title} (${name}) was changed in ${path}`
     const changes = compareFields(before, readShown(context, [name]))
-    await recordEvent(context, 'settings.config.updated', summary, {
+    await recordSettingsEvent(context, 'settings.config.updated', summary, {
       section,
       key,
       path,
@@ -230,7 +155,7 @@ async function applyEdits(
   }
   context.site.changes.announce({ topic: 'settings' })
   const isPending = names.some((name) => made.pending.includes(name))
-  return context.goTo(`${PATH}?saved=${isPending ? 'restart' : 'config'}#${names[0]}`)
+  return context.goTo(`${SETTINGS_PATH}?saved=${isPending ? 'restart' : 'config'}#${names[0]}`)
 }
 
 const ALLOWED_HOSTS = 'server.allowed_hosts'
@@ -244,12 +169,11 @@ function findLockOut(
   const textOf = (name: string) => edits.find((edit) => nameOf(edit) === name)?.text
   const [hosts, url] = [textOf(ALLOWED_HOSTS), textOf(PUBLIC_URL)]
   if (hosts === undefined && url === undefined) return null
-  const { server } = SETTINGS
   const present = context.services.config.current().server
   const allowed =
     hosts === undefined
       ? accept(present.allowed_hosts)
-      : server.allowed_hosts.parse(server.allowed_hosts.fromText(hosts))
+      : REACH_SETTINGS.allowed_hosts.parse(REACH_SETTINGS.allowed_hosts.fromText(hosts))
   const host = peerOf(context.event).host.replace(/\.?(?::\d+)?$/, '')
   if (!allowed.ok || isServed(host, allowed.value, url ?? present.public_url)) return null
   return hosts === undefined
@@ -299,12 +223,13 @@ function answerRefusals(
   edits: readonly ConfigEdit[],
   errors: ReadonlyMap<string, string>,
   error = [...errors.values()][0] ?? '',
-): HTTPResponse {
+): Answer {
+  const rows = context.services.config.list()
   const typed = edits.flatMap((edit) =>
-    findNamed(SETTINGS, nameOf(edit))?.isSecret === false ? [[nameOf(edit), edit.text]] : [],
+    findRow(rows, nameOf(edit))?.setting.isSecret === false ? [[nameOf(edit), edit.text]] : [],
   )
   const [first] = errors.keys()
-  return context.goBack(PATH, {
+  return context.goBack(SETTINGS_PATH, {
     error,
     typed: Object.fromEntries(typed),
     errors: Object.fromEntries(errors),
@@ -312,7 +237,8 @@ function answerRefusals(
   })
 }
 
-async function recordEvent(
+/** Records a change of settings. */
+export async function recordSettingsEvent(
   context: PageContext,
   kind: string,
   summary: string,

@@ -4,15 +4,15 @@ import {
   type EditPaths,
   type Lock,
   type ShownSetting,
-} from '../../../../kit/config/rules/shown-setting.ts'
-import { pathOfUrl } from '../../../../kit/net/rules/host-header.ts'
-import { icon } from '../../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '../../../kit/config/rules/shown-setting.ts'
+import { pathOfUrl } from '../../../kit/net/rules/host-header.ts'
+import { icon } from '../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '../../texts/texts.ts'
 import { inputOf, renderControl, renderHint } from './setting-fields.ts'
-import { describeFallback, describeValue, findTexts, titleOf } from './setting-texts.ts'
+import { describeFallback, describeValue } from './setting-texts.ts'
 
 const t = PAGES.settings.row
 
@@ -31,11 +31,10 @@ export type Refusals = ReadonlyMap<string, Typed>
  * whether they are set.
  */
 export const keywordsOf = (row: ShownSetting, topic: string): string => {
-  const texts = findTexts(row.name)
+  const { title, help, labels } = row.setting
   const variable = row.variable.replace(PREFIX, '')
-  const help = texts?.help.replaceAll(PROGRAM, '') ?? ''
-  const labels = Object.values(texts?.labels ?? {})
-  return [titleOf(row.name), row.name, variable, help, row.shown, ...labels, topic].join(' ')
+  const words = [help.replaceAll(PROGRAM, ''), row.shown, ...Object.values(labels), topic]
+  return [title, row.name, variable, ...words].join(' ')
 }
 
 /**
@@ -60,8 +59,8 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
   const isEdited = lock === null && (typed !== undefined || !isOfCard(row))
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
-      ${renderTitle(name, isEdited)} <code class="key">${name}</code>
-      <p class="small dim" id="${idOf(name)}-help">${renderHelp(findTexts(name)?.help ?? '')}</p>
+      ${renderTitle(row, isEdited)} <code class="key">${name}</code>
+      <p class="small dim" id="${idOf(name)}-help">${renderHelp(row.setting.help)}</p>
     </div>
     <div>
       ${isEdited ? renderEdit(row, typed) : renderFixed(row, lock)}
@@ -79,10 +78,8 @@ const idOf = (name: string): string => `set-${name}`
 const isOfCard = ({ setting, origin }: ShownSetting): boolean =>
   setting.card !== null && origin.by !== 'file'
 
-const renderTitle = (name: string, isEdited: boolean): Html =>
-  isEdited
-    ? html`<label for="${idOf(name)}">${titleOf(name)}</label>`
-    : html`<strong>${titleOf(name)}</strong>`
+const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>
+  isEdited ? html`<label for="${idOf(name)}">${title}</label>` : html`<strong>${title}</strong>`
 
 function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
   const { name, setting, origin } = row
@@ -117,7 +114,7 @@ function effectOf({ setting: { program, reload }, isPending }: ShownSetting): st
 /** Removes the key from its file, whatever the field holds. */
 function renderReset({ name, setting }: ShownSetting): Html {
   const word = setting.isSecret ? t.remove : t.reset
-  const label = fill(t.resetLabel, { word, setting: titleOf(name) })
+  const label = fill(t.resetLabel, { word, setting: setting.title })
   return html`<button name="reset" value="${name}" formnovalidate aria-label="${label}">
     ${word}
   </button>`
@@ -126,7 +123,7 @@ function renderReset({ name, setting }: ShownSetting): Html {
 function renderFixed(row: ShownSetting, lock: Lock | null): Html {
   const value = row.setting.isSecret
     ? row.shown === 'set' && t.secret
-    : describeValue(row.name, row.setting, row.value) || row.shown
+    : describeValue(row.setting, row.value) || row.shown
   return html`<p class="fixed">
     ${lock === null ? null : icon('lock')}
     <span class="value">${value || html`<span class="dim">${t.unset}</span>`}</span>
@@ -142,10 +139,10 @@ function renderWarnings(row: ShownSetting): Content {
 }
 
 /** Where the value comes from, what overrides it, and the default. */
-function sourceOf({ name, setting, origin, variable }: ShownSetting): Content {
+function sourceOf({ setting, origin, variable }: ShownSetting): Content {
   const values = {
     variable: html`<code>${variable}</code>`,
-    default: describeFallback(name, setting),
+    default: describeFallback(setting),
   }
   switch (origin.by) {
     case 'environment':

@@ -1,17 +1,18 @@
-/** /ui/account: the session, how to change the password, and API tokens. */
-import { getRouterParam, type HTTPResponse } from 'h3'
-import { banner, card, copyable, factList, tag } from '../../../../kit/web/ui/elements.ts'
-import { checkField, postButton, selectField, textField } from '../../../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { createToken, revokeToken, type TokenRefusal } from '../../../routes/tokens.ts'
-import { TOKEN_SCOPES, type TokenRecord } from '../../../../fleet/access/tokens.ts'
-import { formAt, pageAt, removalAt } from '../frame/context-routes.ts'
-import type { PageContext } from '../frame/page-context.ts'
-import { questionButton, renderRemoval } from '../frame/question.ts'
-import { changePassword, renderPassword } from './password-form.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+/** /ui/account: the session, what the line says of its password, and API tokens. */
+import type { Answer } from '../../../kit/web/answers/answers.ts'
+import { getRouterParam } from 'h3'
+import { banner, card, copyable, factList, tag } from '../../../kit/web/ui/elements.ts'
+import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
+import { createToken, revokeToken, type TokenRefusal } from '../../routes/tokens.ts'
+import { TOKEN_SCOPES, type TokenRecord } from '../../../fleet/access/tokens.ts'
+import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { PageContext } from '../page-context.ts'
+import { questionButton, renderRemoval } from '../question.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { fill } from '../../../kit/texts/text.ts'
 
 const t = PAGES.account
 
@@ -21,14 +22,27 @@ const DAY_MS = 86_400_000
 /** The lifetimes of a token, by number of days. */
 const LIFETIMES = t.tokens.lifetimes
 
-export const ACCOUNT_PAGES = [
-  pageAt(PATH, (context) => show(context, null)),
-  formAt(`${PATH}/password`, changePassword),
-  formAt(`${PATH}/tokens`, create),
-  removalAt(`${PATH}/tokens/:id/revoke`, askRevocation, revoke),
-]
+/** Makes the page and its forms; `renderPassword` renders the card about the password. */
+export function accountPages<Context extends PageContext>(
+  renderPassword: (context: Context) => Html,
+): readonly ContextRoute<Context>[] {
+  const show = (context: Context, fresh: string | null) =>
+    showAccount(context, renderPassword(context), fresh)
+  return [
+    pageAt(PATH, (context: Context) => show(context, null)),
+    formAt(`${PATH}/tokens`, async (context: Context, form) => {
+      const created = await create(context, form)
+      return created.ok ? await show(context, created.value) : created.refusal
+    }),
+    removalAt(`${PATH}/tokens/:id/revoke`, askRevocation, revoke),
+  ]
+}
 
-async function show(context: PageContext, fresh: string | null): Promise<HTTPResponse> {
+async function showAccount(
+  context: PageContext,
+  password: Html,
+  fresh: string | null,
+): Promise<Answer> {
   const { site } = context
   const caller = site.caller(context.event)
   const clock = context.clock()
@@ -49,7 +63,7 @@ async function show(context: PageContext, fresh: string | null): Promise<HTTPRes
             [t.session.end, fillHtml(t.session.extended, { time: until })],
           ]),
         })}
-        ${renderPassword(context)}
+        ${password}
       </div>
       <div>
         ${card({
@@ -108,10 +122,14 @@ const renderForm = (name: string): Html =>
     <button class="primary">${t.tokens.button}</button>
   </form>`
 
-async function create(context: PageContext, form: URLSearchParams): Promise<HTTPResponse> {
+/** The text of the new token, or the way back to the form. */
+async function create(
+  context: PageContext,
+  form: URLSearchParams,
+): Promise<Result<string, Answer>> {
   const { site } = context
   const name = (form.get('name') ?? '').trim()
-  const fail = (error: string) => context.goBack(PATH, { error, typed: { name } })
+  const fail = (error: string) => refuse(context.goBack(PATH, { error, typed: { name } }))
   const days = form.get('days') ?? 'none'
   // An unknown value must not become a token that never expires.
   if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
@@ -119,9 +137,7 @@ async function create(context: PageContext, form: URLSearchParams): Promise<HTTP
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
   const created = await createToken(site, context.event, { name, scopes, expires_at })
-  return created.ok
-    ? await show(context, created.value.token)
-    : fail(describeRefusal(created.refusal))
+  return created.ok ? accept(created.value.token) : fail(describeRefusal(created.refusal))
 }
 
 function describeRefusal(refusal: TokenRefusal): string {
@@ -137,7 +153,7 @@ function describeRefusal(refusal: TokenRefusal): string {
   }
 }
 
-async function askRevocation(context: PageContext): Promise<HTTPResponse> {
+async function askRevocation(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''
   const token = (await context.site.tokens.list()).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context)
@@ -159,10 +175,10 @@ async function askRevocation(context: PageContext): Promise<HTTPResponse> {
   })
 }
 
-const tokenGone = (context: PageContext): HTTPResponse =>
+const tokenGone = (context: PageContext): Answer =>
   context.goBack(PATH, { error: t.tokens.errors.unknown })
 
-async function revoke(context: PageContext): Promise<HTTPResponse> {
+async function revoke(context: PageContext): Promise<Answer> {
   const isGone = await revokeToken(
     context.site,
     context.event,

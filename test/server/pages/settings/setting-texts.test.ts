@@ -1,14 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findNamed, listSettings } from '../../../../../runtime/kit/config/rules/setting.ts'
-import { SETTING_GROUPS } from '../../../../../runtime/kit/config/rules/setting-groups.ts'
+import { findNamed, listSettings } from '../../../../runtime/kit/config/rules/setting.ts'
+import { SETTING_GROUPS } from '../../../../runtime/kit/config/rules/setting-groups.ts'
 import {
   describeFallback,
   describeValue,
-  titleOf,
-  type SettingTranslation,
-} from '../../../../../runtime/server/current/pages/settings/setting-texts.ts'
-import { SETTINGS } from '../../../../../runtime/server/current/rules/settings.ts'
+  findTitle,
+  translateRows,
+} from '../../../../runtime/server/pages/settings/setting-texts.ts'
+import { SETTING_TEXTS, SETTINGS } from '../../../../runtime/server/current/rules/settings.ts'
+import { describeSettings } from '../../../../runtime/kit/config/rules/shown-setting.ts'
 
 /** A language that lacks a setting, or a label of one, does not compile. */
 const GERMAN = {
@@ -22,7 +23,7 @@ const GERMAN = {
     help: 'Ob Maschinen ihren Start nachweisen müssen.',
     labels: { off: 'Aus', prefer: 'Maschinen, die es können', require: 'Alle Maschinen' },
   },
-} as const satisfies Pick<SettingTranslation['settings']['pxe'], 'max_flashes' | 'tokens'>
+} as const satisfies Pick<(typeof SETTING_TEXTS)['pxe'], 'max_flashes' | 'tokens'>
 
 const test = suite('texts of settings')
 const rows = listSettings(SETTINGS)
@@ -34,8 +35,9 @@ test('every setting has a title of its own, and a heading that is listed', () =>
     [],
   )
   assert.is(new Set(rows.map(({ row }) => row.title)).size, rows.length)
-  assert.is(titleOf('server.port'), 'Port')
-  assert.is(titleOf('no.such'), 'no.such')
+  assert.is(findTitle(SETTING_TEXTS, 'server.port'), 'Port')
+  assert.is(findTitle(SETTING_TEXTS, 'no.such'), null)
+  assert.is(findTitle(SETTING_TEXTS, 'constructor.name'), null)
 })
 
 test('the groups that the specification names are there', () => {
@@ -79,17 +81,21 @@ test('values are shown for people', () => {
     ['server.public_url', '', ''],
   ] as const) {
     const row = findNamed(SETTINGS, name)
-    assert.is(row && describeValue(name, row, value), text, `${name} ${String(value)}`)
+    assert.is(row && describeValue(row, value), text, `${name} ${String(value)}`)
   }
   const [dir, url] = ['paths.boot_dir', 'server.public_url'].map((name) => {
     const row = findNamed(SETTINGS, name)
-    return row && describeFallback(name, row)
+    return row && describeFallback(row)
   })
   assert.equal([dir, url], ['<paths.state_dir>/boot', 'none'])
 })
 
 test('a language is typed from the table', () => {
   assert.equal(Object.keys(GERMAN.tokens.labels), Object.keys(SETTINGS.pxe.tokens.labels))
+  const shown = describeSettings(SETTINGS, {}, new Map(), [])
+  const titles = translateRows(shown, { pxe: GERMAN }).map(({ setting }) => setting.title)
+  assert.ok(titles.includes('Boot-Token'))
+  assert.ok(titles.includes('Port'), 'a setting without a translation keeps its own words')
 })
 
 test.run()

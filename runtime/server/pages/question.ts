@@ -1,7 +1,7 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { hidden } from '../../kit/web/ui/fields.ts'
+import { PAGES } from '../texts/texts.ts'
+import { attributes, html, type Content, type Html } from '../../kit/web/ui/html.ts'
 
 /** Renders the attributes of a form that is answered with a question. */
 export const opensQuestion = (action: string): Html =>

@@ -1,15 +1,15 @@
 /** The field of a setting, which follows from its kind: a switch, a choice, a number, a text, a secret, a list. */
-import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+import type { ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
 import {
   areaControl,
   inputControl,
   selectControl,
   switchControl,
-} from '../../../../kit/web/ui/fields.ts'
-import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { describeValue, findTexts } from './setting-texts.ts'
+} from '../../../kit/web/ui/fields.ts'
+import { attributes, html, type Html } from '../../../kit/web/ui/html.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { describeValue } from './setting-texts.ts'
 
 const t = PAGES.settings.fields
 
@@ -50,7 +50,7 @@ export function renderControl(row: ShownSetting, view: FieldView): Html {
         value: text,
         options: field.names.map((value) => ({
           value,
-          text: findTexts(row.name)?.labels[value] ?? value,
+          text: row.setting.labels[value] ?? value,
         })),
       })
     case 'number':
@@ -123,7 +123,7 @@ const renderSecret = (
 /** What may be written into the field; null: it shows that itself. */
 export function renderHint(row: ShownSetting): string | null {
   const hint = hintOf(row)
-  const zero = findTexts(row.name)?.labels['0']
+  const zero = row.setting.labels['0']
   return zero === undefined ? hint : `${hint} ${fill(t.zero, { meaning: zero })}`
 }
 
@@ -148,5 +148,5 @@ function hintOf(row: ShownSetting): string | null {
   }
 }
 
-const hintOfSpan = ({ name, setting }: ShownSetting, least: number): string =>
-  least === 0 ? t.duration : fill(t.longDuration, { least: describeValue(name, setting, least) })
+const hintOfSpan = ({ setting }: ShownSetting, least: number): string =>
+  least === 0 ? t.duration : fill(t.longDuration, { least: describeValue(setting, least) })

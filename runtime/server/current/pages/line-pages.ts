@@ -1,0 +1,101 @@
+/** Current line: its pages, its navigation and its machines table. */
+import { fillHtml, html } from '../../../kit/web/ui/html.ts'
+import { SECTIONS } from '../../../kit/web/ui/sections.ts'
+import type { Assets } from '../../../kit/web/answers/assets.ts'
+import type { Runs } from '../../../fleet/run/runs.ts'
+import type { ContextRoute } from '../../pages/context-routes.ts'
+import { createPages } from '../../pages/site-pages.ts'
+import { PAGES } from '../../texts/texts.ts'
+import type { ChannelViews } from '../../updates/channel.ts'
+import type { Machine } from '../rules/machine.ts'
+import { BACKUP_PAGES } from './backups/backups.ts'
+import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
+import { EVENT_PAGES } from './events/events.ts'
+import { TEMPLATE_PAGES } from './first-boot/templates.ts'
+import { CACHE_PAGES } from './images/cache-link.ts'
+import { BULK_PAGES } from './machines/bulk.ts'
+import { createMatch } from './machines/fleet-query.ts'
+import { MACHINE_PAGES } from './machines/machine.ts'
+import { MACHINES_PAGES } from './machines/machines.ts'
+import { NETBOOT_PAGES } from './netboot/netboot.ts'
+import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
+import { RUN_PAGES } from './runs/runs.ts'
+import { accountPages } from '../../pages/account/account.ts'
+import { PASSWORD_POSTS, renderPassword } from './settings/password-form.ts'
+import { SETTINGS_PAGES } from './settings/settings.ts'
+import { parseColumns, renderColumns } from './view/fleet-columns.ts'
+import { renderMachineRow } from './view/machine-row.ts'
+import { viewMachine } from './view/machine-view.ts'
+import { renderBar } from '../../pages/machines/run-bar.ts'
+
+/** A page that is added stands here, and where people shall find it in `SECTIONS`. */
+const ROUTES: readonly ContextRoute<CurrentContext>[] = [
+  ...DASHBOARD_PAGES,
+  ...MACHINES_PAGES,
+  ...BULK_PAGES,
+  ...MACHINE_PAGES,
+  ...TEMPLATE_PAGES,
+  ...RUN_PAGES,
+  ...CACHE_PAGES,
+  ...NETBOOT_PAGES,
+  ...BACKUP_PAGES,
+  ...EVENT_PAGES,
+  ...SETTINGS_PAGES,
+  ...accountPages(renderPassword),
+  ...PASSWORD_POSTS,
+]
+
+interface LinePagesOptions {
+  readonly version: string
+  readonly assets: Assets
+  readonly services: CurrentServices
+  readonly runs: Runs
+  now(): Date
+}
+
+export const createLinePages = (options: LinePagesOptions) =>
+  createPages({
+    ...options,
+    nav: SECTIONS,
+    login: {
+      label: PAGES.frame.login.label,
+      help: fillHtml(PAGES.frame.login.help, { command: html`<code>flasher-web password</code>` }),
+    },
+    table: createTable(options),
+    contextOf: withMachines,
+    routes: ROUTES,
+  })
+
+/** Rows that open pages are sent belong to no request; the state of a machine does not depend on it. */
+const NO_BASE = 'http://localhost'
+
+function createTable(options: LinePagesOptions): ChannelViews<Machine> {
+  const { services, runs, now } = options
+  const view = (machine: Machine) =>
+    viewMachine(
+      machine,
+      services.gather({ baseUrl: NO_BASE, now: now().toISOString() }),
+      runs.findRunning(machine.mac),
+    )
+  const clock = () => ({ now: now(), zone: services.config.current().display.timezone })
+  return {
+    match: createMatch({ context: createContext(options), view, now }),
+    columnsOf: (query) => renderColumns(parseColumns(query?.get('columns') ?? null)),
+    renderRow: (machine, columns) =>
+      String(renderMachineRow(view(machine), clock(), parseColumns(columns))),
+    renderBar: (run) => String(renderBar(run)),
+  }
+}
+
+/** A new object whenever anything changed that the states of all machines depend on. */
+function createContext({ services, runs, now }: LinePagesOptions): () => object {
+  let [known, listed, text]: [object, unknown, string] = [{}, null, '']
+  return () => {
+    const { sets, settings } = services.gather({ baseUrl: NO_BASE, now: now().toISOString() })
+    // Reports of runs also change the machine; the marks of silent runs do not.
+    const next = JSON.stringify([sets, settings, runs.marks()])
+    if (listed !== services.images() || text !== next) known = {}
+    ;[listed, text] = [services.images(), next]
+    return known
+  }
+}

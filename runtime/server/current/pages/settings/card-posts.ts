@@ -1,0 +1,90 @@
+/** Handles the posts of the cards of the settings page, whose values are saved in the database. */
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { formAt } from '../../../pages/context-routes.ts'
+import type { Refused } from '../../../pages/form-answer.ts'
+import {
+  checkFields,
+  describeError,
+  recordSettingsEvent,
+  readShown,
+} from '../../../pages/settings/file-posts.ts'
+import { SETTINGS_PATH } from '../../../pages/settings/settings-list.ts'
+import { saveSettings } from '../../assembly/saved-settings.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+
+/** Form fields, named as on the deployed server, and the settings that they set. */
+const UPSTREAM = {
+  netboot_repo: 'boot.release_repo',
+  netboot_tag: 'boot.release_tag',
+  catalog_url: 'withcache.url',
+} as const
+
+export const CARD_POSTS = [
+  formAt(`${SETTINGS_PATH}/upstream`, saveUpstream),
+  formAt(`${SETTINGS_PATH}/backup`, saveBackup),
+]
+
+interface Refusal {
+  readonly at: string
+  readonly value: string
+  readonly error: string
+}
+
+async function saveUpstream(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  checkFields(form, Object.keys(UPSTREAM))
+  const given = Object.entries(UPSTREAM).flatMap(([field, name]) => {
+    const text = form.get(field)
+    return text === null ? [] : [[name, text]]
+  })
+  const refusal = await saveAll(context, 'upstream', Object.fromEntries(given))
+  return refusal === null
+    ? context.goTo(`${SETTINGS_PATH}?saved=upstream`)
+    : context.goBack(SETTINGS_PATH, asRefused(refusal, refusal.at))
+}
+
+/** An invalid schedule is a 422 for programs, and the form again for people. */
+async function saveBackup(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
+  const refusal = await saveAll(context, 'backup', {
+    'backup.enabled': form.has('backup_enabled') ? 'true' : 'false',
+    'backup.cadence': form.get('backup_cadence') ?? 'manual',
+    'backup.retention': form.get('backup_retention_count') ?? '',
+  })
+  if (refusal === null) return context.goTo(`${SETTINGS_PATH}?saved=backup#backup-schedule`)
+  const isPerson = context.event.req.headers.get('accept')?.includes('text/html') === true
+  if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
+  return context.goBack(SETTINGS_PATH, asRefused(refusal, 'backup-schedule'))
+}
+
+/** The page shows what was typed in its field again, and beside it why it was refused. */
+const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
+  error,
+  typed: { [at]: value },
+  errors: { [at]: describeError(error) },
+  anchor,
+})
+
+const SUMMARIES = {
+  upstream: 'Upstream settings changed',
+  backup: 'Backup settings changed',
+} as const
+
+/** Saves all of them or none; what a file says and nobody changed stays the file's. */
+async function saveAll(
+  context: CurrentContext,
+  what: 'upstream' | 'backup',
+  given: Readonly<Record<string, string>>,
+): Promise<Refusal | null> {
+  const before = readShown(context, Object.keys(given))
+  const saved = await saveSettings(context.services, given)
+  if (!saved.ok) return { ...saved.refusal, value: given[saved.refusal.at] ?? '' }
+  const names = Object.keys(saved.value)
+  if (names.length === 0) return null
+  await recordSettingsEvent(context, `settings.${what}.updated`, SUMMARIES[what], {
+    ...saved.value,
+    changes: compareFields(before, readShown(context, names)),
+  })
+  return null
+}

@@ -1,0 +1,59 @@
+/** Current line: what its pages use beside the site, and how a request sees a machine. */
+import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { Backups } from '../../../../fleet/backup/backups.ts'
+import type { Templates } from '../../../../fleet/first-boot/templates.ts'
+import type { SettingsStore } from '../../../../fleet/state/settings-store.ts'
+import type { Mac } from '../../../../kit/net/rules/mac.ts'
+import type { PageContext, PageServices } from '../../../pages/page-context.ts'
+import type { LineConfig } from '../../assembly/configuration.ts'
+import type { Netboot } from '../../assembly/netboot.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { Surroundings } from '../../rules/surroundings.ts'
+import { nameOf, viewMachine, type MachineView } from './machine-view.ts'
+
+interface Queue {
+  readonly most: number
+  readonly flashing: number
+  readonly waiting: number
+}
+
+/** What the pages of this line use beside the site. */
+export interface CurrentServices extends PageServices {
+  readonly config: LineConfig
+  readonly store: SettingsStore
+  readonly backups: Backups
+  readonly netboot: Netboot
+  readonly templates: Templates
+  /** The catalog's entries; a new array when they changed. */
+  images(): readonly CatalogEntry[]
+  /** What the rules know about a request to this base address. */
+  gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
+  /** The address of the cache service that is set, or that runs beside the server; null: none. */
+  cacheUrl(): string | null
+  /** How many machines flash and wait; null: flashes are not limited. */
+  queue(): Queue | null
+}
+
+export interface CurrentContext extends PageContext<Machine, CurrentServices> {
+  /** The name of a machine by its MAC, which a deleted one has instead. */
+  nameOf(mac: Mac): string
+  /** The machine as a network boot at this moment would find it. */
+  view(machine: Machine): MachineView
+  /** The same of a machine as an action would leave it. */
+  foresee(machine: Machine): MachineView
+}
+
+/** Adds how machines look from a request. */
+export function withMachines(base: PageContext<Machine, CurrentServices>): CurrentContext {
+  const { site, services, contact } = base
+  return {
+    ...base,
+    nameOf(mac) {
+      const machine = site.machines.peek(mac)
+      return machine === null ? mac : nameOf(machine)
+    },
+    view: (machine) =>
+      viewMachine(machine, services.gather(contact()), site.runs.findRunning(machine.mac)),
+    foresee: (machine) => viewMachine(machine, services.gather(contact()), null),
+  }
+}

@@ -1,0 +1,80 @@
+/** Earlier line: its pages, its navigation and its machines table. */
+import type { Run } from '../../../engine/inventory/rules/run.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import type { Assets } from '../../../kit/web/answers/assets.ts'
+import { fillHtml, html } from '../../../kit/web/ui/html.ts'
+import type { NavLink } from '../../../kit/web/ui/layout.ts'
+import type { ContextRoute } from '../../pages/context-routes.ts'
+import { createPages } from '../../pages/site-pages.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { BOOT_PAGES } from './boot.ts'
+import { createMatch } from './fleet-query.ts'
+import { FLEET_PAGES } from './fleet.ts'
+import { IMAGE_PAGES } from './images.ts'
+import { renderBar } from '../../pages/machines/run-bar.ts'
+import { renderMachineRow } from './machine-row.ts'
+import { MACHINE_PAGES } from './machine.ts'
+import type { EarlierContext, EarlierServices } from './page-context.ts'
+import { PROVISION_PAGES } from './provision.ts'
+import { PXE_PAGES } from './pxe.ts'
+import { SETTINGS_PAGES } from './settings.ts'
+import { WORKFLOW_PAGES } from './workflow.ts'
+
+const t = PAGES.frame.titles
+
+const NAV: readonly NavLink[] = [
+  { href: '/ui/dashboard', title: t.dashboard, icon: 'dashboard' },
+  { href: '/ui/machines', title: t.machines, icon: 'machines' },
+  { href: '/ui/images', title: t.images, icon: 'image' },
+  { href: '/ui/boot', title: t.bootFiles, icon: 'netboot' },
+  { href: '/ui/settings', title: t.settings, icon: 'settings' },
+]
+
+const ROUTES: readonly ContextRoute<EarlierContext>[] = [
+  ...FLEET_PAGES,
+  ...MACHINE_PAGES,
+  ...PROVISION_PAGES,
+  ...IMAGE_PAGES,
+  ...BOOT_PAGES,
+  ...SETTINGS_PAGES,
+  ...WORKFLOW_PAGES,
+  ...PXE_PAGES,
+]
+
+interface LinePagesOptions {
+  readonly version: string
+  readonly assets: Assets
+  readonly services: EarlierServices
+  /** The flash of a machine that is under way; null: none is. */
+  findRun(mac: string): Run | null
+  now(): Date
+}
+
+/** Makes what this line renders for the server (`views`) and the plugin that adds the routes of its pages. */
+export function createLinePages(options: LinePagesOptions) {
+  const { services, findRun, now } = options
+  const { user, config } = services
+  const clock = () => ({ now: now(), zone: config.current().display.timezone })
+  const login = PAGES.earlier.login
+  return createPages({
+    ...options,
+    nav: NAV,
+    login: {
+      label: fill(login.label, { user: printable(user) }),
+      help: fillHtml(login.help, {
+        user: html`<code>${printable(user)}</code>`,
+        command: html`<code>passwd ${printable(user)}</code>`,
+      }),
+    },
+    table: {
+      match: createMatch(now),
+      // The table has the same columns for everybody.
+      columnsOf: () => '',
+      renderRow: (machine) => String(renderMachineRow(machine, findRun(machine.mac), clock())),
+      renderBar: (run) => String(renderBar(run)),
+    },
+    contextOf: (base) => base,
+    routes: ROUTES,
+  })
+}

@@ -1,0 +1,118 @@
+/** What the machines pages of both lines share: the live table, the form that adds a machine, and what an empty list says. */
+import { parseMac } from '../../../kit/net/rules/mac.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
+import { banner, emptyState } from '../../../kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import type { ListQuery } from '../../../kit/web/ui/search.ts'
+import { renderTable, type TableColumn } from '../../../kit/web/ui/tables.ts'
+import { PAGES } from '../../texts/texts.ts'
+import type { PageContext } from '../page-context.ts'
+
+const t = PAGES.machines.list
+
+export const MACHINES_PATH = '/ui/machines'
+
+/** Returns the path of the page of a machine. */
+export const machinePath = (mac: string): string => `${MACHINES_PATH}/${mac}`
+
+/** Renders how many machines there are: `12`, or `3 of 12` where a search finds fewer. */
+export const renderFound = (found: number, all: number): string =>
+  found === all ? String(all) : fill(t.countFound, { found, all })
+
+interface FleetTable {
+  readonly query: ListQuery
+  readonly columns: readonly TableColumn[]
+  readonly rows: readonly Html[]
+  /** Whether it has more columns than a usual window holds. */
+  readonly isWide?: boolean
+}
+
+/** Renders the table, whose rows are replaced as machines change. */
+export const renderFleetTable = ({ query, columns, rows, isWide = false }: FleetTable): Html =>
+  renderTable({
+    caption: t.caption,
+    className: isWide ? 'fleet many' : 'fleet',
+    path: MACHINES_PATH,
+    query,
+    columns,
+    body: { id: 'rows', 'sse-swap': 'machines-update', 'hx-swap': 'morph:innerHTML' },
+    rows,
+  })
+
+/** Renders what a page says before there is a machine; hidden as soon as the first row comes. */
+export const renderNoMachines = (baseUrl: string, action: Content = null): Html =>
+  html`<div class="if-empty">
+    ${emptyState(
+      t.none.title,
+      fillHtml(t.none.text, { address: html`<code>${baseUrl}/pxe-bootstrap.ipxe</code>` }),
+      action,
+    )}
+  </div>`
+
+/** Renders what became of the machine that the address names as `deleted` or `missing`. */
+export function renderGone(query: URLSearchParams): Content {
+  const [deleted, missing] = ['deleted', 'missing'].map((name) => {
+    const mac = parseMac(query.get(name) ?? '')
+    return mac.ok ? mac.value : null
+  })
+  if (deleted) return banner('done', fill(t.deleted, { mac: deleted }))
+  return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
+}
+
+/** Renders the form that `addMachine` takes. */
+export const renderAddForm = (): Html =>
+  html`<form method="post" action="${MACHINES_PATH}" class="row">
+    <input
+      name="mac"
+      class="mono"
+      required
+      aria-label="${t.macAddress}"
+      placeholder="aa:bb:cc:dd:ee:ff"
+      maxlength="17"
+      pattern="[0-9a-fA-F]{2}([:\\-][0-9a-fA-F]{2}){5}"
+      autocomplete="off"
+      spellcheck="false"
+    />
+    <button>${t.add}</button>
+  </form>`
+
+/** The same, folded. */
+export const renderFoldedAddForm = (): Html =>
+  html`<details>
+    <summary>${t.addSummary}</summary>
+    ${renderAddForm()}
+  </details>`
+
+/** Adds a machine that has not booted yet; it boots its own disk until it is configured. */
+export async function addMachine(context: PageContext, form: URLSearchParams): Promise<Answer> {
+  const { site } = context
+  const given = (form.get('mac') ?? '').trim()
+  const mac = parseMac(given)
+  if (!mac.ok) {
+    const error = fill(t.notMac, { text: given.slice(0, 40) })
+    return context.goBack(MACHINES_PATH, { error })
+  }
+  if ((await site.machines.find(mac.value)) === null) {
+    const added = await site.fleet.upsert(mac.value, {}, context.by(), (before) => before === null)
+    if (!added.ok && added.refusal.why === 'fields') {
+      return context.goBack(MACHINES_PATH, { error: t.notAdded })
+    }
+  }
+  return seeOther(machinePath(mac.value))
+}
+
+/** Renders the cell with what people call a machine, and its MAC where that is another; `about` is shown below. */
+export const renderNameCell = (mac: string, name: string, about: Content = null): Html =>
+  name === mac
+    ? html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" class="mono">${mac}</a>
+        <div>${about}</div>
+      </th>`
+    : html`<th scope="row" class="name">
+        <a href="${machinePath(mac)}" title="${name}"><bdi>${name}</bdi></a>
+        <div><span class="mono dim">${mac}</span>${about}</div>
+      </th>`
+
+/** Renders the link above the title of every page about one machine. */
+export const MACHINES_TRAIL = html`<a href="${MACHINES_PATH}">${PAGES.frame.titles.machines}</a>`

@@ -1,0 +1,84 @@
+/** What a page has of one request: the server, the services of its line, the address, the layout, and its answers. */
+import type { H3Event } from 'h3'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { ServerConfig } from '../../kit/config/config.ts'
+import type { NamedTexts } from '../../kit/config/rules/setting.ts'
+import { page, type Answer } from '../../kit/web/answers/answers.ts'
+import type { By } from '../../kit/web/answers/caller.ts'
+import { messageOf, type Notice } from '../../kit/web/ui/form-notices.ts'
+import { readPlace, type PageLayout, type PageView } from '../../kit/web/ui/layout.ts'
+import type { Content } from '../../kit/web/ui/html.ts'
+import type { Clock } from '../../kit/web/ui/times.ts'
+import type { Site } from '../routes/site.ts'
+import type { Contact } from '../routes/transition.ts'
+import { goBack, goTo, type Refused } from './form-answer.ts'
+
+/** What the pages of a line use beside the site; each line adds its own. */
+export interface PageServices {
+  readonly config: ServerConfig
+  /** What pages call the settings; see docs/translating.md. */
+  readonly settingTexts: NamedTexts
+}
+
+/** A page without what the context itself adds. */
+type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+
+/** Pages of both lines take it as it is; those of a line name its machines and services. */
+export interface PageContext<
+  M extends MachineBase = MachineBase,
+  Services extends PageServices = PageServices,
+> {
+  readonly site: Site<M>
+  readonly services: Services
+  readonly event: H3Event
+  /** The parameters of the address. */
+  readonly query: URLSearchParams
+  /** The present time and the time zone of the pages. */
+  clock(): Clock
+  by(): By
+  contact(): Contact
+  /** Why the form that led here was refused, and what was typed; null: none was. */
+  notice(): Notice | null
+  /** The same as a banner. */
+  message(): Content
+  /** Answers with a page, under the message of `message()` unless the page brings its own. */
+  show(view: Page): Promise<Answer>
+  goTo(location: string): Answer
+  /** Redirects to a page that says why a form was refused. */
+  goBack(path: string, refused: Refused): Answer
+}
+
+/** What the contexts of all requests share. */
+interface PageDependencies<M extends MachineBase, Services extends PageServices> {
+  readonly site: Site<M>
+  readonly services: Services
+  readonly layout: PageLayout
+  /** Whether the navigation leads to events, and shows the number of failures there. */
+  readonly hasEvents: boolean
+}
+
+/** Makes the context of one request; each of its functions looks at the site when it is called. */
+export function createPageContext<M extends MachineBase, Services extends PageServices>(
+  { site, services, layout, hasEvents }: PageDependencies<M, Services>,
+  event: H3Event,
+): PageContext<M, Services> {
+  const message = () => messageOf({ site }, event)
+  return {
+    site,
+    services,
+    event,
+    query: event.url.searchParams,
+    clock: () => ({ now: site.now(), zone: services.config.current().display.timezone }),
+    by: () => site.by(event),
+    contact: () => site.contact(event),
+    notice: () => site.notices.read(event),
+    message,
+    async show(view) {
+      const alarms = hasEvents ? await site.journal.countAlarms() : 0
+      const text = layout.page({ messages: message(), ...view, ...readPlace(event), alarms })
+      return page(text, 200, { vary: 'cookie' })
+    },
+    goTo: (location) => goTo(event, location),
+    goBack: (path, refused) => goBack(site, event, path, refused),
+  }
+}

@@ -1,0 +1,64 @@
+/** Makes the pages of a release line out of its routes, navigation and views, and what all pages of both lines have. */
+import type { H3Event } from 'h3'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { Assets } from '../../kit/web/answers/assets.ts'
+import { assetRoute } from '../../kit/web/ui/assets.ts'
+import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
+import { createLayout, type NavLink } from '../../kit/web/ui/layout.ts'
+import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
+import type { Content } from '../../kit/web/ui/html.ts'
+import { themeRoute } from '../../kit/web/ui/theme.ts'
+import type { ServerPlugin, ServerViews } from '../routes/site.ts'
+import type { ChannelViews } from '../updates/channel.ts'
+import type { ContextRoute } from './context-routes.ts'
+import { createPageContext, type PageContext, type PageServices } from './page-context.ts'
+
+interface PagesOptions<
+  M extends MachineBase,
+  Services extends PageServices,
+  Context extends PageContext<M, Services>,
+> {
+  readonly version: string
+  readonly assets: Assets
+  /** The links of the side bar, in their order. */
+  readonly nav: readonly NavLink[]
+  /** What the login page says of the password. */
+  readonly login: { readonly label: string; readonly help: Content }
+  /** How the machines table looks, on its page and in what it is sent. */
+  readonly table: ChannelViews<M>
+  readonly services: Services
+  /** Adds what only this line's pages need of a request. */
+  contextOf(base: PageContext<M, Services>): Context
+  /** Every page of the line and every form on it. */
+  readonly routes: readonly ContextRoute<Context>[]
+}
+
+interface Pages<M extends MachineBase> {
+  readonly views: ServerViews<M>
+  readonly plugin: ServerPlugin<M>
+}
+
+/** Makes what the shared server renders with (`views`) and the plugin that adds the routes of all pages. */
+export function createPages<
+  M extends MachineBase,
+  Services extends PageServices,
+  Context extends PageContext<M, Services>,
+>(options: PagesOptions<M, Services, Context>): Pages<M> {
+  const { version, assets, nav, login, table, services, contextOf, routes } = options
+  const layout = createLayout({ version, assetUrl: assets.url, nav })
+  return {
+    views: {
+      ...table,
+      renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
+      renderError: (view) => renderErrorPage(layout, view),
+      // Readers of the API document may not be logged in, so they see no count of failures.
+      renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0 }),
+    },
+    plugin(site) {
+      const hasEvents = nav.some(({ href }) => href === '/ui/events')
+      const shared = { site, services, layout, hasEvents }
+      const open = (event: H3Event) => contextOf(createPageContext(shared, event))
+      return { routes: [assetRoute(assets), themeRoute, ...routes.map((route) => route(open))] }
+    },
+  }
+}
