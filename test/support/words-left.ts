@@ -72,7 +72,6 @@ export const LEFT: Readonly<Record<string, readonly string[]>> = {
     'readPlaceNames',
     'readPlaces',
     'renderPlaceRefusal',
-    'renderPlaces',
     'settlePlaces',
   ],
   offer: [
