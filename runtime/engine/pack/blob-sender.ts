@@ -1,12 +1,17 @@
-/** Sends the bytes of an image to a registry in chunks as they come, and computes their digest. */
+/** Sends the bytes of an image to a registry in chunks as they come; it keeps their digest and both ends. */
 import { createHash } from 'node:crypto'
+import type { BlobSample } from '../../kit/net/registry/blob-checks.ts'
 import type { BlobUpload } from '../../kit/net/registry/blob-upload.ts'
 
 interface SentBlob {
   /** `sha256:` and 64 hexadecimal digits, of what was sent. */
   readonly digest: string
   readonly sizeBytes: number
+  /** Both ends of it: they hold the partition table and the index. */
+  readonly samples: readonly BlobSample[]
 }
+
+const SAMPLE_BYTES = 64 * 1024
 
 /** Creates what takes the bytes of one blob in order and sends them in chunks. */
 export function createBlobSender(upload: BlobUpload) {
@@ -14,10 +19,14 @@ export function createBlobSender(upload: BlobUpload) {
   const chunk = Buffer.alloc(upload.chunkBytes)
   let filled = 0
   let sizeBytes = 0
+  let head = Buffer.alloc(0)
+  let tail = Buffer.alloc(0)
 
   async function send(): Promise<boolean> {
     const bytes = chunk.subarray(0, filled)
     hash.update(bytes)
+    if (sizeBytes === 0) head = Buffer.from(bytes.subarray(0, SAMPLE_BYTES))
+    tail = Buffer.concat([tail, bytes.subarray(-SAMPLE_BYTES)]).subarray(-SAMPLE_BYTES)
     sizeBytes += filled
     filled = 0
     return (await upload.send(bytes)) === 'sent'
@@ -37,7 +46,11 @@ export function createBlobSender(upload: BlobUpload) {
     /** Sends what is left and returns what all of it was; null: the upload is lost. */
     async end(): Promise<SentBlob | null> {
       if (filled > 0 && !(await send())) return null
-      return { digest: `sha256:${hash.digest('hex')}`, sizeBytes }
+      const samples = [
+        { at: 0, bytes: head },
+        { at: sizeBytes - tail.length, bytes: tail },
+      ]
+      return { digest: `sha256:${hash.digest('hex')}`, sizeBytes, samples }
     },
   }
 }

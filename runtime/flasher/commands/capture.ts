@@ -11,9 +11,11 @@ import {
   openCapture,
   runCapture,
   toFile,
+  type Captured,
   type CaptureSink,
   type OpenedCapture,
 } from '../../engine/capture/capturer.ts'
+import { isOrasUrl, parseOrasTarget, renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
 import { createProgress } from '../text/progress.ts'
 import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
@@ -24,6 +26,8 @@ interface CaptureOutput {
   /** Looks whether what was found can be taken; what should be known of it. */
   readonly check: (opened: OpenedCapture) => string | null
   readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
+  /** Says how the image is named for ever where it lies; null: it is named as it was asked for. */
+  readonly pinned?: () => string | null
 }
 
 /**
@@ -57,10 +61,19 @@ export async function capture(session: CommandSession): Promise<number> {
     return SUCCESS
   }
   const captured = await run(session, opened, await output.open(opened, findings))
-  if (json) document({ ...fields, captured: packedFields(path, captured) })
-  else environment.stdout.write(renderPacked(path, captured, ''))
+  const pinned = output.pinned?.() ?? null
+  if (json) document({ ...fields, captured: describeCaptured(path, captured, pinned) })
+  else environment.stdout.write(renderCaptured(path, captured, pinned))
   return SUCCESS
 }
+
+const describeCaptured = (path: string, captured: Captured, pinned: string | null) => ({
+  ...packedFields(path, captured),
+  ...(pinned === null ? {} : { pinned }),
+})
+
+const renderCaptured = (path: string, captured: Captured, pinned: string | null): string =>
+  `${renderPacked(path, captured, '')}${pinned === null ? '' : `pinned        ${pinned}\n`}`
 
 async function run(
   { given, environment, style }: CommandSession,
@@ -74,8 +87,10 @@ async function run(
   return await runCapture(opened, sink, options).finally(progress.clear)
 }
 
-async function chooseOutput({ given, environment }: CommandSession): Promise<CaptureOutput> {
+async function chooseOutput(session: CommandSession): Promise<CaptureOutput> {
+  const { given, environment } = session
   const { output: path = '' } = given.values
+  if (isOrasUrl(path)) return await chooseRegistry(session, path)
   requireFramesName(path)
   const upload = parseUploadAddress(path)
   if (upload !== null) {
@@ -95,6 +110,33 @@ async function chooseOutput({ given, environment }: CommandSession): Promise<Cap
   return {
     check: (opened) => checkRoom(opened, freeBytes),
     open: async () => toFile(path, environment.env),
+  }
+}
+
+async function chooseRegistry(
+  { environment, log }: CommandSession,
+  target: string,
+): Promise<CaptureOutput> {
+  const parsed = parseOrasTarget(target)
+  if (!parsed.ok) throw new Fault('misuse', `${parsed.refusal}: ${target}`)
+  const ref = parsed.value
+  const { env, signal } = environment
+  const { checkNoTag, toRegistry } = await import('../../engine/capture/registry-sink.ts')
+  await checkNoTag({ ref, env, signal })
+  let pinned: string | null = null
+  return {
+    check: () => null,
+    pinned: () => pinned,
+    open: async () =>
+      toRegistry({
+        ref,
+        env,
+        signal,
+        onAgain: () => log.note('The registry has forgotten the upload: the disk is read again.'),
+        onStored(digest) {
+          pinned = renderOrasRef({ ...ref, version: { kind: 'digest', digest } })
+        },
+      }),
   }
 }
 

@@ -22,7 +22,7 @@ export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
         name: 'output',
         value: { name: 'FILE', completes: 'file' },
         required: true,
-        help: 'file to write, whose name ends in .img.zst, or URL of flasher-cache to upload to',
+        help: 'file to write, whose name ends in .img.zst, URL of flasher-cache to upload to, or oras://HOST/REPOSITORY[:TAG]',
       },
       levelFlag,
       {
@@ -51,6 +51,10 @@ export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
       {
         line: 'flasher capture --source /dev/sda --output http://cache:8081/captures/web.img.zst',
         does: 'upload it to a cache; the token is in FLASHER_UPLOAD_TOKEN',
+      },
+      {
+        line: 'flasher capture --source /dev/sda --output oras://registry.example/lab/web:v1',
+        does: 'store it in a registry, as "flasher push" does',
       },
     ],
   }) as const satisfies Command

@@ -6,8 +6,7 @@ import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { renderExactSize } from '../../../kit/foundation/size.ts'
 import {
-  isOrasUrl,
-  parseOrasRef,
+  parseOrasTarget,
   renderOrasRef,
   type OrasRef,
 } from '../../../kit/net/registry/rules/oras.ts'
@@ -36,7 +35,7 @@ export function parsePushRequest({
   const [image = '', reference = ''] = positionals
   const location = parseLocation(image)
   if (!location.ok) return refuse({ message: renderLocationRefusal(location.refusal) })
-  const ref = parseTarget(reference)
+  const ref = parseOrasTarget(reference)
   if (!ref.ok) return refuse({ message: `${ref.refusal}: ${printable(reference)}`, hint: EXAMPLE })
   const labels = parseLabels(values, location.value)
   if (!labels.ok) return labels
@@ -76,15 +75,6 @@ function parseLabels(
   if (location.kind === 'stdin') return refuse(NO_FORMAT)
   const own = withoutEnding(fileNameOf(location))
   return accept({ name: isName(own) ? own : 'disk', arch })
-}
-
-/** The refusal says in words what is wrong. */
-function parseTarget(text: string): Result<OrasRef, string> {
-  const isTagged = /:[^/]*$/.test(text.slice('oras://'.length))
-  const parsed = parseOrasRef(isOrasUrl(text) && !isTagged ? `${text}:latest` : text)
-  if (!parsed.ok) return parsed
-  if (parsed.value.version.kind === 'tag') return parsed
-  return refuse('an image is stored under a tag; its digest is what comes out')
 }
 
 const withoutEnding = (fileName: string): string => {

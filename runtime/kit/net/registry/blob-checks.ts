@@ -4,7 +4,7 @@ import { isLater, type RegistryReply, type RegistryRequests } from './registry-r
 import { blobUrlOf } from './rules/oras.ts'
 
 /** A piece of a blob as it was sent, to be compared with what the registry holds. */
-interface BlobSample {
+export interface BlobSample {
   /** Where it begins. */
   readonly at: number
   readonly bytes: Buffer

@@ -14,12 +14,15 @@ import {
 import { createRegistryRequests, isLater, type RegistryRequests } from './registry-requests.ts'
 import { EMPTY_CONFIG } from './rules/empty-config.ts'
 import { IMAGE_MANIFEST } from './rules/image-manifest.ts'
+import { MANIFEST_TYPES } from './rules/oras-manifest.ts'
 import { locatorOf, manifestUrl, type OrasRef } from './rules/oras.ts'
 import { parseRegistryError } from './rules/upload-answer.ts'
 
 export interface RepositoryWriter extends BlobChecks {
   /** Begins a blob; `onSent` hears how many of its bytes were sent so far. */
   upload(onSent: (bytes: number) => void): Promise<BlobUpload>
+  /** Tells whether the version of the reference is there already. */
+  hasManifest(): Promise<boolean>
   /** Makes sure that the empty configuration is there. */
   putConfig(): Promise<void>
   /**
@@ -84,18 +87,31 @@ function createRepositoryWriter(place: Place): RepositoryWriter {
       if (isSent && (await sent.finish(digest, isStored)) === 'sent') return
       throw requests.failed('the registry lost an upload of two bytes')
     },
+    hasManifest: () =>
+      requests.insist(
+        () => requests.once(manifestUrlOf(place), MANIFEST_HEAD),
+        (reply) => {
+          if (reply.status === 200) return true
+          if (reply.status === 404) return false
+          if (isLater(reply)) return null
+          throw requests.refused(reply, 'to look for a manifest')
+        },
+      ),
     putManifest: (text) => putManifest(place, text),
   }
 }
 
-async function putManifest(
-  { base, repository, ref, requests }: Place,
-  text: string,
-): Promise<string | null> {
+const MANIFEST_HEAD = { method: 'HEAD', headers: { accept: MANIFEST_TYPES.join(', ') } } as const
+
+const manifestUrlOf = ({ base, repository, ref }: Place) =>
+  manifestUrl(base, repository, locatorOf(ref.version))
+
+async function putManifest(place: Place, text: string): Promise<string | null> {
+  const { requests } = place
   const digest = `sha256:${createHash('sha256').update(text).digest('hex')}`
   const body = Buffer.from(text)
   const headers = { 'content-type': IMAGE_MANIFEST }
-  const url = manifestUrl(base, repository, locatorOf(ref.version))
+  const url = manifestUrlOf(place)
   const isStored = await requests.insist(
     () => requests.once(url, { method: 'PUT', headers, body }),
     (reply) => {

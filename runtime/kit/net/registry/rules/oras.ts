@@ -44,6 +44,17 @@ export function parseOrasRef(text: string): Result<OrasRef, string> {
   return accept({ host: host.toLowerCase(), ...version })
 }
 
+/**
+ * Parses where an image is to be stored: a tag of a repository, `latest` where none is named. A
+ * refusal says in words what is wrong, without the reference.
+ */
+export function parseOrasTarget(text: string): Result<OrasRef, string> {
+  const isVersioned = /[:@][^/]*$/.test(text.slice('oras://'.length).replace(/^[^/]*/, ''))
+  const parsed = parseOrasRef(isOrasUrl(text) && !isVersioned ? `${text}:latest` : text)
+  if (!parsed.ok || parsed.value.version.kind === 'tag') return parsed
+  return refuse('an image is stored under a tag; its digest is what comes out')
+}
+
 /** Renders a reference as `parseOrasRef` reads it. */
 export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>
   `oras://${host}/${repository}${version.kind === 'tag' ? ':' : '@'}${locatorOf(version)}`

@@ -1,0 +1,109 @@
+/** Stores a captured image in a registry while it is made, and reads the disk again where the registry forgets it. */
+import { PACKED_FORMAT } from '../../../appliance/disk-images.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import {
+  createRegistryWriter,
+  type RepositoryWriter,
+} from '../../kit/net/registry/registry-writer.ts'
+import { renderImageManifest } from '../../kit/net/registry/rules/image-manifest.ts'
+import { renderOrasRef, type OrasRef } from '../../kit/net/registry/rules/oras.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import type { WrittenFrames } from '../image/frame/frame-writer.ts'
+import { createBlobSender } from '../pack/blob-sender.ts'
+import type { CaptureSink } from './capturer.ts'
+
+interface RegistryOrder {
+  /** Where the image goes: a tag that is not there yet. */
+  readonly ref: OrasRef
+  /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
+  readonly env: Environment
+  readonly signal: AbortSignal
+  /** This gets the digest of the manifest when all of it is stored. */
+  readonly onStored: (manifest: string) => void
+  /** This runs when the registry has forgotten the upload, so that the disk is read again. */
+  readonly onAgain: () => void
+  /** Milliseconds before the first repeat. */
+  readonly retryMs?: number
+}
+
+/** How often the disk is read for a registry that forgets what it got. */
+const MAX_BEGINNINGS = 3
+const STALL_MS = 60_000
+
+/**
+ * Rejects with a Fault `conflict` where the registry has an image of this name already, and with
+ * another one where it cannot be asked. Nothing is written there.
+ */
+export async function checkNoTag(
+  order: Pick<RegistryOrder, 'ref' | 'env' | 'signal' | 'retryMs'>,
+): Promise<void> {
+  await using registry = createRegistryWriter({ retryMs: 500, ...order, stallMs: STALL_MS })
+  const writer = await registry.open(order.ref)
+  if (!(await writer.hasManifest())) return
+  throw new Fault('conflict', `${renderOrasRef(order.ref)} exists already`, {
+    hint: 'Choose another tag, or remove it first.',
+  })
+}
+
+/**
+ * Makes a sink that stores the image in a registry and verifies it there. It rejects with a Fault
+ * where the registry refuses the image or does not hold what it was sent.
+ */
+export const toRegistry =
+  (order: RegistryOrder): CaptureSink =>
+  async (write) => {
+    await using registry = createRegistryWriter({ retryMs: 500, ...order, stallMs: STALL_MS })
+    const writer = await registry.open(order.ref)
+    await writer.putConfig()
+    for (let begun = 1; begun <= MAX_BEGINNINGS; begun += 1) {
+      const frames = await storeOnce(writer, order, write)
+      if (frames !== null) return frames
+      if (begun < MAX_BEGINNINGS) order.onAgain()
+    }
+    throw new Fault('upstream-failed', `the registry lost the upload ${MAX_BEGINNINGS} times`, {
+      hint: 'It loses what a broken connection leaves. Capture to a file, then use flasher push.',
+    })
+  }
+
+/** Null: the registry has forgotten the upload. */
+async function storeOnce(
+  writer: RepositoryWriter,
+  { ref, onStored }: RegistryOrder,
+  write: Parameters<CaptureSink>[0],
+): Promise<WrittenFrames | null> {
+  const upload = await writer.upload(() => undefined)
+  const sender = createBlobSender(upload)
+  const lost = new Fault('upstream-failed', 'the registry has forgotten the upload')
+  try {
+    const frames = await write(async (bytes) => {
+      if (!(await sender.put(bytes))) throw lost
+    })
+    const blob = await sender.end()
+    if (blob === null || !(await isStored(writer, upload, blob))) return null
+    const { sha256, indexSha256 } = frames
+    const name = ref.repository.split('/').at(-1) ?? ''
+    const { sizeBytes } = blob
+    const image = { sha256, sizeBytes, indexSha256, format: PACKED_FORMAT, arch: null, name }
+    const manifest = await writer.putManifest(renderImageManifest(image))
+    if (manifest === null) return null
+    onStored(manifest)
+    return frames
+  } catch (thrown) {
+    if (thrown === lost) return null
+    await upload.drop()
+    throw thrown
+  }
+}
+
+type SentBlob = NonNullable<Awaited<ReturnType<ReturnType<typeof createBlobSender>['end']>>>
+
+async function isStored(
+  writer: RepositoryWriter,
+  upload: Awaited<ReturnType<RepositoryWriter['upload']>>,
+  blob: SentBlob,
+): Promise<boolean> {
+  const isThere = () => writer.hasBlob(blob)
+  if ((await upload.finish(blob.digest, isThere)) === 'lost' || !(await isThere())) return false
+  await writer.compare(blob, blob.samples)
+  return true
+}
