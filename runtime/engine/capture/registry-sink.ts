@@ -9,7 +9,7 @@ import { renderImageManifest } from '../../kit/net/registry/rules/image-manifest
 import { renderOrasRef, type OrasRef } from '../../kit/net/registry/rules/oras.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import type { WrittenFrames } from '../image/frame/frame-writer.ts'
-import { createBlobSender } from '../pack/blob-sender.ts'
+import { createBlobSender, type SentBlob } from '../pack/blob-sender.ts'
 import type { CaptureSink } from './capturer.ts'
 
 interface RegistryOrder {
@@ -94,8 +94,6 @@ async function storeOnce(
     throw thrown
   }
 }
-
-type SentBlob = NonNullable<Awaited<ReturnType<ReturnType<typeof createBlobSender>['end']>>>
 
 async function isStored(
   writer: RepositoryWriter,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { BlobSample } from '../../kit/net/registry/blob-checks.ts'
 import type { BlobUpload } from '../../kit/net/registry/blob-upload.ts'
 
-interface SentBlob {
+export interface SentBlob {
   /** `sha256:` and 64 hexadecimal digits, of what was sent. */
   readonly digest: string
   readonly sizeBytes: number
