@@ -1,0 +1,80 @@
+/** A server and machines in network namespaces of their own, on one bridge, each behind a link of one rate. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+
+export interface LabHost {
+  readonly address: string
+  /** Starts a program there; it dies with us. */
+  spawn(argv: readonly string[]): ChildProcess
+  /** The bytes that it has sent, as its network card counts them. */
+  sentBytes(): number
+}
+
+export interface Lab extends AsyncDisposable {
+  readonly server: LabHost
+  readonly machines: readonly LabHost[]
+}
+
+const ip = (...words: readonly string[]) => execFileSync('ip', words, { encoding: 'utf8' })
+const tc = (...words: readonly string[]) => execFileSync('tc', words, { encoding: 'utf8' })
+
+/** Needs root. `mbit`: of each link, both ways. */
+export function createLab(machines: number, mbit: number): Lab {
+  const prefix = `flasher-peers-${process.pid}`
+  const children: ChildProcess[] = []
+  const made: string[] = []
+  const add = (name: string) => {
+    ip('netns', 'add', name)
+    made.push(name)
+    ip('-n', name, 'link', 'set', 'lo', 'up')
+  }
+  const middle = `${prefix}-switch`
+  async function remove() {
+    for (const child of children) if (child.exitCode === null) child.kill('SIGKILL')
+    await Promise.all(
+      children.map((child) =>
+        child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null,
+      ),
+    )
+    for (const name of made) ip('netns', 'del', name)
+  }
+
+  function createHost(index: number): LabHost {
+    const name = `${prefix}-${index}`
+    const port = `p${index}`
+    const address = `10.77.0.${index + 1}`
+    add(name)
+    ip('-n', middle, 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
+    ip('-n', middle, 'link', 'set', port, 'master', 'br0', 'up')
+    ip('-n', name, 'addr', 'add', `${address}/24`, 'dev', 'eth0')
+    ip('-n', name, 'link', 'set', 'eth0', 'up')
+    const limit = ['root', 'tbf', 'rate', `${mbit}mbit`, 'burst', '64kb', 'latency', '50ms']
+    tc('-n', name, 'qdisc', 'add', 'dev', 'eth0', ...limit)
+    tc('-n', middle, 'qdisc', 'add', 'dev', port, ...limit)
+    return {
+      address,
+      spawn(argv) {
+        const words = ['netns', 'exec', name, 'setpriv', '--pdeathsig', 'KILL', ...argv]
+        const child = spawn('ip', words, { stdio: ['ignore', 'pipe', 'inherit'] })
+        children.push(child)
+        return child
+      },
+      sentBytes() {
+        const shown = ip('-n', name, '-s', '-j', 'link', 'show', 'eth0')
+        return Number(/"tx":\{"bytes":(\d+)/.exec(shown)?.[1] ?? Number.NaN)
+      },
+    }
+  }
+
+  try {
+    add(middle)
+    ip('-n', middle, 'link', 'add', 'br0', 'type', 'bridge')
+    ip('-n', middle, 'link', 'set', 'br0', 'up')
+    const server = createHost(0)
+    const others = Array.from({ length: machines }, (_, at) => createHost(at + 1))
+    return { server, machines: others, [Symbol.asyncDispose]: remove }
+  } catch (thrown) {
+    for (const name of made) ip('netns', 'del', name)
+    throw thrown
+  }
+}

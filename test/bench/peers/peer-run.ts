@@ -1,0 +1,167 @@
+/** One download of an image to many machines at once: plainly from the server, or each from the one before it. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readTreeUse } from '../process-tree.ts'
+import { createLab, type Lab, type LabHost } from './peer-lab.ts'
+import { renderMachine, renderServer } from './peer-nginx.ts'
+
+export interface PeerOrder {
+  readonly engine: 'http' | 'chain'
+  readonly machines: number
+  readonly mib: number
+  readonly mbit: number
+  /** What a machine hands on at once, in MiB. */
+  readonly pieceMib: number
+  /** How many machines, spread over the chain, are switched off when half of the time of one went by. */
+  readonly killed: number
+  /** A folder in memory, with the image as `files/image`. */
+  readonly folder: string
+}
+
+export interface PeerResult {
+  /** Seconds of each machine that was left, the fastest first. */
+  readonly seconds: readonly number[]
+  /** What the server sent, in images. */
+  readonly egress: number
+  /** Of all processes of the run, in CPU seconds. */
+  readonly cpuSeconds: number
+  /** The part of the host's processors that nobody used. */
+  readonly idle: number
+  /** The most that the nginx of a machine held, in MiB. */
+  readonly residentMib: number
+}
+
+const WINDOW_MIB = 48
+
+/** Rejects where a machine got another byte, or nothing for ten minutes. */
+export async function runPeers(order: PeerOrder): Promise<PeerResult> {
+  const { engine, machines, mbit, mib, killed, folder } = order
+  const usedBefore = readTreeUse(process.pid).cpuSeconds
+  await using lab = createLab(machines, mbit)
+  const image = await readFile(join(folder, 'files/image'))
+  const sha256 = createHash('sha256').update(image).digest('hex')
+  await startServer(lab, folder)
+  const chain = engine === 'chain' ? await startChain(lab, order) : []
+  const before = { sent: lab.server.sentBytes(), times: readTimes() }
+  const began = performance.now()
+  const victims = new Set(
+    Array.from({ length: killed }, (_, at) => Math.floor(((at + 0.5) * machines) / killed)),
+  )
+  const readers = lab.machines.map((machine) => startReader(machine, order, lab, image.length))
+  const killing = kill(victims, readers, chain, (mib * 8 * 1.05 * 1000) / mbit / 2)
+  const ended = await Promise.all(
+    readers.map(async (reader, at) => {
+      const found = await reader.digest
+      const seconds = (performance.now() - began) / 1000
+      if (victims.has(at)) return null
+      if (found !== sha256) throw new Error(`machine ${at + 1} read ${found || 'nothing'}`)
+      return seconds
+    }),
+  )
+  await killing
+  const use = readTreeUse(process.pid)
+  const nginx = chain.map(({ pid }) => (pid === undefined ? 0 : readTreeUse(pid).residentBytes))
+  const seconds = ended.filter((each) => each !== null).toSorted((a, b) => a - b)
+  return {
+    seconds,
+    egress: (lab.server.sentBytes() - before.sent) / image.length,
+    cpuSeconds: use.cpuSeconds - usedBefore,
+    idle: idleSince(before.times),
+    residentMib: Math.max(0, ...nginx) / 2 ** 20,
+  }
+}
+
+async function startNginx(host: LabHost, folder: string, conf: string) {
+  await mkdir(folder, { recursive: true })
+  const path = join(folder, 'nginx.conf')
+  await writeFile(path, conf)
+  return host.spawn(['/usr/sbin/nginx', '-c', path, '-p', folder])
+}
+
+async function startServer({ server }: Lab, folder: string) {
+  const home = join(folder, 'server')
+  await startNginx(server, home, renderServer(home, join(folder, 'files')))
+  await sleep(500)
+}
+
+/** Each machine asks the one before it, then the two before that, then the server. */
+async function startChain(
+  { server, machines }: Lab,
+  { folder, pieceMib }: Pick<PeerOrder, 'folder' | 'pieceMib'>,
+) {
+  const line = [server, ...machines].map(({ address }) => address)
+  const started = await Promise.all(
+    machines.map((machine, at) => {
+      const home = join(folder, `machine-${at}`)
+      const near = line.slice(Math.max(1, at - 2), at + 1).toReversed()
+      const [first = server.address, ...others] = near
+      const before = [first, ...others, ...(near.length === 0 ? [] : [server.address])] as const
+      return startNginx(
+        machine,
+        home,
+        renderMachine({ folder: home, before, windowMib: WINDOW_MIB, pieceMib }),
+      )
+    }),
+  )
+  await sleep(500)
+  return started
+}
+
+/** Reads piece by piece, each again until it is there, and throws the bytes away but for their digest. */
+const SCRIPT = `at=0; piece=$4
+while [ "$at" -lt "$2" ]; do
+  to=$((at + piece - 1)); [ "$to" -ge "$2" ] && to=$(($2 - 1))
+  want=$((to - at + 1))
+  until [ "$(stat -c %s "$3" 2>/dev/null)" = "$want" ]; do
+    curl -sf --max-time 600 -r "$at-$to" -o "$3" "$1" || sleep 0.2
+  done
+  cat "$3"; rm "$3"
+  at=$((to + 1))
+done | sha256sum`
+
+function startReader(
+  machine: LabHost,
+  { engine, pieceMib }: Pick<PeerOrder, 'engine' | 'pieceMib'>,
+  lab: Lab,
+  bytes: number,
+) {
+  const from = engine === 'chain' ? '127.0.0.1' : lab.server.address
+  const scratch = `/dev/shm/flasher-peers-${process.pid}-${machine.address}`
+  const url = `http://${from}:8080/image`
+  const words = ['read', url, String(bytes), scratch, String(pieceMib << 20)]
+  const child = machine.spawn(['sh', '-c', SCRIPT, ...words])
+  let said = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const digest = once(child, 'exit').then(() => said.split(' ')[0] ?? '')
+  return { child, digest }
+}
+
+async function kill(
+  victims: ReadonlySet<number>,
+  readers: readonly ReturnType<typeof startReader>[],
+  chain: readonly Awaited<ReturnType<typeof startNginx>>[],
+  afterMs: number,
+) {
+  if (victims.size === 0) return
+  await sleep(afterMs)
+  for (const at of victims) {
+    readers[at]?.child.kill('SIGKILL')
+    chain[at]?.kill('SIGKILL')
+  }
+}
+
+const readTimes = () => cpus().map(({ times }) => times)
+
+function idleSince(before: ReturnType<typeof readTimes>): number {
+  const now = readTimes()
+  const sum = (of: (times: (typeof now)[number]) => number) =>
+    now.reduce((all, times, at) => all + of(times) - of(before[at] ?? times), 0)
+  const all = sum(({ user, nice, sys, idle, irq }) => user + nice + sys + idle + irq)
+  return sum(({ idle }) => idle) / all
+}
