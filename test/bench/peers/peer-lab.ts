@@ -1,6 +1,7 @@
 /** A server and machines in network namespaces of their own, on one bridge, each behind a link of one rate. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 
 export interface LabHost {
   readonly address: string
@@ -18,9 +19,20 @@ export interface Lab extends AsyncDisposable {
 const ip = (...words: readonly string[]) => execFileSync('ip', words, { encoding: 'utf8' })
 const tc = (...words: readonly string[]) => execFileSync('tc', words, { encoding: 'utf8' })
 
+const PREFIX = 'flasher-peers'
+
+/** Networks of a run that was ended from outside. */
+function removeLeftOvers() {
+  for (const line of ip('netns', 'list').split('\n')) {
+    const [, name = '', pid = ''] = new RegExp(`^(${PREFIX}-(\\d+)-\\w+)`).exec(line) ?? []
+    if (name !== '' && !existsSync(`/proc/${pid}`)) ip('netns', 'del', name)
+  }
+}
+
 /** Needs root. `mbit`: of each link, both ways. */
 export function createLab(machines: number, mbit: number): Lab {
-  const prefix = `flasher-peers-${process.pid}`
+  removeLeftOvers()
+  const prefix = `${PREFIX}-${process.pid}`
   const children: ChildProcess[] = []
   const made: string[] = []
   const add = (name: string) => {

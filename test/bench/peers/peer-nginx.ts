@@ -1,4 +1,4 @@
-/** What nginx is told on the server and on a machine of a chain. */
+/** The configuration of nginx on the server and on a machine of a chain. */
 
 const around = (folder: string, body: string) => `daemon off;
 master_process off;
@@ -29,10 +29,18 @@ interface ChainLink {
   /** The pieces that a machine keeps for those behind it, in MiB. */
   readonly windowMib: number
   readonly pieceMib: number
+  /** How long the first piece may take through all machines before it, in seconds. */
+  readonly patience: number
 }
 
 /** Hands on the pieces that it read itself. */
-export function renderMachine({ folder, before, windowMib, pieceMib }: ChainLink): string {
+export function renderMachine({
+  folder,
+  before,
+  windowMib,
+  pieceMib,
+  patience,
+}: ChainLink): string {
   const [first, ...others] = before
   const backups = others.map((each) => `server ${each}:8080 backup max_fails=1 fail_timeout=60s;`)
   return around(
@@ -56,10 +64,10 @@ export function renderMachine({ folder, before, windowMib, pieceMib }: ChainLink
       proxy_cache_key $uri$slice_range;
       proxy_cache_valid 206 1h;
       proxy_cache_lock on;
-      proxy_cache_lock_age 5s;
-      proxy_cache_lock_timeout 30s;
+      proxy_cache_lock_age ${patience}s;
+      proxy_cache_lock_timeout ${patience * 2}s;
       proxy_connect_timeout 1s;
-      proxy_read_timeout 3s;
+      proxy_read_timeout ${patience}s;
       proxy_next_upstream error timeout http_502 http_504;
     }
   }`,

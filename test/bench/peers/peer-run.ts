@@ -27,7 +27,7 @@ export interface PeerResult {
   readonly seconds: readonly number[]
   /** What the server sent, in images. */
   readonly egress: number
-  /** Of all processes of the run, in CPU seconds. */
+  /** What all processes of the run took, in CPU seconds. */
   readonly cpuSeconds: number
   /** The part of the host's processors that nobody used. */
   readonly idle: number
@@ -88,22 +88,30 @@ async function startServer({ server }: Lab, folder: string) {
   await sleep(500)
 }
 
+/**
+ * The first piece goes through all machines before this one, each of which has it whole before it hands
+ * it on and looks for it every half second.
+ */
+const decidePatience = (hops: number, pieceSeconds: number) =>
+  Math.ceil(3 + 1.5 * hops * (pieceSeconds + 0.5))
+
 /** Each machine asks the one before it, then the two before that, then the server. */
 async function startChain(
   { server, machines }: Lab,
-  { folder, pieceMib }: Pick<PeerOrder, 'folder' | 'pieceMib'>,
+  { folder, pieceMib, mbit }: Pick<PeerOrder, 'folder' | 'pieceMib' | 'mbit'>,
 ) {
   const line = [server, ...machines].map(({ address }) => address)
   const started = await Promise.all(
     machines.map((machine, at) => {
       const home = join(folder, `machine-${at}`)
+      const patience = decidePatience(at + 1, (pieceMib * 8.4) / mbit)
       const near = line.slice(Math.max(1, at - 2), at + 1).toReversed()
       const [first = server.address, ...others] = near
       const before = [first, ...others, ...(near.length === 0 ? [] : [server.address])] as const
       return startNginx(
         machine,
         home,
-        renderMachine({ folder: home, before, windowMib: WINDOW_MIB, pieceMib }),
+        renderMachine({ folder: home, before, windowMib: WINDOW_MIB, pieceMib, patience }),
       )
     }),
   )

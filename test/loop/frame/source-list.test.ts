@@ -186,6 +186,22 @@ for (const [name, behave, trouble] of FAULTS) {
   })
 }
 
+run(
+  'whenever a source goes, from the first look at its tables to the first frame, the next one has it',
+  async () => {
+    for (const most of [1, 2, 3, 4, 5, 6]) {
+      let asked = 0
+      await using bad = await serve(PACKED.file, ({ bytes }) => {
+        if (bytes >= 0) asked += 1
+        return asked > most ? 'gone' : {}
+      })
+      await using next = await serve(PACKED.file)
+      const { kind, reason } = await flash([bad.url], next.url)
+      assert.is(kind, 'done', `after ${most} answers: ${reason}`)
+    }
+  },
+)
+
 run('a source that lies is found by the index, wherever it lies', async () => {
   for (const at of [100, 20 * MIB]) {
     const lying = Buffer.from(PACKED.file)
