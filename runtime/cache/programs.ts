@@ -1,11 +1,11 @@
 /** `flasher-cache`: maps its commands to what they run. */
 import { completeArguments } from '../kit/terminal/command/rules/server-command.ts'
-import { runProgram, type Run } from '../kit/terminal/command/program.ts'
+import { runProgram, type RunCommand } from '../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../kit/program/process-environment.ts'
 import { COMMAND_LINE, type CacheCommand } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CacheCommand, () => Promise<Run<ProcessEnvironment>>>> = {
+const COMMANDS: Readonly<Record<CacheCommand, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   add: async () => (await import('./commands/operator.ts')).add,
   list: async () => (await import('./commands/operator.ts')).list,

@@ -4,7 +4,7 @@ import {
   runProgram,
   type MisuseReport,
   type Program,
-  type Run,
+  type RunCommand,
 } from '../kit/terminal/command/program.ts'
 import type { CommandSession, CommandEnvironment } from './commands/session.ts'
 import { COMMAND_LINE, type FlasherCommand } from './commands/rules/commands.ts'
@@ -13,7 +13,7 @@ import type { TuiEnvironment } from './panes/program.ts'
 import { errorFields, renderEnvelope } from './commands/rules/envelope.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<Run<CommandEnvironment>>>> = {
+const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<CommandEnvironment>>>> = {
   'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
   'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
   'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
@@ -26,7 +26,7 @@ const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<Run<CommandEnviron
 }
 
 const inSession =
-  (command: (session: CommandSession) => Promise<number>): Run<CommandEnvironment> =>
+  (command: (session: CommandSession) => Promise<number>): RunCommand<CommandEnvironment> =>
   async (environment, given, line) => {
     const { createSession } = await import('./commands/session.ts')
     const session = createSession(given, environment, line)
@@ -41,7 +41,7 @@ const inSession =
 interface MainProgram<Environment> {
   readonly main: Command
   readonly environment: readonly Entry[]
-  readonly load: () => Promise<Run<Environment>>
+  readonly load: () => Promise<RunCommand<Environment>>
 }
 
 /** Runs `flasher-tui`; returns its exit code. */

@@ -1,6 +1,6 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
 import type { CacheSpace } from '../blobs/blob-room.ts'
-import type { CacheRow, RowState } from '../store/cache-rows.ts'
+import type { CacheRow, ImageState } from '../store/cache-rows.ts'
 import type { Capture } from '../captures/captures.ts'
 import type { Upload } from '../arrivals/uploads.ts'
 import { blobKeyOf } from '../../engine/catalog/rules/cache-entry.ts'
@@ -74,7 +74,7 @@ export function renderImages(view: ImagesView): Html {
     ${renderAddCard(form, folder, rows.length === 0)}`
 }
 
-const isMoving = (state: RowState) => ['receiving', 'queued', 'checking'].includes(state)
+const isMoving = (state: ImageState) => ['receiving', 'queued', 'checking'].includes(state)
 
 function renderSpace({ rows, space }: ImagesView): Content {
   const { storedBytes, maxBytes, freeBytes } = space
@@ -114,7 +114,7 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
   })
 }
 
-const TONES: Readonly<Record<RowState, Tone>> = {
+const TONES: Readonly<Record<ImageState, Tone>> = {
   ready: 'done',
   receiving: 'running',
   queued: 'armed',

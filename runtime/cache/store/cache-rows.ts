@@ -14,7 +14,7 @@ import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 import type { Pins } from './pins.ts'
 
-export type RowState =
+export type ImageState =
   | 'ready'
   | 'receiving'
   | 'queued'
@@ -28,7 +28,7 @@ export interface CacheRow {
   readonly kind: 'source' | 'file'
   /** The name of a dropped file as it lies there; empty for others. */
   readonly fileName: string
-  readonly state: RowState
+  readonly state: ImageState
   /** Why it failed, and how to fix it. */
   readonly error: string | null
   /** While it is on its way. */
@@ -117,7 +117,7 @@ function decodedOf({ decoded }: RowDependencies, checkedIndex: string | null | u
 }
 
 /** What is here stays ready while a newer version of it comes. */
-function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): RowState {
+function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): ImageState {
   if (isStored) return 'ready'
   if (download?.isQueued === true) return 'queued'
   if (download !== null) return download.checked === null ? 'receiving' : 'checking'

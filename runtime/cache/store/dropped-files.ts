@@ -56,7 +56,7 @@ interface DroppedFilesDependencies {
   readonly log: { warn(message: string): void }
 }
 
-type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
+type SeenFile = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
   /** Since when it has this stamp, on the clock of performance.now(). */
   since: number
   /** Its frames were compared with its index, or it is not in frames. */
@@ -66,7 +66,7 @@ type Seen = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
 interface Scanned {
   readonly folder: string
   readonly settleMs: number
-  readonly seen: Map<string, Seen>
+  readonly seen: Map<string, SeenFile>
   readonly digests: ReturnType<typeof createDigests>
   readonly indexes: IndexChecks
   readonly onChange: () => void
@@ -79,7 +79,7 @@ const MAX_FILES = 10_000
 export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   const { folder, settleMs = 3000, scanMs = 5000, log } = parts
   await makeFolder(folder)
-  const seen = new Map<string, Seen>()
+  const seen = new Map<string, SeenFile>()
   const closing = new AbortController()
   const { signal } = closing
   const scanned = { ...parts, settleMs, seen, digests: createDigests(parts.records), signal }
@@ -166,10 +166,11 @@ async function placeFile(scanned: Scanned, path: string, name: string, digests: 
   await syncFolder(scanned.folder)
 }
 
-const isOpen = ({ sha256, isChecked, refusal }: Seen) =>
+const isOpen = ({ sha256, isChecked, refusal }: SeenFile) =>
   (sha256 === null || !isChecked) && refusal === null
 
-const isSettled = ({ settleMs }: Scanned, { since }: Seen) => performance.now() - since >= settleMs
+const isSettled = ({ settleMs }: Scanned, { since }: SeenFile) =>
+  performance.now() - since >= settleMs
 
 async function readNames(scanned: Scanned) {
   const { folder, seen, onChange } = scanned
@@ -208,7 +209,11 @@ async function recall({ folder, indexes, log }: Scanned, stamp: FileStamp, check
   }
 }
 
-const createSeen = (stamp: FileStamp, known: FileDigests | null, refusal: string | null): Seen => ({
+const createSeen = (
+  stamp: FileStamp,
+  known: FileDigests | null,
+  refusal: string | null,
+): SeenFile => ({
   stamp,
   since: performance.now(),
   sha256: known?.sha256 ?? null,
@@ -224,7 +229,7 @@ function isFramed({ name }: FileStamp): boolean {
   return format !== null && FORMATS[format].entered === 'at-frames'
 }
 
-async function compare(folder: string, { stamp, sha256 }: Seen): Promise<string | null> {
+async function compare(folder: string, { stamp, sha256 }: SeenFile): Promise<string | null> {
   try {
     const expected = await readSidecar(join(folder, stamp.name))
     if (expected === null || expected === sha256) return null
@@ -258,7 +263,7 @@ function explain(thrown: unknown): string {
   return `cannot be read: ${renderError(thrown)}`
 }
 
-async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
+async function hash({ folder, digests, indexes, signal }: Scanned, file: SeenFile) {
   const { stamp } = file
   await using handle = await openStamped(folder, stamp)
   const format = detectFormat(stamp.name)
@@ -283,7 +288,7 @@ async function hash({ folder, digests, indexes, signal }: Scanned, file: Seen) {
   file.refusal = await compare(folder, file)
 }
 
-async function digestOf(handle: FileHandle, file: Seen, signal: AbortSignal): Promise<string> {
+async function digestOf(handle: FileHandle, file: SeenFile, signal: AbortSignal): Promise<string> {
   const { sizeBytes } = file.stamp
   const sum = await hashStart(handle, sizeBytes, signal, (bytes) => {
     file.progress = bytes / sizeBytes

@@ -137,7 +137,7 @@ export async function prepareGrowth(
 
 async function* nothing(): AsyncGenerator<never> {}
 
-interface Part {
+interface GrownPart {
   readonly node: string
   readonly held: HeldShell
   readonly bytes: number
@@ -148,7 +148,7 @@ interface Part {
 /** Looks whether what was grown is sound: a Fault where it is not. */
 type Check = () => Promise<void>
 
-const GROW: Readonly<Record<Growable, (part: Part, tools: MountTools) => Promise<Check>>> = {
+const GROW: Readonly<Record<Growable, (part: GrownPart, tools: MountTools) => Promise<Check>>> = {
   ext: growExt,
   xfs: (part, tools) => growMounted(part, tools, ({ at }) => ['xfs_growfs', '-d', at]),
   btrfs: (part, tools) =>
@@ -159,13 +159,13 @@ const GROW: Readonly<Record<Growable, (part: Part, tools: MountTools) => Promise
 /** Twice: without a question, and also where the last one to write asked for a check. */
 const NTFSRESIZE = ['ntfsresize', '--force', '--force', '--no-progress-bar'] as const
 
-async function growNtfs({ node, held, signal }: Part): Promise<Check> {
+async function growNtfs({ node, held, signal }: GrownPart): Promise<Check> {
   await held.require([...NTFSRESIZE, node], { signal })
   return () => requireSound([...NTFSRESIZE, '--check', node], { held, signal })
 }
 
 /** resize2fs works only on what was just checked; 1: what was wrong has been put right. */
-async function growExt(part: Part, tools: MountTools): Promise<Check> {
+async function growExt(part: GrownPart, tools: MountTools): Promise<Check> {
   const { node, held, signal } = part
   await held.require(['e2fsck', '-f', '-p', node], { signal, right: [0, 1] })
   // A kernel that lacks a feature of it cannot tell whether it is sound.
@@ -181,7 +181,7 @@ async function growExt(part: Part, tools: MountTools): Promise<Check> {
 
 /** These grow only where they are mounted: in a place that nobody else sees. */
 async function growMounted(
-  part: Part,
+  part: GrownPart,
   tools: MountTools,
   argv: (mounted: Mounted) => readonly string[],
 ): Promise<Check> {
@@ -194,28 +194,28 @@ async function growMounted(
   return () => requireMount(part, tools)
 }
 
-async function mountPart({ node, bytes }: Part, tools: MountTools, purpose: MountPurpose) {
+async function mountPart({ node, bytes }: GrownPart, tools: MountTools, purpose: MountPurpose) {
   const contents = await probeContents(tools.shell, node)
   const volume = { node, kind: 'part', sizeBytes: bytes, contents } as const
   return await mountVolume(tools, volume, null, purpose)
 }
 
 /** Why it cannot be mounted; null where it can. */
-async function tryMount(part: Part, tools: MountTools): Promise<string | null> {
+async function tryMount(part: GrownPart, tools: MountTools): Promise<string | null> {
   const outcome = await mountPart(part, tools, 'check')
   if (!outcome.ok) return outcome.refusal
   await outcome.value[Symbol.asyncDispose]()
   return null
 }
 
-async function requireMount(part: Part, tools: MountTools) {
+async function requireMount(part: GrownPart, tools: MountTools) {
   const refusal = await tryMount(part, tools)
   if (refusal !== null) throw notSound(refusal)
 }
 
 async function requireSound(
   argv: readonly string[],
-  { held, signal }: Pick<Part, 'held' | 'signal'>,
+  { held, signal }: Pick<GrownPart, 'held' | 'signal'>,
 ) {
   try {
     await held.require(argv, { signal })

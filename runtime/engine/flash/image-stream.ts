@@ -3,7 +3,7 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import { canBeEnteredAgain, decideEntry } from '../image/rules/entry.ts'
 import type { FrameMap } from '../image/rules/frame-map.ts'
-import type { Compare, FrameReading } from '../image/frame/frame-blocks.ts'
+import type { Compare, FrameOrder } from '../image/frame/frame-blocks.ts'
 import type { Blocks } from '../image/blocks.ts'
 import type { Decoders } from '../image/formats.ts'
 import { FORMATS, isOutOfOrder } from '../image/rules/format.ts'
@@ -23,14 +23,14 @@ export interface ImageStream extends AsyncDisposable {
   readonly copy: typeof copyBody
 }
 
-interface OpenedStream extends Pick<OpenedImage, 'counted' | 'map'> {
+interface OpenedStream extends Pick<OpenedBody, 'counted' | 'map'> {
   /** Shared with other disks; absent: the disk has its own. */
   readonly pool?: SlotPool
   /** `compare` needs a map. */
   open(compare?: Compare): Promise<ImageStream>
 }
 
-export type OpenStream = (around: Omit<Opening, 'mirrors'>) => Promise<OpenedStream>
+export type OpenStream = (around: Omit<StreamOptions, 'mirrors'>) => Promise<OpenedStream>
 
 /** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
 export const ownStream =
@@ -70,7 +70,7 @@ export async function openMirrors(
   return { mirrors, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-interface OpenedImage {
+interface OpenedBody {
   readonly counted: Counted
   /** Null: the image is read from start to end. */
   readonly map: FrameMap | null
@@ -80,7 +80,7 @@ interface OpenedImage {
   readonly enter: ((from: number) => Blocks) | null
 }
 
-interface Opening {
+interface StreamOptions {
   readonly waits: Waits
   readonly signal: AbortSignal
   /** Further sources of the same image, which serve frames as well. */
@@ -92,8 +92,8 @@ export async function openImage(
   decoders: Decoders,
   plan: FlashPlan,
   source: Source,
-  { waits, signal, mirrors }: Opening,
-): Promise<OpenedImage> {
+  { waits, signal, mirrors }: StreamOptions,
+): Promise<OpenedBody> {
   const { image, sha256 } = plan
   const isUnordered = isOutOfOrder(image.format)
   if (sha256 !== null && isUnordered) await checkDigestFirst(source, sha256, signal)
@@ -125,14 +125,14 @@ export async function openImage(
 }
 
 /** Only for an image in frames. */
-async function loadFrames(frames: Pick<FrameReading, 'map' | 'sources'>) {
+async function loadFrames(frames: Pick<FrameOrder, 'map' | 'sources'>) {
   const { openFrames } = await import('../image/frame/frame-blocks.ts')
-  return (how: Pick<FrameReading, 'compare' | 'from'>, threads?: number): Blocks =>
+  return (how: Pick<FrameOrder, 'compare' | 'from'>, threads?: number): Blocks =>
     openFrames({ ...frames, ...how }, threads)
 }
 
 /** Null where the image cannot be read here and there. */
-function listPlaces(source: Source, mirrors: readonly Source[]): FrameReading['sources'] | null {
+function listPlaces(source: Source, mirrors: readonly Source[]): FrameOrder['sources'] | null {
   const first = seekableOf(source)
   if (first === null) return null
   const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)

@@ -153,7 +153,7 @@ async function pump(
 ) {
   await using blocks = await open()
   const filler = createFiller(blocks)
-  function push(piece: Piece) {
+  function push(piece: LanePiece) {
     const shared = { ...piece, users: lanes.size, abandoned: 0, isCounted: true }
     for (const lane of lanes) lane.push(shared)
   }
@@ -209,14 +209,14 @@ function createStarving(
 /** The time between two looks at the speeds of the disks while they wait for one another. */
 const LOOK_MS = 250
 
-type Piece = Pick<SharedPiece, 'offset' | 'bytes' | 'slot' | 'split'>
+type LanePiece = Pick<SharedPiece, 'offset' | 'bytes' | 'slot' | 'split'>
 
 interface PieceReading {
   readonly filler: Filler
   readonly offset: number
   readonly verifies: boolean
   readonly takeSlot: () => Promise<Buffer>
-  readonly push: (piece: Piece) => void
+  readonly push: (piece: LanePiece) => void
 }
 
 /** Reads what comes next and hands it on; how many bytes it was, 0 at the end. */

@@ -31,7 +31,7 @@ export interface SharedContent {
 }
 
 /** A part of a piece, held until it is released. */
-interface Part {
+interface LanePart {
   readonly piece: SharedPiece
   /** The offset within the piece. */
   readonly from: number
@@ -128,7 +128,7 @@ function createParts({ takePiece, drop, hold, release }: PartSource) {
     /** Where the next part begins, in the image. */
     position: () => position,
     /** The next part of at most `limit` bytes; null: nothing is left for this lane here. */
-    async take(limit: number): Promise<Part | null> {
+    async take(limit: number): Promise<LanePart | null> {
       if (current === null) {
         const piece = await takePiece()
         if (piece === null) return null
@@ -221,7 +221,7 @@ interface Writing {
 }
 
 /** Launches the write when there is a place for it, so that only so many are under way. */
-async function writePart(part: Part, offset: number, writing: Writing) {
+async function writePart(part: LanePart, offset: number, writing: Writing) {
   const { order, recorder, zeros, release } = writing
   const { piece, from, bytes } = part
   if (piece.slot === null) {
@@ -248,5 +248,5 @@ async function writePart(part: Part, offset: number, writing: Writing) {
 }
 
 /** Null: a part of a piece is written as it is. */
-const splitOf = ({ piece, from, bytes }: Part, { skipZeros }: CopyOrder) =>
+const splitOf = ({ piece, from, bytes }: LanePart, { skipZeros }: CopyOrder) =>
   skipZeros && from === 0 && bytes === piece.bytes ? piece.split : null

@@ -29,7 +29,7 @@ const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
 const MIN_MEASURED_RUN = 16 * 1024 * 1024
 const now = () => performance.now() / 1000
 
-interface Job {
+interface ZeroJob {
   readonly range: Range
   readonly answer: (isZero: boolean) => void
 }
@@ -55,8 +55,8 @@ export function createZeroer(
   const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
   const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])
   /** The first one is under way. */
-  const jobs: Job[] = []
-  const refuse = (refused: readonly Job[]) => {
+  const jobs: ZeroJob[] = []
+  const refuse = (refused: readonly ZeroJob[]) => {
     for (const { answer } of refused) answer(false)
   }
   const gone = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import {
   renderQcow2Refusal,
 } from './rules/qcow2.ts'
 import { clipRun, type Part } from './rules/qcow2-plan.ts'
-import type { Run } from './rules/qcow2-tables.ts'
+import type { ClusterRun } from './rules/qcow2-tables.ts'
 import type { Blocks, Piece } from './blocks.ts'
 import { createClusters, type Clusters } from './qcow2-clusters.ts'
 import { createHostReader, type ReadAt } from './qcow2-host.ts'
@@ -70,7 +70,7 @@ type Planner = ReturnType<typeof createPlanner>
 function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header) {
   let guest = 0
   // Shorter zeros travel inside the data: the writer does not take them out either.
-  const isZeroPiece = (run: Run, at: number) =>
+  const isZeroPiece = (run: ClusterRun, at: number) =>
     run.kind === 'zeros' && (run.bytes >= SHORTEST_ZERO_RUN || at + run.bytes === virtualBytes)
   return {
     /** What comes next, at most `limit` bytes of it but for zeros; null at the end. One call at a time. */
@@ -98,7 +98,7 @@ function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header) {
 }
 
 /** A compressed cluster is best decoded once, whole. */
-const isCut = (run: Run, room: number) => run.kind === 'compressed' && run.bytes > room
+const isCut = (run: ClusterRun, room: number) => run.kind === 'compressed' && run.bytes > room
 
 interface Ahead {
   readonly planned: Planned

@@ -12,7 +12,7 @@ import {
   TABLE_BREAKS,
   nextRun,
   parseL1Entry,
-  type Run,
+  type ClusterRun,
   type TableBreak,
 } from './rules/qcow2-tables.ts'
 import type { HostReader } from './qcow2-host.ts'
@@ -62,7 +62,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
     return read
   }
 
-  async function runWithin(guest: number, limit: number): Promise<Run> {
+  async function runWithin(guest: number, limit: number): Promise<ClusterRun> {
     const index = Math.floor(guest / guestBytesPerTable)
     if (tableOf(index) === 0) {
       const end = Math.min(findAllocated(index) * guestBytesPerTable, virtualBytes)
@@ -83,7 +83,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
      * The longest run at a guest offset below the virtual size, of zeros in one piece however far they
      * go. Others end at the latest a cluster after `limit` bytes.
      */
-    async runAt(guest: number, limit: number): Promise<Run> {
+    async runAt(guest: number, limit: number): Promise<ClusterRun> {
       let run = await runWithin(guest, limit)
       while (run.kind === 'zeros' && guest + run.bytes < virtualBytes) {
         const next = await runWithin(guest + run.bytes, 1)
@@ -117,7 +117,7 @@ function needMetadata(
     : damaged(name, 'its reference counts lie in its other tables')
 }
 
-function checkPlace(name: string, metadata: Qcow2Metadata, run: Run, guest: number): void {
+function checkPlace(name: string, metadata: Qcow2Metadata, run: ClusterRun, guest: number): void {
   if (run.kind === 'zeros') return
   const isPlain = run.kind === 'data'
   const inside = findInside(metadata, run.host, isPlain ? run.bytes : run.hostBytes)

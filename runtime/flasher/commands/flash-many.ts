@@ -10,7 +10,7 @@ import {
   renderLoss,
   resultFields,
   type ReportedFindings,
-  type FlashReport,
+  type FlashDocument,
 } from './rules/flash-report.ts'
 import type { CommandOutput, CommandEnvironment } from './session.ts'
 
@@ -20,7 +20,7 @@ interface ManyRun extends CommandOutput {
   say(text: string, how?: 'bold'): void
 }
 
-export function createManyReport(run: ManyRun): FlashReport {
+export function createManyReport(run: ManyRun): FlashDocument {
   const { environment, json, log, style, say } = run
   let found: readonly ReportedFindings[] = []
   let progress: ManyProgress | null = null

@@ -15,7 +15,7 @@ import {
   renderFindings,
   renderLoss,
   resultFields,
-  type FlashReport,
+  type FlashDocument,
 } from './rules/flash-report.ts'
 import { parseFlashRequest, type CommandRequest } from './rules/flash-request.ts'
 import {
@@ -102,7 +102,7 @@ async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEn
   }
 }
 
-async function loadManyReport(run: FlashRun): Promise<FlashReport> {
+async function loadManyReport(run: FlashRun): Promise<FlashDocument> {
   const { createManyReport } = await import('./flash-many.ts')
   return createManyReport(run)
 }
@@ -130,7 +130,7 @@ const failAll = ({ targets }: CommandRequest, cause: unknown): readonly FlashOut
  * Creates the report for one disk; `fail` says of any number of them what ended the flash before
  * its plan.
  */
-function createOneReport(run: FlashRun): FlashReport & { fail(cause: unknown): number } {
+function createOneReport(run: FlashRun): FlashDocument & { fail(cause: unknown): number } {
   const { environment, json, log, style, say } = run
   let fields: DocumentFields = {}
   let storedBytes: number | null = null

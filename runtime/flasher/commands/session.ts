@@ -12,6 +12,7 @@ import {
   type TerminalStyle,
   type Output,
 } from '../../kit/terminal/text/terminal-style.ts'
+import type { ProgressMode } from '../text/progress.ts'
 import { progressModeOf } from './rules/commands.ts'
 import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED } from './rules/exit-codes.ts'
@@ -31,7 +32,6 @@ export interface CommandEnvironment {
   readonly now: () => number
 }
 
-type ProgressMode = ReturnType<typeof progressModeOf>
 type Streams = Pick<CommandEnvironment, 'env' | 'stdout' | 'stderr' | 'signal'>
 
 /** What a command says, and where: for a person, or for a program that reads a document. */

@@ -9,14 +9,14 @@ import type { Result } from '../../kit/foundation/result.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import type { Templates } from '../first-boot/templates.ts'
 import type { Changes } from '../../kit/host/changes.ts'
-import type { Hardware } from '../state/hardware-trees.ts'
+import type { HardwareTree } from '../state/hardware-trees.ts'
 import type { Machines } from '../state/machines.ts'
 
 export const INVENTORY = 'inventory.json'
 
 /** What a release line says a bundle is; pure. */
 export interface BundleRules<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
-  build(machine: Machine, hardware: Hardware | null): Item
+  build(machine: Machine, hardware: HardwareTree | null): Item
   /** The whole document: an object whose last member is `machines`. */
   render(
     items: readonly Item[],
@@ -29,7 +29,7 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
   /** Parses a bundle; the refusal says why in words. Templates come without their secrets. */
   parse(text: string): Result<BundleContent<Item>, string>
   toMachine(item: Item, before: Machine | null, now: string): Machine
-  toHardware(item: Item): Hardware | null
+  toHardware(item: Item): HardwareTree | null
 }
 
 interface BundleContent<Item> {

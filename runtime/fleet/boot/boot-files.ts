@@ -17,7 +17,7 @@ import {
   type BootRecord,
   type CompleteSet,
   type PerArch,
-  type SetAside,
+  type ForeignSet,
   type SetFile,
 } from './rules/boot-set.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
@@ -63,7 +63,7 @@ export interface BootFolder extends BootFiles, AsyncDisposable {
   /** The complete sets in the folder, newest first, and what is known of each. */
   sets(): readonly KnownSet[]
   /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
-  setAside(): readonly SetAside[]
+  setAside(): readonly ForeignSet[]
   /** An empty folder on the same file system, for files that are to be installed. */
   stage(): Promise<string>
   /**
@@ -88,7 +88,7 @@ export interface BootFolderDependencies {
   /** This runs after a look that found other sets in force than before. */
   changed?(): void
   /** This runs once for each set that was found to be another system's. */
-  onSetAside?(set: SetAside): void
+  onSetAside?(set: ForeignSet): void
   now(): Date
 }
 
@@ -101,7 +101,7 @@ const LOOK_MS = 5000
 const REST_MS = 3000
 
 /** What the latest look has found. */
-interface Found {
+interface FoundFiles {
   record: BootRecord
   names: readonly string[]
   complete: readonly CompleteSet[]
@@ -109,10 +109,10 @@ interface Found {
   /** Files that came whole, by rename: they need not rest before they count. */
   readonly whole: Set<string>
   /** Since when, in milliseconds of the steady clock, each file has the time that it has; null: no look yet. */
-  seen: ReadonlyMap<string, Seen> | null
+  seen: ReadonlyMap<string, FileAge> | null
 }
 
-interface Seen {
+interface FileAge {
   readonly changedMs: number
   readonly since: number
 }
@@ -128,7 +128,14 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   const bootSets = createBootSets(parts)
   const active = perArch(() => null)
   const record = await readBootRecord(dir)
-  const found: Found = { record, names: [], complete: [], active, whole: new Set(), seen: null }
+  const found: FoundFiles = {
+    record,
+    names: [],
+    complete: [],
+    active,
+    whole: new Set(),
+    seen: null,
+  }
   // Looks, installations and swaps never see each other's middle.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
@@ -206,7 +213,7 @@ async function readUploadDigest(dir: string, name: string): Promise<string | nul
 async function look(
   { dir, now, changed }: BootFolderDependencies,
   bootSets: BootSets,
-  found: Found,
+  found: FoundFiles,
 ): Promise<void> {
   const { record, whole } = found
   const files = await listFolder(dir)
@@ -235,7 +242,7 @@ async function look(
 
 /** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
 function takeRests(
-  found: Found,
+  found: FoundFiles,
   files: readonly { readonly name: string; readonly changedMs: number }[],
 ): (name: string) => number {
   const before = found.seen
@@ -253,7 +260,7 @@ function takeRests(
 async function readActive(
   dir: string,
   arch: BootArch,
-  { record, complete }: Found,
+  { record, complete }: FoundFiles,
 ): Promise<BootSet | null> {
   const version = decideActive(arch, record, complete)
   if (version === null) return null
@@ -263,10 +270,14 @@ async function readActive(
   return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
 }
 
-const versionsOf = ({ active }: Found): PerArch<string | null> =>
+const versionsOf = ({ active }: FoundFiles): PerArch<string | null> =>
   perArch((arch) => active[arch]?.version ?? null)
 
-function checkComplete(dir: string, { complete }: Found, { arch, version }: CompleteSet): void {
+function checkComplete(
+  dir: string,
+  { complete }: FoundFiles,
+  { arch, version }: CompleteSet,
+): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
   throw new Fault('not-found', `version ${version} for ${arch} is not in ${dir}`, {
     hint: 'Fetch that release, or upload its files.',

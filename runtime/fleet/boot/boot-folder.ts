@@ -52,7 +52,7 @@ export async function readListedDigest(list: string, name: string): Promise<stri
   }
 }
 
-interface Upload {
+interface BootUpload {
   readonly dir: string
   readonly name: string
   readonly bytes: AsyncIterable<Uint8Array>
@@ -65,7 +65,7 @@ interface Upload {
  * Stores an upload, and returns its length in bytes. The file is there whole, or as it was before.
  * Rejects with a Fault where it is too large, its digest is another one, or it cannot be stored.
  */
-export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: Upload) {
+export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: BootUpload) {
   const temporary = join(dir, `${UPLOAD}${randomBytes(6).toString('hex')}`)
   try {
     const { length, digest } = await writeStream(temporary, bytes, maxBytes)

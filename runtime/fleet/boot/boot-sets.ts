@@ -7,7 +7,7 @@ import {
   setFileName,
   type BootRecord,
   type CompleteSet,
-  type SetAside,
+  type ForeignSet,
 } from './rules/boot-set.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { listFolder, type FolderFile } from './boot-folder.ts'
@@ -17,7 +17,7 @@ export type BootSets = ReturnType<typeof createBootSets>
 
 interface BootSetsDependencies {
   readonly dir: string
-  onSetAside?(set: SetAside): void
+  onSetAside?(set: ForeignSet): void
 }
 
 /** Our own initrds are recognized in some milliseconds, another system's in a second or two. */
@@ -27,12 +27,12 @@ const WAIT_STAGED_MS = 60_000
 
 export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
   const judge = createInitrdJudge()
-  let aside: readonly SetAside[] = []
+  let aside: readonly ForeignSet[] = []
 
   const find = ({ arch, version }: CompleteSet) =>
     aside.find((set) => set.arch === arch && set.version === version)
 
-  function note(sets: readonly SetAside[]): void {
+  function note(sets: readonly ForeignSet[]): void {
     const added = sets.filter((set) => find(set) === undefined)
     aside = sets
     for (const set of added) onSetAside?.(set)

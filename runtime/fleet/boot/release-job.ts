@@ -21,7 +21,7 @@ export const FetchJobSchema = JobStateSchema.extend({
   artifacts: z.array(FetchedFileSchema).readonly(),
 })
 
-type FetchedFile = Readonly<z.infer<typeof FetchedFileSchema>>
+type ReleaseFile = Readonly<z.infer<typeof FetchedFileSchema>>
 export type FetchJob = Readonly<z.infer<typeof FetchJobSchema>>
 
 export const createFetchJob = (tag: string): FetchJob => ({
@@ -52,7 +52,7 @@ export const rememberFound = (
 })
 
 /** One file went on; `bytes_done` of the whole follows. */
-export function rememberFile(job: FetchJob, name: string, change: Partial<FetchedFile>): FetchJob {
+export function rememberFile(job: FetchJob, name: string, change: Partial<ReleaseFile>): FetchJob {
   const artifacts = job.artifacts.map((file) =>
     file.name === name ? { ...file, ...change } : file,
   )

@@ -35,7 +35,7 @@ const HEAR_MS = 150
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   const hostOf = () => dependencies.host() || '127.0.0.1'
-  let found: Found = { host: hostOf(), file: FIRST_FILE, finding: { kind: 'unasked' } }
+  let found: ProbeResult = { host: hostOf(), file: FIRST_FILE, finding: { kind: 'unasked' } }
   let lookedAt = -Infinity
   let looking: Promise<TftpState> | null = null
 
@@ -67,16 +67,16 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
   }
 }
 
-interface Found {
+interface ProbeResult {
   readonly host: string
   /** That was asked for last. */
   readonly file: string
   readonly finding: TftpFinding
 }
 
-const describe = ({ finding, host, file }: Found) => describeTftp(finding, host, file)
+const describe = ({ finding, host, file }: ProbeResult) => describeTftp(finding, host, file)
 
-async function probe(host: string, port: number, waitMs: number): Promise<Found> {
+async function probe(host: string, port: number, waitMs: number): Promise<ProbeResult> {
   try {
     const { address, family } = await lookup(host)
     const type = family === 6 ? 'udp6' : 'udp4'
@@ -92,7 +92,7 @@ async function probe(host: string, port: number, waitMs: number): Promise<Found>
   }
 }
 
-interface Peer {
+interface ProbeTarget {
   readonly address: string
   readonly port: number
   readonly type: 'udp4' | 'udp6'
@@ -104,7 +104,7 @@ interface Peer {
  * The answer comes from a port of its own, which a connected socket does not receive; only a connected
  * one receives a refusal. So there are two.
  */
-async function exchange(peer: Peer): Promise<TftpFinding> {
+async function exchange(peer: ProbeTarget): Promise<TftpFinding> {
   const { address, port, type, waitMs, file } = peer
   const [asking, hearing] = [createSocket(type), createSocket(type)]
   const timers: NodeJS.Timeout[] = []
@@ -134,7 +134,7 @@ async function exchange(peer: Peer): Promise<TftpFinding> {
 
 function listenForRefusal(
   hearing: Socket,
-  { address, port, file }: Peer,
+  { address, port, file }: ProbeTarget,
   resolve: (finding: TftpFinding) => void,
 ): void {
   hearing.on('error', (error) => {

@@ -1,7 +1,7 @@
 /** Counts events that arrive too fast, and records their number at the end of each window. */
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from './rules/flood.ts'
 
-export interface Counted<Note> {
+export interface CountedEvent<Note> {
   /** The last of them. */
   readonly note: Note
   readonly count: number
@@ -13,15 +13,15 @@ const MAX_KEYS = 4096
 /** `onCounted` is called soon after a window in which something was counted. */
 export function createFloods<Note>(
   now: () => number,
-  onCounted: (counted: readonly Counted<Note>[]) => void,
+  onCounted: (counted: readonly CountedEvent<Note>[]) => void,
 ) {
   /** By kind and by subject: a key of both would be made and hashed for each event. */
   const kinds = new Map<string, Map<string, { window: FloodWindow; note: Note }>>()
   let size = 0
   let timer: NodeJS.Timeout | null = null
 
-  function take(which: (window: FloodWindow) => boolean): readonly Counted<Note>[] {
-    const counted: Counted<Note>[] = []
+  function take(which: (window: FloodWindow) => boolean): readonly CountedEvent<Note>[] {
+    const counted: CountedEvent<Note>[] = []
     for (const subjects of kinds.values()) {
       for (const [subject, { window, note }] of subjects) {
         if (!which(window)) continue
@@ -61,7 +61,7 @@ export function createFloods<Note>(
       return admitted
     },
     /** Ends all windows now and returns what was counted. */
-    drain(): readonly Counted<Note>[] {
+    drain(): readonly CountedEvent<Note>[] {
       if (timer !== null) clearTimeout(timer)
       timer = null
       return take(() => true)

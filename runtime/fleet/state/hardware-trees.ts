@@ -6,7 +6,7 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import { readText, type Sql } from './sqlite.ts'
 
 /** JSON text, and when it came; a bundle may not know when. */
-export interface Hardware {
+export interface HardwareTree {
   readonly json: string
   /** ISO time. */
   readonly at: string
@@ -43,7 +43,7 @@ const repairText = (json: Uint8Array): Uint8Array =>
 export const saveHardware = (sql: Sql, mac: Mac, { at, tree }: PackedHardware): unknown =>
   sql.run(SAVE, mac, at, tree)
 
-export async function findHardware(sql: Sql, mac: Mac): Promise<Hardware | null> {
+export async function findHardware(sql: Sql, mac: Mac): Promise<HardwareTree | null> {
   const row = sql.get('SELECT posted_at, tree FROM hardware WHERE mac = ?', mac)
   const tree = row?.['tree']
   if (row === null || !(tree instanceof Uint8Array)) return null

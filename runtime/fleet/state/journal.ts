@@ -11,7 +11,7 @@ import {
   type EventCondition,
   type NewEvent,
 } from './event-rows.ts'
-import { createFloods, type Counted } from './floods.ts'
+import { createFloods, type CountedEvent } from './floods.ts'
 import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
 
@@ -86,7 +86,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
     prune().catch(() => undefined)
   }
 
-  function recordCounted(counted: readonly Counted<JournalEntry>[]) {
+  function recordCounted(counted: readonly CountedEvent<JournalEntry>[]) {
     // Best effort: the events that began the flood are recorded.
     store(counted.map(summarize)).catch(() => undefined)
   }
@@ -153,7 +153,7 @@ const limit = (note: JournalEntry): JournalEntry => ({
   summary: printable(note.summary).slice(0, MAX_SUMMARY),
 })
 
-const summarize = ({ note, count }: Counted<JournalEntry>): JournalEntry => ({
+const summarize = ({ note, count }: CountedEvent<JournalEntry>): JournalEntry => ({
   ...note,
   summary: `${note.summary.slice(0, MAX_SUMMARY - 40)} (and ${count} more like it)`,
   details: { ...note.details, repeated: count },

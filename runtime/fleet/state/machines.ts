@@ -9,19 +9,19 @@ import {
   packHardware,
   removeHardware,
   saveHardware,
-  type Hardware,
+  type HardwareTree,
   type PackedHardware,
 } from './hardware-trees.ts'
 import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 
-type Change<Machine> = (before: Machine | null) => Machine | null
+type RecordChange<Machine> = (before: Machine | null) => Machine | null
 
 interface MachineChange<Machine> {
   readonly mac: Mac
   change(before: Machine | null): Machine
   /** Null: what is there stays. */
-  readonly hardware: Hardware | null
+  readonly hardware: HardwareTree | null
 }
 
 export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
@@ -62,7 +62,7 @@ export function createMachines<Machine extends MachineBase>(
      * Commits what `change` makes of the newest record (null: leave it), again where another change
      * came first; returns what is stored now.
      */
-    async update(mac: Mac, change: Change<Machine>): Promise<Machine | null> {
+    async update(mac: Mac, change: RecordChange<Machine>): Promise<Machine | null> {
       const before = door.newest(mac)
       const after = change(before) ?? before
       return (await door.commit(mac, before, after)) ? after : await this.update(mac, change)
@@ -94,7 +94,7 @@ export function createMachines<Machine extends MachineBase>(
       return removed
     },
     /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
-    findHardware: (mac: Mac): Promise<Hardware | null> => findHardware(database.sql, mac),
+    findHardware: (mac: Mac): Promise<HardwareTree | null> => findHardware(database.sql, mac),
     async saveHardware(mac: Mac, json: string | Uint8Array, at: string): Promise<void> {
       const packed = await packHardware({ json, at })
       await database.write((sql) => saveHardware(sql, mac, packed))
@@ -104,7 +104,7 @@ export function createMachines<Machine extends MachineBase>(
 
 /** What is on its way to the disk: a record, or its removal. */
 interface Pending<Machine> {
-  readonly entry: Entry<Machine> | null
+  readonly entry: MachineEntry<Machine> | null
   /** False: it was not stored, as another change came first. */
   readonly done: Promise<boolean>
 }
@@ -120,12 +120,12 @@ function createDoor<Machine extends MachineBase>(
 ) {
   const pending = new Map<Mac, Pending<Machine>>()
 
-  function newest(mac: Mac): Entry<Machine> | null {
+  function newest(mac: Mac): MachineEntry<Machine> | null {
     const onItsWay = pending.get(mac)
     return onItsWay === undefined ? (fleet.current().get(mac) ?? null) : onItsWay.entry
   }
 
-  function track(mac: Mac, entry: Entry<Machine> | null, work: Promise<boolean>) {
+  function track(mac: Mac, entry: MachineEntry<Machine> | null, work: Promise<boolean>) {
     const done = work.finally(() => {
       if (pending.get(mac) === mine) pending.delete(mac)
     })
@@ -137,8 +137,8 @@ function createDoor<Machine extends MachineBase>(
   /** True once `next` is on disk; false: `before` was no longer what is stored. */
   async function store(
     mac: Mac,
-    before: Entry<Machine> | null,
-    next: Entry<Machine>,
+    before: MachineEntry<Machine> | null,
+    next: MachineEntry<Machine>,
   ): Promise<boolean> {
     let epoch = 0
     try {
@@ -213,7 +213,7 @@ const createDecoder =
     return merge({ ...machine, last_seen_at, last_seen_ip })
   }
 
-interface Entry<Machine> {
+interface MachineEntry<Machine> {
   machine: Machine
   /** As which it is stored: a row that still says so need not be parsed. */
   readonly text: string
@@ -231,7 +231,7 @@ function createFleet<Machine extends MachineBase>(
   decode: (row: Row) => Machine | null,
   merge: (machine: Machine) => Machine,
 ) {
-  const entries = new Map<Mac, Entry<Machine>>()
+  const entries = new Map<Mac, MachineEntry<Machine>>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
@@ -258,7 +258,7 @@ function createFleet<Machine extends MachineBase>(
       current()
       return (listed ??= [...entries.values()].map(({ machine }) => machine).toSorted(byMac))
     },
-    publish(mac: Mac, stored: Entry<Machine> | null) {
+    publish(mac: Mac, stored: MachineEntry<Machine> | null) {
       listed = null
       if (stored === null) entries.delete(mac)
       else entries.set(mac, { machine: merge(stored.machine), text: stored.text })
@@ -285,7 +285,7 @@ function createRows<Machine extends MachineBase>(
   { take }: ReturnType<typeof createFleet<Machine>>,
   { outdate }: ReturnType<typeof createMachineSightings>,
 ) {
-  function save(sql: Sql, next: Entry<Machine>, before: Machine | null): void {
+  function save(sql: Sql, next: MachineEntry<Machine>, before: Machine | null): void {
     const { mac, last_seen_at, last_seen_ip } = next.machine
     database.countChange()
     sql.run(SAVE, mac, next.text, last_seen_at, last_seen_ip)
@@ -294,7 +294,12 @@ function createRows<Machine extends MachineBase>(
 
   return {
     /** Stores `next` where the record still is `before`; false: it is not. */
-    replace(sql: Sql, mac: Mac, before: Entry<Machine> | null, next: Entry<Machine>): boolean {
+    replace(
+      sql: Sql,
+      mac: Mac,
+      before: MachineEntry<Machine> | null,
+      next: MachineEntry<Machine>,
+    ): boolean {
       const row = sql.get(FIND, mac)
       // A record that cannot be read counts as none.
       const isStill =
@@ -322,7 +327,7 @@ function createRows<Machine extends MachineBase>(
 
 const takeWith =
   <Machine>(decode: (row: Row) => Machine | null) =>
-  (row: Row): Entry<Machine> | null => {
+  (row: Row): MachineEntry<Machine> | null => {
     const machine = decode(row)
     return machine === null ? null : { machine, text: readText(row, 'record') }
   }

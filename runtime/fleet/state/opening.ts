@@ -18,7 +18,7 @@ import {
 import { readMarker, SCHEMA, writeSchema, type Marker } from './schema.ts'
 import { openSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
-interface Opening {
+interface StateOpening {
   readonly path: string
   readonly release: string
   readonly line: string
@@ -35,7 +35,7 @@ interface Opened {
   readonly wasEmpty: boolean
 }
 
-interface Holding extends Omit<Opening, 'now'> {
+interface Holding extends Omit<StateOpening, 'now'> {
   /** ISO time. */
   now(): string
   /**
@@ -130,7 +130,7 @@ const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 2000`
 
 /** Throws, with nothing changed, when the file is damaged, of the other line, or busy. */
-function openState(opening: Opening): Opened {
+function openState(opening: StateOpening): Opened {
   const { path, release, line, now, owner } = opening
   const ours: Marker = { release, line, schema: SCHEMA }
   const size = statSync(path, { throwIfNoEntry: false })?.size
@@ -168,7 +168,7 @@ function openState(opening: Opening): Opened {
 export const renderEmptyState = (path: string): string =>
   `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
 
-type Plan =
+type OpeningPlan =
   | { readonly action: 'use' }
   | { readonly action: 'fill' }
   | ({ readonly action: 'rotate' } & Pick<
@@ -176,7 +176,7 @@ type Plan =
       'from' | 'carry' | 'isBare'
     >)
 
-function planOpening(file: SqliteFile, ours: Marker, wasEmpty: boolean): Plan {
+function planOpening(file: SqliteFile, ours: Marker, wasEmpty: boolean): OpeningPlan {
   const found = readMarker(file)
   if (found.kind === 'empty' && wasEmpty) return { action: 'fill' }
   if (found.kind !== 'marked') {

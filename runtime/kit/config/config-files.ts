@@ -4,14 +4,14 @@ import { access, constants, open, readdir, readFile, realpath, stat } from 'node
 import { basename, dirname, join } from 'node:path'
 import { CONFIG_FILE, type ConfigPath } from './rules/config-paths.ts'
 import { Fault, renderError } from '../foundation/fault.ts'
-import type { Layer } from './rules/layers.ts'
+import type { ConfigLayer } from './rules/layers.ts'
 import { isMissing, systemCodeOf } from '../foundation/system-error.ts'
 import { parseToml } from './rules/toml.ts'
 import { moveName, removeName } from '../host/folders.ts'
 
 export interface ConfigFiles {
   /** Those that exist, the winner first. */
-  readonly layers: readonly Layer[]
+  readonly layers: readonly ConfigLayer[]
   /** Those and the ones that could be made, in the same order: where an edit may go. */
   readonly paths: readonly string[]
 }
@@ -36,7 +36,7 @@ async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly 
   return all.map((name) => join(path, name))
 }
 
-async function readLayer(path: string, isNamed: boolean): Promise<Layer | null> {
+async function readLayer(path: string, isNamed: boolean): Promise<ConfigLayer | null> {
   const text = await readPlace(path, isNamed, (file) => readFile(file, 'utf8'))
   if (text === null) return null
   const parsed = parseToml(text)

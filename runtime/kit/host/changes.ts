@@ -21,13 +21,13 @@ const TOPICS = [
   'backup',
   'settings',
 ] as const satisfies readonly Topic[]
-type Listener = (change: Change) => void
+type ChangeListener = (change: Change) => void
 
 export type Changes = ReturnType<typeof createChanges>
 
 /** Creates what notifies the listeners in this process of every change that is announced. */
 export function createChanges() {
-  const listeners = new Map<Topic, Set<Listener>>(TOPICS.map((topic) => [topic, new Set()]))
+  const listeners = new Map<Topic, Set<ChangeListener>>(TOPICS.map((topic) => [topic, new Set()]))
   return {
     announce(change: Change) {
       for (const listener of listeners.get(change.topic) ?? []) listener(change)
@@ -36,7 +36,7 @@ export function createChanges() {
      * Calls `listener` at once with each change of these topics (all, unless said), in the order of the
      * calls of `listen`; it must not block. Returns a function that stops it.
      */
-    listen(listener: Listener, topics: readonly Topic[] = TOPICS): () => void {
+    listen(listener: ChangeListener, topics: readonly Topic[] = TOPICS): () => void {
       for (const topic of topics) listeners.get(topic)?.add(listener)
       return () => {
         for (const topic of topics) listeners.get(topic)?.delete(listener)

@@ -1,5 +1,5 @@
 /** Downloads a remote file in order, and resumes where a connection broke. */
-import { judgeAnswer, type Question, type Representation } from './rules/http-range.ts'
+import { judgeAnswer, type RangeRequest, type Representation } from './rules/http-range.ts'
 import { countTries, decideDelay } from './rules/retry.ts'
 import { brokenAt } from './rules/source-fault.ts'
 import type { HttpRequest } from './http-client.ts'
@@ -10,7 +10,7 @@ interface Transfer {
   /** What the file was when it was found; an answer about another one is a Fault. */
   readonly known: Representation
   /** Which bytes; `ranged` false: all of them, asked for without a `Range`. */
-  readonly wanted: Question
+  readonly wanted: RangeRequest
 }
 
 /** Why an attempt ended before its end. */
@@ -85,7 +85,10 @@ async function openPart(transfer: Transfer, { at }: Progress) {
 }
 
 /** The end of a range is always named: some servers ignore open ones, or end them where they like. */
-function requestFor({ from, to, ranged }: Question, { validator }: Representation): HttpRequest {
+function requestFor(
+  { from, to, ranged }: RangeRequest,
+  { validator }: Representation,
+): HttpRequest {
   if (!ranged || to === null) return { method: 'GET' }
   const range = `bytes=${from}-${to - 1}`
   return {

@@ -1,11 +1,11 @@
 /** Current line: the programs of this line, assembled from the folders below. */
-import { runProgram, type Run } from '../../kit/terminal/command/program.ts'
+import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
 import { completeArguments } from '../../kit/terminal/command/rules/server-command.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** What each command starts; nothing of a command is loaded before it is called. */
-const COMMANDS: Readonly<Record<CommandName, () => Promise<Run<ProcessEnvironment>>>> = {
+const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   export: async () => (await import('./commands/bundles.ts')).exportFleet,
   import: async () => (await import('./commands/bundles.ts')).importFleet,

@@ -7,7 +7,7 @@ import { activateProxy, deactivateProxy } from '../../fleet/boot/dnsmasq-proxy.t
 import { listLanAddresses } from '../../fleet/boot/host-addresses.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { runProgram, type Run } from '../../kit/terminal/command/program.ts'
+import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
 import { PXE_HELPER_LINE, type PxeHelperCommandName } from './rules/pxe-helper-commands.ts'
 
 type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 'stderr' | 'isRoot'>
@@ -15,7 +15,7 @@ type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 's
 /** Tools are found where the system has them, not where the caller says. */
 const shell = createShell({ env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } })
 
-const activate: Run<HelperEnvironment> = async ({ stdout, isRoot }, given) => {
+const activate: RunCommand<HelperEnvironment> = async ({ stdout, isRoot }, given) => {
   requireRoot(isRoot)
   const [device = '', subnet = '', port = ''] = given.positionals
   const loader = given.switches.has('secure-boot') ? 'grub' : 'ipxe'
@@ -30,7 +30,7 @@ const activate: Run<HelperEnvironment> = async ({ stdout, isRoot }, given) => {
   return SUCCESS
 }
 
-const deactivate: Run<HelperEnvironment> = async ({ stdout, isRoot }) => {
+const deactivate: RunCommand<HelperEnvironment> = async ({ stdout, isRoot }) => {
   requireRoot(isRoot)
   const wasActive = await deactivateProxy(shell)
   stdout.write(wasActive ? 'PXE is no longer active\n' : 'PXE was not active\n')
@@ -41,7 +41,9 @@ function requireRoot(isRoot: boolean): void {
   if (!isRoot) throw new Fault('root-required', 'only root can change dnsmasq')
 }
 
-const COMMANDS: Readonly<Record<PxeHelperCommandName, () => Promise<Run<HelperEnvironment>>>> = {
+const COMMANDS: Readonly<
+  Record<PxeHelperCommandName, () => Promise<RunCommand<HelperEnvironment>>>
+> = {
   activate: async () => activate,
   deactivate: async () => deactivate,
 }

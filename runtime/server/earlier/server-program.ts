@@ -1,12 +1,13 @@
 /** Earlier line: `flasher-web`; apart from `flasher`, so that the live system does not carry a server. */
 import { completeArguments } from '../../kit/terminal/command/rules/server-command.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { runProgram, type Run } from '../../kit/terminal/command/program.ts'
+import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
 import { SERVER_LINE, type ServerCommandName } from './rules/server-commands.ts'
 
-const COMMANDS: Readonly<Record<ServerCommandName, () => Promise<Run<ProcessEnvironment>>>> = {
-  serve: async () => (await import('./serve.ts')).serve,
-}
+const COMMANDS: Readonly<Record<ServerCommandName, () => Promise<RunCommand<ProcessEnvironment>>>> =
+  {
+    serve: async () => (await import('./serve.ts')).serve,
+  }
 
 /** Runs `flasher-web` of this line and returns its exit code; errors are printed. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>

@@ -177,7 +177,7 @@ async function pick(
   return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
 }
 
-interface Asked {
+interface AskedAction {
   /** Where in the body the parameters stand. */
   readonly within: readonly string[]
   readonly machines: number
@@ -188,7 +188,7 @@ function checkAction(
   event: H3Event,
   action: string,
   parameters: unknown,
-  { within, machines }: Asked = { within: [], machines: 1 },
+  { within, machines }: AskedAction = { within: [], machines: 1 },
 ): void {
   const rule = Object.hasOwn(line.actions, action) ? line.actions[action] : undefined
   if (rule === undefined && action !== 'delete') {

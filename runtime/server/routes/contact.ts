@@ -23,7 +23,7 @@ import { countRun, renderLost } from './run-events.ts'
 const GRUB_CONFIG = '/grub/grub.cfg'
 
 /** A machine at its contact. */
-interface Found {
+interface FoundMachine {
   /** Its record; null: it has none. */
   readonly before: MachineBase | null
   /** What is decided on: the record, or at a first contact the one that it begins with. */
@@ -40,7 +40,7 @@ function createContacts(site: Site) {
 
   return {
     /** Null: it is not let in. Anyone in reach can make records, so new ones come at a bounded pace. */
-    find(mac: Mac, { now, ip }: Contact): Found | null {
+    find(mac: Mac, { now, ip }: Contact): FoundMachine | null {
       const before = machines.newest(mac)
       if (before !== null && before.discovered_at !== null) return { before, machine: before }
       if (before === null && !(isStation(mac) && admitNew())) return null
@@ -53,7 +53,7 @@ function createContacts(site: Site) {
     commit(
       mac: Mac,
       { now, ip }: Contact,
-      { before }: Found,
+      { before }: FoundMachine,
       decided: Transition<MachineBase>,
     ): Eventual<boolean> {
       const by = { actor: 'pxe-client', ip } as const

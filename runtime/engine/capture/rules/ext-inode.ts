@@ -16,7 +16,7 @@ const METADATA_CSUM = 0x400
 const CSUM_SEED = 0x2000
 
 /** What an inode's checksum and place depend on. */
-interface ExtFacts {
+interface InodeFacts {
   readonly blockBytes: number
   readonly inodeBytes: number
   /** Null: inodes have no checksum. */
@@ -24,7 +24,7 @@ interface ExtFacts {
 }
 
 /** `first`: the file system's first bytes. */
-export function readExtFacts(first: Buffer): ExtFacts {
+export function readExtFacts(first: Buffer): InodeFacts {
   const block = first.subarray(1024, 2048)
   const hasSum = (block.readUInt32LE(SUPER_AT.readonlyCompatible) & METADATA_CSUM) !== 0
   const hasSeed = (block.readUInt32LE(SUPER_AT.incompatible) & CSUM_SEED) !== 0
@@ -73,7 +73,7 @@ type InodeRefusal = 'not-a-file' | 'no-extents' | 'too-large'
 export function emptyFile(
   inode: Buffer,
   number: number,
-  { blockBytes, seed }: ExtFacts,
+  { blockBytes, seed }: InodeFacts,
 ): Result<EmptiedFile, InodeRefusal> {
   if ((inode.readUInt16LE(AT.mode) & 0xf000) !== 0x8000) return refuse('not-a-file')
   const hasExtents = (inode.readUInt32LE(AT.flags) & USES_EXTENTS) !== 0

@@ -52,7 +52,7 @@ type LastRefusal =
   | 'fat'
 
 /** A partition, in sectors of the disk. */
-interface Place {
+interface PartitionRange {
   readonly number: number
   readonly first: number
   readonly last: number
@@ -68,48 +68,51 @@ function planGpt(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal
   const { sectorBytes, sizeBytes } = disk
   const table = parseTable(head, sectorBytes)
   if (table === null) return refuse('damaged-table')
-  const places = parseGptPartitions(table).map(
-    ({ number, type, firstSector: first, lastSector: last }): Place => ({
+  const ranges = parseGptPartitions(table).map(
+    ({ number, type, firstSector: first, lastSector: last }): PartitionRange => ({
       number,
       first,
       last,
       refusal: GPT_TYPES[type] ?? null,
     }),
   )
-  const found = findLast(places, disk)
+  const found = findLast(ranges, disk)
   if (!found.ok) return found
-  const { place, end, grows } = decideEnd(found.value, disk, Infinity)
-  const { number } = place
+  const { range, end, grows } = decideEnd(found.value, disk, Infinity)
+  const { number } = range
   const changed = changeLast(head, table, { number, lastSector: end }, sectorBytes)
   const moved = moveBackup(changed, sizeBytes, sectorBytes)
   if (!moved.ok) return refuse(moved.refusal === 'disk-too-small' ? 'disk-too-small' : 'no-table')
-  const partition = toPartition(place, end, sectorBytes)
+  const partition = toPartition(range, end, sectorBytes)
   return accept({ partition, grows, head: moved.value.head, moved: moved.value })
 }
 
 function planDos(head: Buffer, disk: GrowthDisk): Result<LastGrowth, LastRefusal> {
   const entries = parseDosTable(head)
   if (entries === null) return refuse('no-table')
-  const places = entries.map(({ number, type, first, sectors }): Place => ({
+  const ranges = entries.map(({ number, type, first, sectors }): PartitionRange => ({
     number,
     first,
     last: first + sectors - 1,
     refusal: DOS_TYPES[type] ?? null,
   }))
-  const found = findLast(places, disk)
+  const found = findLast(ranges, disk)
   if (!found.ok) return found
-  const { place, end, grows } = decideEnd(found.value, disk, place32(found.value))
-  const changed = changeDosLast(head, place.number, end - place.first + 1)
-  const partition = toPartition(place, end, disk.sectorBytes)
+  const { range, end, grows } = decideEnd(found.value, disk, place32(found.value))
+  const changed = changeDosLast(head, range.number, end - range.first + 1)
+  const partition = toPartition(range, end, disk.sectorBytes)
   return accept({ partition, grows, head: changed, moved: null })
 }
 
 /** An MBR counts the sectors of a partition in 32 bits. */
-const place32 = ({ first }: Place) => first + 0xffff_fffe
+const place32 = ({ first }: PartitionRange) => first + 0xffff_fffe
 
 /** The partition behind all others, if it can be worked on while the disk's ends are held back. */
-function findLast(places: readonly Place[], disk: GrowthDisk): Result<Place, LastRefusal> {
-  const [last, ...others] = places.toSorted((one, two) => two.first - one.first)
+function findLast(
+  ranges: readonly PartitionRange[],
+  disk: GrowthDisk,
+): Result<PartitionRange, LastRefusal> {
+  const [last, ...others] = ranges.toSorted((one, two) => two.first - one.first)
   if (last === undefined) return refuse('no-partition')
   if (last.last < last.first) return refuse('damaged-table')
   if (others.some((other) => other.last >= last.first)) return refuse('overlapping')
@@ -118,13 +121,13 @@ function findLast(places: readonly Place[], disk: GrowthDisk): Result<Place, Las
 }
 
 /** Its last sector: never before where it ends now, and never in what is held back. */
-function decideEnd(place: Place, { sectorBytes, tailStart }: GrowthDisk, most: number) {
+function decideEnd(range: PartitionRange, { sectorBytes, tailStart }: GrowthDisk, most: number) {
   const limit = (Math.floor(tailStart / ALIGNMENT) * ALIGNMENT) / sectorBytes - 1
-  const grows = (place.last + 1) * sectorBytes <= tailStart
-  return { place, grows, end: Math.max(place.last, Math.min(limit, most)) }
+  const grows = (range.last + 1) * sectorBytes <= tailStart
+  return { range, grows, end: Math.max(range.last, Math.min(limit, most)) }
 }
 
-const toPartition = ({ number, first }: Place, end: number, sectorBytes: number) => ({
+const toPartition = ({ number, first }: PartitionRange, end: number, sectorBytes: number) => ({
   number,
   offset: first * sectorBytes,
   bytes: (end - first + 1) * sectorBytes,

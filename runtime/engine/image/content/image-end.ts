@@ -35,7 +35,7 @@ export function checkLength(image: ImageFacts, head: Buffer): void {
   if (missed !== null) throw missed
 }
 
-interface Reading {
+interface EndReading {
   readonly plan: FittedImage
   readonly imageStream: { readonly filler: Filler }
   /** The image's first MiB. */
@@ -51,7 +51,7 @@ interface Reading {
  * missed.
  */
 export async function readEnd(
-  { plan, imageStream, head, counted, warn }: Reading,
+  { plan, imageStream, head, counted, warn }: EndReading,
   bodyEnd: number,
 ): Promise<Buffer> {
   const tail = await readTail(imageStream.filler, plan, bodyEnd)

@@ -4,7 +4,7 @@ import type { Blocks, Piece } from '../blocks.ts'
 import { createFrameLoader, type FrameFile } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
-export interface FrameReading {
+export interface FrameOrder {
   readonly map: FrameMap
   /** The same image in several places; at least one. */
   readonly sources: readonly [FrameFile, ...FrameFile[]]
@@ -48,7 +48,7 @@ const MAX_AHEAD_BYTES = 96 * 1024 * 1024
  * (absent: as many as suit this machine); they end when the blocks are disposed of. `next` rejects
  * with a Fault where a frame cannot be fetched or is damaged.
  */
-export function openFrames(reading: FrameReading, count?: number): Blocks {
+export function openFrames(reading: FrameOrder, count?: number): Blocks {
   const { map, sources, compare, from = 0 } = reading
   const workers = createFrameWorkers(count)
   const loader = createFrameLoader(sources, workers)

@@ -15,14 +15,14 @@ interface FrameCheck {
 }
 
 /** Memory for one frame under way. */
-interface Station {
+interface CheckStation {
   readonly stored: SharedArrayBuffer
   readonly content: SharedArrayBuffer
 }
 
-interface Pending {
+interface PendingCheck {
   readonly frame: Frame
-  readonly station: Station
+  readonly station: CheckStation
   /** Where its content is; it is zeros where it is not in the station. */
   readonly content: Promise<SharedArrayBuffer>
 }
@@ -34,7 +34,7 @@ export async function checkFrames(check: FrameCheck): Promise<void> {
   await using summing = createFrameWorkers(hasDigest(map) ? 1 : 0)
   const { load } = createZeroMemory(map, source, createFrameLoader([source], workers).load)
   const free = Array.from({ length: threads + 2 }, () => createStation(map))
-  const pending: Pending[] = []
+  const pending: PendingCheck[] = []
 
   async function finishFirst() {
     const first = pending.shift()
@@ -71,7 +71,7 @@ export async function checkFrames(check: FrameCheck): Promise<void> {
 /** The digest of an image that was too large to hash is all zeros. */
 const hasDigest = ({ sha256 }: FrameMap): boolean => sha256 !== null && !/^0*$/.test(sha256)
 
-const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): Station => ({
+const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): CheckStation => ({
   stored: createSharedSlot(Math.max(1, maxStoredBytes)),
   content: createSharedSlot(Math.max(1, maxBytes)),
 })
@@ -96,7 +96,7 @@ function createZeroMemory(
 
   return {
     /** Resolves to where the content is. */
-    async load(frame: Frame, { stored, content }: Station): Promise<SharedArrayBuffer> {
+    async load(frame: Frame, { stored, content }: CheckStation): Promise<SharedArrayBuffer> {
       if (frame.isZero && (await isKnown(frame))) return zeros
       await decode(frame, stored, content)
       if (frame.isZero) {

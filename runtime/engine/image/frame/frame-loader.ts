@@ -15,7 +15,7 @@ export type FrameFile = Pick<SeekableSource, 'name' | 'readAt'> &
 
 const WRONG_TABLES = 'its tables do not say where its frames end'
 
-interface Place {
+interface ImageCopy {
   readonly source: FrameFile
   /** Reads under way. */
   busy: number
@@ -24,28 +24,28 @@ interface Place {
 }
 
 /** One that failed comes last; else the order is that of the ranks, then of what is under way. */
-const compareTurns = (a: Place, b: Place): number =>
+const compareTurns = (a: ImageCopy, b: ImageCopy): number =>
   Number(a.isBad) - Number(b.isBad) ||
   (a.source.rank ?? 0) - (b.source.rank ?? 0) ||
   a.busy - b.busy
 
 export function createFrameLoader(sources: readonly FrameFile[], workers: FrameWorkers) {
-  const places: readonly Place[] = sources.map((source) => ({ source, busy: 0, isBad: false }))
+  const copies: readonly ImageCopy[] = sources.map((source) => ({ source, busy: 0, isBad: false }))
 
-  async function read(place: Place, frame: Frame, stored: SharedArrayBuffer) {
+  async function read(copy: ImageCopy, frame: Frame, stored: SharedArrayBuffer) {
     const into = Buffer.from(stored, 0, frame.storedBytes)
-    place.busy += 1
+    copy.busy += 1
     try {
-      const bytes = await place.source.readAt(into, frame.storedAt)
-      if (bytes < into.length) throw damaged(place.source, 'it ends before its last frame does')
-      if (findFrameEnd(into) !== into.length) throw damaged(place.source, WRONG_TABLES)
+      const bytes = await copy.source.readAt(into, frame.storedAt)
+      if (bytes < into.length) throw damaged(copy.source, 'it ends before its last frame does')
+      if (findFrameEnd(into) !== into.length) throw damaged(copy.source, WRONG_TABLES)
     } finally {
-      place.busy -= 1
+      copy.busy -= 1
     }
   }
 
   async function decode(
-    { source }: Place,
+    { source }: ImageCopy,
     frame: Frame,
     stored: SharedArrayBuffer,
     into: SharedArrayBuffer,
@@ -64,18 +64,18 @@ export function createFrameLoader(sources: readonly FrameFile[], workers: FrameW
   return {
     /** Puts the frame's content into `into`; a Fault where no source has it. */
     async load(frame: Frame, stored: SharedArrayBuffer, into: SharedArrayBuffer): Promise<void> {
-      const order = places.toSorted(compareTurns)
-      for (const [tries, place] of order.entries()) {
+      const order = copies.toSorted(compareTurns)
+      for (const [tries, copy] of order.entries()) {
         try {
-          await read(place, frame, stored)
-          await decode(place, frame, stored, into)
-          place.source.taken?.(frame.storedBytes)
+          await read(copy, frame, stored)
+          await decode(copy, frame, stored, into)
+          copy.source.taken?.(frame.storedBytes)
           return
         } catch (thrown) {
-          place.isBad = true
+          copy.isBad = true
           const isLast = tries === order.length - 1
           const isCancelled = thrown instanceof Fault && thrown.code === 'cancelled'
-          if (!isCancelled) place.source.refused?.(thrown)
+          if (!isCancelled) copy.source.refused?.(thrown)
           if (isLast || isCancelled) throw thrown
         }
       }

@@ -37,13 +37,13 @@ export interface WrittenFrames {
 }
 
 /** One frame under way. */
-interface Station {
+interface WriteStation {
   readonly raw: SharedArrayBuffer
   readonly stored: SharedArrayBuffer
 }
 
-interface Pending {
-  readonly station: Station
+interface PendingFrame {
+  readonly station: WriteStation
   readonly bytes: number
   readonly entry: Promise<IndexEntry>
 }
@@ -57,7 +57,7 @@ interface Pending {
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
   const { reading, workers, signal } = writing
   const free = Array.from({ length: workers.count + 3 }, createStation)
-  const pending: Pending[] = []
+  const pending: PendingFrame[] = []
   const output = createOutput(writing)
   const encode = createEncoder(writing)
   const finishFirst = async () => {
@@ -94,7 +94,7 @@ export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames>
   return await output.end(reading.digest())
 }
 
-const createStation = (): Station => ({
+const createStation = (): WriteStation => ({
   raw: createSharedSlot(FRAME_BYTES),
   stored: createSharedSlot(MAX_STORED_BYTES),
 })
@@ -102,10 +102,10 @@ const createStation = (): Station => ({
 /** A whole frame of zeros is compressed once. */
 function createEncoder({ workers, level }: FrameWriting) {
   let zeroFrame: Promise<Buffer> | null = null
-  async function run({ raw, stored }: Station, bytes: number) {
+  async function run({ raw, stored }: WriteStation, bytes: number) {
     return workers.run({ does: 'encode', from: raw, bytes, into: stored, level })
   }
-  async function encodeZeros(station: Station, bytes: number): Promise<IndexEntry> {
+  async function encodeZeros(station: WriteStation, bytes: number): Promise<IndexEntry> {
     const compress = () => {
       Buffer.from(station.raw, 0, bytes).fill(0)
       return run(station, bytes)
@@ -120,7 +120,7 @@ function createEncoder({ workers, level }: FrameWriting) {
     const storedBytes = frame?.length ?? (await compress()).bytes
     return { storedBytes, isZero: true, sha256: digestOfZeros(bytes) }
   }
-  return async (station: Station, { bytes, isZero }: ReadFrame): Promise<IndexEntry> => {
+  return async (station: WriteStation, { bytes, isZero }: ReadFrame): Promise<IndexEntry> => {
     if (isZero) return encodeZeros(station, bytes)
     const { bytes: storedBytes, sha256 } = await run(station, bytes)
     return { storedBytes, isZero: false, sha256: Buffer.from(sha256, 'hex') }
@@ -138,7 +138,7 @@ function createOutput({ write, onWritten }: FrameWriting) {
   }
   return {
     /** Writes the frame when it is ready; its station is free again then. */
-    async add({ station, bytes, entry: encoding }: Pending): Promise<Station> {
+    async add({ station, bytes, entry: encoding }: PendingFrame): Promise<WriteStation> {
       const entry = await encoding
       checkSize(sizes.image + bytes)
       await put(Buffer.from(station.stored, 0, entry.storedBytes))

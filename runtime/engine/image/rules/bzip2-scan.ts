@@ -10,7 +10,7 @@ const MARKS = [
   { kind: 'end', first: 0x17724538, last: 0x45385090 },
 ] as const
 
-interface Mark {
+interface BlockMark {
   readonly kind: 'block' | 'end'
   /** Where it begins, in bits. */
   readonly bit: number
@@ -26,7 +26,7 @@ export function createBzip2Scan() {
   let isOver = false
 
   /** Whether what follows may stand there. */
-  function take({ kind, bit }: Mark): boolean {
+  function take({ kind, bit }: BlockMark): boolean {
     const found = bitsAt(window, bit + 48)
     if (kind === 'block') {
       checksum = (((checksum << 1) | (checksum >>> 31)) ^ found) >>> 0
@@ -86,8 +86,8 @@ const IS_CANDIDATE = new Uint8Array(65_536)
 for (const { pair } of SHIFTS) IS_CANDIDATE[pair] = 1
 
 /** The marks that begin in the first `length` bytes, in order. */
-function listMarks(bytes: Buffer, length: number): readonly Mark[] {
-  const marks: Mark[] = []
+function listMarks(bytes: Buffer, length: number): readonly BlockMark[] {
+  const marks: BlockMark[] = []
   let pair = bytes[1] ?? 0
   for (let at = 0; at < length; at += 1) {
     pair = ((pair << 8) | (bytes[at + 2] ?? 0)) & 0xffff

@@ -49,9 +49,9 @@ export type SectorVerdict =
   | { readonly kind: 'unseen' }
 
 /** What lies at the places: the bytes there; null where they were not read. */
-type Seen = (place: Range) => Buffer | null
+type ReadSectors = (place: Range) => Buffer | null
 
-export function decideSectors(places: readonly DosPlace[], seen: Seen): SectorVerdict {
+export function decideSectors(places: readonly DosPlace[], seen: ReadSectors): SectorVerdict {
   if (places.length === 0) return { kind: 'fits' }
   const isThere = (place: Range) => {
     const first = place.bytes === 0 ? null : seen(place)

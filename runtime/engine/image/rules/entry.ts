@@ -4,7 +4,7 @@ import type { FrameMap } from './frame-map.ts'
 import { isStoredRaw } from './format.ts'
 import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
-interface Pins {
+interface ImagePins {
   /** The digest of the file as stored; null: not known. */
   readonly sha256: string | null
   /** The digest of the body of its index; null: not known. */
@@ -18,7 +18,7 @@ interface Pins {
  */
 export function decideEntry(
   map: FrameMap | null,
-  { sha256, indexSha256 }: Pins,
+  { sha256, indexSha256 }: ImagePins,
 ): Result<FrameMap | null, string> {
   if (indexSha256 !== null) {
     if (map !== null && map.indexSha256 === indexSha256) return accept(map)

@@ -1,4 +1,5 @@
 /** What our programs know of each image format: how its content begins, where it can be entered, what inspects it. */
+import type { Mark } from '../content/rules/disk-marks.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
@@ -31,8 +32,6 @@ interface Inspection {
   readonly argv: Argv
   readonly prints: 'text' | 'object'
 }
-
-type Mark = readonly [at: number, bytes: Buffer]
 
 const ascii = (text: string) => Buffer.from(text, 'latin1')
 const hex = (text: string) => Buffer.from(text, 'hex')

@@ -33,7 +33,7 @@ export function measureGzip(head: Buffer, fileBytes: number): RangeStep {
   })
 }
 
-interface Place {
+interface Tail {
   /** Where the file ends, without the pieces found so far. */
   readonly at: number
   /** The bytes before it. */
@@ -41,7 +41,7 @@ interface Place {
 }
 
 /** Goes back over the pieces of metadata by their own sizes, to what the gzip data ends with. */
-function findEnd(fileBytes: number, { at, last }: Place, pieces: number): RangeStep {
+function findEnd(fileBytes: number, { at, last }: Tail, pieces: number): RangeStep {
   const size = parseTrailer(last) ?? 0
   const start = at - size
   const unsure = known(UNKNOWN_SIZE, ignored(fileBytes - start))

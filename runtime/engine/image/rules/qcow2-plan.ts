@@ -1,15 +1,15 @@
 /** Plans the reads of one request to a qcow2 image: parts for one buffer, compressed neighbours in one read. */
-import type { Run } from './qcow2-tables.ts'
+import type { ClusterRun } from './qcow2-tables.ts'
 
 /** A run and where its bytes go in the buffer; `guest` is where they are in the image. */
-export interface Part<R extends Run = Run> {
+export interface Part<R extends ClusterRun = ClusterRun> {
   readonly at: number
   readonly guest: number
   readonly run: R
 }
 
-type DataPart = Part<Extract<Run, { kind: 'data' }>>
-export type CompressedPart = Part<Extract<Run, { kind: 'compressed' }>>
+type DataPart = Part<Extract<ClusterRun, { kind: 'data' }>>
+export type CompressedPart = Part<Extract<ClusterRun, { kind: 'compressed' }>>
 
 /** Compressed clusters that one read of the file brings. */
 export interface HostGroup {
@@ -56,5 +56,5 @@ const isNeighbour = (group: Omit<HostGroup, 'parts'>, host: number, bytes: numbe
   host - (group.host + group.bytes) <= WIDEST_GAP && host + bytes - group.host <= LONGEST_GROUP
 
 /** The first `bytes` of a run. */
-export const clipRun = (run: Run, bytes: number): Run =>
+export const clipRun = (run: ClusterRun, bytes: number): ClusterRun =>
   run.bytes <= bytes ? run : { ...run, bytes }

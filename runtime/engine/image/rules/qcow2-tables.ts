@@ -13,7 +13,7 @@ type ClusterState =
   | { readonly kind: 'compressed'; readonly host: number; readonly hostBytes: number }
 
 /** Guest bytes that are read in one way. */
-export type Run =
+export type ClusterRun =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'data'; readonly bytes: number; readonly host: number }
   /** A part of one cluster: `bytes` of what is decoded, after the first `skip`. */
@@ -141,7 +141,7 @@ export function nextRun(
   from: number,
   limit: number,
   header: Qcow2Header,
-): Result<Run, TableBreak> {
+): Result<ClusterRun, TableBreak> {
   const tableStart = from - (from % header.guestBytesPerTable)
   const end = Math.min(tableStart + header.guestBytesPerTable, header.virtualBytes)
   if (table === null) return accept({ kind: 'zeros', bytes: end - from })
@@ -162,7 +162,7 @@ function parseUnit(
   at: number,
   end: number,
   header: Qcow2Header,
-): Result<Run, TableBreak> {
+): Result<ClusterRun, TableBreak> {
   const { clusterBytes, guestBytesPerTable } = header
   const within = at % clusterBytes
   const index = Math.floor((at % guestBytesPerTable) / clusterBytes)
@@ -194,16 +194,20 @@ function parseUnit(
   }
 }
 
-type DataRun = Extract<Run, { kind: 'data' }>
+type DataRun = Extract<ClusterRun, { kind: 'data' }>
 
 /** A file may end inside its last cluster where the guest does, so only what is read must be there. */
-function placed(run: DataRun, cluster: number, header: Qcow2Header): Result<Run, TableBreak> {
+function placed(
+  run: DataRun,
+  cluster: number,
+  header: Qcow2Header,
+): Result<ClusterRun, TableBreak> {
   const why = findMisplaced(cluster, run.host - cluster + run.bytes, header)
   return why === null ? accept(run) : refuse(why)
 }
 
 /** Both as one run, or null. */
-function join(run: Run, next: Run): Run | null {
+function join(run: ClusterRun, next: ClusterRun): ClusterRun | null {
   if (run.kind === 'zeros' && next.kind === 'zeros') {
     return { kind: 'zeros', bytes: run.bytes + next.bytes }
   }

@@ -80,7 +80,7 @@ export function parseQcow2Header(
   return refusal === null ? accept(headerOf(fields, fileBytes)) : refuse(refusal)
 }
 
-type Fields = ReturnType<typeof readFields>
+type HeaderFields = ReturnType<typeof readFields>
 
 function readFields(head: Buffer, version: 2 | 3) {
   const headerBytes = version === 2 ? V2_BYTES : head.readUInt32BE(100)
@@ -103,7 +103,7 @@ function readFields(head: Buffer, version: 2 | 3) {
 }
 
 /** The first reason in an order in which no check relies on what a later one looks at. */
-function findRefusal(fields: Fields, fileBytes: number | null): Qcow2Refusal | null {
+function findRefusal(fields: HeaderFields, fileBytes: number | null): Qcow2Refusal | null {
   return (
     findUnsupported(fields) ??
     findDamage(fields, fileBytes) ??
@@ -111,7 +111,7 @@ function findRefusal(fields: Fields, fileBytes: number | null): Qcow2Refusal | n
   )
 }
 
-function findUnsupported(fields: Fields): Qcow2Refusal | null {
+function findUnsupported(fields: HeaderFields): Qcow2Refusal | null {
   const { has, features, clusterBits: bits, compression: type } = fields
   const least = has(EXTENDED_L2) ? MIN_EXTENDED_CLUSTER_BITS : MIN_CLUSTER_BITS
   const checks: readonly (readonly [boolean, Qcow2Refusal])[] = [
@@ -126,7 +126,7 @@ function findUnsupported(fields: Fields): Qcow2Refusal | null {
   return checks.find(([hit]) => hit)?.[1] ?? null
 }
 
-function findDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | null {
+function findDamage(fields: HeaderFields, fileBytes: number | null): Qcow2Refusal | null {
   const { version, virtualBytes, headerBytes, l1Entries, l1Offset, clusterBits } = fields
   const clusterBytes = 2 ** clusterBits
   const needs = neededL1Entries(fields)
@@ -152,7 +152,7 @@ function findDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | nu
 }
 
 /** Reading needs no reference counts, but must know where they lie: nothing of the guest is there. */
-function findRefcountDamage(fields: Fields, fileBytes: number | null): Qcow2Refusal | null {
+function findRefcountDamage(fields: HeaderFields, fileBytes: number | null): Qcow2Refusal | null {
   const { refcountOffset: offset, refcountClusters: clusters, clusterBits } = fields
   if (clusters === 0) return null
   const clusterBytes = 2 ** clusterBits
@@ -179,13 +179,13 @@ const unknownBits = (features: bigint) =>
   )
 
 /** An L2 table is one cluster of entries of 8 bytes, or 16 when extended. */
-const tableCoverage = ({ clusterBits, has }: Fields) =>
+const tableCoverage = ({ clusterBits, has }: HeaderFields) =>
   2 ** (clusterBits + clusterBits - (has(EXTENDED_L2) ? 4 : 3))
 
-const neededL1Entries = (fields: Fields) =>
+const neededL1Entries = (fields: HeaderFields) =>
   Math.ceil(Number(fields.virtualBytes) / tableCoverage(fields))
 
-function headerOf(fields: Fields, fileBytes: number | null): Qcow2Header {
+function headerOf(fields: HeaderFields, fileBytes: number | null): Qcow2Header {
   const { version, clusterBits, has, compression } = fields
   return {
     version,

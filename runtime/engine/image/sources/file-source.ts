@@ -28,7 +28,7 @@ export async function openFileSource(path: string, signal?: AbortSignal): Promis
   }
 }
 
-interface Opened {
+interface OpenedFile {
   readonly path: string
   readonly handle: FileHandle
   readonly opened: FileStat
@@ -38,7 +38,7 @@ interface Opened {
 type FileStat = Awaited<ReturnType<typeof statExactly>>
 const statExactly = (path: string) => stat(path, { bigint: true })
 
-function sourceOf({ path, handle, opened, signal }: Opened): Source {
+function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
   const sizeBytes = Number(opened.size)
   const broken = (at: number, reason: string, cause?: unknown) =>
     brokenAt({ name: path, at, sizeBytes }, reason, { cause })

@@ -1,6 +1,6 @@
 /** Reads a remote file for a Source: in order, and at any offset if the server supports ranges. */
 import { setMaxListeners } from 'node:events'
-import type { Question, Representation } from '../../../kit/net/rules/http-range.ts'
+import type { RangeRequest, Representation } from '../../../kit/net/rules/http-range.ts'
 import { brokenAt } from '../../../kit/net/rules/source-fault.ts'
 import type { Remote } from '../../../kit/net/http-remote.ts'
 import { receive } from '../../../kit/net/http-transfer.ts'
@@ -26,7 +26,7 @@ export function createRemoteReads(
   const { sizeBytes } = known
   const pace = { waitedMs: 0, bytes: 0 }
 
-  function read(wanted: Question): AsyncIterable<Buffer> {
+  function read(wanted: RangeRequest): AsyncIterable<Buffer> {
     const chunks = receive({ remote, known, wanted })
     if (slowMs === null) return chunks
     const place = { name: remote.name, at: wanted.from, sizeBytes }

@@ -32,7 +32,7 @@ export interface ReportedFindings extends FlashFindings {
 }
 
 /** What is said of a flash, of one disk or of several. Numbers are exit codes. */
-export interface FlashReport {
+export interface FlashDocument {
   /** What was found, before anything is decided. */
   found(all: readonly ReportedFindings[]): void
   /** Every reason against it. */

@@ -7,9 +7,9 @@ import { takeDisks, takeImages } from './marks.ts'
 import { pressInPanes } from './pane-keys.ts'
 import { stay, type Input, type PaneStep, type PanesState } from './state.ts'
 
-type Arrival = Input & { readonly from: PanesState }
+type PanesInput = Input & { readonly from: PanesState }
 
-const NEXT: Cases<'input', Arrival, PaneStep> = {
+const NEXT: Cases<'input', PanesInput, PaneStep> = {
   key: ({ from, key, pageRows }) =>
     from.dialog === null
       ? pressInPanes(from, key, pageRows)

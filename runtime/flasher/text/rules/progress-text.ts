@@ -9,7 +9,7 @@ import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 
 /** What is under way, in words, and how far it is. */
-interface FlashProgress {
+interface ShownProgress {
   readonly phase: string
   readonly progress: WriteProgress | null
 }
@@ -22,7 +22,7 @@ const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
 }
 
 /** Returns the progress after an event. */
-export function nextProgress(event: FlashEvent, { phase, progress }: FlashProgress): FlashProgress {
+export function nextProgress(event: FlashEvent, { phase, progress }: ShownProgress): ShownProgress {
   if (event.event !== 'writing') return { phase: PHASES[event.event] ?? phase, progress }
   const isNew = event.phase !== progress?.phase
   return { phase: isNew ? renderPhase(event, progress) : phase, progress: event }

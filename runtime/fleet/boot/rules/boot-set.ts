@@ -148,7 +148,7 @@ function listTrios(names: readonly string[]): readonly IncompleteSet[] {
 }
 
 /** A set that is complete and not ours to boot. */
-export interface SetAside extends CompleteSet {
+export interface ForeignSet extends CompleteSet {
   /** A sentence for people. */
   readonly reason: string
 }

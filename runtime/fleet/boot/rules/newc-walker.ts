@@ -25,14 +25,14 @@ const TRAILER = 'TRAILER!!!'
 const MORE: NewcStep = { kind: 'more' }
 
 /** What is collected (`header`, `name`) or passed over (`skip`), and how many bytes of it are missing. */
-type State =
+type WalkState =
   | { readonly kind: 'between' }
   | { readonly kind: 'header' | 'name'; missing: number }
   | { readonly kind: 'skip'; missing: number; readonly next: 'header' | 'between' }
 
 /** `wanted`: a path without a slash or a dot before it. */
 export function createNewcWalker(wanted: string): NewcWalker {
-  let state: State = { kind: 'between' }
+  let state: WalkState = { kind: 'between' }
   let archives = 0
   let collected: Uint8Array[] = []
   let [dataBytes, nameBytes] = [0, 0]
@@ -96,7 +96,7 @@ export function createNewcWalker(wanted: string): NewcWalker {
 /** `0`, with which every header begins. */
 const ZERO_DIGIT = 0x30
 
-const begin = (next: 'header' | 'between'): State =>
+const begin = (next: 'header' | 'between'): WalkState =>
   next === 'between' ? { kind: 'between' } : { kind: 'header', missing: HEADER_BYTES }
 
 const readField = (text: string, at: number) => Number.parseInt(text.slice(at, at + 8), 16)

@@ -3,7 +3,7 @@ import { locateTomlKey, locateTomlSection } from './toml-edit.ts'
 import { isTable } from './toml.ts'
 
 /** One file, read and parsed. */
-export interface Layer {
+export interface ConfigLayer {
   readonly path: string
   readonly text: string
   readonly values: Readonly<Record<string, unknown>>
@@ -11,24 +11,27 @@ export interface Layer {
 
 /** A place in a file that no setting knows; `key` null: the section itself. */
 interface Stray {
-  readonly layer: Layer
+  readonly layer: ConfigLayer
   readonly section: string
   readonly key: string | null
 }
 
 /** Which file decides a key; `layers` with the winner first. Null: none holds it. */
-export const findLayer = (layers: readonly Layer[], section: string, key: string): Layer | null =>
-  layers.find((layer) => valueIn(layer, section, key) !== undefined) ?? null
+export const findLayer = (
+  layers: readonly ConfigLayer[],
+  section: string,
+  key: string,
+): ConfigLayer | null => layers.find((layer) => valueIn(layer, section, key) !== undefined) ?? null
 
 /** What a file holds for a key; undefined: nothing. */
-export function valueIn({ values }: Layer, section: string, key: string): unknown {
+export function valueIn({ values }: ConfigLayer, section: string, key: string): unknown {
   const keys = Object.hasOwn(values, section) ? values[section] : undefined
   return isTable(keys) && Object.hasOwn(keys, key) ? keys[key] : undefined
 }
 
 /** Keys and sections of all files that `isKnown` does not know, in order. */
 export const listStrays = (
-  layers: readonly Layer[],
+  layers: readonly ConfigLayer[],
   isKnown: (section: string, key: string | null) => boolean,
 ): readonly Stray[] =>
   layers.flatMap((layer) =>
@@ -42,7 +45,7 @@ export const listStrays = (
 
 /** `/etc/flasher/flasher.toml:12`, or the path alone. */
 export function renderKeyLocation(
-  { path, text }: Layer,
+  { path, text }: ConfigLayer,
   section: string,
   key: string | null,
 ): string {

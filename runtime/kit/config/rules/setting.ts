@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../../foundation/result.ts'
 import type { SettingTopic } from './setting-groups.ts'
 
 /** Words for single values, by the value as text: of a choice all of them, else only those that need one. */
-type Labels = Readonly<Record<string, string>>
+type ChoiceLabels = Readonly<Record<string, string>>
 
 /** How a form asks for a value: each has a control of its own on the settings page. */
 export type Field =
@@ -27,7 +27,7 @@ export type Field =
   | { readonly as: 'list'; readonly example: string }
 
 /** A sort of value: how it is checked, and how it is written in TOML, a variable or a form. */
-export interface Kind<T, Named extends Labels = Labels> {
+export interface Kind<T, Named extends ChoiceLabels = ChoiceLabels> {
   readonly schema: ZodType<T>
   /** What it must be, to follow "must be": `a whole number from 1 to 65535`. */
   readonly wants: string
@@ -50,14 +50,14 @@ export type TomlValue =
   | { readonly [key: string]: TomlValue }
 
 /** The program that reads a setting; on the page of another one, that is said. */
-type Program = 'flasher-web' | 'flasher-cache' | 'both'
+type SettingProgram = 'flasher-web' | 'flasher-cache' | 'both'
 
-export interface Setting<T, Named extends Labels = Labels> {
+export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
   /** What pages call it, in English. */
   readonly title: string
   /** The heading under which the settings page lists it. */
   readonly topic: SettingTopic
-  readonly program: Program
+  readonly program: SettingProgram
   /** One sentence for the reference. */
   readonly help: string
   readonly fallback: T
@@ -88,7 +88,7 @@ export interface Setting<T, Named extends Labels = Labels> {
   readonly toField: (given: unknown) => string
 }
 
-interface SettingOptions<T, Named extends Labels> {
+interface SettingOptions<T, Named extends ChoiceLabels> {
   readonly title: string
   readonly topic: SettingTopic
   readonly help: string
@@ -107,8 +107,8 @@ interface SettingOptions<T, Named extends Labels> {
  * 'Port', … })`.
  */
 export const settingOf =
-  (program: Program) =>
-  <T, Named extends Labels>(options: SettingOptions<T, Named>): Setting<T, Named> => {
+  (program: SettingProgram) =>
+  <T, Named extends ChoiceLabels>(options: SettingOptions<T, Named>): Setting<T, Named> => {
     const { kind, fallbackWords = null, env = null, restart, kept, card = null } = options
     const isSecret = kind.field.as === 'secret'
     const parse = (given: unknown): Result<T, string> => {

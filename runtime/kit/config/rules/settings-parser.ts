@@ -1,5 +1,5 @@
 /** Resolves the configuration key by key: the value, its source, and problems with it. */
-import { findLayer, listStrays, renderKeyLocation, valueIn, type Layer } from './layers.ts'
+import { findLayer, listStrays, renderKeyLocation, valueIn, type ConfigLayer } from './layers.ts'
 import { nearestOf } from '../../foundation/nearest.ts'
 import {
   findSetting,
@@ -33,7 +33,7 @@ export interface SettingsSources {
   /** What pages saved, as text, by `section.key`. */
   readonly saved: Readonly<Record<string, string>>
   /** The winner first. */
-  readonly layers: readonly Layer[]
+  readonly layers: readonly ConfigLayer[]
 }
 
 export interface SettingsReading<Table extends SettingsTable> {
@@ -164,7 +164,7 @@ function findGiven(
 /** Unusable values in files that are overruled at present. */
 const findHidden = (
   table: SettingsTable,
-  layers: readonly Layer[],
+  layers: readonly ConfigLayer[],
   origins: ReadonlyMap<string, Origin>,
 ): readonly Problem[] =>
   listSettings(table).flatMap(({ section, key, row }) => {

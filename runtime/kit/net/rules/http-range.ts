@@ -109,7 +109,7 @@ export function mergeRepresentations(
 }
 
 /** Bytes `from` up to, without, `to` (null: to an unknown end); `ranged`: asked with a `Range`. */
-export interface Question {
+export interface RangeRequest {
   readonly from: number
   readonly to: number | null
   readonly ranged: boolean
@@ -128,7 +128,7 @@ export const isPassing = (status: number): boolean => PASSING.has(status)
 
 /** Judges whether an answer holds what was asked for, of the file that was first seen. */
 export function judgeAnswer(
-  asked: Question,
+  asked: RangeRequest,
   known: Representation,
   { status, headers }: { readonly status: number; readonly headers: Headers },
 ): Verdict {
@@ -150,7 +150,7 @@ function findCoding({ isFixed = false, sent }: Representation, headers: Headers)
   return isFixed || coding === (sent?.coding ?? null) ? null : coding
 }
 
-function judgeWhole(asked: Question, known: Representation, headers: Headers): Verdict {
+function judgeWhole(asked: RangeRequest, known: Representation, headers: Headers): Verdict {
   if (parseContentRange(textOf(headers, 'content-range')) !== null) return PART_AS_WHOLE
   if (asked.ranged) return never('the server sent the whole file where a part was asked for')
   const length = parseLength(headers)
@@ -163,7 +163,7 @@ function judgeWhole(asked: Question, known: Representation, headers: Headers): V
     : never('the server gives neither the size nor the end of the file')
 }
 
-function judgePart(asked: Question, known: Representation, headers: Headers): Verdict {
+function judgePart(asked: RangeRequest, known: Representation, headers: Headers): Verdict {
   const part = parseContentRange(textOf(headers, 'content-range'))
   if (!asked.ranged || part === null || part.from !== asked.from) return OTHER_BYTES
   if (part.total !== null && part.total !== known.sizeBytes) return CHANGED

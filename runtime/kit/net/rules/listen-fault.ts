@@ -2,7 +2,7 @@
 import { Fault, hintOf, renderError } from '../../foundation/fault.ts'
 import { describeSystemError } from '../../foundation/system-text.ts'
 
-interface ListenAddress {
+interface FailedAddress {
   readonly host: string
   readonly port: number
   /** How another address is chosen, as a sentence. */
@@ -12,7 +12,7 @@ interface ListenAddress {
 /** Makes the Fault `busy` that says why a server cannot listen at an address. */
 export function explainListening(
   cause: unknown,
-  { host, port, settingHint }: ListenAddress,
+  { host, port, settingHint }: FailedAddress,
 ): Fault {
   const where = describeSystemError(cause) === null ? ` on ${host} port ${port}` : ''
   return new Fault('busy', `cannot listen${where}: ${renderError(cause)}`, {

@@ -30,7 +30,7 @@ export interface TerminalEnvironment extends ProgramEnvironment {
 }
 
 /** A command; returns the exit code. */
-export type Run<ProcessEnvironment> = (
+export type RunCommand<ProcessEnvironment> = (
   environment: ProcessEnvironment,
   given: Arguments,
   line: CommandLine,
@@ -39,7 +39,7 @@ export type Run<ProcessEnvironment> = (
 export interface Program<ProcessEnvironment> {
   readonly line: CommandLine
   /** By command name, the main program under the empty name; `completion` and `manual` may be left out. Nothing is loaded before it is called. */
-  readonly commands: Readonly<Record<string, () => Promise<Run<ProcessEnvironment>>>>
+  readonly commands: Readonly<Record<string, () => Promise<RunCommand<ProcessEnvironment>>>>
   /** Hears of wrong arguments, besides what is printed. */
   readonly onMisuse?: (environment: ProcessEnvironment, report: MisuseReport) => void
 }
@@ -87,7 +87,7 @@ export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
 async function load<ProcessEnvironment extends ProgramEnvironment>(
   { commands }: Program<ProcessEnvironment>,
   { command }: Arguments,
-): Promise<Run<ProcessEnvironment>> {
+): Promise<RunCommand<ProcessEnvironment>> {
   const loads = new Map(Object.entries({ ...TEXTS, ...commands }))
   const found = loads.get(commandName(command))
   if (found === undefined) throw new Error(`no program for ${commandName(command)}`)

@@ -16,7 +16,7 @@ export interface Column {
   readonly keepsEmpty?: true
 }
 
-interface Layout {
+interface ColumnLayout {
   readonly head: string
   /** Dashes below the titles. */
   readonly rule: string
@@ -32,7 +32,7 @@ export function layOut(
   rows: readonly (readonly string[])[],
   width: number,
   unicode: boolean,
-): Layout {
+): ColumnLayout {
   const all = columns.map((column, index) => ({
     column,
     index,

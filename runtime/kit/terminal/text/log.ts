@@ -13,14 +13,14 @@ export interface Log {
   line(text: string): void
 }
 
-interface LogDependencies {
+interface ProgramLogDependencies {
   readonly program: string
   readonly stderr: Output
   readonly style: TerminalStyle
 }
 
 /** Creates a log; control characters in its messages are escaped. */
-export function createLog({ program, stderr, style }: LogDependencies): Log {
+export function createLog({ program, stderr, style }: ProgramLogDependencies): Log {
   const consola = createConsola({
     throttleMin: Number.POSITIVE_INFINITY,
     reporters: [

@@ -4,7 +4,7 @@ import { layOut, type Column } from './columns.ts'
 import { isRecord } from '../../foundation/shape.ts'
 
 /** A key of the rows, and what becomes of its column on a narrow terminal. */
-interface TableColumn extends Omit<Column, 'title' | 'keepsEmpty'> {
+interface TextColumn extends Omit<Column, 'title' | 'keepsEmpty'> {
   readonly key: string
   /** Absent: the key. */
   readonly title?: string
@@ -25,7 +25,7 @@ const NO_TERMINAL: TableRoom = { width: null, unicode: true }
  */
 export function renderTable(
   rows: readonly object[],
-  columns: readonly (string | TableColumn)[],
+  columns: readonly (string | TextColumn)[],
   { width, unicode }: TableRoom = NO_TERMINAL,
 ): string {
   if (rows.length === 0) return '(no entries)\n'

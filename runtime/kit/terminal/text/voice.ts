@@ -59,7 +59,7 @@ const createVoice = (
     reporters: [{ log: (said) => void write(render(said, styleOf())) }],
   })
 
-interface Mark {
+interface VoiceMark {
   readonly unicode: string
   readonly ascii: string
   readonly ink: keyof Ink
@@ -68,7 +68,7 @@ interface Mark {
 }
 
 /** The marks by consola's types of messages; the others have none. */
-const MARKS: Partial<Record<LogType, Mark>> = {
+const MARKS: Partial<Record<LogType, VoiceMark>> = {
   start: { unicode: '›', ascii: '-', ink: 'faint' },
   info: { unicode: '•', ascii: '-', ink: 'faint' },
   success: { unicode: '✔', ascii: '*', ink: 'good' },

@@ -1,12 +1,12 @@
 /** Counts what the server does, and renders it (`GET /metrics`, Prometheus text). */
 import type { RecordTime } from '../answers/caller.ts'
 
-type Labels = Readonly<Record<string, string>>
+type MetricLabels = Readonly<Record<string, string>>
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 interface Gauge {
-  readonly labels: Labels
+  readonly labels: MetricLabels
   readonly value: number
 }
 
@@ -54,13 +54,13 @@ export function createMetrics() {
 
   return {
     /** Adds one (or `by`) to a counter; labels from short closed lists, never a MAC. */
-    count(name: string, labels: Labels = {}, by = 1): void {
+    count(name: string, labels: MetricLabels = {}, by = 1): void {
       const series = counters.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       if (series.has(key) || series.size < MAX_SERIES) series.set(key, (series.get(key) ?? 0) + by)
     },
     /** Takes measured times, in seconds. Rows appear with the first one. */
-    timer(name: string, labels: Labels = {}): (seconds: number) => void {
+    timer(name: string, labels: MetricLabels = {}): (seconds: number) => void {
       const series = times.getOrInsertComputed(name, () => new Map())
       const key = renderLabels(labels)
       const bounds = boundsOf(name)
@@ -135,7 +135,7 @@ function renderTimes(name: string, labels: string, { buckets, sum, count }: Time
 }
 
 /** Several times for each request of a machine: no arrays are made. */
-function renderLabels(labels: Labels): string {
+function renderLabels(labels: MetricLabels): string {
   let text = ''
   for (const name in labels) {
     text += `${text === '' ? '{' : ','}${name}="${escape(labels[name] ?? '')}"`

@@ -2,7 +2,7 @@
 import { openBundles } from '../assembly/archives.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import type { Run } from '../../../kit/terminal/command/program.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { visitState } from './visit.ts'
@@ -10,7 +10,7 @@ import { visitState } from './visit.ts'
 const { program } = COMMAND_LINE
 
 /** Writes `inventory.json` into the folder that is named, and prints how many machines it holds. */
-export const exportFleet: Run<ProcessEnvironment> = async (environment, given) => {
+export const exportFleet: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   await using visit = await visitState(environment, given)
   const machines = await openBundles(visit.state, visit.release).exportTo(folder)
@@ -25,7 +25,7 @@ export const exportFleet: Run<ProcessEnvironment> = async (environment, given) =
  * Rejects with a Fault where there is no such bundle or state, where it is invalid, or where an option
  * needs `--from earlier`.
  */
-export const importFleet: Run<ProcessEnvironment> = async (environment, given, line) => {
+export const importFleet: RunCommand<ProcessEnvironment> = async (environment, given, line) => {
   if (given.values['from'] === 'earlier') {
     const { importEarlier } = await import('./earlier-import.ts')
     return importEarlier(environment, given, line)

@@ -11,14 +11,14 @@ import { tableRoomOf } from '../../../kit/terminal/text/terminal-style.ts'
 import { decideFolders, readConfiguration, type LineConfig } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { renderReference } from '../rules/settings-reference.ts'
-import type { Run } from '../../../kit/terminal/command/program.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
 /**
  * Prints every setting with its value and where it comes from, as a table or with `--json`. Of secrets
  * it prints only whether they are set.
  */
-export const showConfig: Run<ProcessEnvironment> = async (environment, given) => {
+export const showConfig: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
   for (const problem of config.problems()) environment.stderr.write(`${renderProblem(problem)}\n`)
@@ -39,7 +39,7 @@ export const showConfig: Run<ProcessEnvironment> = async (environment, given) =>
  * Prints the warnings of the configuration; they alone do not change the exit code 0. Errors are a
  * Fault, which ends the program with exit code 2.
  */
-export const checkConfig: Run<ProcessEnvironment> = async (environment, given) => {
+export const checkConfig: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   const problems = config.problems()
   for (const problem of problems) environment.stderr.write(`${renderProblem(problem)}\n`)

@@ -1,7 +1,7 @@
 /** `flasher-web import --from earlier`: takes over the machines of a server of the earlier line. */
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
-import type { Run } from '../../../kit/terminal/command/program.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 import { nameDisarmed, renderDisarmed } from '../../../fleet/backup/disarming.ts'
 import { readEarlierState } from '../../../fleet/backup/earlier-state.ts'
@@ -22,7 +22,7 @@ import {
 import type { Machine } from '../rules/machine.ts'
 import { visitState, type Visit } from './visit.ts'
 
-export const importEarlier: Run<ProcessEnvironment> = async (environment, given) => {
+export const importEarlier: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   const isDry = given.switches.has('dry-run')
   const earlier = await readEarlierState(folder)

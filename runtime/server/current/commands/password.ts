@@ -18,7 +18,7 @@ import {
   type LineConfig,
 } from '../assembly/configuration.ts'
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import type { Run } from '../../../kit/terminal/command/program.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
 /**
@@ -28,7 +28,7 @@ import type { ProcessEnvironment } from '../../../kit/program/process-environmen
  * Rejects with a Fault `misuse` where the configuration sets the password, or the new one is too short,
  * too long or not repeated alike.
  */
-export const changePassword: Run<ProcessEnvironment> = async (environment, given) => {
+export const changePassword: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const { stdout } = environment
   const isGenerated = given.switches.has('generate')
   if (given.switches.has('print')) {

@@ -19,7 +19,7 @@ export interface TokenRules {
 /** Which boot shows the token: one of this cycle, or one whose flash may still be under way. */
 export type TokenMatch = 'unproven' | 'current' | 'before'
 
-type TokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
+type BootTokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
 /** The token of a request, or what is wrong with it; null: none was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null
@@ -40,7 +40,7 @@ export function decideTokenMatch(
   machine: Machine | null,
   shown: ShownToken,
   policy: TokenPolicy,
-): Result<TokenMatch, TokenRefusal> {
+): Result<TokenMatch, BootTokenRefusal> {
   if (policy === 'off') return accept('unproven')
   if (shown === null) return policy === 'require' ? refuse('missing') : accept('unproven')
   if (!shown.ok) return shown
@@ -63,7 +63,7 @@ export function decideRequest(
   match: TokenMatch,
   request: 'plan' | 'inventory' | 'begin' | 'report',
   now: string,
-): Result<'granted', TokenRefusal> {
+): Result<'granted', BootTokenRefusal> {
   if (match === 'unproven' || request === 'report') return accept('granted')
   if (request === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
   if (match === 'before') return refuse('other-boot')
@@ -91,7 +91,7 @@ const isMomentAgo = (at: string | null, now: string): boolean =>
   Temporal.Instant.from(at).until(Temporal.Instant.from(now)).total('seconds') <= MOMENT_SECONDS
 
 /** The refusals in words for the person in front of the machine, and for the record. */
-export const TOKEN_REFUSALS: Readonly<Record<TokenRefusal, string>> = {
+export const TOKEN_REFUSALS: Readonly<Record<BootTokenRefusal, string>> = {
   missing:
     'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
   malformed: 'what was shown is no boot token',

@@ -12,9 +12,9 @@ import type { KernelArg } from '../../../fleet/boot/rules/kernel-args.ts'
 import { isHeldBack, type Machine } from './machine.ts'
 import { CLIENT_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
 
-type BootRule = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
+type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 /** One of these rules depends on what only the machine's boot loader knows. */
-type OfferRule = BootRule | 'other-arch'
+type OfferRule = BootRuleName | 'other-arch'
 
 export interface BootRuling {
   readonly rule: OfferRule
@@ -23,7 +23,7 @@ export interface BootRuling {
   readonly decision: BootDecision
 }
 
-interface Surroundings {
+interface BootSurroundings {
   /** Checked address of this server, no trailing slash. */
   readonly base: string
   /** The boot loader's name of its processor; it may say nothing. */
@@ -33,14 +33,14 @@ interface Surroundings {
 }
 
 /** What the machine gets now. Pure: `noteOffer` makes the record that follows from it. */
-export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
+export function decideBoot(machine: Machine, surroundings: BootSurroundings): BootRuling {
   const wanted = decideRule(machine)
   const isOther = decideArch(surroundings.arch ?? null) === 'other'
   const rule = isOther && LIVE.includes(wanted) ? 'other-arch' : wanted
   return { rule, reason: REASONS[rule], decision: decide(rule, machine, surroundings) }
 }
 
-export function decideRule(machine: Machine): BootRule {
+export function decideRule(machine: Machine): BootRuleName {
   const { boot_policy, image, disarmed_at } = machine
   if (isHeldBack(machine)) return 'held-back'
   if (boot_policy === 'tui') return 'wizard'
@@ -49,7 +49,7 @@ export function decideRule(machine: Machine): BootRule {
   return disarmed_at === null ? 'flash' : 'disarmed'
 }
 
-const LIVE: readonly BootRule[] = ['flash', 'wizard', 'held-back']
+const LIVE: readonly BootRuleName[] = ['flash', 'wizard', 'held-back']
 
 const REASONS: Readonly<Record<OfferRule, string>> = {
   local: 'Its policy is to boot its own disk.',
@@ -63,7 +63,7 @@ const REASONS: Readonly<Record<OfferRule, string>> = {
   wizard: 'Its policy is to ask the person in front of it.',
 }
 
-function decide(rule: OfferRule, machine: Machine, surroundings: Surroundings): BootDecision {
+function decide(rule: OfferRule, machine: Machine, surroundings: BootSurroundings): BootDecision {
   switch (rule) {
     case 'local':
     case 'no-image':
@@ -82,7 +82,7 @@ const TO_DISK: ToDisk = { kind: 'to-disk', drive: DEFAULT_DRIVE }
 
 /** Whether the files are there or not: iPXE goes on to the disk where they are not. */
 const toLiveSystem = (
-  { base }: Surroundings,
+  { base }: BootSurroundings,
   token: string | null,
   args: readonly KernelArg[],
 ): BootDecision => ({

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Layer } from '../../../../runtime/kit/config/rules/layers.ts'
+import type { ConfigLayer } from '../../../../runtime/kit/config/rules/layers.ts'
 import {
   bytes,
   duration,
@@ -31,14 +31,14 @@ const TABLE = {
   },
 } as const satisfies SettingsTable
 
-function layer(path: string, text: string): Layer {
+function layer(path: string, text: string): ConfigLayer {
   const parsed = parseToml(text)
   if (!parsed.ok) throw new Error(parsed.refusal.message)
   return { path, text, values: parsed.value }
 }
 
 const read = (
-  layers: readonly Layer[],
+  layers: readonly ConfigLayer[],
   env: Readonly<Record<string, string>> = {},
   saved: Readonly<Record<string, string>> = {},
 ) => parseSettings(TABLE, { env, saved, layers }, { 'old.*': 'gone', 'server.older': null })

@@ -5,7 +5,8 @@ import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
 /** The first bytes that hold every mark but those of btrfs. */
 export const MARK_BYTES: number = 64 * 1024
 
-type Mark = readonly [at: number, bytes: Buffer]
+/** Bytes that certain content has, and where. */
+export type Mark = readonly [at: number, bytes: Buffer]
 
 const ascii = (at: number, text: string): Mark => [at, Buffer.from(text, 'latin1')]
 const hex = (at: number, text: string): Mark => [at, Buffer.from(text, 'hex')]

@@ -1,5 +1,5 @@
 /** The names of Docker Hub: people say `docker.io`, its registry and its logins are called otherwise. */
-interface Place {
+interface HubRepository {
   /** Lower case, with the port where one is named. */
   readonly host: string
   readonly repository: string
@@ -23,7 +23,7 @@ export const loginsOf = (host: string): readonly string[] =>
  * Returns where a reference is asked for; images of Docker Hub without an owner are below
  * `library/` there.
  */
-export function locateRegistry({ host, repository }: Place): Place {
+export function locateRegistry({ host, repository }: HubRepository): HubRepository {
   if (!NAMES.includes(host)) return { host, repository }
   return {
     host: REGISTRY,

@@ -37,7 +37,7 @@ const NO_IMAGE =
 const Text = z.string().max(4096).catch('')
 const Size = z.int().nonnegative().nullable().catch(null)
 const List = z.array(z.unknown()).max(MAX_LAYERS)
-const Layer = z.object({
+const ManifestLayer = z.object({
   mediaType: Text,
   digest: Text,
   size: Size,
@@ -57,11 +57,11 @@ const Layer = z.object({
     .catch({ title: '', indexSha256: null }),
 })
 const Platform = z.object({ architecture: Text, os: Text }).catch({ architecture: '', os: '' })
-const Choice = z.object({ digest: Text, platform: Platform })
+const PlatformManifest = z.object({ digest: Text, platform: Platform })
 const Manifest = z.object({ layers: List.optional(), manifests: List.optional() })
 
-type Layer = z.infer<typeof Layer>
-type Choice = z.infer<typeof Choice>
+type ManifestLayer = z.infer<typeof ManifestLayer>
+type PlatformManifest = z.infer<typeof PlatformManifest>
 
 interface ManifestSelection {
   /** As any of us spells it (`x86_64`, `amd64`); null: only what leaves no choice, else `ownArch`. */
@@ -83,9 +83,9 @@ export function parseManifestBody(
   if (!parsed.success) return refuse('its manifest is not one that we know')
   const { layers, manifests } = parsed.data
   if (manifests !== undefined && layers === undefined) {
-    return chooseManifest(parseEach(Choice, manifests), arch, ownArch)
+    return chooseManifest(parseEach(PlatformManifest, manifests), arch, ownArch)
   }
-  return chooseLayer(parseEach(Layer, layers ?? []), title)
+  return chooseLayer(parseEach(ManifestLayer, layers ?? []), title)
 }
 
 /** Returns the name that registries use (`amd64`) for any of ours. */
@@ -107,7 +107,7 @@ const ARCH_NAMES: readonly (readonly [string, string])[] = [
 ]
 
 function chooseManifest(
-  choices: readonly Choice[],
+  choices: readonly PlatformManifest[],
   arch: string | null,
   ownArch: string,
 ): Result<OrasManifest, string> {
@@ -126,7 +126,7 @@ function chooseManifest(
 
 /** The largest of what is no signature, checksum or description. */
 function chooseLayer(
-  layers: readonly Layer[],
+  layers: readonly ManifestLayer[],
   title: RegExp | undefined,
 ): Result<OrasManifest, string> {
   if (layers.length === 0) return refuse('its manifest lists no layers')
@@ -150,7 +150,7 @@ function chooseLayer(
 
 const NO_DIGEST = refuse('its manifest names no sha256 digest')
 
-const largest = (layers: readonly Layer[]): Layer | undefined =>
+const largest = (layers: readonly ManifestLayer[]): ManifestLayer | undefined =>
   layers.toSorted((one, other) => (other.size ?? 0) - (one.size ?? 0))[0]
 
 function cleanTitle(title: string): string | null {
@@ -158,7 +158,7 @@ function cleanTitle(title: string): string | null {
   return name === '' || name === '.' || name === '..' ? null : name.slice(-255)
 }
 
-const listArchs = (images: readonly Choice[]) =>
+const listArchs = (images: readonly PlatformManifest[]) =>
   [...new Set(images.map(({ platform }) => platform.architecture))]
     .filter((name) => /^[\w.-]{1,32}$/.test(name))
     .slice(0, 20)

@@ -3,10 +3,10 @@ import { isFlashMode } from '../../rules/boot-mode.ts'
 import { hasUnfinishedFlash, isHalfWritten, type Machine } from '../../rules/machine.ts'
 import { isHeldBack, type MachineView } from '../view/machine-view.ts'
 
-export type MachineAction = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'
+export type MachineButton = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'
 
 interface OfferedAction {
-  readonly action: MachineAction
+  readonly action: MachineButton
   /** One action at most is primary. */
   readonly isPrimary: boolean
 }

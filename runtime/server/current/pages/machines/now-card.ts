@@ -17,7 +17,7 @@ import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
 import { renderSentence } from '../view/next-boot.ts'
 import { nameDisk, renderBar } from '../../../pages/machines/run-bar.ts'
 import { runPath } from '../view/run-table.ts'
-import { listActions, type MachineAction } from './machine-actions.ts'
+import { listActions, type MachineButton } from './machine-actions.ts'
 import { MODE_TEXTS } from './mode-cards.ts'
 
 const t = PAGES.machine.now
@@ -126,7 +126,7 @@ type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
 
 const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
 
-const BUTTONS: Readonly<Record<MachineAction, Button>> = {
+const BUTTONS: Readonly<Record<MachineButton, Button>> = {
   'show-run': ({ run }) =>
     run === null ? null : html`<a class="button" href="${runPath(run)}">${t.showThisRun}</a>`,
   flash: (_, here, isPrimary) =>

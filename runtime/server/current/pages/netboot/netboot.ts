@@ -17,7 +17,7 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import {
   listIncomplete,
   type IncompleteSet,
-  type SetAside,
+  type ForeignSet,
 } from '../../../../fleet/boot/rules/boot-set.ts'
 import { renderTftpSetup } from '../../../../fleet/boot/rules/tftp.ts'
 import type { BootFile, BootFolder, KnownSet } from '../../../../fleet/boot/boot-files.ts'
@@ -160,7 +160,7 @@ const renderIncomplete = (set: IncompleteSet): Html =>
   )
 
 /** Files of another system under the same names, such as the deployed one. */
-const renderAside = (set: SetAside): Html => renderUnused(set, set.reason, t.systems.notUsed)
+const renderAside = (set: ForeignSet): Html => renderUnused(set, set.reason, t.systems.notUsed)
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>

@@ -142,11 +142,11 @@ const MODES: Readonly<Record<RunMode, string>> = {
   capture: t.target.capture,
 }
 
-type RunFacts = readonly (readonly [string, Content])[]
+type RunRows = readonly (readonly [string, Content])[]
 
-function listWritten(run: Run): RunFacts {
+function listWritten(run: Run): RunRows {
   const { image, bottleneck, mode } = run
-  const counted: RunFacts = [
+  const counted: RunRows = [
     [t.data.read, renderBytes(run.bytes_read)],
     [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
     [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
@@ -177,7 +177,7 @@ function renderSources({ sources }: Run): Content {
   })
 }
 
-function listPlace(run: Run, clock: Clock): RunFacts {
+function listPlace(run: Run, clock: Clock): RunRows {
   const { id, mode, disk, armed_by: armer } = run
   return [
     [t.target.disk, disk?.model],

@@ -22,7 +22,7 @@ const PATH = '/ui/account'
 
 /** Field names of the form. */
 const FIELDS = ['current', 'password', 'repeated'] as const
-type Field = (typeof FIELDS)[number]
+type PasswordField = (typeof FIELDS)[number]
 
 export const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
 
@@ -51,7 +51,11 @@ function describeOrigin(origin: Origin): Content {
 
 function renderForm(context: CurrentContext): Html {
   const notice = context.notice()
-  const field = (name: Field, label: string, more: Partial<Parameters<typeof textField>[0]> = {}) =>
+  const field = (
+    name: PasswordField,
+    label: string,
+    more: Partial<Parameters<typeof textField>[0]> = {},
+  ) =>
     textField({
       name,
       label,
@@ -88,7 +92,10 @@ async function changePassword(context: CurrentContext, form: URLSearchParams): P
 }
 
 /** The field that is wrong, and why. */
-function describeRefusal(refusal: PasswordRefusal): { readonly at: Field; readonly error: string } {
+function describeRefusal(refusal: PasswordRefusal): {
+  readonly at: PasswordField
+  readonly error: string
+} {
   switch (refusal.why) {
     case 'wait':
       return { at: 'current', error: fill(t.errors.wait, { seconds: refusal.seconds }) }
