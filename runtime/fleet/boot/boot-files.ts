@@ -101,7 +101,7 @@ const LOOK_MS = 5000
 const REST_MS = 3000
 
 /** What the latest look has found. */
-interface FoundFiles {
+interface Findings {
   record: BootRecord
   names: readonly string[]
   complete: readonly CompleteSet[]
@@ -128,14 +128,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   const bootSets = createBootSets(parts)
   const active = perArch(() => null)
   const record = await readBootRecord(dir)
-  const found: FoundFiles = {
-    record,
-    names: [],
-    complete: [],
-    active,
-    whole: new Set(),
-    seen: null,
-  }
+  const found: Findings = { record, names: [], complete: [], active, whole: new Set(), seen: null }
   // Looks, installations and swaps never see each other's middle.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
@@ -213,7 +206,7 @@ async function readUploadDigest(dir: string, name: string): Promise<string | nul
 async function look(
   { dir, now, changed }: BootFolderDependencies,
   bootSets: BootSets,
-  found: FoundFiles,
+  found: Findings,
 ): Promise<void> {
   const { record, whole } = found
   const files = await listFolder(dir)
@@ -242,7 +235,7 @@ async function look(
 
 /** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
 function takeRests(
-  found: FoundFiles,
+  found: Findings,
   files: readonly { readonly name: string; readonly changedMs: number }[],
 ): (name: string) => number {
   const before = found.seen
@@ -260,7 +253,7 @@ function takeRests(
 async function readActive(
   dir: string,
   arch: BootArch,
-  { record, complete }: FoundFiles,
+  { record, complete }: Findings,
 ): Promise<BootSet | null> {
   const version = decideActive(arch, record, complete)
   if (version === null) return null
@@ -270,14 +263,10 @@ async function readActive(
   return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
 }
 
-const versionsOf = ({ active }: FoundFiles): PerArch<string | null> =>
+const versionsOf = ({ active }: Findings): PerArch<string | null> =>
   perArch((arch) => active[arch]?.version ?? null)
 
-function checkComplete(
-  dir: string,
-  { complete }: FoundFiles,
-  { arch, version }: CompleteSet,
-): void {
+function checkComplete(dir: string, { complete }: Findings, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
   throw new Fault('not-found', `version ${version} for ${arch} is not in ${dir}`, {
     hint: 'Fetch that release, or upload its files.',
