@@ -101,7 +101,7 @@ const LOOK_MS = 5000
 const REST_MS = 3000
 
 /** What the latest look has found. */
-interface Findings {
+interface Scan {
   record: BootRecord
   names: readonly string[]
   complete: readonly CompleteSet[]
@@ -128,7 +128,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   const bootSets = createBootSets(parts)
   const active = perArch(() => null)
   const record = await readBootRecord(dir)
-  const found: Findings = { record, names: [], complete: [], active, whole: new Set(), seen: null }
+  const found: Scan = { record, names: [], complete: [], active, whole: new Set(), seen: null }
   // Looks, installations and swaps never see each other's middle.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
@@ -206,7 +206,7 @@ async function readUploadDigest(dir: string, name: string): Promise<string | nul
 async function look(
   { dir, now, changed }: BootFolderDependencies,
   bootSets: BootSets,
-  found: Findings,
+  found: Scan,
 ): Promise<void> {
   const { record, whole } = found
   const files = await listFolder(dir)
@@ -235,7 +235,7 @@ async function look(
 
 /** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
 function takeRests(
-  found: Findings,
+  found: Scan,
   files: readonly { readonly name: string; readonly changedMs: number }[],
 ): (name: string) => number {
   const before = found.seen
@@ -253,7 +253,7 @@ function takeRests(
 async function readActive(
   dir: string,
   arch: BootArch,
-  { record, complete }: Findings,
+  { record, complete }: Scan,
 ): Promise<BootSet | null> {
   const version = decideActive(arch, record, complete)
   if (version === null) return null
@@ -263,10 +263,10 @@ async function readActive(
   return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
 }
 
-const versionsOf = ({ active }: Findings): PerArch<string | null> =>
+const versionsOf = ({ active }: Scan): PerArch<string | null> =>
   perArch((arch) => active[arch]?.version ?? null)
 
-function checkComplete(dir: string, { complete }: Findings, { arch, version }: CompleteSet): void {
+function checkComplete(dir: string, { complete }: Scan, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
   throw new Fault('not-found', `version ${version} for ${arch} is not in ${dir}`, {
     hint: 'Fetch that release, or upload its files.',

@@ -184,7 +184,7 @@ export type SettingTexts<Table extends SettingsTable> = {
 export interface TextsOfSetting {
   readonly title: string
   readonly help: string
-  readonly labels: Labels
+  readonly labels: ChoiceLabels
 }
 
 /** The texts of a program's settings by section and key; the table itself has the English ones. */
