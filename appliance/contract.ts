@@ -4,6 +4,8 @@
 export const KERNEL_ARGS = {
   /** The machine server: `http://host:port`, or a bare name. */
   server: 'flasher.server',
+  /** The other servers of the site, with commas between them; older live systems do not know it. */
+  servers: 'flasher.servers',
   /** The MAC address of the network card that the machine booted from; the server knows the machine by it. */
   mac: 'flasher.mac',
   /** Earlier line: the image to flash, what follows the flash, and `interactive` for a person. */

@@ -31,6 +31,7 @@ export function createReporter(options: ReporterOptions) {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE
   let refusal: Rejection | null = null
+  let trouble: string | null = null
   let sending: Promise<void> | null = null
   let wake = new AbortController()
 
@@ -45,6 +46,7 @@ export function createReporter(options: ReporterOptions) {
         continue
       }
       const sent = await client.sendProgress(next)
+      trouble = sent.ok ? null : sent.refusal.reason
       if (sent.ok || isUnprocessable(sent.refusal)) {
         tries = 0
         queue = dropReport(queue, next, now())
@@ -72,6 +74,8 @@ export function createReporter(options: ReporterOptions) {
         sending = null
       })
     },
+    /** Why the newest try failed; null: it did not. */
+    trouble: () => trouble,
     /**
      * Waits until all reports have arrived, or cannot: at most so many milliseconds. The rejection that
      * ended it; null: all of them arrived. What has not arrived by then is still tried.

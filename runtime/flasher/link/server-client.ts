@@ -7,11 +7,9 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import { accept, type Result } from '../../kit/foundation/result.ts'
 import { decideDelay } from '../../kit/net/rules/retry.ts'
 import type { ProgressPost } from '../../engine/inventory/rules/run.ts'
-import { isServerVersion } from '../../kit/net/rules/server-address.ts'
 import type { DocumentRequest } from '../../kit/net/json-client.ts'
-import { exchange, type Rejection } from './server-exchange.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { linger } from '../../kit/host/watch.ts'
+import type { Rejection } from './server-exchange.ts'
+import { createServerSite, type SiteOptions } from './server-site.ts'
 
 type Delivery = Result<null, Rejection>
 
@@ -33,33 +31,26 @@ export interface RetryTime {
   onRetry?(rejection: Rejection, waitMs: number): void
 }
 
-export interface ServerClientOptions {
-  /** The address without a slash at its end. */
-  readonly base: string
+export interface ServerClientOptions extends SiteOptions {
   readonly mac: Mac
   /** Proves that the server itself started this boot; null: it gave none. */
   readonly token: string | null
-  /** Names FLASHER_CA_FILE; none where it is left out. */
-  readonly env?: Environment
-  /** Ends every call at once. */
-  readonly signal: AbortSignal
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
-  /** Milliseconds for one try. */
-  readonly timeoutMs?: number
 }
 
 const MAX_REASON = 500
 
 /**
  * Creates a client of one machine. Each call is one try, or with a time as many as fit; none
- * throws. `timeoutMs` is for one try, `retryMs` for the first pause, both in milliseconds.
+ * throws. `retryMs` is the first pause, in milliseconds.
  */
 export function createServerClient(options: ServerClientOptions) {
-  const { base, mac, token, env = {}, signal, retryMs = 1000, timeoutMs = 15_000 } = options
+  const { mac, token, signal, retryMs = 1000 } = options
+  const site = createServerSite(options)
   const authorization = token === null ? null : `Bearer ${token}`
   const ask = (path: string, sent: Pick<DocumentRequest, 'method' | 'body'> = {}) =>
-    exchange(`${base}/pxe/${mac}${path}`, { ...sent, env, authorization, timeoutMs, signal })
+    site.ask(`/pxe/${mac}${path}`, { ...sent, authorization })
 
   /** One try after another until the server accepts, refuses for good, or time is over. */
   async function insist<Value>(
@@ -102,8 +93,12 @@ export function createServerClient(options: ServerClientOptions) {
   }
 
   return {
-    /** `http://host:port`, as everything is asked from it. */
-    base,
+    /** `http://host:port`, as everything is asked from it: of several, the one that answered last. */
+    get base() {
+      return site.current()
+    },
+    /** All servers that are asked. */
+    servers: site.servers,
     mac,
     sendInventory,
     /** The plan as it came; anything at all. */
@@ -125,46 +120,6 @@ export function createServerClient(options: ServerClientOptions) {
       toDelivery(await insist(() => postDone(run), time)),
     sendFailure: (reason: string, time?: RetryTime) =>
       send('/status', { status: 'failed', reason: reason.slice(0, MAX_REASON) }, time),
-  }
-}
-
-/**
- * Returns the first of the addresses that answers as our server does within `timeoutMs`
- * milliseconds, all of them asked at once; null where none does. `bases` are sorted, the best
- * first.
- */
-export async function findServer(
-  bases: readonly string[],
-  { signal, env = {}, timeoutMs = 5000 }: Pick<ServerClientOptions, 'signal' | 'env' | 'timeoutMs'>,
-): Promise<string | null> {
-  const answers = bases.map(async (base) => {
-    const answer = await exchange(`${base}/version`, { env, timeoutMs, signal })
-    return answer.ok && isServerVersion(answer.value)
-  })
-  for (const [index, base] of bases.entries()) if ((await answers[index]) === true) return base
-  return null
-}
-
-interface ServerSearch extends Required<Pick<ServerClientOptions, 'signal' | 'env'>> {
-  /** How long they are asked again, in milliseconds. */
-  readonly ms: number
-  /** Called once, when the first try found none. */
-  onWait(): void
-}
-
-const TRY_MS = 1000
-
-/** Asks the addresses as `findServer` does until one answers; null: none did in time. */
-export async function searchServer(
-  bases: readonly string[],
-  { signal, env, ms, onWait }: ServerSearch,
-): Promise<string | null> {
-  const deadline = performance.now() + ms
-  for (let tries = 1; ; tries += 1) {
-    const found = await findServer(bases, { env, signal })
-    if (found !== null || signal.aborted || performance.now() + TRY_MS > deadline) return found
-    if (tries === 1) onWait()
-    await linger(TRY_MS, signal)
   }
 }
 

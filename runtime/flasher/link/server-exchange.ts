@@ -23,7 +23,7 @@ export interface Rejection {
   readonly waitMs: number | null
 }
 
-interface Exchange extends Pick<DocumentRequest, 'method' | 'body' | 'timeoutMs'> {
+export interface Exchange extends Pick<DocumentRequest, 'method' | 'body' | 'timeoutMs'> {
   /** Names FLASHER_CA_FILE. */
   readonly env: Environment
   readonly authorization?: string | null

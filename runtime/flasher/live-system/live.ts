@@ -39,16 +39,20 @@ async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Prom
   return await environment.wizard(renderGuestArgs(boot, base), env)
 }
 
+/** A person waits for the first screen. */
+const SEARCH_MS = 5000
+
 /** Null: no server is named, or none that can be. */
 async function findBase(
-  { server }: LiveBoot,
+  { server, others }: LiveBoot,
   { signal }: ConsoleEnvironment,
 ): Promise<string | null> {
   const bases = parseServerAddress(server ?? '')
   if (!bases.ok) return null
-  const [base, ...others] = bases.value
+  const [base, ...more] = [...bases.value, ...others]
   // The first screen does not wait for a server that is the only one it can be.
-  if (others.length === 0) return base ?? null
-  const { findServer } = await import('../link/server-client.ts')
-  return (await findServer(bases.value, { signal })) ?? bases.value.at(-1) ?? null
+  if (more.length === 0) return base ?? null
+  const { findServer } = await import('../link/server-site.ts')
+  const found = await findServer([...bases.value, ...others], { signal, timeoutMs: SEARCH_MS })
+  return found ?? bases.value.at(-1) ?? null
 }

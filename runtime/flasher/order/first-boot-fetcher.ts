@@ -60,12 +60,13 @@ export async function fetchFirstBoot(
   )
 }
 
-/** Only the server that gave the plan is asked: it gets the boot token as well. */
+/** Only the servers that may have given the plan are asked: they get the boot token as well. */
 async function askWith(
   { url, token }: FirstBootTicket,
   { client, retryTime }: PlanLink,
 ): Promise<Result<unknown, Rejection>> {
-  const isHere = URL.parse(url)?.origin === URL.parse(client.base)?.origin
+  const origin = URL.parse(url)?.origin
+  const isHere = client.servers.some((server) => URL.parse(server)?.origin === origin)
   if (isHere) return await client.fetchFirstBoot(token, retryTime())
   const { wrongTicket: reason } = WIZARD_TEXTS.plan
   return refuse({ reason, status: null, isPassing: false, waitMs: null })

@@ -10,7 +10,8 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { createMarks, type Marks } from '../../kit/host/marks.ts'
 import { settle } from '../../kit/host/watch.ts'
 import { fetchProvision } from '../link/provision-fetcher.ts'
-import { createServerClient, searchServer, type ServerClient } from '../link/server-client.ts'
+import { createServerClient, type ServerClient } from '../link/server-client.ts'
+import { searchServer } from '../link/server-site.ts'
 import {
   askPerson,
   decideInvocation,

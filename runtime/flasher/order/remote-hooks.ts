@@ -60,11 +60,25 @@ interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {
 
 /** Milliseconds. */
 interface RemoteTimes extends ReportTimes {
-  /** How long disks and plan are asked for again when the server does not answer. */
+  /** How long no server may answer before disks, plan and first-boot configuration are given up. */
   readonly contact: number
 }
 
-export const TIMES: RemoteTimes = { ...REPORT_TIMES, contact: 30_000 }
+/** At somebody's own terminal, who has mistyped the address learns it soon. */
+const TIMES: RemoteTimes = { ...REPORT_TIMES, contact: 30_000 }
+
+/** In the live system nobody may be there, and a server may restart or hand over to another one. */
+const LIVE_CONTACT_MS = 10 * 60_000
+
+/** Decides how long is waited; in milliseconds. */
+export const decideTimes = ({
+  env,
+  times,
+}: Pick<RemoteDependencies, 'env' | 'times'>): RemoteTimes => ({
+  ...TIMES,
+  ...(env['FLASHER_LIVE'] === '1' ? { contact: LIVE_CONTACT_MS } : {}),
+  ...times,
+})
 
 export function createHooks(given: HookDependencies): Hooks {
   const { marks } = given

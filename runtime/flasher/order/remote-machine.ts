@@ -8,18 +8,14 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { fill } from '../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { readPlaceNames } from '../../engine/disk/disk-names.ts'
-import {
-  createServerClient,
-  searchServer,
-  type RetryTime,
-  type ServerClient,
-} from '../link/server-client.ts'
+import { createServerClient, type RetryTime, type ServerClient } from '../link/server-client.ts'
+import { searchServer } from '../link/server-site.ts'
 import { readAuthorities } from '../../kit/net/authorities.ts'
 import type { Rejection } from '../link/server-exchange.ts'
 import { readSecureBoot } from '../../fleet/boot/secure-boot.ts'
 import { chooseDisk } from './rules/flash-choice.ts'
 import type { DiskChoice } from './rules/flash-choice.ts'
-import { TIMES, type RemoteDependencies } from './remote-hooks.ts'
+import { decideTimes, type RemoteDependencies } from './remote-hooks.ts'
 import type { DrivenScreen } from './rules/wizard-start.ts'
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
@@ -29,7 +25,10 @@ const TEXTS = WIZARD_TEXTS.driven
 const MAX_LINES = 400
 
 interface RemoteMachineOptions {
+  /** Where the first server may be, the best first. */
   readonly bases: readonly string[]
+  /** The addresses of the others. */
+  readonly others: readonly string[]
   readonly mac: Mac
   readonly screen: DrivenScreen
   readonly given: RemoteDependencies
@@ -39,24 +38,45 @@ interface RemoteMachineOptions {
 export async function openRemoteMachine(
   options: RemoteMachineOptions,
 ): Promise<Result<RemoteMachine, string>> {
-  const { bases, mac, given } = options
+  const { bases, others, mac, given } = options
   const { env, signal, now } = given
-  const times = { ...TIMES, ...given.times }
+  const times = decideTimes(given)
   const log = createTranscript(options)
-  const deadline = now() + times.contact
+  let deadline = now() + times.contact
   // In the background from here on: it is posted once it is read and the server is known.
   const tree = given.hardware.readTree().catch(() => null)
-  if (bases.some((base) => base.startsWith('https:'))) await readAuthorities(env)
+  if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const base = await find(options, log.say, deadline)
   if (base === null) {
-    return refuse(fill(TEXTS.noServer, { addresses: joinBases(bases, WIZARD_TEXTS.lists.either) }))
+    const addresses = joinBases([...bases, ...others], WIZARD_TEXTS.lists.either)
+    return refuse(fill(TEXTS.noServer, { addresses }))
   }
-  const token = env['FLASHER_PXE_TOKEN'] || null
-  const client = createServerClient({ base, mac, token, env, signal, retryMs: times.retry })
-  const machine = createRemoteMachine({ given, client, log, deadline, tree })
+  const client = createServerClient({
+    base,
+    others: listRest(options, base),
+    mac,
+    token: env['FLASHER_PXE_TOKEN'] || null,
+    env,
+    signal,
+    retryMs: times.retry,
+    onMove: (from, to) => log.say(fill(TEXTS.otherServer, { from, to })),
+    // The time is that of silence: what is asked later has all of it again.
+    onAnswer: () => (deadline = now() + times.contact),
+  })
+  const left = () => deadline - now()
+  const machine = createRemoteMachine({ given, client, log, left, tree })
   await sendFirst(machine)
   return accept(machine)
 }
+
+/** The servers besides the one at `base`; the first one's other candidates are none. */
+const listRest = (
+  { bases, others }: Pick<RemoteMachineOptions, 'bases' | 'others'>,
+  base: string,
+): readonly string[] =>
+  others.includes(base)
+    ? [...others.filter((other) => other !== base), ...bases]
+    : others.filter((other) => !bases.includes(other))
 
 /** Lines on the screen, kept, and in the status file. */
 function createTranscript({ screen, given }: RemoteMachineOptions) {
@@ -76,12 +96,13 @@ interface MachineDependencies {
   readonly given: RemoteDependencies
   readonly client: ServerClient
   readonly log: ReturnType<typeof createTranscript>
-  readonly deadline: number
+  /** Milliseconds that are left for a contact. */
+  readonly left: () => number
   /** Null where the hardware cannot be read. */
   readonly tree: Promise<object | null>
 }
 
-function createRemoteMachine({ given, client, log, deadline, tree }: MachineDependencies) {
+function createRemoteMachine({ given, client, log, left, tree }: MachineDependencies) {
   const { say, lines } = log
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
@@ -131,9 +152,9 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
      * has not met this machine before knows it only after the plan was asked for.
      */
     sendHardware: (): Promise<void> => (sending ??= sendTree()),
-    /** The time for retries, which ends when the first contact must have succeeded. */
+    /** The time for retries, which ends when no server has answered for as long as is waited for one. */
     retryTime: (): RetryTime => ({
-      ms: deadline - given.now(),
+      ms: left(),
       onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason })),
     }),
   }
@@ -141,12 +162,13 @@ function createRemoteMachine({ given, client, log, deadline, tree }: MachineDepe
 
 /** A server with only one address is not looked for. */
 async function find(
-  { bases, given }: RemoteMachineOptions,
+  { bases: own, others, given }: RemoteMachineOptions,
   say: (line: string) => void,
   deadline: number,
 ) {
-  const [only, ...others] = bases
-  if (only !== undefined && others.length === 0) return only
+  const [only, ...more] = own
+  if (only !== undefined && more.length === 0) return only
+  const bases = [...own, ...others]
   const { env, signal, now } = given
   const onWait = () =>
     say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))

@@ -3,6 +3,7 @@ import { LIVE_PATHS } from '../../../appliance/contract.ts'
 import { isBootWanted } from '../../engine/disk/rules/boot-entry.ts'
 import { parseLoops } from '../../engine/disk/rules/offered-loops.ts'
 import { parseMac } from '../../kit/net/rules/mac.ts'
+import { parseServerList } from '../../kit/net/rules/server-address.ts'
 import { createDisks } from '../../engine/disk/disks.ts'
 import { createHardware } from '../../engine/inventory/hardware-reader.ts'
 import { createMarks, NO_MARKS } from '../../kit/host/marks.ts'
@@ -64,5 +65,8 @@ async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerCli
   if (base === '' || !mac.ok) return null
   const { createServerClient } = await import('../link/server-client.ts')
   const token = env['FLASHER_PXE_TOKEN'] || null
-  return createServerClient({ base, mac: mac.value, token, env, signal })
+  const others = parseServerList(env['FLASHER_LIVE_SERVERS'] ?? null)
+  // Where another one answered when the wizard was opened, it stands among the others as well.
+  const rest = others.filter((other) => other !== base)
+  return createServerClient({ base, others: rest, mac: mac.value, token, env, signal })
 }

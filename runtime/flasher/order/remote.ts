@@ -24,6 +24,8 @@ const TEXTS = WIZARD_TEXTS.driven
 interface RemoteRequest {
   /** The server, as `--server` names it. */
   readonly server: string
+  /** Further ones, for when it does not answer; what is no address is left out. */
+  readonly others?: readonly string[]
   /** As `--mac` says it, in any spelling. */
   readonly mac: string
 }
@@ -46,7 +48,8 @@ export async function drive(
   if (!bases.ok) return open(session, fill(TEXTS.wrongServer, { text: quote(request.server) }))
   if (!mac.ok) return open(session, fill(TEXTS.wrongMac, { text: quote(request.mac) }))
   try {
-    const found = await openRemoteMachine({ bases: bases.value, mac: mac.value, screen, given })
+    const servers = { bases: bases.value, others: listAddresses(request.others ?? []) }
+    const found = await openRemoteMachine({ ...servers, mac: mac.value, screen, given })
     if (!found.ok) return open(session, found.refusal)
     const machine = found.value
     const known = { ...identity, mac: mac.value, server: machine.client.base }
@@ -57,6 +60,12 @@ export async function drive(
     return open(session, fill(TEXTS.cannotFollow, { reason: renderError(thrown) }))
   }
 }
+
+const listAddresses = (servers: readonly string[]): readonly string[] =>
+  servers.flatMap((server) => {
+    const bases = parseServerAddress(server)
+    return bases.ok ? bases.value : []
+  })
 
 const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 
@@ -117,8 +126,9 @@ function open(
   notice: string | null,
   catalog: string | null = null,
 ): RemoteOutcome {
-  const { identity, given } = session
-  const { server } = identity
+  const { given, machine } = session
+  const server = machine?.client.base ?? session.identity.server
+  const identity = { ...session.identity, server }
   if (notice !== null) void given.marks.status(fill(TEXTS.statusWizard, { notice }))
   return {
     kind: 'interactive',

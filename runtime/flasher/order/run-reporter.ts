@@ -104,7 +104,9 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
       const left = () => renderDuration((end - now()) / 1000)
       const flushing = flush(times.report)
       for (let wait = times.silence; !(await settle(flushing, wait)); wait = times.silence * 15) {
-        say(fill(TEXTS.silent, { time: left() }))
+        const reason = reporter?.trouble() ?? null
+        const text = reason === null ? TEXTS.silent : TEXTS.tryingAgain
+        say(fill(text, { reason: reason ?? '', time: left() }))
       }
       const time = {
         ms: Math.max(0, end - now()),

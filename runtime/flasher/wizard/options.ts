@@ -16,7 +16,8 @@ export const WIZARD = {
     {
       name: 'server',
       value: { name: 'URL', completes: 'nothing' },
-      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER})`,
+      repeatable: true,
+      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER}); given more than once, the next one is asked when one does not answer`,
     },
     {
       name: 'mac',

@@ -62,19 +62,24 @@ type Beginning =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'interactive'; readonly start: WizardStart; readonly hooks: Hooks | null }
 
-async function begin({ values }: Arguments, context: WizardContext): Promise<Beginning> {
-  const { mac, server = DEFAULT_SERVER } = values
-  if (mac === undefined) return beginAlone(values, context)
+async function begin(given: Arguments, context: WizardContext): Promise<Beginning> {
+  const { mac, catalog = null } = given.values
+  const [first = null, ...others] = given.lists['server'] ?? []
+  if (mac === undefined) return beginAlone(catalog, first, context)
+  const server = first ?? DEFAULT_SERVER
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
     import('../order/remote.ts'),
     import('./screens/driven-screen.ts'),
     context.loadRemote(),
   ])
-  return drive(createDrivenScreen(context, server), { mac, server }, parts)
+  return drive(createDrivenScreen(context, server), { mac, server, others }, parts)
 }
 
-async function beginAlone(values: Arguments['values'], context: WizardContext): Promise<Beginning> {
-  const { catalog = null, server = null } = values
+async function beginAlone(
+  catalog: string | null,
+  server: string | null,
+  context: WizardContext,
+): Promise<Beginning> {
   // The screen of the images says why they cannot be listed.
   const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'

@@ -10,16 +10,19 @@ import { DEFAULT_SERVER } from './options.ts'
 const TEXTS = WIZARD_TEXTS.program
 
 /** Without a terminal there must be a server that decides: what it decides needs nobody. */
-export function requireServer({ values }: Arguments): void {
-  const { mac, server = DEFAULT_SERVER } = values
+export function requireServer({ values: { mac }, lists }: Arguments): void {
   if (mac === undefined) {
     throw refuse(TEXTS.terminalNeeded, TEXTS.withoutTerminal)
   }
   if (!parseMac(mac).ok) {
     throw refuse(fill(TEXTS.wrongMac, { text: JSON.stringify(mac) }), TEXTS.likeMac)
   }
-  if (!parseServerAddress(server).ok) {
-    throw refuse(fill(TEXTS.wrongServer, { text: JSON.stringify(server) }), TEXTS.likeServer)
+  const named = lists['server'] ?? []
+  const wrong = (named.length === 0 ? [DEFAULT_SERVER] : named).find(
+    (server) => !parseServerAddress(server).ok,
+  )
+  if (wrong !== undefined) {
+    throw refuse(fill(TEXTS.wrongServer, { text: JSON.stringify(wrong) }), TEXTS.likeServer)
   }
 }
 

@@ -52,6 +52,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   readonly uploadKey: Pick<Secret, 'sign'>
   /** The address of the cache service; null: there is none. */
   cacheUrl(): string | null
+  /** Lists the other servers of the site than the one at `base`; absent: there are none. */
+  otherServers?(base: string): readonly string[]
 }
 
 /** Collects what `decideBoot` and `decidePlan` may know at this contact. */
@@ -60,6 +62,7 @@ export const gatherSurroundings = (
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
+  others: site.otherServers?.(baseUrl) ?? NO_OTHERS,
   now,
   findImage: site.findImage,
   findTemplate: site.findTemplate,
@@ -68,6 +71,8 @@ export const gatherSurroundings = (
   settings: site.settings(),
   placeOf: site.placeOf,
 })
+
+const NO_OTHERS: readonly string[] = []
 
 export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   const { settings, findImage, bootKey } = site

@@ -9,6 +9,7 @@ import { endCacheSession } from '../../fleet/access/cache-logout.ts'
 import type { ListedFolder } from '../../../appliance/imager-list.ts'
 import { createCatalog, type FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
+import { listOthers } from '../../fleet/boot/rules/other-servers.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
 import { openMachineServer } from '../app/machine-server.ts'
@@ -50,6 +51,7 @@ interface MachineServerDependencies {
 export async function createMachineServer(given: MachineServerDependencies) {
   const { environment, config, state, log, release, passwords } = given
   const settings = () => config.current()
+  const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
     const { catalog, netboot, backups } = await openServices(given, secret, opened)
@@ -61,7 +63,11 @@ export async function createMachineServer(given: MachineServerDependencies) {
       silenceOf: state.machines.silenceOf,
       now,
     })
-    const rules = createRules(given, secret, catalog, { ...gate, sets: bootFiles.active })
+    const rules = createRules(given, secret, catalog, {
+      ...gate,
+      otherServers,
+      sets: bootFiles.active,
+    })
     const assets = await createAssets()
     const { views, plugin: pages } = createLinePages({
       runs: state.runs,
@@ -111,6 +117,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       checkPassword: passwords.check,
       setPassword: passwords.set,
       onFlashSlot: gate.assign,
+      otherServers,
       onLogout: (cookie) =>
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
@@ -129,19 +136,18 @@ function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  { sets, placeOf }: Pick<LineDependencies, 'sets' | 'placeOf'>,
+  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
-    sets,
+    ...given,
     settings: () => ({
       ...settings().pxe,
       delta: settings().flash.delta,
       caches: settings().sources.caches,
     }),
-    placeOf,
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),

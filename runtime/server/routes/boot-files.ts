@@ -27,7 +27,10 @@ export function bootFileRoutes(site: Site): readonly Route[] {
 
   async function send(event: H3Event): Promise<Answer> {
     const name = readFileName(event)
-    if (name === AUTOEXEC) return text(renderAutoexec(site.contact(event).baseUrl))
+    if (name === AUTOEXEC) {
+      const { baseUrl } = site.contact(event)
+      return text(renderAutoexec(baseUrl, site.otherServers?.(baseUrl)))
+    }
     const file = (await openServed(bootFiles.dir, name)) ?? (await openAlias(name))
     if (file === null) throw refuse(404, 'no such boot file')
     // GRUB and UEFI ask HEAD first: the machine is seen when it fetches the file.

@@ -222,7 +222,10 @@ export function contactRoutes(site: Site): readonly Route[] {
         summary: 'The configuration of the signed GRUB: it asks for the script of its machine',
         answers: { 200: TEXT },
       },
-      handle: (event) => text(renderGrubConfig(readGrubContact(site, event).loader)),
+      handle: (event) => {
+        const { baseUrl, loader } = readGrubContact(site, event)
+        return text(renderGrubConfig(loader, site.otherServers?.(baseUrl)))
+      },
     },
     {
       method: 'GET',

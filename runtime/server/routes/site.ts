@@ -46,6 +46,11 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   checkPassword(given: string): Promise<boolean>
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
+  /**
+   * Lists the other servers of the site than the one at `base`, the address by which a machine reached
+   * this one; absent: there are none. Everything that names them asks here.
+   */
+  otherServers?(base: string): readonly string[]
   /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
   /**

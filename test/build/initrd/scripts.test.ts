@@ -68,6 +68,38 @@ test('of an argument that is given twice the last counts, as for the wizard', ()
   }
 })
 
+const ROOT = 'flasher-netboot-pc-x86_64-v1.2.3.squashfs'
+const rootAt = (base: string) => `${base}/boot/${ROOT}`
+
+/** Where the root is fetched from, in the order of two attempts; `silent` is a pattern of servers that do not answer. */
+function findRoot(line: string, silent: string): readonly string[] {
+  const script = [
+    'command_line=$1 headers=/dev/null; say() { :; }; tame() { :; }',
+    `wget() { shift 2; echo "$2 $3" >&3; case $3 in ${silent}) return 1 ;; esac; }`,
+    `read_manifest() { name=${ROOT}; }`,
+    'find_source; read_head 3>&1; read_head 3>&1; echo "$url $transfer_time"',
+  ].join('\n')
+  return say(['machine', 'network'], script, line).trim().split('\n')
+}
+
+test('a root that the first server does not send comes from the next, and stays there', () => {
+  const [one, two] = ['http://one:8080', 'http://two:8080/below']
+  const line = `flasher.server=${one} flasher.servers=${two},http://three flasher.squashfs=${rootAt(one)}`
+  assert.equal(findRoot(line, '*//one*'), [
+    `3 ${rootAt(one)}`,
+    `3 ${rootAt(two)}`,
+    `3 ${rootAt(two)}`,
+    `${rootAt(two)} 10`,
+  ])
+  assert.equal(findRoot(`flasher.server=${one} flasher.servers=${two}`, 'none'), [
+    `3 ${rootAt(one)}`,
+    `3 ${rootAt(one)}`,
+    `${rootAt(one)} 10`,
+  ])
+  // One server has more time.
+  assert.equal(findRoot(`flasher.server=${one}`, 'none').at(-1), `${rootAt(one)} 20`)
+})
+
 /** A transfer as the initrd makes it; `wget` is what a shell has in its place. Says each digest. */
 function transfer(wget: string, calls: number): readonly string[] {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-transfer-'))

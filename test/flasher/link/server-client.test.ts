@@ -5,9 +5,9 @@ import * as z from 'zod'
 import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
 import {
   createServerClient,
-  findServer,
   type ServerClientOptions,
 } from '../../../runtime/flasher/link/server-client.ts'
+import { findServer } from '../../../runtime/flasher/link/server-site.ts'
 import { diskOf } from '../../support/server/machine-fixture.ts'
 import { createTestServer, listen } from '../../support/server/server.ts'
 

@@ -32,22 +32,35 @@ const anySet = fc.record({
   squashfsSha256: fc.oneof(fc.constant('d'.repeat(64)), fc.constant(null), anyText),
 })
 const anyHost = fc.oneof(fc.stringMatching(/^[a-z]{1,60}(\.[a-z]{1,60}){0,4}$/), fc.domain())
+/** As the setting takes them: up to four, each of at most 80 characters. */
+const anyOthers = fc.array(
+  fc.stringMatching(/^[a-z]{1,30}(\.[a-z]{1,30})?:80[0-9]{2}$/).map((host) => `http://${host}`),
+  { maxLength: 4 },
+)
 const usable = (set: ReturnType<typeof setOf> | null) =>
   set !== null && isBootable(set) ? set : null
 const anyToLiveOrWait: fc.Arbitrary<BootDecision> = fc
-  .record({ host: anyHost, x86_64: anySet, arm64: anySet, drive: anyText, saying: anyText })
-  .map(({ host, x86_64, arm64, drive, saying }) => {
+  .record({
+    host: anyHost,
+    others: anyOthers,
+    x86_64: anySet,
+    arm64: anySet,
+    drive: anyText,
+    saying: anyText,
+  })
+  .map(({ host, others, x86_64, arm64, drive, saying }) => {
     const named = parseHost(host)
     const toDisk = { kind: 'to-disk', drive } as const
     if (!named.ok) return toDisk
     const base = `http://${named.value}`
-    const toWait = { kind: 'to-wait', base, seconds: 20, saying } as const
+    const toWait = { kind: 'to-wait', base, others, seconds: 20, saying } as const
     const sets = { x86_64: usable(x86_64), arm64: usable(arm64) }
     if (sets.x86_64 === null && sets.arm64 === null) return toWait
     const token = drive.length % 2 === 0 ? null : 'monkruo0.mom5bzbn.QkoN095_O5YnwmCI-Wa0cZtn'
     return {
       kind: 'to-live',
       base,
+      others,
       sets,
       token,
       console: 'ttyS1',

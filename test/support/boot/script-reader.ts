@@ -6,6 +6,8 @@ interface Doing {
   readonly kernel: string | null
   readonly initrd: string | null
   readonly args: readonly string[]
+  /** The scripts of other servers that are asked for after a failed attempt. */
+  readonly others: readonly string[]
   /** Seconds between the attempts. */
   readonly pauses: readonly number[]
   /** What follows when nothing was booted: `disk`, or seconds and what is said while it waits. */
@@ -21,6 +23,9 @@ export const linesOf = (script: string): readonly string[] =>
 const find = (lines: readonly string[], pattern: RegExp): RegExpExecArray | null =>
   lines.map((line) => pattern.exec(line)).find((found) => found !== null) ?? null
 
+const listAll = (lines: readonly string[], pattern: RegExp): readonly string[] =>
+  lines.flatMap((line) => pattern.exec(line)?.[1] ?? [])
+
 const wordsOf = (text = '') => text.split(' ').filter((word) => word !== '')
 
 export function readIpxe(script: string, arch: BootArch): Doing {
@@ -29,12 +34,13 @@ export function readIpxe(script: string, arch: BootArch): Doing {
     hasBranches: lines.includes('iseq ${buildarch} arm64 && goto arm64 ||'),
     isSecond: arch === 'arm64',
   })
-  const kernel = find(own, /^kernel (\S+) (.*) \|\| goto again$/)
+  const kernel = find(own, /^kernel (?:--timeout 3000 )?(\S+) (.*) \|\| goto again$/)
   const limit = Number(find(lines, /^iseq \$\{pause\} (\d+) && goto otherwise/)?.[1] ?? 0)
   return {
     kernel: kernel?.[1] ?? null,
-    initrd: find(own, /^initrd --name initrd (\S+) /)?.[1] ?? null,
+    initrd: find(own, /^initrd (?:--timeout 3000 )?--name initrd (\S+) /)?.[1] ?? null,
     args: wordsOf(kernel?.[2]).filter((word) => word !== 'initrd=initrd'),
+    others: listAll(lines, /^chain --timeout 3000 --autofree (\S+) && exit \|\|$/),
     pauses: limit === 0 ? [] : Array.from({ length: Math.log2(limit) }, (_, n) => 2 ** n),
     end: readEnd(lines, 'iseq ${platform} efi && exit ||', lines.at(-2) ?? ''),
   }
@@ -52,8 +58,21 @@ export function readGrub(script: string, arch: BootArch): Doing {
     kernel: urlOf(kernel?.[1]),
     initrd: urlOf(find(own, /^if initrd (\S+); then boot; fi$/)?.[1]),
     args: wordsOf(kernel?.[2]).map((word) => word.replaceAll('"', '')),
-    pauses: wordsOf(find(lines, /^for pause in (.*) 0; do$/)?.[1]).map(Number),
-    end: readEnd(lines, 'if chainloader "$disk$loader"; then boot; fi', lines.at(-1) ?? ''),
+    others: listAll(lines, /^source "\(http,([^?]*)\.grub\?/).map(
+      (at) =>
+        `http://${at
+          .replace(')', '')
+          .replaceAll(':', '-')
+          .replace(/-(\d+\/)/, ':$1')}`,
+    ),
+    pauses: wordsOf(find(lines, /^(?:for pause in |set pauses=")(.*) 0(?:; do|")$/)?.[1]).map(
+      Number,
+    ),
+    end: readEnd(
+      lines,
+      'if chainloader "$disk$loader"; then boot; fi',
+      lines.findLast((line) => line !== 'fi') ?? '',
+    ),
   }
 }
 

@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert'
 import { page } from '../../../runtime/kit/web/answers/answers.ts'
 import { createDatabase } from '../../../runtime/fleet/state/database.ts'
 import { createChanges } from '../../../runtime/kit/host/changes.ts'
+import { listOthers } from '../../../runtime/fleet/boot/rules/other-servers.ts'
 import { createJournal } from '../../../runtime/fleet/state/journal.ts'
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
@@ -52,6 +53,8 @@ export interface TestServerOptions {
   /** Milliseconds of a clock that nobody sets; goes with `now` where it is left out. */
   readonly elapsed?: () => number
   readonly pxe?: Partial<typeof PXE_RULES>
+  /** `[pxe] servers`. */
+  readonly servers?: readonly string[]
   /** Absent: one that nobody asks. Null: there is no cache service. */
   readonly cacheUrl?: () => string | null
 }
@@ -126,6 +129,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     now,
     elapsed,
   })
+  const otherServers = (base: string) => listOthers(options.servers ?? [], base)
   const { routes = dashboardAlone, cacheUrl = () => 'http://127.0.0.1:8081' } = options
   const bootKey = deriveSecret(secret, 'boot tokens')
   const line = createMachineLine({
@@ -138,6 +142,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl,
+    otherServers,
   })
   const server = createServer<Machine>({
     elapsed,
@@ -152,6 +157,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
       password.current = given
     },
     onFlashSlot: gate.assign,
+    otherServers,
     machines,
     journal,
     runs,

@@ -113,6 +113,8 @@ const shell = createShell({ env: process.env })
 
 export interface MachineOptions {
   readonly server: string
+  /** Further servers. */
+  readonly others?: readonly string[]
   readonly mac?: string
   /** Disks by the place where they are plugged in; no others are seen. */
   readonly places?: Readonly<Record<string, string>>
@@ -132,7 +134,7 @@ export interface Driven {
 
 /** Has the server drive this machine, to the end. */
 export async function driveMachine(options: MachineOptions): Promise<Driven> {
-  const { server, places = {}, env = {} } = options
+  const { server, others = [], places = {}, env = {} } = options
   const folder = await mkdtemp(join(tmpdir(), 'flasher-places-'))
   await mkdir(join(folder, 'by-path'))
   for (const [name, node] of Object.entries(places)) {
@@ -173,7 +175,7 @@ export async function driveMachine(options: MachineOptions): Promise<Driven> {
     runFlash: (choice, hooks) => runFlash(choice, hooks, options, (line) => void said.push(line)),
   }
   try {
-    const outcome = await drive(screen, { server, mac: options.mac ?? MAC }, parts)
+    const outcome = await drive(screen, { server, others, mac: options.mac ?? MAC }, parts)
     return { outcome, said, marks, reboots }
   } finally {
     await rm(folder, { recursive: true })

@@ -13,7 +13,7 @@ export const KERNEL = 'flasher-netboot-pc-x86_64-v1.2.3.vmlinuz'
 export const INITRD = 'flasher-netboot-pc-x86_64-v1.2.3.initrd'
 
 /** The live system is Debian's kernel, and something for an initrd; its squashfs is not there. */
-export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {}) {
+export async function startStation(options: Pick<TestServerOptions, 'pxe' | 'servers'> = {}) {
   await using undo = new AsyncDisposableStack()
   const server = undo.use(
     await createTestServer({
@@ -24,7 +24,10 @@ export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {})
           method: 'GET',
           path: '/autoexec.ipxe',
           access: 'open',
-          handle: (event) => text(renderAutoexec(site.contact(event).baseUrl)),
+          handle: (event) => {
+            const { baseUrl } = site.contact(event)
+            return text(renderAutoexec(baseUrl, site.otherServers?.(baseUrl)))
+          },
         },
       ],
     }),
@@ -51,7 +54,7 @@ export async function startStation(options: Pick<TestServerOptions, 'pxe'> = {})
       const answer = await ask(`/machines/${MAC}`, asJson(body, 'PUT'))
       assert.is(answer.status, 200)
     },
-    boot: (machine: Omit<IpxeOptions, 'mac' | 'port'>) =>
+    boot: (machine: Omit<IpxeOptions, 'mac' | 'port'> & { readonly port?: number }) =>
       startIpxe({ mac: MAC, port: socket.port, ...machine }),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

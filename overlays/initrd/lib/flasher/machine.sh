@@ -38,6 +38,12 @@ bases_of() { # ADDRESS
   case ${host##*]} in *:*) ;; *) echo "http://$host:8080${path%/}" ;; esac
 }
 
+# Addresses of the other servers of the site, if the command line names any.
+other_bases() {
+  param flasher.servers || return 0
+  for other in $(echo "$value" | tr , ' '); do base_of "$other"; done
+}
+
 note() { echo "$1=$2" >>"$facts"; } # KEY VALUE
 
 # kmod reads this from the command line; busybox's modprobe reads it from files only.

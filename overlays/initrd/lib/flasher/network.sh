@@ -9,6 +9,12 @@ missed=0
 # MiB that the live system requires beside the root, less what this initrd frees.
 margin=100
 image=/run/flasher/root.squashfs
+# What the server said last before the bytes.
+headers=/run/head
+# Seconds that a server has for its answer, and for the next bytes of a transfer; less where another one
+# can be asked.
+answer_time=10
+transfer_time=20
 
 # Tries again after 1, 2, 4 … 30 seconds: servers restart, and switches are slow to forward.
 # After progress the count starts over: a bad line may take as long as it requires.
@@ -45,6 +51,11 @@ find_source() {
     fail 'the command line names no server: neither flasher.server= nor flasher.squashfs=' \
       'start this machine by the script of its server, or add flasher.server=ADDRESS'
   fi
+  others=$(other_bases)
+  [ -n "$others" ] || return 0
+  answer_time=3 transfer_time=10
+  file=${urls##*/}
+  for other in $others; do urls="$urls $other/boot/$file"; done
 }
 
 # One attempt: with the current address, else with one card after the other. A card whose address leads
@@ -123,6 +134,8 @@ fetch() {
   rm -f "$image"
   most=0
   wrong=$((wrong + 1))
+  # Another server may have the right one.
+  urls="$(without "$url") $url"
   trouble="its digest is $got, and this boot system takes only $sum"
   say "wrong digest: $trouble"
   [ $wrong -lt $most_wrong ] || fail "$url: $trouble" \
@@ -130,17 +143,20 @@ fetch() {
   return 1
 }
 
-# Reads size and date from the first URL that answers. An address that reaches none is given up.
+without() { for each in $urls; do [ "$each" = "$1" ] || echo "$each"; done; } # URL
+
+# Reads size and date from the first URL that answers, which is the first from then on. An address that
+# reaches none is given up.
 read_head() {
   trouble=
   for url in $urls; do
-    if wget -S --spider -T 10 "$url" 2>/run/head; then
-      urls=$url
-      size=$(awk 'tolower($1) == "content-length:" { n = $2 + 0 } END { print n + 0 }' /run/head)
+    if wget -S --spider -T $answer_time "$url" 2>"$headers"; then
+      urls="$url $(without "$url")"
+      size=$(awk 'tolower($1) == "content-length:" { n = $2 + 0 } END { print n + 0 }' "$headers")
       [ "$size" -gt 0 ] || size=$manifest_size
       return 0
     fi
-    heard=$(tame </run/head)
+    heard=$(tame <"$headers")
     say "$url: $heard"
     trouble="$trouble${trouble:+; }$url: $heard"
   done
@@ -157,7 +173,7 @@ transfer() {
     [ "$have" -gt 0 ] || hash_while_fetching
     (while sleep 5; do say "fetched $(mib "$(size_of "$image")") of $(mib "$size") MiB"; done) &
     teller=$!
-    wget -q -c -T 20 -O "$image" "$url" 2>/dev/null
+    wget -q -c -T $transfer_time -O "$image" "$url" 2>/dev/null
     kill $teller
     wait $teller 2>/dev/null
     if [ "$have" = 0 ]; then

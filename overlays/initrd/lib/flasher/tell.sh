@@ -85,6 +85,7 @@ open_shells() {
 # Best effort: the person at the console has seen the reason already.
 report_failure() { # REASON
   param flasher.server && servers=$(bases_of "$value") || return 0
+  servers="$servers $(other_bases)"
   param flasher.mac && mac=$(mac_of "$value") || return 0
   [ -n "$interface" ] || return 0
   reason=$(echo "boot system: $1" | tame | sed 's/[\\"]/\\&/g')

@@ -32,12 +32,16 @@ export interface ToWait {
   readonly seconds: number
   /** The words that are shown on the machine's screen. */
   readonly saying: string
+  /** As of `ToLiveSystem`. */
+  readonly others?: readonly string[]
 }
 
 export interface ToLiveSystem {
   readonly kind: 'to-live'
   /** Checked address of this server, no trailing slash. */
   readonly base: string
+  /** The other servers of the site, like `base`, for a machine that gets no answer; absent: none. */
+  readonly others?: readonly string[]
   readonly sets: LiveSets
   readonly console: SerialConsole
   /** Proves to this server that it sent the boot; null: none is needed. */

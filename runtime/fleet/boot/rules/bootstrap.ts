@@ -1,5 +1,5 @@
 /** The scripts that lead iPXE to the script of its machine, however iPXE was loaded ("/pxe-bootstrap.ipxe"). */
-import { backOff, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { backOff, patience, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 
 /** What iPXE says of itself and its machine, in the query of `/pxe/{mac}`; the host name is DHCP's. */
@@ -18,24 +18,33 @@ const LEAVE = ['iseq ${platform} efi && exit 1 ||', 'exit']
  */
 export function renderBootstrap(base: string, mac: Mac | null): string {
   const machine = mac === null ? '${net0/mac:hexhyp}' : `${renderHyphens(mac)}${ABOUT}`
-  return renderScript(chain(`${word(`${base}/pxe/`)}${machine}`, mac === null ? LEAVE : ['exit']))
+  return renderScript(chain([`${word(`${base}/pxe/`)}${machine}`], mac === null ? LEAVE : ['exit']))
 }
 
 /**
  * Renders `autoexec.ipxe`, which an unmodified iPXE 2.0 fetches from where it came itself. After
- * UEFI HTTP Boot it knows no server, so the script names one.
+ * UEFI HTTP Boot it knows no server, so the script names one. Where there are `others`, it asks one
+ * after the other for the machine's script itself, so that a server that dies in between costs a
+ * wait and not the patience of its bootstrap.
  */
-export const renderAutoexec = (base: string): string =>
-  renderScript([
-    'isset ${ip} || dhcp || goto end',
-    ...chain(`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=\${mac:hexhyp}`, LEAVE),
-  ])
+export function renderAutoexec(base: string, others: readonly string[] = []): string {
+  const urls =
+    others.length === 0
+      ? [`${word(`${base}/pxe-bootstrap.ipxe`)}?mac=${OWN_MAC}`]
+      : [base, ...others].map((server) => `${word(`${server}/pxe/`)}${OWN_MAC}${ABOUT}`)
+  return renderScript(['isset ${ip} || dhcp || goto end', ...chain(urls, LEAVE)])
+}
 
-/** A script that ended well has handed over to the firmware, so this one does, too. */
-const chain = (url: string, leave: readonly string[]): readonly string[] => [
+const OWN_MAC = '${mac:hexhyp}'
+
+/**
+ * One command after the other, until a server answers. A script that ended well has handed over to
+ * the firmware, so this one does, too.
+ */
+const chain = (urls: readonly string[], leave: readonly string[]): readonly string[] => [
   START_PAUSE,
   ':try',
-  `chain ${url} && goto end ||`,
+  ...urls.map((url) => `chain ${patience(urls.slice(1))}${url} && goto end ||`),
   ...backOff('no answer from the server', 'try', 'end'),
   ':end',
   ...leave,

@@ -1,6 +1,7 @@
 /** `grub.cfg`: leads Debian's signed GRUB to the script of its machine, for as long as it takes ("/grub/grub.cfg"). */
 import { parseHost } from '../../../kit/net/rules/host-header.ts'
 import { word } from './ipxe.ts'
+import { listGrubServers } from './other-servers.ts'
 
 /** Where our server listens where nothing else is known: the host that sent GRUB, on these ports. */
 const PORTS = [8080, 80] as const
@@ -8,28 +9,56 @@ const PAUSE_SECONDS = 5
 
 /**
  * Renders `grub.cfg`. `server` is host and port of this server; null where nobody knows them, as in
- * a release. GRUB that came by HTTP knows better: by the address that it came from.
+ * a release. GRUB that came by HTTP knows better: by the address that it came from. `others` are the
+ * other servers of the site; GRUB waits for one that is silent as long as it always does.
  */
-export function renderGrubConfig(server: string | null): string {
+export function renderGrubConfig(server: string | null, others: readonly string[] = []): string {
+  const next = listGrubServers(others)
+  if (server !== null && next.length > 0) return renderSeveral(server, next)
   const servers =
     server === null
       ? PORTS.map((port) => `"$net_default_server:${port}"`).join(' ')
       : `"${word(server)}"`
   return `${[
-    '# flasher: asks the server what this machine boots. A script that ends has booted nothing.',
-    'if regexp --set=1:origin \'^\\(http,([^)]*)\\)\' "$prefix"; then true; fi',
+    ...BEGIN,
     'while true; do',
     `  for server in ${servers}; do`,
     '    if [ -n "$origin" ]; then set server="$origin"; fi',
-    `    source "(http,$server)/pxe/$net_default_mac.grub?${QUERY}"`,
+    `    ${ASK}`,
     `    sleep ${PAUSE_SECONDS}`,
     '  done',
     'done',
   ].join('\n')}\n`
 }
 
+const BEGIN = [
+  '# flasher: asks the server what this machine boots. A script that ends has booted nothing.',
+  'if regexp --set=1:origin \'^\\(http,([^)]*)\\)\' "$prefix"; then true; fi',
+]
+
+/** GRUB stays with the server that answered, and goes to the next one of the circle after silence. */
+function renderSeveral(server: string, others: readonly string[]): string {
+  const turns = others.map((other, at) => {
+    const before = at === 0 ? '$first' : word(others[at - 1] ?? '')
+    return `  elif [ "$server" = "${before}" ]; then set server="${word(other)}"`
+  })
+  return `${[
+    ...BEGIN,
+    `set first="${word(server)}"`,
+    'if [ -n "$origin" ]; then set first="$origin"; fi',
+    'set server="$first"',
+    'while true; do',
+    `  if ${ASK}; then true`,
+    ...turns,
+    '  else set server="$first"; fi',
+    `  sleep ${PAUSE_SECONDS}`,
+    'done',
+  ].join('\n')}\n`
+}
+
 /** What GRUB says of itself and its machine; `offered` is set by the scripts. */
 const QUERY = 'buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered'
+const ASK = `source "(http,$server)/pxe/$net_default_mac.grub?${QUERY}"`
 
 /**
  * Decides how GRUB reaches this server: host, and port where it is known. Its `Host` header has no

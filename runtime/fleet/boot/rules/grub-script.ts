@@ -4,6 +4,7 @@ import { comment, prose, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
+import { listGrubServers } from './other-servers.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 
 /** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
@@ -94,9 +95,12 @@ function renderToLiveSystem(
     each === null ? [] : renderSet(decision, arch, each, { mac: header.mac, server })
   const [pc, arm] = [set('x86_64', x86_64), set('arm64', arm64)]
   const hasBoth = pc.length > 0 && arm.length > 0
+  const others = listGrubServers(decision.others ?? [])
+  const otherwise = renderDecision(decision.otherwise, header, server)
   return [
     `echo "flasher: ${header.mac} starts the live system (${prose(header.rule)})"`,
-    'for pause in 1 2 4 8 16 0; do',
+    ...(others.length === 0 ? [] : SHORT_AFTER_HOP),
+    others.length === 0 ? 'for pause in 1 2 4 8 16 0; do' : 'for pause in $pauses; do',
     ...(hasBoth
       ? ['  if [ "$grub_cpu" = arm64 ]; then', ...arm, '  else', ...pc, '  fi']
       : [...pc, ...arm]),
@@ -104,10 +108,32 @@ function renderToLiveSystem(
     '    echo "flasher: the live system is unavailable, next try in $pause s"',
     '    sleep $pause',
     '  fi',
+    ...renderHop(others, header.mac),
     'done',
-    ...renderDecision(decision.otherwise, header, server),
+    ...(others.length === 0 ? otherwise : ['if [ -z "$hop" ]; then', ...otherwise, 'fi']),
   ]
 }
+
+/** A script to which another server's has sent the machine makes one attempt and comes back. */
+const SHORT_AFTER_HOP: readonly string[] = [
+  'set pauses="1 2 4 8 16 0"',
+  'if [ -n "$hop" ]; then set pauses="0"; fi',
+]
+
+/** Asks the other servers for their script, which names their own files. Variables are global: the pause is over. */
+const renderHop = (others: readonly GrubServer[], mac: Mac): readonly string[] =>
+  others.length === 0
+    ? []
+    : [
+        '  if [ -z "$hop" ]; then',
+        '    set hop=1',
+        ...others.map(
+          (other) =>
+            `    source "(http,${word(other)})/pxe/${mac}.grub?buildarch=$grub_cpu&platform=$grub_platform&server=${word(other)}"`,
+        ),
+        '    set hop=',
+        '  fi',
+      ]
 
 function renderSet(
   decision: ToLiveSystem,

@@ -6,8 +6,9 @@ import {
   type BootHeader,
   type LiveSet,
   type ToLiveSystem,
+  type ToWait,
 } from './boot-decision.ts'
-import { backOff, comment, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { backOff, comment, patience, prose, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
@@ -15,7 +16,7 @@ import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
-/** Under 4 KB, whatever is in it. */
+/** Under 4 KB, whatever is in it; with the longest names of four other servers, under 6 KB. */
 export const renderIpxe = (decision: BootDecision, header: BootHeader): string =>
   renderScript([
     comment(`flasher: ${header.mac}, mode ${header.mode}`),
@@ -36,12 +37,22 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
         ':wait',
         `echo flasher: ${mac} waits: ${prose(decision.saying)}`,
         `sleep ${Math.max(1, Math.trunc(decision.seconds))} ||`,
-        `chain --replace --autofree ${word(`${decision.base}/pxe/${renderHyphens(mac)}`)} || goto wait`,
+        renderAskAgain(decision, mac),
       ]
     case 'to-live':
       return renderToLiveSystem(decision, header)
   }
 }
+
+/** One command after the other, until a server answers. */
+function renderAskAgain({ base, others = [] }: ToWait, mac: Mac): string {
+  const chains = [base, ...others].map(
+    (server) => `chain ${patience(others)}--replace --autofree ${scriptOf(server, mac)}`,
+  )
+  return [...chains, 'goto wait'].join(' || ')
+}
+
+const scriptOf = (server: string, mac: Mac) => word(`${server}/pxe/${renderHyphens(mac)}`)
 
 /** `exit` ends the script; what was before the last `||` has failed by then. */
 const renderDisk = (drive: string): readonly string[] => [
@@ -57,12 +68,14 @@ export const IPXE_EXIT = renderScript([
 
 /** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
 function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonly string[] {
+  const { others = [] } = decision
   const { x86_64, arm64 } = decision.sets
   const hasBoth = x86_64 !== null && arm64 !== null
   return [
     'imgfree',
     `echo flasher: ${header.mac} starts the live system (${prose(header.rule)})`,
-    START_PAUSE,
+    // The script that sent the machine here goes on counting.
+    others.length === 0 ? START_PAUSE : `isset \${hop} || ${START_PAUSE}`,
     ':try',
     ...(hasBoth ? ['iseq ${buildarch} arm64 && goto arm64 ||'] : []),
     ...(x86_64 === null ? [] : renderSet(decision, 'x86_64', x86_64, header.mac)),
@@ -70,11 +83,28 @@ function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonl
     ...(arm64 === null ? [] : renderSet(decision, 'arm64', arm64, header.mac)),
     ':again',
     'imgfree',
+    ...renderHop(others, header.mac),
     ...backOff('the live system is unavailable', 'try', 'otherwise'),
     ':otherwise',
     ...renderDecision(decision.otherwise, header),
   ]
 }
+
+/**
+ * Asks the other servers for their script, which names their own files. That one comes back after one
+ * attempt, so that two servers without files do not send a machine to and fro.
+ */
+const renderHop = (others: readonly string[], mac: Mac): readonly string[] =>
+  others.length === 0
+    ? []
+    : [
+        'isset ${hop} && exit 1 ||',
+        'set hop 1',
+        ...others.map(
+          (server) => `chain ${patience(others)}--autofree ${scriptOf(server, mac)} && exit ||`,
+        ),
+        'clear hop ||',
+      ]
 
 /**
  * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. iPXE asks for it
@@ -90,12 +120,13 @@ function renderSet(
   mac: Mac,
 ): readonly string[] {
   const { vmlinuz, initrd, args } = planKernel(decision, arch, set, mac)
+  const wait = patience(decision.others ?? [])
   const url = (path: string) => word(`${decision.base}${path}`)
   const line = renderKernelArgs([['initrd', 'initrd'], ...args])
   return [
-    `kernel ${url(vmlinuz)} ${line} || goto again`,
+    `kernel ${wait}${url(vmlinuz)} ${line} || goto again`,
     ...(arch === 'arm64' ? [] : [`iseq \${platform} efi && shim ${url(`/boot/${SHIM}`)} ||`]),
-    `initrd --name initrd ${url(initrd)} || goto again`,
+    `initrd ${wait}--name initrd ${url(initrd)} || goto again`,
     'boot || goto again',
   ]
 }

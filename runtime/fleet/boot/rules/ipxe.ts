@@ -1,5 +1,6 @@
 /** Renders the parts of iPXE scripts, quoted so that no value can become a command. */
 import { Fault } from '../../../kit/foundation/fault.ts'
+import { ANSWER_MS } from './other-servers.ts'
 
 /** iPXE splits at blanks, expands `${…}`, and knows the words `&&`, `||`, `;` and `#…`. */
 const WORD = /^[\w.~:/?=&%@,+[\]-]+$/
@@ -47,3 +48,7 @@ export const backOff = (what: string, again: string, giveUp: string): readonly s
 ]
 
 export const START_PAUSE = 'set pause:int32 1'
+
+/** The option of a command that fetches something, where there is another server to ask; else none. */
+export const patience = (others: readonly string[]): string =>
+  others.length === 0 ? '' : `--timeout ${ANSWER_MS} `

@@ -1,10 +1,13 @@
 /** Parses what the kernel command line of a live boot says to the wizard. */
 import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
 import { parseKernelArgs } from './kernel-args.ts'
+import { parseServerList } from '../../../kit/net/rules/server-address.ts'
 
 export interface LiveBoot {
   /** Null: standalone, as from a stick. */
   readonly server: string | null
+  /** The other servers of the site; those of earlier releases name none. */
+  readonly others: readonly string[]
   /** Null: nobody drives this machine. */
   readonly mac: string | null
   readonly token: string | null
@@ -18,6 +21,7 @@ export function parseLiveBoot(line: string): LiveBoot {
   const valueOf = (name: string) => args.get(name)?.trim() || null
   return {
     server: valueOf(KERNEL_ARGS.server),
+    others: parseServerList(valueOf(KERNEL_ARGS.servers)),
     mac: valueOf(KERNEL_ARGS.mac),
     token: valueOf(KERNEL_ARGS.token),
     catalog: valueOf(KERNEL_ARGS.catalog),
@@ -31,8 +35,8 @@ export function parseLiveBoot(line: string): LiveBoot {
 export const isDriven = ({ server, mac }: LiveBoot): boolean => server !== null && mac !== null
 
 /** Renders the arguments of the wizard that does what the server says. */
-export const renderDriverArgs = ({ server, mac }: LiveBoot): readonly string[] => [
-  ...(server === null ? [] : ['--server', server]),
+export const renderDriverArgs = ({ server, others, mac }: LiveBoot): readonly string[] => [
+  ...(server === null ? [] : [server, ...others].flatMap((each) => ['--server', each])),
   ...(mac === null ? [] : ['--mac', mac]),
 ]
 
@@ -57,7 +61,11 @@ export const renderWizardEnv = (
   FLASHER_LIVE: '1',
   ...(base === null || boot.mac === null
     ? {}
-    : { FLASHER_LIVE_SERVER: base, FLASHER_LIVE_MAC: boot.mac }),
+    : {
+        FLASHER_LIVE_SERVER: base,
+        ...(boot.others.length === 0 ? {} : { FLASHER_LIVE_SERVERS: boot.others.join(',') }),
+        FLASHER_LIVE_MAC: boot.mac,
+      }),
   ...(boot.token === null ? {} : { FLASHER_PXE_TOKEN: boot.token }),
   ...(boot.catalog === null ? {} : { FLASHER_DEFAULT_CATALOG: boot.catalog }),
 })

@@ -16,7 +16,7 @@ interface LiveKernel {
 
 /** `set`: the decision's own for this architecture. */
 export function planKernel(
-  { base, console, token, args: more = [] }: ToLiveSystem,
+  { base, others = [], console, token, args: more = [] }: ToLiveSystem,
   arch: BootArch,
   set: LiveSet,
   mac: Mac,
@@ -28,6 +28,7 @@ export function planKernel(
       ...consoleArgs(arch === 'arm64' ? 'ttyAMA0' : console),
       ...LIVE_QUIRKS,
       [KERNEL_ARGS.server, base],
+      ...(others.length === 0 ? [] : [[KERNEL_ARGS.servers, others.join(',')] as const]),
       [KERNEL_ARGS.mac, mac],
       ...more,
       ...(token === null ? [] : [[KERNEL_ARGS.token, token] as const]),

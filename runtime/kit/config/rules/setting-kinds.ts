@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { parseJson } from '../../foundation/json-reader.ts'
 import { PUBLIC_KEY } from '../../foundation/ssh-signature.ts'
 import { parsePasswordHash } from '../../foundation/password-hash.ts'
+import { parsePublicUrl } from '../../net/rules/host-header.ts'
 import type { Field, Kind, TomlValue } from './setting.ts'
 
 const NO_LABELS = {} as const
@@ -179,6 +180,23 @@ const listOf = (
 export const hosts = listOf(
   line.regex(/^[A-Za-z0-9[](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9\]])?$/),
   { most: 1000, wants: 'a list of host names and addresses', example: 'flasher.example.org' },
+  /[\s,]+/,
+)
+
+/** A few addresses that fit into boot scripts beside all else, without slashes at their ends. */
+export const serverUrls = listOf(
+  line
+    .max(80)
+    .refine((given) => parsePublicUrl(given).ok)
+    .transform((given) => {
+      const url = parsePublicUrl(given)
+      return url.ok ? url.value : given
+    }),
+  {
+    most: 4,
+    wants: 'a list of up to 4 addresses like http://host:port, each of at most 80 characters',
+    example: 'http://192.0.2.11:8080',
+  },
   /[\s,]+/,
 )
 

@@ -25,6 +25,19 @@ export function parseServerAddress(text: string): Result<readonly string[], 'not
   return accept(hasPort ? [plain.value] : [plain.value, `http://${host.value}:${OWN_PORT}${path}`])
 }
 
+/** No more servers of one site are asked; a list that is longer is cut. */
+const MAX_SERVERS = 8
+
+/**
+ * Parses the other servers of a site (`flasher.servers=`), whole addresses with commas between them.
+ * What is none is left out: a machine that has one good address goes on.
+ */
+export const parseServerList = (text: string | null): readonly string[] =>
+  (text ?? '').split(',', MAX_SERVERS).flatMap((each) => {
+    const url = parsePublicUrl(each)
+    return url.ok ? [url.value] : []
+  })
+
 /** Tells whether an answer to `GET /version` can be our server's: an object with a `version`. */
 export const isServerVersion = (document: unknown): boolean =>
   isRecord(document) && typeof document['version'] === 'string'

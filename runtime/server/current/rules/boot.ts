@@ -56,11 +56,11 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   const escape = chooseEscape(machine, surroundings)
   if (RULES[rule].starts === 'disk') return { ...ruling, decision: toDisk(machine) }
   if (sets === null) return { ...ruling, ...withoutLiveSystem(machine), decision: escape }
-  const { base } = surroundings
+  const { base, others = [] } = surroundings
   const place = RULES[rule].flashes ? surroundings.placeOf(machine) : null
   if (place !== null) {
     const saying = renderQueuePosition(place)
-    const decision = { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying } as const
+    const decision = { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying } as const
     return { ...ruling, rule: 'queued', reason: RULES.queued.reason, place, decision }
   }
   return {
@@ -69,6 +69,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
     decision: {
       kind: 'to-live',
       base,
+      others,
       sets,
       console: machine.serial_console,
       token: null,
@@ -152,9 +153,9 @@ const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
 })
 
 /** What to boot when the live system is unavailable: the disk, unless it may be half written. */
-const chooseEscape = (machine: Machine, { base }: Surroundings): ToDisk | ToWait =>
+const chooseEscape = (machine: Machine, { base, others = [] }: Surroundings): ToDisk | ToWait =>
   isHalfWritten(machine)
-    ? { kind: 'to-wait', base, seconds: 30, saying: 'the disk may be half written' }
+    ? { kind: 'to-wait', base, others, seconds: 30, saying: 'the disk may be half written' }
     : toDisk(machine)
 
 function withoutLiveSystem(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {

@@ -108,6 +108,13 @@ export const SETTINGS = {
     }),
   },
   pxe: {
+    servers: setting({
+      title: 'Servers of this site',
+      topic: 'boot',
+      help: 'The addresses of all servers of this site as machines reach them; a machine that gets no answer from one goes to the next. The list may name this server itself, so that all have the same one; empty: this server alone.',
+      kind: kinds.serverUrls,
+      fallback: [],
+    }),
     tokens: setting({
       title: 'Boot tokens',
       topic: 'boot',

@@ -24,6 +24,8 @@ export interface PxeRules {
 export interface Surroundings {
   /** Checked address of this server (`kit/net/rules/host-header.ts`), no trailing slash. */
   readonly base: string
+  /** The other servers of the site, like `base`; absent: there are none. */
+  readonly others?: readonly string[]
   /** ISO time. */
   readonly now: string
   findImage(ref: string): CatalogEntry | null

@@ -104,6 +104,68 @@ test('Secure Boot: UEFI of a PC is shown the shim after the kernel, and boots on
   assert.not.match(arm64, 'shim')
 })
 
+const OTHERS = ['http://10.0.0.2:8080', 'https://three.example/flash']
+
+test('several servers: every wait has an end, the others are asked for their script, and named to the live system', () => {
+  const script = renderBoot({ ...LIVE, others: OTHERS }, HEADER)
+  const lines = linesOf(script)
+  assert.match(
+    script,
+    /^kernel --timeout 3000 http:\/\/10\.0\.0\.1:8080\/boot\/\S+ .* \|\| goto again$/m,
+  )
+  assert.match(script, /^initrd --timeout 3000 --name initrd \S+ \|\| goto again$/m)
+  assert.match(script, ` flasher.server=${BASE} flasher.servers=${OTHERS.join(',')} flasher.mac=`)
+  const hop = lines.slice(
+    lines.indexOf(':again'),
+    lines.indexOf('iseq ${pause} 32 && goto otherwise ||'),
+  )
+  assert.equal(hop, [
+    ':again',
+    'imgfree',
+    // A script that was asked for by another server's comes back after one attempt.
+    'isset ${hop} && exit 1 ||',
+    'set hop 1',
+    'chain --timeout 3000 --autofree http://10.0.0.2:8080/pxe/52-54-00-12-34-56 && exit ||',
+    'chain --timeout 3000 --autofree https://three.example/flash/pxe/52-54-00-12-34-56 && exit ||',
+    'clear hop ||',
+  ])
+  assert.ok(lines.includes('isset ${hop} || set pause:int32 1'))
+})
+
+const asks = (server: string) =>
+  `chain --timeout 3000 --replace --autofree ${server}/pxe/52-54-00-12-34-56`
+
+test('several servers: who waits asks each of them, who comes by autoexec.ipxe as well', () => {
+  const wait = {
+    kind: 'to-wait',
+    base: BASE,
+    seconds: 20,
+    saying: 'in line',
+    others: OTHERS,
+  } as const
+  assert.is(
+    linesOf(renderBoot(wait, HEADER)).at(-1),
+    `${[BASE, ...OTHERS].map(asks).join(' || ')} || goto wait`,
+  )
+  const about = '?buildarch=${buildarch}&platform=${platform}&hostname=${hostname:uristring}'
+  const script = renderAutoexec(BASE, OTHERS)
+  assert.equal(
+    linesOf(script).filter((line) => line.startsWith('chain ')),
+    [BASE, ...OTHERS].map(
+      (server) => `chain --timeout 3000 ${server}/pxe/\${mac:hexhyp}${about} && goto end ||`,
+    ),
+  )
+  assert.equal(endOf(script), ['iseq ${platform} efi && exit 1 ||', 'exit'])
+})
+
+test('a site with one server: not a word more than before', () => {
+  for (const others of [undefined, []]) {
+    const script = renderBoot({ ...LIVE, ...(others === undefined ? {} : { others }) }, HEADER)
+    assert.not.match(script, /timeout|hop|flasher\.servers/)
+    assert.is(renderAutoexec(BASE, others), renderAutoexec(BASE))
+  }
+})
+
 test('a squashfs without a digest is named without one', () => {
   const sets = { x86_64: setOf('x86_64', { squashfsSha256: null }), arm64: null }
   assert.not.match(renderBoot({ ...LIVE, sets }, HEADER), /sha256/)
@@ -141,14 +203,14 @@ test('scripts that firmware started leave with an error on UEFI; one that ours s
 
 /** Commands and operators that our scripts consist of; every other word must be a value. */
 const COMMANDS =
-  /^(#!ipxe|imgfree|set|pause:int32|\d+|:\w+|iseq|goto|shim|\w+|inc|sleep|kernel|initrd|--name|boot|chain|--replace|--autofree|sanboot|--no-describe|--drive|exit|&&|\|\||\$\{(platform|buildarch|pause)\}|https?:\/\/[\w.~:/?=%@+[\]-]+|[\w.]+=[\w.~:/?=%@,+[\]-]+)$/
+  /^(#!ipxe|imgfree|set|pause:int32|\d+|:\w+|iseq|goto|shim|\w+|inc|sleep|kernel|initrd|--name|boot|chain|--replace|--autofree|--timeout|sanboot|--no-describe|--drive|exit|&&|\|\||\$\{(platform|buildarch|pause|hop)\}|https?:\/\/[\w.~:/?=%@+[\]-]+|[\w.]+=[\w.~:/?=%@,+[\]-]+)$/
 
 test('whatever is in it, a script holds our commands only, in ASCII, LF and under 4 KB', () => {
   fc.assert(
     fc.property(anyDecision, anyText, anyText, anyText, (decision, mode, rule, reason) => {
       const script = renderBoot(decision, { mac: MAC, mode, rule, reason })
       assert.match(script, /^#!ipxe\n[\n -~]*\n$/)
-      assert.ok(script.length < 4096, `${script.length} bytes`)
+      assert.ok(script.length < (script.includes('hop') ? 6144 : 4096), `${script.length} bytes`)
       for (const word of wordsOf(script)) assert.match(word, COMMANDS)
       for (const line of linesOf(script)) {
         if (/^(# |echo )/.test(line)) {
@@ -167,6 +229,9 @@ test('whatever is in it, a script holds our commands only, in ASCII, LF and unde
   )
 })
 
+/** As many and as long as the setting takes. */
+const LONGEST_OTHERS = [...'abcd'].map((name) => `http://${name.repeat(60)}.example:8080`)
+
 test('the longest names and hosts still make a script under 4 KB', () => {
   const longest = setOf('x86_64', {
     vmlinuz: 'v'.repeat(72),
@@ -181,12 +246,23 @@ test('the longest names and hosts still make a script under 4 KB', () => {
     token: 't'.repeat(70),
     base,
     sets: { x86_64: longest, arm64: longest },
-    otherwise: { kind: 'to-wait', base, seconds: 20, saying: 's'.repeat(500) },
+    otherwise: {
+      kind: 'to-wait',
+      base,
+
+      seconds: 20,
+      saying: 's'.repeat(500),
+    },
   }
   assert.ok(isBootable(longest))
   const long = 'x'.repeat(500)
-  const script = renderBoot(decision, { mac: MAC, mode: long, rule: long, reason: long })
+  const on = { mac: MAC, mode: long, rule: long, reason: long }
+  const script = renderBoot(decision, on)
   assert.ok(script.length < 4096, `${script.length} bytes`)
+  const others = LONGEST_OTHERS
+  const otherwise = { kind: 'to-wait', base, seconds: 20, saying: long, others } as const
+  const several = renderBoot({ ...decision, others, otherwise }, on)
+  assert.ok(several.length < 6144, `${several.length} bytes`)
 })
 
 test('a base that was not checked is a fault, not a script', () => {

@@ -121,6 +121,12 @@ const LINES = [
   String.raw`echo "flasher: ${TEXT}(\$(pause s|disk\$loader))?"`,
   'sleep (\\d+|\\$pause)',
   'for pause in 1 2 4 8 16 0; do',
+  'for pause in \\$pauses; do',
+  'set pauses="1 2 4 8 16 0"',
+  'if \\[ -n "\\$hop" \\]; then set pauses="0"; fi',
+  'if \\[ -z "\\$hop" \\]; then',
+  'set hop=1?',
+  String.raw`source "\(http,${VALUE}\)/pxe/${MAC}\.grub\?buildarch=\$grub_cpu&platform=\$grub_platform&server=${VALUE}"`,
   'for disk in \\(hd\\*,\\*\\); do',
   'for loader in \\$loaders; do',
   'if \\[ "\\$grub_cpu" = arm64 \\]; then',
@@ -164,6 +170,7 @@ test('with what GRUB adds, the longest names leave a command line that the kerne
   const decision: BootDecision = {
     ...LIVE,
     base: `http://${server}`,
+    others: [...'abcd'].map((name) => `http://${name.repeat(60)}.example:8080`),
     token: 't'.repeat(70),
     sets: { x86_64: longest, arm64: longest },
   }
@@ -195,6 +202,41 @@ test('grub.cfg asks for as long as it takes, at the server that GRUB came from',
     renderGrubConfig(null),
     'for server in "$net_default_server:8080" "$net_default_server:80"; do',
   )
+})
+
+test('several servers: grub.cfg stays with the one that answers, and goes round after silence', () => {
+  const config = renderGrubConfig(SERVER, ['http://10.0.0.2:8080', 'https://a', 'http://c'])
+  const at = linesOf(config).indexOf('while true; do')
+  assert.equal(linesOf(config).slice(at - 3), [
+    `set first="${SERVER}"`,
+    'if [ -n "$origin" ]; then set first="$origin"; fi',
+    'set server="$first"',
+    'while true; do',
+    'if source "(http,$server)/pxe/$net_default_mac.grub?buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered"; then true',
+    'elif [ "$server" = "$first" ]; then set server="10.0.0.2:8080"',
+    // GRUB knows no HTTPS.
+    'elif [ "$server" = "10.0.0.2:8080" ]; then set server="c"',
+    'else set server="$first"; fi',
+    'sleep 5',
+    'done',
+  ])
+  for (const others of [[], ['https://a'], ['http://b/path']]) {
+    assert.is(renderGrubConfig(SERVER, others), renderGrubConfig(SERVER))
+  }
+})
+
+test('several servers: after an attempt the others are asked, and come back after one of theirs', () => {
+  const lines = linesOf(renderBoot({ ...LIVE, others: ['http://10.0.0.2:8080'] }, HEADER, SERVER))
+  assert.equal(lines.slice(lines.indexOf('if [ -z "$hop" ]; then'), lines.indexOf('done') + 2), [
+    'if [ -z "$hop" ]; then',
+    'set hop=1',
+    `source "(http,10.0.0.2:8080)/pxe/${MAC}.grub?buildarch=$grub_cpu&platform=$grub_platform&server=10.0.0.2:8080"`,
+    'set hop=',
+    'fi',
+    'done',
+    'if [ -z "$hop" ]; then',
+  ])
+  assert.ok(lines.includes('if [ -n "$hop" ]; then set pauses="0"; fi'))
 })
 
 test('the one of a release is the one that the server makes', () => {

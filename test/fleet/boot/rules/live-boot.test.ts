@@ -35,6 +35,22 @@ test('a network boot: the server drives, one console for all', () => {
   })
 })
 
+test('several servers: each is an argument of the wizard that is driven; the others reach hooks of a person', () => {
+  const [one, two, three] = ['http://one:8080', 'https://two/below', 'http://10.0.0.3']
+  const line = `flasher.server=${one} flasher.servers=${two}/,,ftp://x,${three} flasher.mac=a`
+  const boot = parseLiveBoot(line)
+  assert.equal(boot.others, [two, three])
+  assert.equal(renderDriverArgs(boot), [
+    ...['--server', one, '--server', two, '--server', three],
+    ...['--mac', 'a'],
+  ])
+  assert.is(renderWizardEnv(boot, two).FLASHER_LIVE_SERVERS, `${two},${three}`)
+  for (const servers of ['', ' flasher.servers=', ' flasher.servers=:,']) {
+    const alone = parseLiveBoot(`flasher.server=${one}${servers} flasher.mac=a`)
+    assert.equal([alone.others, renderWizardEnv(alone, one).FLASHER_LIVE_SERVERS], [[], undefined])
+  }
+})
+
 test('a stick: a wizard of its own on each console', () => {
   const boot = parseLiveBoot('quiet flasher.media=1234 flasher.server= flasher.mac')
   assert.is(isDriven(boot), false)

@@ -49,6 +49,7 @@ export const WIZARD_ENVIRONMENT: readonly Entry[] = [
 export const LIVE_ENVIRONMENT: readonly Entry[] = [
   ['FLASHER_LIVE', '1 in the live system: the machine may be restarted'],
   ['FLASHER_LIVE_SERVER', 'the server that booted this machine'],
+  ['FLASHER_LIVE_SERVERS', 'the other servers of the site, with commas between them'],
   ['FLASHER_LIVE_MAC', 'the MAC address by which that server knows this machine'],
 ]
 
