@@ -36,11 +36,14 @@ const BEGIN = [
   'if regexp --set=1:origin \'^\\(http,([^)]*)\\)\' "$prefix"; then true; fi',
 ]
 
-/** GRUB stays with the server that answered, and goes to the next one of the circle after silence. */
+/**
+ * GRUB stays with the server that answered, and goes to the next one of the circle after silence. Its
+ * `source` succeeds whatever comes of it; but each script that a server sends sets `offered`.
+ */
 function renderSeveral(server: string, others: readonly string[]): string {
   const turns = others.map((other, at) => {
     const before = at === 0 ? '$first' : word(others[at - 1] ?? '')
-    return `  elif [ "$server" = "${before}" ]; then set server="${word(other)}"`
+    return `if [ "$server" = "${before}" ]; then set server="${word(other)}"`
   })
   return `${[
     ...BEGIN,
@@ -48,9 +51,14 @@ function renderSeveral(server: string, others: readonly string[]): string {
     'if [ -n "$origin" ]; then set first="$origin"; fi',
     'set server="$first"',
     'while true; do',
-    `  if ${ASK}; then true`,
-    ...turns,
-    '  else set server="$first"; fi',
+    '  set last="$offered"',
+    '  set offered=',
+    `  ${ASK.replace('$offered', '$last')}`,
+    '  if [ -z "$offered" ]; then',
+    '    set offered="$last"',
+    `    ${turns.join('\n    el')}`,
+    '    else set server="$first"; fi',
+    '  fi',
     `  sleep ${PAUSE_SECONDS}`,
     'done',
   ].join('\n')}\n`
