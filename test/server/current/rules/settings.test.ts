@@ -21,6 +21,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a list of host names/, 'a.example, b.example'],
   [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
+  [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
   [/^a list of caches/, 'http://10.1.0.5:8081 10.1.0.0/24; rack a, http://10.1.0.6:8081'],
   [/^seconds, a span/, '7m'],
   [/^a span of at least 1m/, '7m'],
