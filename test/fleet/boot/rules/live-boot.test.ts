@@ -40,10 +40,10 @@ test('several servers: each is an argument of the wizard that is driven; the oth
   const line = `flasher.server=${one} flasher.servers=${two}/,,ftp://x,${three} flasher.mac=a`
   const boot = parseLiveBoot(line)
   assert.equal(boot.others, [two, three])
-  assert.equal(renderDriverArgs(boot), [
-    ...['--server', one, '--server', two, '--server', three],
-    ...['--mac', 'a'],
-  ])
+  assert.is(
+    renderDriverArgs(boot).join(' '),
+    `--server ${one} --server ${two} --server ${three} --mac a`,
+  )
   assert.is(renderWizardEnv(boot, two).FLASHER_LIVE_SERVERS, `${two},${three}`)
   for (const servers of ['', ' flasher.servers=', ' flasher.servers=:,']) {
     const alone = parseLiveBoot(`flasher.server=${one}${servers} flasher.mac=a`)
