@@ -19,15 +19,15 @@ export interface SiteOptions {
   readonly timeoutMs?: number
   /** Milliseconds after which a silent server is left, if another one is there; 3 s when absent. */
   readonly silenceMs?: number
-  /** Called when another server than before is asked from now on. */
+  /** This is called when another server than before is asked from now on. */
   onMove?(from: string, to: string): void
-  /** Called at each answer that asking again would not change. */
+  /** This is called at each answer that asking again would not change. */
   onAnswer?(): void
 }
 
-type Sent = Omit<Exchange, 'env' | 'signal' | 'timeoutMs'>
+type SiteRequest = Omit<Exchange, 'env' | 'signal' | 'timeoutMs'>
 
-/** Longer than a server holds a request while another one takes over (12 s). */
+/** This is longer than a server holds a request while another one takes over (12 s). */
 const TIMEOUT_MS = 15_000
 const SILENCE_MS = 3000
 
@@ -51,14 +51,14 @@ export function createServerSite(options: SiteOptions) {
     options.onMove?.(from, to)
   }
 
-  async function ask(path: string, sent: Sent, limitMs: number) {
+  async function ask(path: string, sent: SiteRequest, limitMs: number) {
     const answer = await exchange(`${current}${path}`, { ...sent, env, signal, timeoutMs: limitMs })
     if (answer.ok || !answer.refusal.isPassing) options.onAnswer?.()
     return answer
   }
 
   /** Finds a server that is there, the current one before the others, and asks it; null: none is. */
-  async function askWhoIsThere(path: string, sent: Sent) {
+  async function askWhoIsThere(path: string, sent: SiteRequest) {
     const after = listAfter(current)
     const order = [current, ...after.slice(0, -1)]
     const found = await findAlive(order, { env, signal, timeoutMs: silenceMs })
@@ -79,7 +79,7 @@ export function createServerSite(options: SiteOptions) {
      * that it is there: it may hold the request until another one has taken over. A server that cannot
      * answer for now (HTTP 5xx) is left for the next one as well, which is asked next time.
      */
-    async ask(path: string, sent: Sent = {}): Promise<Result<unknown, Rejection>> {
+    async ask(path: string, sent: SiteRequest = {}): Promise<Result<unknown, Rejection>> {
       if (others.length === 0) return await ask(path, sent, timeoutMs)
       const answer = await ask(path, sent, silenceMs)
       if (isSilent(answer)) return (await askWhoIsThere(path, sent)) ?? answer

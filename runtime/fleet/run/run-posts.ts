@@ -62,20 +62,25 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
   return {
     /**
      * A machine's post. A change of more than figures is on disk before it resolves. Refused: the
-     * machine begins runs faster than a real one could.
+     * machine begins runs faster than a real one could. `server`: the address at which the post came, of
+     * a site with several; else null.
      */
-    async take(post: RunProgress, origin: RunOrigin): Promise<Result<RunUpdate, 'too-many'>> {
+    async take(
+      post: RunProgress,
+      origin: RunOrigin,
+      server: string | null = null,
+    ): Promise<Result<RunUpdate, 'too-many'>> {
       const known = running.find(origin.mac, post.run)
       if (known !== null) {
         const before = known.run
-        const run = nextRun(before, post, iso())
+        const run = heardBy(server, before, nextRun(before, post, iso()))
         known.heardAt = elapsed()
         await running.change(known, run)
         return accept({ run, isNew: false, lost: null, ...compare(before, run) })
       }
       if (!mayBegin(origin.mac)) return refuse('too-many')
       const at = iso()
-      const run = nextRun(createRun(post.run, origin, at), post, at)
+      const run = nextRun({ ...createRun(post.run, origin, at), server }, post, at)
       const lost = await begin(run)
       return accept({ run, isNew: true, hasEnded: run.result !== null, isTurn: true, lost })
     },
@@ -113,6 +118,10 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
     },
   }
 }
+
+/** A post that changes nothing leaves the run as it is. */
+const heardBy = (server: string | null, before: Run, run: Run): Run =>
+  run === before || server === null ? run : { ...run, server }
 
 const SUPERSEDED = 'It stopped responding, and the machine began another run.'
 

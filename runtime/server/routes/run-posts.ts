@@ -39,7 +39,10 @@ export function runPostRoutes(site: Site): readonly Route[] {
     const machine = site.findMachine(mac)
     const post = checked(ProgressSchema, body)
     if (runs.find(mac, post.run) === null) await site.admitMachine(mac, 'begin', contact)
-    const taken = await runs.take(post, site.line.describeRun(machine, contact, null).origin)
+    const { origin } = site.line.describeRun(machine, contact, null)
+    const { baseUrl } = contact
+    const isOneOfSeveral = (site.otherServers?.(baseUrl).length ?? 0) > 0
+    const taken = await runs.take(post, origin, isOneOfSeveral ? baseUrl : null)
     if (!taken.ok) {
       const headers = { 'retry-after': String(RETRY_SECONDS) }
       throw refuse(429, 'this machine begins too many runs', { headers })

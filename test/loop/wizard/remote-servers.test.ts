@@ -1,4 +1,4 @@
-/** A machine that its server drives, and a server that goes away: the next one is told of the same run, to its end. */
+/** A machine that its server drives, and a server that goes away: the next one hears of the same run, to its end. */
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'

@@ -1,8 +1,9 @@
 /** What a server of several tells boot loaders: `[pxe] servers` in every script, and nothing where it is empty. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { z } from 'zod'
 import { MAC, setOf } from '../../support/server/machine-fixture.ts'
-import { createTestServer, type TestServerOptions } from '../../support/server/server.ts'
+import { asJson, createTestServer, type TestServerOptions } from '../../support/server/server.ts'
 
 const test = suite('several servers')
 
@@ -32,6 +33,31 @@ test('each script names the other server, the bootstrap keeps its one chain', as
   assert.match(config, 'set server="10.0.0.2:8080"')
   assert.is(bootstrap.match(/^chain /gm)?.length, 1)
   assert.not.match(bootstrap, /timeout|10\.0\.0\.2/)
+})
+
+const RunsSchema = z.object({ runs: z.array(z.object({ server: z.string().nullable() })) })
+
+/** The servers of the machine's runs, after its posts at these addresses. */
+async function reportAt(hosts: readonly string[], servers: readonly string[]) {
+  await using server = await createTestServer({ servers })
+  await server.request(`/pxe/${MAC}`, { headers: HEADERS })
+  for (const [at, host] of hosts.entries()) {
+    const phase = ['started', 'write', 'done'][at]
+    const figures = { bytes_read: at, bytes_written: at, total_bytes: 9, rate: 1, eta_seconds: 1 }
+    const { headers, ...post } = asJson({ run: 'aaaaaaaa-1', phase, ...figures })
+    const sent = { ...post, headers: { ...headers, host } }
+    assert.is((await server.request(`/pxe/${MAC}/progress`, sent)).status, 204)
+  }
+  const ask = await server.operator()
+  const answer = RunsSchema.parse(await (await ask(`/machines/${MAC}/runs`)).json())
+  return answer.runs.map((run) => run.server)
+}
+
+test('a run says which server heard of it last, where there are several', async () => {
+  const both = [OWN, OTHER]
+  assert.equal(await reportAt([HOST], both), [OWN])
+  assert.equal(await reportAt([HOST, HOST, '10.0.0.2:8080'], both), [OTHER])
+  assert.equal(await reportAt([HOST, '10.0.0.2:8080'], []), [null])
 })
 
 test('an empty list, and one with this server alone, change nothing', async () => {

@@ -166,6 +166,8 @@ export const RunSchema = z.object({
   /** What should be known of the image that was written; null: nothing. */
   warning: text.default(null),
   reason: text,
+  /** The address of the server that heard of it last, where its site has several; null: it has one. */
+  server: text.default(null),
   /** Who had the machine flashed, and from where. */
   armed_by: z.object({ actor: z.string(), ip: text, at: time }).nullable(),
   /** When each phase was first heard of. */
@@ -223,6 +225,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   sources: null,
   warning: null,
   reason: null,
+  server: null,
   steps: [{ phase: 'started', at: now }],
   has_log: false,
 })

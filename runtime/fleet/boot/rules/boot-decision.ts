@@ -32,7 +32,7 @@ export interface ToWait {
   readonly seconds: number
   /** The words that are shown on the machine's screen. */
   readonly saying: string
-  /** As of `ToLiveSystem`. */
+  /** The other servers, as in `ToLiveSystem`. */
   readonly others?: readonly string[]
 }
 

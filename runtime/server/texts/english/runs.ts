@@ -114,6 +114,7 @@ export const RUNS = {
       },
       rate: 'Rate',
       bottleneck: 'Bottleneck',
+      server: 'Reported to',
       sources: 'Read from',
       share: '{name}: {bytes}',
       shareUntil: '{name}: {bytes}, then left ({trouble})',

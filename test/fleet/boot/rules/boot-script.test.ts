@@ -229,7 +229,7 @@ test('whatever is in it, a script holds our commands only, in ASCII, LF and unde
   )
 })
 
-/** As many and as long as the setting takes. */
+/** The setting takes no more, and none that are longer. */
 const LONGEST_OTHERS = [...'abcd'].map((name) => `http://${name.repeat(60)}.example:8080`)
 
 test('the longest names and hosts still make a script under 4 KB', () => {

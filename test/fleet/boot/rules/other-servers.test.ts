@@ -15,7 +15,7 @@ test('the list may name the server itself, with or without the port that its sch
   assert.equal(listOthers([], 'http://10.0.0.1'), [])
 })
 
-test('GRUB is told of those that it can reach', () => {
+test('GRUB gets those that it can reach', () => {
   assert.equal(listGrubServers(LIST), ['10.0.0.1', '10.0.0.2:8080'])
 })
 

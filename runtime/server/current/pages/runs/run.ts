@@ -163,6 +163,7 @@ function listWritten(run: Run): RunRows {
     [t.data.bottleneck, bottleneck],
     [t.data.verified, renderVerified(run)],
     [t.data.warning, run.warning],
+    [t.data.server, run.server],
   ]
 }
 

@@ -47,6 +47,7 @@ const RUN: Run = {
   disk: null,
   armed_by: null,
   bottleneck: null,
+  server: null,
   warning: null,
   verified: null,
   reason: null,
