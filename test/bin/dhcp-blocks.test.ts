@@ -47,6 +47,24 @@ test('dnsmasq as a proxy beside another DHCP server', async () => {
   await wants(block).answered('', (vendor) => vendor)
 })
 
+test('several servers: the line for iPXE, in the block of a proxy and in that of a server', async () => {
+  const line = readBlock('Several servers')
+  const range = 'port=0\ndhcp-range=192.168.98.60,192.168.98.99,255.255.255.0,1h\n'
+  for (const [title, more] of [
+    ['dnsmasq', range],
+    ['dnsmasq, beside another DHCP server', ''],
+  ] as const) {
+    const block = readBlock(title).replace(/^dhcp-boot=tag:ipxe,.*\n/m, line)
+    await using host = await createDnsmasqHost()
+    await using _ = await host.serve(`${more}${block}`)
+    for (const arch of [0, 7]) {
+      const offer = await host.ask(arch, 'ipxe')
+      const shown = { file: '', next: '', ...(typeof offer === 'object' ? offer : {}) }
+      assert.equal([shown.file, shown.next], ['autoexec.ipxe', HOST_ADDRESS], title)
+    }
+  }
+})
+
 test('dnsmasq that gives out the addresses', async () => {
   const range = 'port=0\ndhcp-range=192.168.98.60,192.168.98.99,255.255.255.0,1h\n'
   const block = readBlock('dnsmasq')

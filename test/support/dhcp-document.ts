@@ -70,6 +70,31 @@ The server has one at \`/boot/autoexec.ipxe\`; for TFTP, save that beside \`ipxe
 \`\`\`sh
 curl -o /srv/tftp/autoexec.ipxe http://192.0.2.10:8080/boot/autoexec.ipxe
 \`\`\`
+
+## Several servers
+
+Where \`[pxe] servers\` lists the servers of a site ([pxe.md](pxe.md#several-servers)), give each of them a TFTP
+daemon, with the files of above and \`autoexec.ipxe\`, fetched from that server itself: \`grub/grub.cfg\` and
+\`autoexec.ipxe\` then name all servers, its own first. Fetch them again when the list changes.
+
+In every block, iPXE gets \`autoexec.ipxe\` instead of the address of \`/pxe-bootstrap.ipxe\`, which names one server
+only; the page shows the blocks like this. In that of dnsmasq:
+
+\`\`\`
+dhcp-boot=tag:ipxe,autoexec.ipxe,,192.0.2.10
+\`\`\`
+
+An answer of DHCP names one TFTP server, and firmware does not look for another one. So a machine survives the loss
+of a whole host where there are two that answer:
+
+- **A proxy on each server** beside the DHCP server that assigns the addresses: the block
+  [below](#dnsmasq-beside-another-dhcp-server), on each with its own address. Machines take the proxy that answers.
+- **Two DHCP servers** (Kea with high availability, two dnsmasq with a range each, ISC dhcpd with failover): each
+  names the server beside it.
+
+With one DHCP server that names one TFTP server, machines survive the loss of \`flasher-web\` there, but not that of
+its TFTP daemon. A name that stands for both addresses is no way out: dnsmasq takes them in turn, one at each answer, so
+an offer and its confirmation may name different servers.
 `
 
 const TAIL = `## When it does not work

@@ -14,6 +14,8 @@ export interface DhcpTarget {
   readonly prefix: number
   /** What UEFI loads first. */
   readonly loader: FirmwareLoader
+  /** The site has other servers: iPXE gets the script that names them all, by TFTP; absent: it has none. */
+  readonly hasOthers?: boolean
 }
 
 type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
@@ -78,7 +80,13 @@ const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
   text,
 })
 
-const scriptOf = ({ baseUrl }: DhcpTarget) => `${baseUrl}/pxe-bootstrap.ipxe`
+/** Where iPXE goes on; a name alone is a file of the TFTP daemon. */
+export const scriptOf = ({
+  baseUrl,
+  hasOthers = false,
+}: Pick<DhcpTarget, 'baseUrl' | 'hasOthers'>) =>
+  hasOthers ? AUTOEXEC : `${baseUrl}/pxe-bootstrap.ipxe`
+const AUTOEXEC = 'autoexec.ipxe'
 const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
 const lines = (...text: readonly string[]) => `${text.join('\n')}\n`
 

@@ -112,6 +112,13 @@ test('nothing that could be read as more than an address comes in', () => {
   }
 })
 
+test('several servers: iPXE gets the script that names them all, by TFTP, from every DHCP server', () => {
+  const recipes = renderDhcpRecipes({ ...targetOf(), hasOthers: true })
+  for (const { id, text } of recipes) assert.not.match(text, 'pxe-bootstrap', id)
+  const named = recipes.flatMap(({ id, text }) => (text.includes('autoexec.ipxe') ? [id] : []))
+  assert.equal(named, ['dnsmasq', 'dnsmasq-proxy', 'kea', 'isc', 'opnsense', 'mikrotik'])
+})
+
 test('docs/dhcp.md is fresh: node test/support/dhcp-document.ts makes it', () => {
   assert.is(readFileSync(DHCP_DOCUMENT, 'utf8'), renderDhcpDocument())
 })

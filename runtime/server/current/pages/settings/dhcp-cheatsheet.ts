@@ -2,6 +2,7 @@
 import {
   FIRMWARE_LOADERS,
   renderDhcpRecipes,
+  scriptOf,
   UEFI_FILES,
   type DhcpRecipe,
   type FirmwareLoader,
@@ -21,7 +22,9 @@ export async function renderDhcp(context: CurrentContext): Promise<Html> {
   const said = context.query.get('loader')
   const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'
   const files = UEFI_FILES[loader]
-  const target = decideDhcpTarget(baseUrl, listLanAddresses(), loader)
+  const decided = decideDhcpTarget(baseUrl, listLanAddresses(), loader)
+  const hasOthers = (context.site.otherServers?.(baseUrl).length ?? 0) > 0
+  const target = decided === null ? null : { ...decided, hasOthers }
   const server = target?.address ?? new URL(baseUrl).hostname
   const base = target?.baseUrl ?? baseUrl
   return card({
@@ -34,7 +37,7 @@ export async function renderDhcp(context: CurrentContext): Promise<Html> {
       [t.arm, copyable(files.arm)],
       [t.http, copyable(`${base}/boot/${files.uefi}`)],
       [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
-      [t.script, copyable(`${base}/pxe-bootstrap.ipxe`)],
+      [t.script, copyable(scriptOf({ baseUrl: base, hasOthers }))],
     ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
   })
 }
