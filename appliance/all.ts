@@ -38,9 +38,15 @@ export const NAMED_APPLIANCES: readonly Appliance[] = [
   },
   {
     name: 'deb',
-    says: 'all programs with their units, as a Debian package',
+    says: 'all programs with their units, as Debian packages',
     shape: 'deb',
     archs: ['x86_64'],
+  },
+  {
+    name: 'deb-arm64',
+    says: 'the programs as a Debian package for arm64',
+    shape: 'deb',
+    archs: ['arm64'],
   },
   {
     name: 'containers',

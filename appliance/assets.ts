@@ -51,9 +51,18 @@ export const serverUpdate = (arch: Arch, version: string) => {
   return { kernel: `${stem}.vmlinuz`, initrd: `${stem}.initrd`, squashfs: `${stem}.squashfs` }
 }
 
-/** The Debian package; its version and its names of processors are Debian's. */
+/** The Debian package of the programs; its version and its names of processors are Debian's. */
 export const debFile = (arch: Arch, version: string) =>
-  `flasher-lab_${version}_${DEBIAN_ARCHS[arch]}.deb`
+  `flasher_${version}_${DEBIAN_ARCHS[arch]}.deb`
+
+/** The packages that are the same for every processor: the server's, and the one of the former name. */
+export const commonDebFiles = (version: string) => [
+  `flasher-server_${version}_all.deb`,
+  `flasher-lab_${version}_all.deb`,
+]
+
+/** The apt repository of a release as one archive. */
+export const aptArchive = (version: string) => `flasher-apt-v${version}.tar`
 
 /** Container images of the servers, in one archive (OCI). */
 export const containersFile = (arch: Arch, version: string) =>

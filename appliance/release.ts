@@ -1,6 +1,7 @@
 /** What a release of each line consists of ("Release artifacts"). */
 import {
   boardImage,
+  commonDebFiles,
   checksumsOf,
   debFile,
   documentsFile,
@@ -45,7 +46,7 @@ export const RELEASES: Readonly<Record<ReleaseLine, (version: string) => readonl
     ...ARCHS.map((arch) => beside(secureBootGroup(arch, version))),
     ...ARCHS.map((arch) => beside(alone(serverImage(arch)))),
     ...ARCHS.map((arch) => beside(updateGroup(arch, version))),
-    ...ARCHS.map((arch) => beside(alone(debFile(arch, version)))),
+    ...ARCHS.map((arch) => beside(debGroup(arch, version))),
     alone(documentsFile(version)),
     alone(sourceArchive(version)),
   ],
@@ -79,6 +80,13 @@ function secureBootGroup(arch: (typeof ARCHS)[number], version: string): AssetGr
   const stem = secureBootStem(arch, version)
   const files = Object.values(secureBootFiles(arch, version))
   return { files, checksums: checksumsOf(stem), stem, isSpecified: true }
+}
+
+/** The packages that are for every processor are built with those of PCs. */
+function debGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup {
+  const file = debFile(arch, version)
+  const files = [file, ...(arch === 'x86_64' ? commonDebFiles(version) : [])]
+  return { files, checksums: checksumsOf(file), stem: stemOf(file), isSpecified: true }
 }
 
 /** What an installed server updates itself with. */

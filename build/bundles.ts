@@ -2,6 +2,7 @@
 import type { Appliance, Arch } from '../appliance/appliance.ts'
 import {
   boardImage,
+  commonDebFiles,
   checksumsOf,
   containersFile,
   debFile,
@@ -162,11 +163,17 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
   deb: (appliance, arch, { facts: { version } }) => {
     const asset = debFile(arch, version)
     const packages = LIVE.packages.filter((list) => !list.within)
-    const files = [{ asset, from: '@deb/flasher.deb' }]
+    const [step, app] =
+      arch === 'x86_64' ? ['deb', 'server-app'] : ['arm64-deb', 'arm64-server-app']
+    const common = arch === 'x86_64' ? commonDebFiles(version) : []
+    const files = [asset, ...common].map((file) => ({
+      asset: file,
+      from: `@${step}/${file.replace(/_.*/, '')}.deb`,
+    }))
     return {
       ...single(appliance, asset, files),
       packages,
-      npm: ['@server-app/packages.json'],
+      npm: [`@${app}/packages.json`],
       programs: [],
     }
   },

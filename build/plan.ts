@@ -14,6 +14,7 @@ import { ownerOf } from './cache/key.ts'
 import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from './steps/app.ts'
 import { boardStep } from './steps/board.ts'
 import { containersStep } from './steps/containers.ts'
+import { DEBIAN_PACKAGES } from './debian/package-control.ts'
 import { debStep } from './steps/deb.ts'
 import { initrdFilesSteps, initrdStep } from './steps/initrd.ts'
 import { ipxeStep } from './steps/ipxe.ts'
@@ -172,7 +173,21 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     }),
     tftpStep,
     serverAppStep,
-    debStep(DEBIAN_ARCHS.x86_64, facts),
+    debStep({
+      name: 'deb',
+      arch: 'x86_64',
+      app: 'server-app',
+      packages: DEBIAN_PACKAGES,
+      facts,
+    }),
+    // The others are the same for every processor.
+    debStep({
+      name: 'arm64-deb',
+      arch: 'arm64',
+      app: 'arm64-server-app',
+      packages: ['flasher'],
+      facts,
+    }),
     U_BOOT_PACKAGES,
     ...ARCHS.flatMap((arch) => serverSteps(arch, facts)),
     baseStep(options, CONTAINER_ROOT),

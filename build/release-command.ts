@@ -12,6 +12,8 @@ export interface ReleaseOptions {
   readonly isComplete: boolean
   /** An SSH key, or null. */
   readonly key: string | null
+  /** An OpenPGP key for the apt repository: a file, or a fingerprint; null: there is none. */
+  readonly aptKey: string | null
   /** The address below which the files will be published; null: it is not known yet. */
   readonly url: string | null
   readonly twice: boolean
@@ -28,6 +30,10 @@ const SCRIPT = {
     level: { value: 'dev|release', help: 'How hard compressors try', default: 'release' },
     tag: { value: 'TAG', help: 'The tag of the release, instead of v and the version' },
     sign: { value: 'KEY', help: 'Signs manifest and checksums with this SSH key (ed25519)' },
+    'apt-key': {
+      value: 'KEY',
+      help: 'Makes an apt repository, signed with this OpenPGP key: a file, or a fingerprint',
+    },
     url: {
       value: 'URL',
       help: 'Where the files will be published, for imager.json, which Raspberry Pi Imager reads',
@@ -51,6 +57,7 @@ export function readRelease(argv: readonly string[], version: string): ReleaseOp
   const given = readArguments({ ...SCRIPT, version }, argv)
   if (given === null) return null
   const { switches, values } = given
+  if (values['apt-key'] === '') throw new UsageError('--apt-key requires a key')
   if (values['sign'] === '') throw new UsageError('--sign requires a key file')
   return {
     level: readLevel(values['level']),
@@ -58,6 +65,7 @@ export function readRelease(argv: readonly string[], version: string): ReleaseOp
     buildsImages: !switches.has('skip-images'),
     isComplete: switches.has('complete'),
     key: values['sign'] ?? null,
+    aptKey: values['apt-key'] ?? null,
     url: readUrl(values['url'] ?? null),
     twice: switches.has('twice'),
     plan: switches.has('plan'),

@@ -1,7 +1,9 @@
 /** `pnpm build:release`: makes the folders of a release, one for each release line. */
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
+import { ARCHS } from '../appliance/appliance.ts'
+import { aptArchive, commonDebFiles, debFile } from '../appliance/assets.ts'
 import { APPLIANCES, NAMED_APPLIANCES } from '../appliance/all.ts'
 import { RELEASE_LINES, type ReleaseLine } from '../appliance/release.ts'
 import { CHECKOUT, cacheFolder, listFiles, readEpoch, readVersion } from './facts.ts'
@@ -10,6 +12,7 @@ import { planImages, type Plan } from './plan.ts'
 import { renderPlan } from './plan-text.ts'
 import { prepareHost } from './prepare.ts'
 import { renderBytes } from './progress.ts'
+import { packAptTree, writeAptTree } from './release/apt.ts'
 import { collectAssets, type Collection } from './release/collect.ts'
 import { readRelease, type ReleaseOptions } from './release-command.ts'
 import { writeFolder } from './release/folder.ts'
@@ -59,25 +62,61 @@ function planAll({ buildsImages }: ReleaseOptions, facts: BuildFacts): Plan {
 }
 
 async function writeFolders(
-  { tag, key, url, isComplete }: ReleaseOptions,
+  options: ReleaseOptions,
   { epoch }: BuildFacts,
   say: Context['voice']['say'],
 ): Promise<number> {
+  const { tag, key, url, isComplete } = options
   const built = new Set(await readdir(DIST))
   const template = await readFile(join(CHECKOUT, 'release.toml.in'), 'utf8')
   const lines = RELEASE_LINES.map((line) => ({ line, ...collectAssets(line, version, built) }))
   for (const found of lines) sayMissing(found, isComplete ? say.fail : say.warn)
   if (isComplete && lines.some(({ missing }) => missing.length > 0)) return 1
   if (url === null) say.warn('Without --url, imager.json for Raspberry Pi Imager is left out.')
+  const apt = await makeApt(options, built, epoch, say)
   for (const { line, groups } of lines) {
     const to = join(DIST, 'release', line)
-    const rest = { line, version, tag, epoch, template, key, url }
+    const rest = {
+      line,
+      version,
+      tag,
+      epoch,
+      template,
+      key,
+      url,
+      apt: line === 'current' ? apt : null,
+    }
     const files = await writeFolder({ ...rest, groups, from: DIST, to })
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     const signed = key === null ? 'not signed' : 'signed'
     say.success(`dist/release/${line}: ${files.length} files, ${renderBytes(bytes)}, ${signed}`)
   }
   return 0
+}
+
+/** The archive of the apt repository; null: there is no key, or there are no packages. */
+async function makeApt(
+  { aptKey }: ReleaseOptions,
+  built: ReadonlySet<string>,
+  epoch: number,
+  say: Context['voice']['say'],
+): Promise<string | null> {
+  if (aptKey === null) {
+    say.warn('Without --apt-key, the apt repository is left out.')
+    return null
+  }
+  const wanted = [...ARCHS.map((arch) => debFile(arch, version)), ...commonDebFiles(version)]
+  const debs = wanted.filter((name) => built.has(name))
+  if (debs.length < wanted.length) {
+    say.warn(`The apt repository lacks ${wanted.filter((name) => !built.has(name)).join(', ')}.`)
+  }
+  if (debs.length === 0) return null
+  const tree = join(DIST, 'release/apt')
+  await mkdir(join(DIST, 'release'), { recursive: true })
+  await writeAptTree({ debs: debs.map((name) => join(DIST, name)), to: tree, epoch, key: aptKey })
+  await packAptTree(tree, join(DIST, aptArchive(version)), epoch)
+  say.success(`dist/release/apt: ${debs.length} packages, for any web server`)
+  return aptArchive(version)
 }
 
 function sayMissing(

@@ -31,6 +31,8 @@ interface FolderOptions {
   readonly template: string
   /** An SSH key; null: the release is not signed. */
   readonly key: string | null
+  /** The archive of the apt repository among the files that were built; null: there is none. */
+  readonly apt: string | null
   /** The address below which the files will be published; null: it is not known yet. */
   readonly url: string | null
 }
@@ -41,7 +43,7 @@ interface FolderOptions {
  * @returns all files of the folder, sorted by name.
  */
 export async function writeFolder(options: FolderOptions): Promise<readonly HashedFile[]> {
-  const { groups, from, to, template, key, url, version } = options
+  const { groups, from, to, template, key, url, apt, version } = options
   const part = `${to}.${process.pid}.part`
   await rm(part, { recursive: true, force: true })
   await mkdir(part, { recursive: true })
@@ -54,6 +56,10 @@ export async function writeFolder(options: FolderOptions): Promise<readonly Hash
       for (const name of listsOf(group)) beside.push(await take(from, part, name))
       beside.push(await put(part, group.checksums, renderSums(files.map(asSum))))
       assets.push(...files)
+    }
+    if (apt !== null) {
+      const file = await take(from, part, apt)
+      beside.push(file, await put(part, checksumsOf(apt), renderSums([asSum(file)])))
     }
     const decoded = await decodeMedia(part, version, assets)
     for (const { name } of assets) {

@@ -59,6 +59,8 @@ test('the specified names of arm64 are handed over', () => {
   assert.equal(
     arm.flatMap(({ files, checksums }) => [...files.map(({ asset }) => asset), checksums]),
     [
+      'flasher_1.2.3_arm64.deb',
+      'flasher_1.2.3_arm64.deb.sha256',
       'flasher-netboot-pc-arm64-v1.2.3.vmlinuz',
       'flasher-netboot-pc-arm64-v1.2.3.initrd',
       'flasher-netboot-pc-arm64-v1.2.3.squashfs',

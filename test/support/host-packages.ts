@@ -51,7 +51,9 @@ const NEEDED: Readonly<Record<string, string>> = {
 
 /** What the long run of virtual machines (`pnpm test:vm`) needs besides. */
 const NEEDED_FOR_VM: Readonly<Record<string, string>> = {
+  'apt-utils': 'the apt repository of a release',
   efibootmgr: 'boot entries of UEFI firmware',
+  gnupg: 'the apt repository of a release: its signature',
   'openssh-client': 'SSH into the live system',
   podman: 'the container images',
   'qemu-efi-aarch64': 'UEFI firmware of arm64 machines',

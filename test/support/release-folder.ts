@@ -55,7 +55,7 @@ export async function makeReleaseFolder(options: ReleaseFolderOptions) {
   const { groups } = collectAssets(line, version, new Set(await readdir(from)))
   const template = await readFile('release.toml.in', 'utf8')
   const facts = { line, version, tag, epoch: EPOCH }
-  const files = await writeFolder({ ...facts, groups, from, to, template, key, url })
+  const files = await writeFolder({ ...facts, groups, from, to, template, key, url, apt: null })
   return {
     path: to,
     tag,

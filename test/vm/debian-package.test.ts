@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { runLabelledScript } from '../support/system/labelled-script.ts'
-import { findBuildObstacle, openDeb } from '../support/vm/built-images.ts'
+import { findBuildObstacle, openDebs } from '../support/vm/built-images.ts'
 
 const test = suite('Debian package')
 const obstacle = findBuildObstacle()
@@ -11,7 +11,7 @@ const run = obstacle === null ? test : test.skip
 
 /**
  * In a copy of this system that is thrown away: an overlay in memory, with processes, mounts and a network
- * of its own. `$1` is the package.
+ * of its own. `$1` and `$2` are the packages.
  */
 const SCRIPT = String.raw`
 set -eu
@@ -24,11 +24,14 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 ip link set lo up
-cp "$1" "$root/package.deb"
+cp "$1" "$root/programs.deb"
+cp "$2" "$root/server.deb"
 within() { chroot "$root" "$@"; }
 
-within dpkg --install /package.deb
-echo "installed: $(within dpkg-query --status flasher-lab | sed -n 's/^Status: //p')"
+within dpkg --install /programs.deb
+echo "alone: $(within flasher --version), $(cd "$root" && ls usr/bin/flasher* etc/flasher 2>/dev/null | tr '\n' ' ')"
+within dpkg --install /server.deb
+echo "installed: $(within dpkg-query --status flasher-server | sed -n 's/^Status: //p')"
 echo "enabled: $(cd "$root/etc/systemd/system/multi-user.target.wants" && echo flasher-*)"
 echo "owner: $(within stat -c '%U:%G %a' /etc/flasher/flasher.env)"
 within systemd-analyze verify /usr/lib/systemd/system/flasher-web.service \
@@ -63,18 +66,23 @@ echo "page: $(within curl -fsSL http://127.0.0.1:8080/ | grep -c '<html')"
 kill $started
 wait $started || :
 
-within dpkg --purge flasher-lab
+within dpkg --purge flasher-server flasher
 echo "left: $(cd "$root" && ls -d usr/lib/flasher var/lib/flasher etc/flasher usr/bin/flasher* 2>/dev/null | tr '\n' ' ')"
 echo "user: $(within getent passwd flasher || echo none)"
 `
 
 run('is installed, started and purged', async () => {
-  const deb = await openDeb()
+  const { programs, server } = await openDebs()
   const { text, lineOf } = await runLabelledScript({
     namespaces: ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],
     script: SCRIPT,
-    operands: [deb],
+    operands: [programs, server],
   })
+  assert.match(
+    lineOf('alone'),
+    /^flasher \d+\.\d+\.\d+.*, usr\/bin\/flasher usr\/bin\/flasher-tui $/,
+    text,
+  )
   assert.is(lineOf('installed'), 'install ok installed', text)
   assert.is(lineOf('enabled'), 'flasher-cache.service flasher-web.service', text)
   assert.is(lineOf('owner'), 'root:flasher 640')

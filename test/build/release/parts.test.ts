@@ -94,18 +94,20 @@ test('the command line', () => {
     buildsImages: true,
     isComplete: false,
     key: null,
+    aptKey: null,
     url: null,
     twice: false,
     plan: false,
   })
   const given = ['--sign', 'key', '--complete', '--skip-images', '--tag', 'v1', '--level', 'dev']
-  given.push('--url', 'https://ex.com/a')
+  given.push('--url', 'https://ex.com/a', '--apt-key', 'AB12')
   assert.equal(readRelease(given, '1.2.3'), {
     level: 'dev',
     tag: 'v1',
     buildsImages: false,
     isComplete: true,
     key: 'key',
+    aptKey: 'AB12',
     url: 'https://ex.com/a',
     twice: false,
     plan: false,
@@ -114,6 +116,7 @@ test('the command line', () => {
     ['--tag', '../x'],
     ['--tag', 'latest'],
     ['--sign'],
+    ['--apt-key'],
     ['--url', 'ftp://ex.com/a'],
     ['--url', 'releases'],
     ['extra'],

@@ -125,7 +125,7 @@ export async function makeDebianTree(
 }
 
 /** Where the host takes its own release from, as lines of a sources.list. */
-async function readSources(codename: string): Promise<string> {
+export async function readSources(codename: string): Promise<string> {
   const run = $({ quiet: true, verbose: false })
   const format = '$(CODENAME) deb [signed-by=KEYRING] $(REPO_URI) $(CODENAME) $(COMPONENT)'
   const filters = ['Created-By: Packages', 'Origin: Debian', 'Component: main']

@@ -11,6 +11,7 @@ import type { Arch } from '../../../appliance/appliance.ts'
 import {
   boardImage,
   checksumsOf,
+  commonDebFiles,
   containersFile,
   debFile,
   ipxeFile,
@@ -53,9 +54,17 @@ export async function unpackBoard(): Promise<{ readonly path: string } & AsyncDi
   return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }
 }
 
-/** The path of the Debian package. */
-export async function openDeb(): Promise<string> {
-  return join(await build('deb'), debFile('x86_64', version))
+/** The paths of the Debian packages: the programs', the server's, the one of the former name. */
+export async function openDebs() {
+  const folder = await build('deb')
+  const [server = '', former = ''] = commonDebFiles(version)
+  const find = (name: string) => join(folder, name)
+  return {
+    version,
+    programs: find(debFile('x86_64', version)),
+    server: find(server),
+    former: find(former),
+  }
 }
 
 /** The archive of the container images. */
