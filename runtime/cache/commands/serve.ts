@@ -32,6 +32,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     sources: createSources({ env }),
     maxBytes: () => config.current().cache.max_bytes,
     upstreamSeconds: () => config.current().cache.upstream_check_interval,
+    registryPins: { env, isEnabled: () => config.current().cache.registry_pins },
     now,
     log,
   })

@@ -25,6 +25,7 @@ import {
   lockFolder,
   openStores,
 } from './image-stores.ts'
+import { startRegistryPins } from './registry-pins.ts'
 import { startStoredChecks } from './stored-checks.ts'
 import { createUploads } from '../arrivals/uploads.ts'
 import { startUpstreamLooks } from './upstream-looks.ts'
@@ -65,6 +66,11 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const captures = await createCaptures(receiving)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const looks = startUpstreamLooks({ ...parts, index, downloads })
+  const { registryPins } = parts
+  const tags =
+    registryPins === undefined
+      ? null
+      : await startRegistryPins({ ...registryPins, records, index, pins, log })
 
   return {
     ...readers,
@@ -104,6 +110,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
+      await tags?.[Symbol.asyncDispose]()
       for (const part of [looks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()

@@ -16,6 +16,7 @@ import { createDecodedImages } from './decoded-images.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks } from '../../engine/image/frame/index-checks.ts'
 import { createPins, type Pins } from './pins.ts'
+import type { RegistryPinning } from './registry-pins.ts'
 
 export interface ImageCacheDependencies {
   /** The folder that people drop files into; everything else lies in `.cache` there. */
@@ -28,6 +29,8 @@ export interface ImageCacheDependencies {
   /** Milliseconds, of a clock that nobody sets. */
   elapsed?(): number
   readonly log: { info(message: string): void; warn(message: string): void }
+  /** Tags for images in use in their registries; absent: none are made. */
+  readonly registryPins?: RegistryPinning
   /** Milliseconds; smaller in tests. */
   readonly settleMs?: number
   readonly scanMs?: number

@@ -23,6 +23,8 @@ const BASIC = `Basic ${Buffer.from('lab:images').toString('base64')}`
 export interface TestRegistryOptions {
   /** Wants a user and a password. */
   readonly locked?: boolean
+  /** Takes nothing new. */
+  readonly readOnly?: boolean
   /** Speaks TLS with this, and nothing else. */
   readonly certificate?: Certificate
   /** Offers what that one holds. */
@@ -60,7 +62,10 @@ export async function startRegistry(options: TestRegistryOptions = {}): Promise<
 const configOf = (folder: string, host: string, options: TestRegistryOptions) => ({
   version: 0.1,
   log: { level: 'error' },
-  storage: { filesystem: { rootdirectory: join(options.over?.folder ?? folder, 'data') } },
+  storage: {
+    filesystem: { rootdirectory: join(options.over?.folder ?? folder, 'data') },
+    ...(options.readOnly === true ? { maintenance: { readonly: { enabled: true } } } : {}),
+  },
   http: {
     addr: host,
     ...(options.certificate === undefined

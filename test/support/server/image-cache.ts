@@ -38,6 +38,8 @@ export interface CacheOptions {
   readonly log?: LogSink
   /** The address of the machine server; there is none where it is left out. */
   readonly serverUrl?: string
+  /** Tags for images in use; none where it is left out. */
+  readonly registryPins?: Parameters<typeof createImageCache>[0]['registryPins']
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
 }
@@ -55,7 +57,8 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     upstreamSeconds: () => options.upstreamSeconds ?? Infinity,
     upstreamTickMs: 10,
     now: options.now ?? (() => new Date()),
-    log: QUIET,
+    log: options.log ?? QUIET,
+    ...(options.registryPins === undefined ? {} : { registryPins: options.registryPins }),
     ...(options.elapsed === undefined ? {} : { elapsed: options.elapsed }),
     settleMs: options.settleMs ?? 20,
     scanMs: 50,

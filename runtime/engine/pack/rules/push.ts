@@ -21,6 +21,7 @@ export interface PushOrder {
 export type PushStage = 'packing' | 'checking' | 'uploading' | 'again'
 
 export interface Pushed extends StoredImage {
+  readonly indexSha256: string
   /** `sha256:` and 64 hexadecimal digits, of the manifest. */
   readonly manifest: string
   /** The image was packed for this. */

@@ -96,6 +96,13 @@ export const CACHE_SETTINGS = {
     kind: kinds.longDuration,
     fallback: Infinity,
   }),
+  registry_pins: ofCache({
+    title: 'Tags for images in use',
+    topic: 'cache',
+    help: 'Whether `flasher-cache` gives images that machines use a tag `pin-<digest>` in the registry that they come from, so that its garbage collection spares them; it takes a login that may write.',
+    kind: toggle,
+    fallback: false,
+  }),
   token: ofCache({
     title: 'Token of the cache',
     topic: 'cache',

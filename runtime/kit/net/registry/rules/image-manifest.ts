@@ -15,8 +15,8 @@ export interface StoredImage {
   /** 64 hexadecimal digits, of the file as stored. */
   readonly sha256: string
   readonly sizeBytes: number
-  /** 64 hexadecimal digits, of the body of its index. */
-  readonly indexSha256: string
+  /** 64 hexadecimal digits, of the body of its index; null: it has none. */
+  readonly indexSha256: string | null
   readonly format: string
   /** Null: nobody said. */
   readonly arch: string | null
@@ -35,7 +35,7 @@ export function renderImageManifest(image: StoredImage): string {
     [IMAGE_ANNOTATIONS.name]: image.name,
     [IMAGE_ANNOTATIONS.format]: image.format,
     ...(image.arch === null ? {} : { [IMAGE_ANNOTATIONS.arch]: image.arch }),
-    [IMAGE_ANNOTATIONS.indexSha256]: image.indexSha256,
+    ...(image.indexSha256 === null ? {} : { [IMAGE_ANNOTATIONS.indexSha256]: image.indexSha256 }),
   }
   const manifest = {
     schemaVersion: 2,
@@ -44,7 +44,7 @@ export function renderImageManifest(image: StoredImage): string {
     config: EMPTY_CONFIG.descriptor,
     layers: [
       {
-        mediaType: 'application/zstd',
+        mediaType: image.format.endsWith('.zst') ? 'application/zstd' : 'application/octet-stream',
         digest: `sha256:${image.sha256}`,
         size: image.sizeBytes,
         annotations: { [TITLE_ANNOTATION]: `${image.name}.${image.format}`, ...annotations },
