@@ -66,7 +66,7 @@ test('off unless it is enabled, and a registry that cannot be written is one lin
     await bring(cache, { src })
     await cache.pin('server', [keyFor(src)], [1])
     if (isEnabled) await until(() => lines.length > 0)
-    // So many looks at it say nothing more.
+    // The next twenty looks at it say nothing more.
     await sleep(200)
     const said = lines.filter((line) => line.includes(TAG))
     assert.is(said.length, isEnabled ? 1 : 0)

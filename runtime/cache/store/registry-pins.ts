@@ -11,7 +11,10 @@ import { decideFormat } from '../../engine/catalog/rules/catalog.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import { linger } from '../../kit/host/watch.ts'
-import { createRegistryWriter } from '../../kit/net/registry/registry-writer.ts'
+import {
+  createRegistryWriter,
+  type RepositoryWriter,
+} from '../../kit/net/registry/registry-writer.ts'
 import {
   renderImageManifest,
   type StoredImage,
@@ -30,7 +33,7 @@ export interface RegistryPinning {
   readonly retryMs?: number
 }
 
-interface PinsDependencies extends RegistryPinning {
+interface TagDependencies extends RegistryPinning {
   readonly records: Storage
   readonly index: BlobIndex
   readonly pins: Pick<Pins, 'has'>
@@ -59,7 +62,7 @@ const refOf = ({ host, repository, sha256 }: KeptTag): OrasRef => ({
 })
 
 /** Starts to keep the tags; all of it is best effort, and what fails is in the log once. */
-export async function startRegistryPins(parts: PinsDependencies): Promise<AsyncDisposable> {
+export async function startRegistryPins(parts: TagDependencies): Promise<AsyncDisposable> {
   const { records, index, pins, log, env, tickMs = TICK_MS, retryMs = 500 } = parts
   const closing = new AbortController()
   const { signal } = closing
@@ -78,7 +81,7 @@ export async function startRegistryPins(parts: PinsDependencies): Promise<AsyncD
   const isDue = (id: string) => performance.now() >= (dueAt.get(id) ?? 0)
   const save = () => records.setItem(KEY, JSON.stringify([...kept.values()]))
 
-  async function open(tag: KeptTag, act: (writer: Writer) => Promise<void>) {
+  async function open(tag: KeptTag, act: (writer: RepositoryWriter) => Promise<void>) {
     const id = idOf(tag)
     dueAt.set(id, performance.now() + AGAIN_MS.failed)
     await using registry = createRegistryWriter({ env, signal, stallMs: STALL_MS, retryMs })
@@ -139,13 +142,11 @@ export async function startRegistryPins(parts: PinsDependencies): Promise<AsyncD
   }
 }
 
-type Writer = Awaited<ReturnType<ReturnType<typeof createRegistryWriter>['open']>>
-
 /** False: the registry does not have the bytes any more. */
 async function store(
-  writer: Writer,
+  writer: RepositoryWriter,
   image: StoredImage,
-  blob: Parameters<Writer['hasBlob']>[0],
+  blob: Parameters<RepositoryWriter['hasBlob']>[0],
 ): Promise<boolean> {
   if (!(await writer.hasBlob(blob))) return false
   await writer.putConfig()
