@@ -68,7 +68,9 @@ test('every other package is used by tests, by a script, or by a configuration',
     Object.keys(about.devDependencies).filter((name) => {
       const isLoaded = tests.includes(`'${name}'`) || tests.includes(`'${name}/`)
       const isOfTypes = types.includes(`"${name.replace('@types/', '')}"`)
-      return !isLoaded && !isOfTypes && !runs(scripts, name)
+      // A package that brings no types of its own.
+      const isOfPackage = name.replace('@types/', '') in about.dependencies
+      return !isLoaded && !isOfPackage && !isOfTypes && !runs(scripts, name)
     }),
     [],
   )

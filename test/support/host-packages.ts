@@ -37,6 +37,8 @@ const NEEDED: Readonly<Record<string, string>> = {
   ovmf: 'UEFI firmware',
   partclone: 'used blocks of disks that are captured',
   pigz: '.gz images in parallel',
+  pgbouncer: 'a connection pooler in front of PostgreSQL',
+  postgresql: 'the database that several servers share',
   'qemu-system-x86': 'booting what was written',
   'qemu-utils': '.qcow2 images',
   shellcheck: 'our shell scripts',

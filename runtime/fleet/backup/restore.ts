@@ -14,6 +14,7 @@ import {
 } from './disarming.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { removeTree } from '../../kit/host/folders.ts'
+import { dropMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
 import { closeWhole } from '../state/rotation.ts'
@@ -157,7 +158,11 @@ function createCandidates<Machine extends MachineBase>({
   function disarmIn(candidate: string): readonly DisarmedMachine[] {
     const file = openSqlite(candidate)
     try {
-      return file.transact(() => disarmAll(file, orders, iso(), readRecords(database.sql, orders)))
+      return file.transact(() => {
+        // Where its server followed a database, this one may not.
+        dropMembership(file)
+        return disarmAll(file, orders, iso(), readRecords(database.sql, orders))
+      })
     } finally {
       closeWhole(file)
     }

@@ -1,21 +1,74 @@
 /** Group commit: writes that arrive together share a transaction and one sync; quiet moments fold the log into the file. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { Eventual } from '../../kit/foundation/eventual.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
-interface Unit {
+/** What is done in a transaction, and told whether it lasts. */
+export interface Unit {
   /** Does the work in the transaction, and returns what to do once it is on disk. */
   perform(): () => void
   fail(thrown: unknown): void
 }
+
+/** What makes the database's changes last; `createCommits` is the one for a server that stands alone. */
+export interface Commits {
+  /** How many transactions there were. */
+  count(): number
+  /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
+  write<T>(work: (sql: Sql) => T): Promise<T>
+  /** True once it is certain that no other server decides: no promise where there is none. */
+  confirm(): Eventual<true>
+  /** Notes when machines were seen. */
+  see(batch: readonly SeenMachine[]): Promise<void>
+  /** Everything that was asked for so far is done. */
+  settle(): Promise<void>
+  /** Calls `swap`, which puts another database in the place of this one, when nobody uses this one. */
+  exchange(swap: () => string): Promise<string>
+  /** To be called before the file is closed: lets go of it; another one may take its place. */
+  detach(): Promise<void>
+}
+
+/** A machine that was seen, with an ISO time. */
+export interface SeenMachine {
+  readonly mac: string
+  readonly at: string
+  readonly ip: string
+}
+
+export interface CommitsDependencies {
+  /** The file of the moment. */
+  current(): SqliteFile
+  /** The last statement of each transaction. */
+  finish(sql: Sql): void
+  /** What was read from the file is to be read again. */
+  outdate(): void
+}
+
+/** One unit of the transaction that the file of the moment is in when it is performed. */
+export const createUnit = <T>(
+  current: () => SqliteFile,
+  work: (sql: Sql) => T,
+  resolve: (value: T) => void,
+  reject: (thrown: unknown) => void,
+): Unit => ({
+  perform() {
+    const value = work(current())
+    return () => resolve(value)
+  },
+  fail: reject,
+})
 
 /**
  * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill); the wait
  * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
  * were made while the one before was under way. `finish` ends each transaction.
  */
-export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => void) {
+export function createCommits({
+  current,
+  finish,
+}: Pick<CommitsDependencies, 'current' | 'finish'>): Commits {
   const disk = createDisk()
   let queue: Unit[] = []
   let armed = false
@@ -34,7 +87,7 @@ export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => v
     }
     try {
       file.transact(() => {
-        for (const unit of units) attempt(file, unit, done)
+        for (const unit of units) attemptUnit(file, unit, done)
         finish(file)
       })
     } catch (thrown) {
@@ -47,35 +100,45 @@ export function createCommits(current: () => SqliteFile, finish: (sql: Sql) => v
     }, failAll)
   }
 
+  const write = <T>(work: (sql: Sql) => T): Promise<T> =>
+    new Promise((resolve, reject) => {
+      queue.push(createUnit(current, work, resolve, reject))
+      if (armed) return
+      armed = true
+      setImmediate(flush)
+    })
+  async function settle(): Promise<void> {
+    flush()
+    await last
+  }
+  function detach(): Promise<void> {
+    flush()
+    return disk.detach()
+  }
+
   return {
-    /** How many transactions there were. */
     count: () => count,
-    /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
-    write: <T>(work: (sql: Sql) => T): Promise<T> =>
-      new Promise((resolve, reject) => {
-        const perform = () => {
-          const value = work(current())
-          return () => resolve(value)
-        }
-        queue.push({ perform, fail: reject })
-        if (armed) return
-        armed = true
-        setImmediate(flush)
+    write,
+    confirm: () => true,
+    see: (batch) =>
+      write((sql) => {
+        for (const { mac, at, ip } of batch) sql.run(SEE, at, ip, mac)
       }),
-    /** Everything that was asked for so far is done. */
-    async settle(): Promise<void> {
-      flush()
-      await last
+    settle,
+    async exchange(swap) {
+      await settle()
+      // Nothing is awaited from here on, so that nobody can use the closed file.
+      void detach()
+      return swap()
     },
-    /** To be called before the file is closed: lets go of it; another one may take its place. */
-    detach(): Promise<void> {
-      flush()
-      return disk.detach()
-    },
+    detach,
   }
 }
 
-function attempt(file: SqliteFile, unit: Unit, done: (() => void)[]) {
+const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
+
+/** Does a unit in the transaction that goes on; where it fails, it is undone alone. */
+export function attemptUnit(file: SqliteFile, unit: Unit, done: (() => void)[]): void {
   file.execute('SAVEPOINT unit')
   try {
     done.push(unit.perform())

@@ -1,7 +1,8 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
+import type { Eventual } from '../../kit/foundation/eventual.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { StateDoubt } from './rules/change-count.ts'
-import { createCommits, startFolding } from './commits.ts'
+import { createCommits, startFolding, type Commits, type CommitsDependencies } from './commits.ts'
 import { openChangeCounter } from './change-counter.ts'
 import { findHolder, lockState } from './lock.ts'
 import { holdFile } from './opening.ts'
@@ -52,6 +53,19 @@ export interface Database extends AsyncDisposable {
    * on disk. When `work` throws, what it did is undone, alone.
    */
   write<T>(work: (sql: Sql) => T): Promise<T>
+  /**
+   * True once it is certain that this server still decides: no promise where its database is this file
+   * alone. Rejects with a Fault `no-leader` where it does not, or nobody can say.
+   */
+  confirm(): Eventual<true>
+  /** Notes when machines were seen: on disk within a second, and no change of their records. */
+  see(batch: Parameters<Commits['see']>[0]): Promise<void>
+  /**
+   * From here on what `create` makes has changes last: in a database that several servers share, before
+   * they are in this file. What this file holds once it resolves counts as the newest. Nothing may be
+   * written meanwhile.
+   */
+  commitThrough(create: (dependencies: CommitsDependencies) => Promise<Commits>): Promise<void>
   /** Another number after anything was changed by another process, or the file was replaced. */
   epoch(): number
   /** A consistent copy, made while the server goes on. */
@@ -79,9 +93,12 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   const timers: NodeJS.Timeout[] = []
   const { lock, held, counter, prune } = await openFiles(options)
   const { opened, current } = held
-  const commits = createCommits(current, counter.finish)
+  let commits = createCommits({ current, finish: counter.finish })
   const epochs = createEpochs(current)
-  const folding = startFolding({ commits: commits.count, fold: () => current().foldGently() })
+  const folding = startFolding({
+    commits: () => commits.count(),
+    fold: () => current().foldGently(),
+  })
 
   async function settle() {
     for (const work of closers) await work()
@@ -104,7 +121,15 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
       get: (text, ...values) => current().get(text, ...values),
       run: (text, ...values) => current().run(text, ...values),
     },
-    write: commits.write,
+    write: (work) => commits.write(work),
+    confirm: () => commits.confirm(),
+    see: (batch) => commits.see(batch),
+    async commitThrough(create) {
+      await commits.detach()
+      commits = await create({ current, finish: counter.finish, outdate: epochs.begin })
+      if (lock !== null) current().transact(() => counter.trust(current()))
+      epochs.begin()
+    },
     epoch: epochs.read,
     async copyTo(target, copying) {
       await settle()
@@ -112,14 +137,14 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
     async replaceWith(other, prepare) {
       if (lock === null) throw inUse(path)
-      await settle()
-      // Nothing is awaited from here on, so that nobody can use the closed file.
-      void commits.detach()
-      prepare?.()
-      epochs.begin()
-      const archive = held.replace(other, counter.trust)
-      prune(archive)
-      return archive
+      for (const work of closers) await work()
+      return await commits.exchange(() => {
+        prepare?.()
+        const archive = held.replace(other, counter.trust)
+        epochs.begin()
+        prune(archive)
+        return archive
+      })
     },
     beforeClosing: (work) => void closers.push(work),
     repeat(everyMs, work) {

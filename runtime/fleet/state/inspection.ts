@@ -1,6 +1,7 @@
 /** Checks whether a file is a database that this program can use. */
 import { Fault } from '../../kit/foundation/fault.ts'
 import { printable } from '../../kit/foundation/printable.ts'
+import { MEMBERSHIP_SQL } from './membership.ts'
 import { CARRIED, listOwnParts, readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
 
@@ -37,7 +38,7 @@ function checkParts(file: SqliteFile, { schema }: Marker) {
       throw refused(`it has a ${type} named ${printable(name)}, which this program never makes`)
     }
     // An older one is taken over into tables that are made anew.
-    if (schema === SCHEMA && own.get(name) !== sql) {
+    if (schema === SCHEMA && own.get(name) !== sql && sql !== MEMBERSHIP_SQL) {
       throw refused(`its ${type} ${printable(name)} is not one that this release works with`)
     }
   }

@@ -13,15 +13,11 @@ export interface Sighting {
 /** They wait this long in memory, so that a storm of contacts costs two small writes a second. */
 const LAG_MS = 500
 
-const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
-
 /** `elapsed`: milliseconds, of a clock that nobody sets. */
 export function createMachineSightings(database: Database, elapsed: () => number) {
   const seenAt = new Map<Mac, number>()
   const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
-    database.write((sql) => {
-      for (const [mac, { at, ip }] of batch) sql.run(SEE, at, ip, mac)
-    }),
+    database.see(batch.map(([mac, { at, ip }]) => ({ mac, at, ip }))),
   )
   database.beforeClosing(waiting.flush)
 

@@ -166,35 +166,34 @@ function createDoor<Machine extends MachineBase>(
     /**
      * Stores `after` in place of `before`, which is what `newest` answered; `before` null: there is
      * none, `after` null: nothing changes. True once it is on disk, as is `before` where nothing
-     * changes: no promise where it is there already. False: another change came first, and nothing is
-     * stored: find, decide and commit again. Throws where the disk does.
+     * changes: no promise where it is there already and no other server may decide. False: another
+     * change came first: find, decide and commit again. Throws where the disk does.
      */
     commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
       const known = newest(mac)
       if ((known?.machine ?? null) !== before) return false
       // What could not be stored was nothing to decide on.
-      if (after === before || after === null) return pending.get(mac)?.done.catch(isRaced) ?? true
+      if (after === before || after === null)
+        return pending.get(mac)?.done.catch(isRaced) ?? database.confirm()
       const entry = { machine: after, text: JSON.stringify(after) }
       return track(mac, entry, store(mac, known, entry))
     },
     /** False when there was nothing to remove. */
     async remove(mac: Mac): Promise<boolean> {
       const removing = database.write((sql) => rows.remove(sql, mac))
-      const publish = () => {
-        fleet.publish(mac, null)
-        return true
-      }
-      await track(mac, null, removing.then(publish, fleet.distrust))
+      const removed = removing.then(() => fleet.publish(mac, null), fleet.distrust)
+      await track(mac, null, removed.then(isRemoved))
       return await removing
     },
     see(mac: Mac, merge: (machine: Machine) => Machine): void {
-      const onItsWay = pending.get(mac)?.entry
-      if (onItsWay) onItsWay.machine = merge(onItsWay.machine)
+      const entry = pending.get(mac)?.entry
+      if (entry) entry.machine = merge(entry.machine)
     },
   }
 }
 
 const isRaced = () => false
+const isRemoved = () => true
 
 /** A stored record as a machine; null where it cannot be read. */
 const createDecoder =

@@ -2,6 +2,7 @@
 import { constants, copyFileSync, existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
+import { NOWHERE, MEMBERSHIP_TABLE, readMembership, writeMembership } from './membership.ts'
 import { planArchivePruning, renderArchiveName } from './rules/state-archive.ts'
 import { linkNameNow, moveNameNow, removeNameNow, syncNow } from '../../kit/host/folders.ts'
 import { insertEvent, SYSTEM_EVENT } from './event-rows.ts'
@@ -76,6 +77,9 @@ function carryOver(file: SqliteFile): number {
     const list = columns.join(', ')
     file.execute(`INSERT INTO main.${table} (${list}) SELECT ${list} FROM former.${table}`)
   }
+  // It follows the same database as before, and reads everything anew from there.
+  const membership = theirs.includes(MEMBERSHIP_TABLE) ? readMembership(file, 'former') : null
+  if (membership !== null) writeMembership(file, { ...membership, seq: NOWHERE })
   return readNumber(file.get('SELECT count(*) AS n FROM machines'), 'n')
 }
 

@@ -85,6 +85,16 @@ export function openSqlite(path: string) {
           if (instance.isTransaction) execute('ROLLBACK')
         }
       }),
+    /** Does `work` in a transaction, and undoes all of it. */
+    rehearse: <T>(work: () => T): T =>
+      guard(() => {
+        execute('BEGIN')
+        try {
+          return work()
+        } finally {
+          if (instance.isTransaction) execute('ROLLBACK')
+        }
+      }),
     /** A consistent copy. */
     async copyTo(target: string, { onProgress, signal }: CopyOptions = {}): Promise<void> {
       await backup(instance, target, {

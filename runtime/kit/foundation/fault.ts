@@ -26,6 +26,7 @@ export const FAULT_CODES = [
   'stale', // it has changed since the caller read it
   'too-large',
   'busy', // too much at once; try again later
+  'no-leader', // no server may decide at the moment; try again
   'storage-full',
   'upstream-failed', // another server did not answer, or not as expected
 ] as const

@@ -9,6 +9,7 @@ import { createJournal } from '../../fleet/state/journal.ts'
 import { createMachines } from '../../fleet/state/machines.ts'
 import { createRuns } from '../../fleet/run/runs.ts'
 import { createSettingsStore } from '../../fleet/state/settings-store.ts'
+import { shareState, type SharedDatabase } from './shared-state.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { renderEmptyState } from '../../fleet/state/opening.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
@@ -27,6 +28,8 @@ interface FleetStateOptions<M extends MachineBase> {
   /** Whether a damaged database is left to be replaced by a backup. */
   readonly replacesDamaged?: boolean
   readonly log: { warn(message: string): void }
+  /** The database that servers share (`[database]`); null: the state is opened apart from it. */
+  readonly shared?: SharedDatabase | null
 }
 
 /**
@@ -49,7 +52,9 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
-  await settleDoubt(database, options)
+  const leader = await shareState(database, options)
+  // What the shared database has is the newest, whatever this file was.
+  if (leader === null && options.shared !== null) await settleDoubt(database, options)
   const changes = createChanges()
   const store = createSettingsStore(database, { changes })
   config.useSaved(store.list)
@@ -60,6 +65,8 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   })
   return {
     database,
+    /** Null: this server stands alone. */
+    leader,
     changes,
     store,
     machines: createMachines(database, {

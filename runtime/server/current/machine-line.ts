@@ -220,6 +220,7 @@ function offerBoot(
         : renderBoot(withToken(site, decision, machine, now), header, loader),
     mode: seen.boot_mode,
     offer: rule,
+    boots: decision.kind,
   }
 }
 

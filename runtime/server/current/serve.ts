@@ -1,5 +1,5 @@
 /** `flasher-web`: runs the server until it is asked to end. */
-import { renderError } from '../../kit/foundation/fault.ts'
+import { renderError, type Fault } from '../../kit/foundation/fault.ts'
 import type { CompleteSet } from '../../fleet/boot/rules/boot-set.ts'
 import type { ActiveSets } from '../../fleet/boot/boot-files.ts'
 import { copyBuiltSets } from '../../fleet/boot/built-sets.ts'
@@ -17,7 +17,8 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const config = await readConfiguration(environment, given)
   const log = openLog(environment, config, () => config.current().log.level)
   const release = await readVersion()
-  await using state = await openState({ config, release, visit: false, log })
+  const lost = createLoss(environment.signal)
+  await using state = await openState({ config, release, visit: false, log, leads: lost })
   const passwords = createPasswords({
     path: decideFolders(config).password,
     configured: () => config.current().admin,
@@ -28,21 +29,42 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const parts = { environment, config, state, log, release, passwords, cacheBeside }
   await using server = await createMachineServer(parts)
   const liveSystems = built.map((set) => renderBuilt(set, server.active()))
-  return await runServer(environment, {
-    app: server.app,
-    endChannels: server.endChannels,
-    config,
-    log,
-    settings: {
-      ...config.current().server,
-      settingHint:
-        'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+  const code = await runServer(
+    { ...environment, signal: lost.signal },
+    {
+      app: server.app,
+      endChannels: server.endChannels,
+      config,
+      log,
+      settings: {
+        ...config.current().server,
+        settingHint:
+          'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
+      },
+      announce(listening) {
+        log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
+        announce(environment, config, listening, { generated, cacheBeside, liveSystems })
+      },
     },
-    announce(listening) {
-      log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
-      announce(environment, config, listening, { generated, cacheBeside, liveSystems })
+  )
+  lost.check()
+  return code
+}
+
+/** The end of a server that leads no more: it stops in order, and whoever started it starts it again. */
+function createLoss(asked: AbortSignal) {
+  const ending = new AbortController()
+  let why: Fault | null = null
+  return {
+    signal: AbortSignal.any([asked, ending.signal]),
+    onEnd(fault: Fault) {
+      why = fault
+      ending.abort()
     },
-  })
+    check() {
+      if (why !== null) throw why
+    },
+  }
 }
 
 /** Only where a cache service can be started, and no other is set. */

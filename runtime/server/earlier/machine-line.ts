@@ -94,6 +94,7 @@ function offerBoot(
     script: renderBoot(decision, { mac: before.mac, mode, rule, reason }, contact.loader),
     mode,
     offer: rule,
+    boots: decision.kind,
   }
 }
 

@@ -13,6 +13,7 @@ import { keptJson, text, type Answer } from '../../kit/web/answers/answers.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
 import type { Peer } from '../../kit/web/answers/caller.ts'
 import { createDiscovery } from './discovery.ts'
+import { createLeaderless, isLeaderless } from './leaderless.ts'
 import type { Site } from './site.ts'
 import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
 import { readAddress, readMac } from '../../kit/web/answers/checked.ts'
@@ -85,6 +86,7 @@ function withDiscovery(
 function createHandlers(site: Site) {
   const { line, metrics } = site
   const contacts = createContacts(site)
+  const renderLeaderless = createLeaderless(site)
 
   function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
     const found = contacts.find(mac, contact)
@@ -120,6 +122,10 @@ function createHandlers(site: Site) {
         ? text(previewScript(site, mac, contact))
         : offerScript(mac, contact)
     return recover(work, (error) => {
+      if (isLeaderless(error)) {
+        metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'no-leader' })
+        return text(renderLeaderless(mac, contact))
+      }
       // Boot loaders stop at an error of ours, with nobody there to type: the machine boots its own
       // disk instead.
       site.log.error(`script for ${mac}: ${renderError(error)}`)

@@ -22,6 +22,11 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
     if (fetchedAt === null) return []
     return [{ labels: {}, value: (now().getTime() - Date.parse(fetchedAt)) / 1000 }]
   })
+  const { leader = null } = site
+  if (leader !== null) {
+    gauge('flasher_database_up', () => (leader.trouble() === null ? 1 : 0))
+    gauge('flasher_database_survives_host', () => (leader.survivesHost() ? 1 : 0))
+  }
   gauge('process_resident_memory_bytes', () => process.memoryUsage.rss())
 
   return [

@@ -62,7 +62,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const schemas = Object.assign({}, ...added.map((part) => part.schemas))
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.
-    ...healthRoutes(options.version), //  /healthz /version
+    ...healthRoutes(options.version, () => findObstacle(options)), // /healthz /version
     ...contactRoutes(site), //            /pxe-bootstrap.ipxe /pxe/:mac /plan
     ...signalRoutes(site), //             /pxe/:mac/inventory /done /status
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
@@ -98,6 +98,13 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     /** Ends the live channels, so that connections can be closed. */
     close: channel.close,
   }
+}
+
+/** Whether the database is away tells nobody where it is. */
+function findObstacle({ leader = null }: Pick<ServerServices, 'leader'>): string | null {
+  if (leader === null) return null
+  const isLeading = leader.trouble() === null && leader.ended() === null
+  return isLeading ? null : 'the database of the fleet does not answer'
 }
 
 function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): Site<M> {

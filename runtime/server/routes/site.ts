@@ -4,6 +4,7 @@ import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machin
 import type { BootFiles } from '../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import type { Changes } from '../../kit/host/changes.ts'
+import type { Leader } from '../../fleet/cluster/leader.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
@@ -63,6 +64,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   elapsed?(): number
   readonly log: LogSink
   readonly version: string
+  /** Where a database that several servers share decides who leads; null or absent: this one stands alone. */
+  readonly leader?: Pick<Leader, 'trouble' | 'ended' | 'survivesHost'> | null
 }
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */

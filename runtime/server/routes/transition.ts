@@ -1,4 +1,5 @@
 /** The change of a machine's record by one request, and its consequences. */
+import type { BootDecision } from '../../fleet/boot/rules/boot-decision.ts'
 import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { BootLoader } from '../../fleet/boot/rules/boot-script.ts'
 import type { FlashSlot, Inventory } from '../../engine/inventory/rules/machine.ts'
@@ -54,6 +55,7 @@ export interface Transition<M> {
 export interface ScriptTransition<M> extends Transition<M> {
   /** The whole script, in the words of the contact's boot loader. */
   readonly script: string
+  readonly boots: BootDecision['kind']
   /** Both from short closed lists: labels of a metric. */
   readonly mode: string
   readonly offer: string

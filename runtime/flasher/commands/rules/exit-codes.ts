@@ -34,6 +34,7 @@ export const EXIT = {
   stale: FAILED,
   'too-large': FAILED,
   busy: FAILED,
+  'no-leader': FAILED,
   'storage-full': FAILED,
   'upstream-failed': FAILED,
 } as const satisfies Record<FaultCode, number>

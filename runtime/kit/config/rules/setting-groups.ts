@@ -21,6 +21,7 @@ export const SETTING_GROUPS = {
     title: 'Storage',
     topics: {
       folders: 'Folders',
+      database: 'Database of several servers',
       backups: 'Backups',
       retention: 'What is kept, and for how long',
       limits: 'Limits',

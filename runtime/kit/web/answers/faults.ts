@@ -30,6 +30,7 @@ const STATUS = {
   stale: 412,
   'too-large': 413,
   busy: 503,
+  'no-leader': 503,
   'storage-full': 507,
   'upstream-failed': 502,
 } as const satisfies Record<FaultCode, number>
@@ -125,17 +126,22 @@ function judgeFault(fault: Fault, where: string, log: LogSink, isKnown: boolean)
   // What is wrong with our database is no fault of the request.
   const status = isDatabaseFault(fault) ? Math.max(500, STATUS[fault.code]) : STATUS[fault.code]
   // That a limit was reached is an answer, however often it is given.
-  const isLimit = fault.code === 'busy' && !isDatabaseFault(fault)
+  const isLimit = (fault.code === 'busy' && !isDatabaseFault(fault)) || fault.code === 'no-leader'
   if (status >= 500 && !isLimit) log.error(`${where}: ${fault.message}`)
   const general = isKnown ? null : describeOwnFault(fault)
-  return general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+  const told = general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+  return fault.code === 'no-leader' ? { ...told, headers: SOON } : told
 }
+
+/** Until another server leads, or the database answers again. */
+const SOON = { 'retry-after': '2' }
 
 const FULL = 'the disk of the server is full'
 
 /** General words for a fault of this host, whose own words may name its files; null for any other. */
 function describeOwnFault(fault: Fault): string | null {
   if (fault.code === 'storage-full') return FULL
+  if (fault.code === 'no-leader') return 'no server leads this fleet at the moment'
   if (isDatabaseFault(fault)) return 'the database of the server cannot be used at the moment'
   return fault.code === 'write-failed' ? 'the server cannot write to its disk' : null
 }

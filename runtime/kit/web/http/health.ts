@@ -1,10 +1,29 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
 import { keptJson } from '../answers/answers.ts'
+import { refuse } from '../answers/faults.ts'
 import type { Route } from '../answers/route.ts'
 
-/** Makes both routes; `/healthz` answers whatever the `Host` header is. */
-export const healthRoutes = (version: string): readonly Route[] => [
-  { ...tell('/healthz', 'Whether the server answers', { status: 'ok' }), isForAnyHost: true },
+/**
+ * Makes both routes; `/healthz` answers whatever the `Host` header is. `findObstacle`: why the server
+ * cannot change anything at the moment, for load balancers, which ask `/healthz?ready`.
+ */
+export const healthRoutes = (
+  version: string,
+  findObstacle: () => string | null = () => null,
+): readonly Route[] => [
+  {
+    ...tell(
+      '/healthz',
+      'Whether the server answers; with `?ready`, also whether it can change anything',
+      HEALTHY,
+    ),
+    isForAnyHost: true,
+    handle(event) {
+      const obstacle = event.url.searchParams.has('ready') ? findObstacle() : null
+      if (obstacle !== null) throw refuse(503, obstacle)
+      return keptJson(HEALTHY)
+    },
+  },
   tell('/version', 'Which release answers', { version }),
 ]
 
@@ -25,4 +44,5 @@ const tell = (path: string, summary: string, answer: Readonly<Record<string, str
   handle: () => keptJson(answer),
 })
 
+const HEALTHY = { status: 'ok' }
 const TEXT = { type: 'string' }

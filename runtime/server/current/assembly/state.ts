@@ -1,5 +1,6 @@
 /** Current line: opens the database and everything stored in it, for the server or for one command. */
 import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
+import type { SharedDatabase } from '../../app/shared-state.ts'
 import type { OrderRules } from '../../../fleet/backup/disarming.ts'
 import { createTemplates, type Templates } from '../../../fleet/first-boot/templates.ts'
 import type { LineConfig } from './configuration.ts'
@@ -24,13 +25,37 @@ interface StateOptions extends Pick<
   'release' | 'visit' | 'replacesDamaged' | 'log'
 > {
   readonly config: LineConfig
+  /** For the server: what stops its waiting for the lease, and what is called when it has lost it. */
+  readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd'>
+  /** `apart`: without that database, though the state may belong to it. */
+  readonly start?: SharedDatabase['start'] | 'apart'
 }
 
 /**
  * Opens the database of this line and everything stored in it, and makes the state directory and the
  * database where they are missing. It rejects as `openFleetState` does.
  */
-export async function openState(options: StateOptions): Promise<State> {
-  const state = await openFleetState({ ...options, line: 'current', orders: ORDERS })
+export async function openState({ leads, start, ...options }: StateOptions): Promise<State> {
+  const shared = start === 'apart' ? null : describeShared(options.config, leads, start)
+  const state = await openFleetState({ ...options, line: 'current', orders: ORDERS, shared })
   return { ...state, templates: createTemplates(state.database) }
+}
+
+/** What the settings say of the database that servers share, for the server or for one command. */
+export function describeShared(
+  config: LineConfig,
+  leads?: StateOptions['leads'],
+  start: SharedDatabase['start'] = 'usual',
+): SharedDatabase {
+  const { database, server } = config.current()
+  return {
+    url: database.url,
+    passwordFile: database.password_file,
+    publicUrl: server.public_url,
+    patience: leads === undefined ? 'now' : 'wait',
+    // A command is over in a moment, and its next change is refused.
+    onEnd: () => undefined,
+    start,
+    ...leads,
+  }
 }

@@ -12,19 +12,22 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 
 export type Visit = Awaited<ReturnType<typeof visitState>>
 
+interface VisitOptions {
+  readonly alone?: boolean
+  readonly replacesDamaged?: boolean
+  readonly start?: Parameters<typeof openState>[0]['start']
+}
+
 /**
  * Opens the state for one command. `alone`: the server must not be running. `replacesDamaged`: a backup
- * may take the place of a damaged database.
+ * may take the place of a damaged database. `start`: how the database is joined that servers share.
  *
  * Rejects with a Fault where the configuration or the state cannot be used.
  */
 export async function visitState(
   environment: ProcessEnvironment,
   given: Arguments,
-  {
-    alone = false,
-    replacesDamaged = false,
-  }: { readonly alone?: boolean; readonly replacesDamaged?: boolean } = {},
+  { alone = false, replacesDamaged = false, start }: VisitOptions = {},
 ) {
   const { env, stderr } = environment
   const style = decideTerminalStyle(env, stderr.isTTY === true)
@@ -37,6 +40,7 @@ export async function visitState(
     release,
     visit: !alone,
     replacesDamaged,
+    ...(start === undefined ? {} : { start }),
     log: { warn: note },
   })
   const voice = openVoice(environment.stdout, env)

@@ -126,6 +126,50 @@ export const COMMANDS = {
       { line: 'flasher-web password --generate', does: 'replace a lost password' },
     ],
   },
+  'database-status': {
+    words: ['database', 'status'],
+    summary: 'show who leads on the shared database, and how far this server is',
+    about: [
+      'Asks the database of database.url and changes nothing. Works while the server is running.',
+    ],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [{ line: 'flasher-web database status', does: 'check that the database is usable' }],
+  },
+  'database-import': {
+    words: ['database', 'import'],
+    summary: 'bring the state of this server into an empty shared database',
+    about: [
+      'Disarms every machine and lists those that were armed: nobody knows whether their orders were carried out elsewhere. From then on the state belongs to that database. The server must not be running.',
+    ],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [{ line: 'flasher-web database import', does: 'begin to use PostgreSQL' }],
+  },
+  'database-detach': {
+    words: ['database', 'detach'],
+    summary: 'let the state of this server stand alone again',
+    about: [
+      'Disarms every machine and lists those that were armed: other servers may go on with the database. Needs neither the database nor database.url. The server must not be running.',
+    ],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web database detach', does: 'go on without the database, which is lost' },
+    ],
+  },
+  'database-accept-older': {
+    words: ['database', 'accept-older'],
+    summary: 'go on with a shared database that is older than the state of this server',
+    about: [
+      'For a database that was restored from a backup or has lost its last changes. What it has replaces the state of this server, and every machine is disarmed and listed. The server must not be running.',
+    ],
+    positionals: [],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web database accept-older', does: 'after a restore of the database' },
+    ],
+  },
   'config-show': {
     words: ['config', 'show'],
     summary: 'show every setting with its value and origin',

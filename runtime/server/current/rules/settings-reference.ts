@@ -22,6 +22,7 @@ const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
   flash: 'How machines flash themselves.',
   pxe: 'What machines are offered.',
   netboot: 'What else network boot needs.',
+  database: 'What several servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',
   retention: 'What is kept, and for how long.',
   tuning: 'Limits.',

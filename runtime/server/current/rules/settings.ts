@@ -177,6 +177,26 @@ export const SETTINGS = {
       fallbackWords: '`127.0.0.1`',
     }),
   },
+  database: {
+    url: setting({
+      title: 'Address of the shared database',
+      topic: 'database',
+      help: 'The PostgreSQL database that keeps the state (`postgres://user:password@host/name`), which several servers may share; empty: this server stands alone.',
+      kind: kinds.secretText,
+      fallback: '',
+      restart: true,
+      kept: true,
+    }),
+    password_file: setting({
+      title: 'File with the password of the shared database',
+      topic: 'database',
+      help: 'The file whose first line is the password of that database, instead of one in its address.',
+      kind: path('/etc/flasher/database-password'),
+      fallback: '',
+      restart: true,
+      kept: true,
+    }),
+  },
   backup: {
     enabled: setting({
       title: 'Scheduled backups',

@@ -1,0 +1,136 @@
+/** Brings `state.db` to where the database is, from one moment of it. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import { NOWHERE, readMembership } from '../state/membership.ts'
+import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import type { SqliteFile } from '../state/sqlite.ts'
+import { applyChanges, listTables, replaceAll } from './local-rows.ts'
+import type { PgRow, PgSession } from './postgres.ts'
+import { decideCatchUp, type LogEnds } from './rules/catch-up.ts'
+import type { Position } from './rules/lease.ts'
+import {
+  parseKeys,
+  renderRead,
+  renderReadAll,
+  type RowCells,
+  type ChangedKeys,
+  type SharedTable,
+  type TableChange,
+} from './rules/shared-tables.ts'
+import { readKeysSince, readLogEnds } from './tables.ts'
+
+/**
+ * How a server begins: as usual; by bringing what it holds into an empty database; or by taking what
+ * the database has, though it is older.
+ */
+export type Start = 'usual' | 'import' | 'accept-older'
+
+/** What is read belongs together: the newest change, and the rows as they were at that moment. */
+const ONE_MOMENT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY'
+
+/**
+ * Reads what `state.db` lacks, or everything where it follows no database yet. Rejects with a Fault
+ * `input-invalid` where it belongs to another database, the database is older than it, or it holds
+ * machines that no database has.
+ */
+export async function catchUp(
+  session: PgSession,
+  file: SqliteFile,
+  start: Start,
+): Promise<Position> {
+  const membership = readMembership(file)
+  if (membership === null && start !== 'import') refuseOwnMachines(file)
+  const tables = listTables(file)
+  return await session.transact(ONE_MOMENT, async () => {
+    const ends = await readLogEnds(session, membership?.seq ?? NOWHERE)
+    const since = START[start](membership, ends)
+    if (since === 'nothing') return ends.newest
+    const keys = since === null ? null : parseKeys(await readKeysSince(session, since))
+    const changes = await readChanges(session, tables, keys)
+    const reached = { cluster: ends.cluster, ...ends.newest }
+    file.transact(() => (keys === null ? replaceAll : applyChanges)(file, changes, reached))
+    return ends.newest
+  })
+}
+
+/** Returns after which change rows are to be read; null: all rows are. */
+type Since = (membership: ClusterMembership | null, ends: LogEnds) => number | null | 'nothing'
+
+const START: Readonly<Record<Start, Since>> = {
+  usual(membership, ends) {
+    switch (decideCatchUp(membership, ends)) {
+      case 'other-database':
+        throw OTHER
+      case 'older-database':
+        throw OLDER
+      case 'nothing':
+        return 'nothing'
+      case 'changes':
+        return membership?.seq ?? null
+      case 'everything':
+        return null
+    }
+  },
+  'accept-older': (membership, ends) =>
+    decideCatchUp(membership, ends) === 'older-database' ? null : START.usual(membership, ends),
+  import(membership, ends) {
+    if (membership === null && ends.newest.seq === 0) return 'nothing'
+    throw NOT_EMPTY
+  },
+}
+
+async function readChanges(
+  session: PgSession,
+  tables: readonly SharedTable[],
+  keys: ChangedKeys,
+): Promise<readonly TableChange[]> {
+  const changes: TableChange[] = []
+  for (const table of tables) {
+    const wanted = keys === null ? null : (keys.get(table.name) ?? [])
+    if (wanted?.length === 0) continue
+    const { text, values } =
+      wanted === null ? { text: renderReadAll(table), values: [] } : renderRead(table, wanted)
+    const rows = (await session.query(text, values)).map((row) => readCells(table, row))
+    // Those that are not there any more; the ones that are come right after.
+    changes.push({ table, rows, removed: wanted ?? [] })
+  }
+  return changes
+}
+
+const readCells = (table: SharedTable, row: PgRow): RowCells =>
+  table.columns.map(({ name }) => {
+    const value = row[name] ?? null
+    const isCell =
+      value === null ||
+      typeof value === 'string' ||
+      typeof value === 'number' ||
+      value instanceof Uint8Array
+    if (isCell) return value
+    throw new TypeError(`the database holds something else in ${table.name}.${name}`)
+  })
+
+function refuseOwnMachines(file: SqliteFile) {
+  if (file.get('SELECT 1 AS n FROM machines LIMIT 1') === null) return
+  throw new Fault('input-invalid', `${file.path} holds machines and belongs to no database yet`, {
+    hint: 'flasher-web database import brings them into an empty database. To use what the database has instead, move the file away.',
+  })
+}
+
+const NOT_EMPTY = new Fault(
+  'input-invalid',
+  'only a state that stands alone is imported, and only into a database that nothing was stored in',
+  {
+    hint: 'Use an empty database (createdb), or start the server with an empty state folder to use what this one has.',
+  },
+)
+
+const OTHER = new Fault('input-invalid', 'this state belongs to another database', {
+  hint: 'Correct database.url, or let the state stand alone first: flasher-web database detach.',
+})
+
+const OLDER = new Fault(
+  'input-invalid',
+  'the database is older than this state: changes that were acknowledged are not in it',
+  {
+    hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older, which disarms every machine.',
+  },
+)

@@ -1,0 +1,158 @@
+/** Group commit under a shared database: a unit is durable there, in a fenced transaction, before `state.db` has it. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import { settle } from '../../kit/host/watch.ts'
+import { createUnit, type Commits } from '../state/commits.ts'
+import { explainSqlite, type Sql } from '../state/sqlite.ts'
+import type { Leader } from './leader.ts'
+import { createLocalState, type LocalDependencies, type Waiting } from './local-state.ts'
+
+/** Whoever waits for an answer learns after so long that there is none; clients give up after 15 s. */
+const HOLD_MS = 12_000
+const LOOK_MS = 250
+/** More than that in one statement makes everybody wait for the first. */
+const MAX_UNITS = 200
+/** The work that waits while the database is away; more is refused at once. */
+const MAX_WAITING = 10_000
+
+/**
+ * Each group is done in a transaction of `state.db` that is then undone, so that nobody reads what is
+ * not durable; what it changed goes to the database, and once it is there into `state.db`. The next
+ * group begins after that.
+ */
+export function createGroupCommits(dependencies: LocalDependencies): Commits {
+  const { current, leader } = dependencies
+  const local = createLocalState(dependencies)
+  const queue = createQueue(dependencies, createGroup(dependencies, local))
+
+  const write = <T>(work: (sql: Sql) => T): Promise<T> =>
+    new Promise((resolve, reject) => queue.add(createUnit(current, work, resolve, reject)))
+
+  return {
+    count: queue.count,
+    write,
+    confirm: () => write(() => true),
+    settle: queue.settle,
+    see(batch) {
+      leader.see(batch)
+      local.see(batch)
+      return Promise.resolve()
+    },
+    exchange: (swap) =>
+      queue.alone(async () => {
+        try {
+          return await local.share(swap)
+        } catch (thrown) {
+          throw leader.giveUp(thrown)
+        }
+      }),
+    async detach() {
+      // Whoever waits longer has an answer already.
+      await settle(queue.settle(), HOLD_MS)
+      queue.end()
+      await leader.stop()
+    },
+  }
+}
+
+/** Makes a group of units durable, and tells each what became of it. */
+function createGroup(
+  { current, leader }: LocalDependencies,
+  local: ReturnType<typeof createLocalState>,
+) {
+  async function store(units: readonly Waiting[]): Promise<void> {
+    const { changes, done } = local.rehearse(units)
+    if (done.length === 0) return
+    if (changes.length === 0) await leader.confirm()
+    else await local.store(changes, await leader.append(changes))
+    for (const resolve of done) resolve()
+  }
+
+  return async function commit(units: readonly Waiting[]): Promise<void> {
+    try {
+      await store(units)
+    } catch (thrown) {
+      const why = explainSqlite(thrown, current().path)
+      const isOfRows = why instanceof Fault && why.code === 'input-invalid'
+      if (isOfRows && units.length > 1 && leader.ended() === null) {
+        // One of them has what the database refuses: that one fails alone.
+        for (const each of units) if (!each.hasFailed) await commit([each])
+      } else {
+        for (const { unit } of units) unit.fail(why)
+      }
+    }
+  }
+}
+
+/** One group after the other, and nothing waits longer than somebody waits for its answer. */
+function createQueue(
+  { leader, outdate }: Pick<LocalDependencies, 'leader' | 'outdate'>,
+  commit: (units: readonly Waiting[]) => Promise<void>,
+) {
+  const queue: Waiting[] = []
+  let inFlight: readonly Waiting[] = []
+  let running: Promise<unknown> | null = null
+  let count = 0
+
+  async function run() {
+    // All of this moment's units come in before the first group is made.
+    await new Promise(setImmediate)
+    while (queue.length > 0) {
+      inFlight = queue.splice(0, MAX_UNITS)
+      const since = inFlight[0]?.since ?? 0
+      await commit(inFlight)
+      count += 1
+      // Somebody got no answer, and has read the rows as they were.
+      if (performance.now() - since > HOLD_MS) outdate()
+      inFlight = []
+    }
+  }
+
+  function start<T>(work: () => Promise<T>): Promise<T> {
+    const mine = work().finally(() => {
+      running = null
+      if (queue.length > 0) void start(run)
+    })
+    // Whoever asked for it hears of its failure.
+    running = mine.catch(() => undefined)
+    return mine
+  }
+
+  const watch = setInterval(() => {
+    const limit = performance.now() - HOLD_MS
+    for (const { unit, since } of inFlight) if (since < limit) unit.fail(held(leader))
+    while ((queue[0]?.since ?? Infinity) < limit) queue.shift()?.unit.fail(held(leader))
+  }, LOOK_MS).unref()
+
+  const drain = async (): Promise<void> => {
+    if (running === null) return
+    await running
+    await drain()
+  }
+
+  return {
+    count: () => count,
+    settle: drain,
+    add(unit: Waiting['unit']): void {
+      const ended = leader.ended()
+      if (ended !== null || queue.length >= MAX_WAITING) {
+        unit.fail(ended ?? held(leader))
+        return
+      }
+      queue.push({ unit, since: performance.now(), hasFailed: false })
+      if (running === null) void start(run)
+    },
+    /** Does something between two groups. */
+    async alone<T>(work: () => Promise<T>): Promise<T> {
+      await drain()
+      const made = await start(work)
+      outdate()
+      return made
+    },
+    end: () => clearInterval(watch),
+  }
+}
+
+const held = (leader: Leader): Fault =>
+  new Fault('no-leader', leader.trouble() ?? 'the database did not answer in time', {
+    hint: 'Try again: nothing is acknowledged before the database has it.',
+  })

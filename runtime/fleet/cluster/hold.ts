@@ -1,0 +1,199 @@
+/** Keeps the lease through lost connections, and finds out what became of a group whose answer was lost. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
+import { decideDoubt, type Position } from './rules/lease.ts'
+import { describePostgresError } from './rules/postgres-fault.ts'
+import { toFault, type PgSession } from './postgres.ts'
+import { readPosition, renameTerm, takeHint } from './tables.ts'
+
+export interface HoldDependencies {
+  /** The session in which the lease was taken, and its term. */
+  readonly session: PgSession
+  readonly term: string
+  /** Everything up to here is in `state.db`. */
+  readonly position: Position
+  open(): Promise<PgSession>
+  readonly log: { warn(message: string): void }
+  /** Called once: this server leads no more, and its memory is not to be used. */
+  onEnd(why: Fault): void
+}
+
+/** What one sending needs. */
+interface Sending {
+  readonly session: PgSession
+  readonly term: string
+  readonly position: Position
+}
+
+type Send = (sending: Sending) => Promise<boolean>
+
+/** What is held at the moment; the newest of its terms is the lease's, as far as is known. */
+interface HeldLease {
+  session: PgSession
+  position: Position
+  terms: readonly string[]
+  holdsHint: boolean
+}
+
+const RETRY_MS = [100, 250, 500, 1000, 2000] as const
+
+/**
+ * Creates it. One sending goes on at a time. Where a connection is lost, the lease gets a new term in a
+ * new session, which waits for the old one's end and keeps it out; then the newest change says whether
+ * the group is stored.
+ */
+export function createHold(dependencies: HoldDependencies) {
+  const ending = createEnding(dependencies.onEnd)
+  const troubles = createTroubles(dependencies.log)
+  const { session, position, term } = dependencies
+  const at: HeldLease = { session, position, terms: [term], holdsHint: true }
+  let line: Promise<unknown> = Promise.resolve()
+
+  /** Returns whether what was sent is stored. */
+  async function reconnect(sent: string | null): Promise<boolean> {
+    for (let tries = 0; ; tries += 1) {
+      at.session.drop()
+      ending.check()
+      try {
+        const found = await openAgain(at, dependencies, ending)
+        const verdict = decideDoubt({ known: at.position, sent, found })
+        if (verdict === 'older' || verdict === 'foreign') throw ending.end(REPLACED[verdict])
+        troubles.end()
+        return verdict === 'stored'
+      } catch (thrown) {
+        ending.check()
+        troubles.note(thrown)
+        await sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
+      }
+    }
+  }
+
+  /** One try; false: its answer was lost, or it said that the lease is not ours. */
+  async function attempt(send: Send): Promise<boolean> {
+    try {
+      return await send({ ...at, term: newestOf(at) })
+    } catch (thrown) {
+      ending.check()
+      // A mistake of ours, or of the rows.
+      if (thrown instanceof TypeError || thrown instanceof Fault) throw thrown
+      const meaning = describePostgresError(thrown)
+      if (meaning.kind === 'rows' && !at.session.isOver()) throw toFault(meaning, thrown)
+      troubles.note(thrown)
+      return false
+    }
+  }
+
+  return {
+    /**
+     * Sends until it is known to be stored under our term; `sent` is the id under which the log has it
+     * then (null: it makes no change). Rejects with a Fault `no-leader` where the lease is another's, and
+     * `input-invalid` where the database refuses these rows alone.
+     */
+    insist(send: Send, sent: string | null): Promise<Position> {
+      const work = async (): Promise<Position> => {
+        ending.check()
+        while (!(await attempt(send)) && !(await reconnect(sent)));
+        if (sent !== null) at.position = { seq: at.position.seq + 1, change: sent }
+        return at.position
+      }
+      const next = line.then(work)
+      line = next.catch(() => undefined)
+      return next
+    },
+    /** Takes the hint again that a lost session gave back. */
+    async renewHint(): Promise<void> {
+      if (!at.holdsHint) at.holdsHint = await takeHint(at.session)
+    },
+    /** Why nothing is stored at the moment, in a clause; null: all is well. */
+    trouble: troubles.current,
+    ended: ending.why,
+    /** After a surprise that leaves `state.db` and the database apart: the next start reads it anew. */
+    giveUp: (thrown: unknown): Fault =>
+      ending.end(
+        thrown instanceof Fault && thrown.code === 'no-leader'
+          ? thrown
+          : new Fault('no-leader', renderError(thrown), { cause: thrown }),
+      ),
+    survivesHost: () => at.session.survivesHost,
+    async close(): Promise<void> {
+      ending.endQuietly(new Fault('no-leader', 'this server has stopped leading'))
+      await at.session[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const newestOf = ({ terms }: HeldLease): string => terms.at(-1) ?? ''
+
+/** Returns the newest change, which nothing that was sent before can follow any more. */
+async function openAgain(
+  at: HeldLease,
+  { open }: HoldDependencies,
+  ending: ReturnType<typeof createEnding>,
+): Promise<Position> {
+  at.session = await open()
+  const [former, next] = [at.terms, randomUUID()]
+  // The answer to this one may be lost, too: then any of them may be the lease's.
+  at.terms = [...former, next]
+  if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
+  at.terms = [next]
+  at.holdsHint = await takeHint(at.session)
+  return await readPosition(at.session)
+}
+
+function createEnding(onEnd: (why: Fault) => void) {
+  let ended: Fault | null = null
+  return {
+    why: () => ended,
+    check() {
+      if (ended !== null) throw ended
+    },
+    end(why: Fault): Fault {
+      if (ended !== null) return ended
+      ended = why
+      onEnd(why)
+      return why
+    },
+    endQuietly(why: Fault) {
+      ended ??= why
+    },
+  }
+}
+
+/** Each of them is said once, and its end. */
+function createTroubles(log: HoldDependencies['log']) {
+  let trouble: string | null = null
+  return {
+    current: () => trouble,
+    note(thrown: unknown) {
+      const { message, hint } =
+        thrown instanceof Fault
+          ? { message: thrown.message, hint: hintOf(thrown) ?? '' }
+          : describePostgresError(thrown)
+      if (message !== trouble) log.warn(`${message}: changes wait. ${hint}`.trim())
+      trouble = message
+    },
+    end() {
+      if (trouble !== null) log.warn('the database answers again')
+      trouble = null
+    },
+  }
+}
+
+const deposed = () =>
+  new Fault('no-leader', 'another server leads this fleet now', {
+    hint: 'This one ends, and stands by once it is started again. It had not reached the database for 5 seconds.',
+  })
+
+const REPLACED = {
+  older: new Fault(
+    'no-leader',
+    'the database went back: changes that were acknowledged are not in it',
+    {
+      hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older.',
+    },
+  ),
+  foreign: new Fault('no-leader', 'somebody else has changed the database', {
+    hint: 'This server ends; once it is started again it reads what is there.',
+  }),
+} as const

@@ -1,0 +1,192 @@
+/** Joins the servers that share a database: waits until it may lead, catches up, and leads. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { writeMembership } from '../state/membership.ts'
+import type { Database } from '../state/database.ts'
+import type { Commits, CommitsDependencies } from '../state/commits.ts'
+import type { SqliteFile } from '../state/sqlite.ts'
+import { catchUp, type Start } from './catching-up.ts'
+import { createGroupCommits } from './group-commits.ts'
+import { createLeader, type Leader } from './leader.ts'
+import { listTables, readParts } from './local-rows.ts'
+import { openSession, toFault, type PgSession } from './postgres.ts'
+import { describePostgresError } from './rules/postgres-fault.ts'
+import { decideTakeover, LEASE_MS, type LeaseWatch } from './rules/lease.ts'
+import {
+  ensureTables,
+  HAND_OVER,
+  readLease,
+  takeHint,
+  takeLease,
+  type Lease,
+  type Member,
+} from './tables.ts'
+
+export interface JoinOptions {
+  /** `postgres://…`, with the password. */
+  readonly url: string
+  readonly member: Member
+  readonly line: string
+  /**
+   * `wait`: for the server, which stands by while another one leads, and waits for a database that is
+   * away. `now`: for commands, which are refused then.
+   */
+  readonly patience: 'wait' | 'now'
+  /** `usual` unless a command says otherwise. */
+  readonly start?: Start
+  readonly signal?: AbortSignal | undefined
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Called once: this server does not lead any more, and its memory is not to be used. */
+  onEnd(why: Fault): void
+}
+
+export interface JoinedLeader extends Leader {
+  /** The lease, as this server took it. */
+  readonly lease: Lease
+}
+
+/**
+ * Has a database's changes made durable in PostgreSQL first, from here on. Before it resolves this
+ * server leads, and what the database has is in `state.db`.
+ *
+ * Rejects with a Fault where the database cannot be used, is another one than this state has followed,
+ * or is older than that; and, for a command, where another server leads or nobody answers.
+ */
+export async function joinCluster(database: Database, options: JoinOptions): Promise<JoinedLeader> {
+  const { promise, resolve } = Promise.withResolvers<JoinedLeader>()
+  await database.commitThrough(async (dependencies) => {
+    const taken = await awaitLease(dependencies.current(), options)
+    try {
+      const { joined, commits } = await lead(taken, dependencies, options)
+      resolve(joined)
+      return commits
+    } catch (thrown) {
+      await leaveLease(taken)
+      throw thrown
+    }
+  })
+  return await promise
+}
+
+/**
+ * For a command beside a running server, whose changes that server would not know: it reads, and
+ * changes nothing.
+ */
+export const onlyRead = (database: Database): Promise<void> =>
+  database.commitThrough(async () => ({
+    count: () => 0,
+    write: () => Promise.reject(beside()),
+    confirm: () => true,
+    see: () => Promise.resolve(),
+    settle: () => Promise.resolve(),
+    exchange: () => Promise.reject(beside()),
+    detach: () => Promise.resolve(),
+  }))
+
+const beside = () =>
+  new Fault('conflict', 'a server leads with this state, and only it may change it', {
+    hint: 'Do it on its pages or by its API, or stop that server first.',
+  })
+
+interface Taken {
+  readonly session: PgSession
+  readonly term: string
+}
+
+/** Tries again and again, in new sessions where one was lost. */
+async function awaitLease(file: SqliteFile, options: JoinOptions): Promise<Taken> {
+  const { patience, log, signal } = options
+  let told = ''
+  for (;;) {
+    signal?.throwIfAborted()
+    try {
+      return await standBy(file, options)
+    } catch (thrown) {
+      const away = toAway(thrown)
+      if (patience === 'now' || signal?.aborted === true) throw away
+      if (away.message !== told) log.warn(`${away.message}. ${away.hint ?? ''}`.trim())
+      told = away.message
+      await pause(AWAY_MS, signal).catch(() => undefined)
+    }
+  }
+}
+
+/** Throws what waiting does not mend. */
+function toAway(thrown: unknown): Fault {
+  const fault = thrown instanceof Fault ? thrown : toFault(describePostgresError(thrown), thrown)
+  if (fault.code !== 'no-leader') throw fault
+  return fault
+}
+
+const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<void> =>
+  sleep(milliseconds, undefined, signal === undefined ? {} : { signal })
+
+const LOOK_MS = 500
+const AWAY_MS = 1000
+
+/** Reads the lease until it may be taken; each lost session begins the five seconds anew. */
+async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
+  const { url, line, member, patience, log, signal } = options
+  const session = await openSession(url)
+  const begun = performance.now()
+  let watch: LeaseWatch | null = null
+  let told = ''
+  try {
+    await ensureTables(session, line, listTables(file))
+    for (;;) {
+      const lease = await readLease(session)
+      const decided = decideTakeover(watch, lease, performance.now(), await takeHint(session))
+      watch = decided.watch
+      const term = randomUUID()
+      if (decided.take && (await takeLease(session, lease, term, member))) return { session, term }
+      if (patience === 'now' && performance.now() - begun > 2 * LEASE_MS) throw ledBy(lease)
+      if (lease.holder !== told) log.info(`standing by: ${lease.holder} leads since ${lease.since}`)
+      told = lease.holder
+      await pause(LOOK_MS, signal)
+    }
+  } catch (thrown) {
+    session.drop()
+    throw thrown
+  }
+}
+
+const ledBy = ({ holder, url }: Lease) =>
+  new Fault('conflict', `${holder} leads this fleet at the moment (${url})`, {
+    hint: 'Stop that server first, or do it on its pages.',
+  })
+
+/** Best effort: without it the next one waits five seconds. */
+async function leaveLease({ session, term }: Taken): Promise<void> {
+  await session.query(HAND_OVER, [term]).catch(() => undefined)
+  session.drop()
+}
+
+/** Nobody else appends from here on; it answers when everything that was acknowledged is here. */
+async function lead(
+  { session, term }: Taken,
+  dependencies: CommitsDependencies,
+  options: JoinOptions,
+): Promise<{ readonly joined: JoinedLeader; readonly commits: Commits }> {
+  const { url, log, onEnd, start = 'usual' } = options
+  const file = dependencies.current()
+  const position = await catchUp(session, file, start)
+  const lease = await readLease(session)
+  const { cluster } = lease
+  const leader = createLeader({
+    session,
+    term,
+    position,
+    open: () => openSession(url),
+    log,
+    onEnd,
+  })
+  if (start === 'import') {
+    const tables = listTables(file)
+    const brought = await leader.replaceAll(tables, (table) => readParts(file, table))
+    writeMembership(file, { cluster, ...brought })
+  }
+  const commits = createGroupCommits({ ...dependencies, leader, cluster, log })
+  log.info(`leads since ${lease.since}; ${position.seq} changes so far`)
+  return { joined: { ...leader, lease }, commits }
+}

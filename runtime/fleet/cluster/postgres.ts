@@ -1,0 +1,154 @@
+/** Drives one session of PostgreSQL that db0 has opened: checked, its errors heard, and over at the first of them. */
+import { createDatabase as connect } from 'db0'
+import postgresql from 'db0/connectors/postgresql'
+import { Client, type QueryConfig } from 'pg'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { settle } from '../../kit/host/watch.ts'
+import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
+
+export type PgRow = Readonly<Record<string, unknown>>
+
+export interface PgSession extends AsyncDisposable {
+  /** One message, and one transaction. Rejects with what PostgreSQL said, or the network. */
+  query(text: string, values?: readonly unknown[]): Promise<readonly PgRow[]>
+  /** The same for a text that comes again: it is parsed once for this session. */
+  repeat(text: string, values: readonly unknown[]): Promise<readonly PgRow[]>
+  /** All of `work` or none of it; for work that is not in a hurry. */
+  transact<T>(mode: string, work: () => Promise<T>): Promise<T>
+  /** Ends it at once: its answers do not count any more. */
+  drop(): void
+  readonly isOver: () => boolean
+  /** Whether the database waits for another host before it says that something is stored. */
+  readonly survivesHost: boolean
+}
+
+const BIGINT = 20
+const CONNECT_MS = 5000
+/** The database itself gives up on a statement after 3 s; this is for one that has gone silent. */
+const ANSWER_MS = 6000
+
+/** How long a session may take to say goodbye. */
+const END_MS = 1000
+
+/** A leader that is stopped in the middle of something holds nothing for long. */
+const TUNE = `SET statement_timeout = '3s'; SET idle_in_transaction_session_timeout = '2s';
+  SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3;
+  SET tcp_user_timeout = 3000; SET standard_conforming_strings = on`
+
+const FACTS = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS "readOnly",
+  pg_backend_pid() AS pid, current_setting('synchronous_standby_names') AS others,
+  current_setting('synchronous_commit') AS waits`
+
+/**
+ * Opens a session. `url`: `postgres://user:password@host/database`, which is never part of a message.
+ * Rejects with a Fault whose cause is what was thrown: `input-invalid` where it stays so until
+ * somebody changes something, else `no-leader`.
+ */
+export async function openSession(url: string): Promise<PgSession> {
+  const opened = connect(
+    postgresql({
+      connectionString: url,
+      application_name: 'flasher-web',
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
+    }),
+  )
+  try {
+    const client: unknown = await opened.getInstance()
+    if (!(client instanceof Client)) throw new TypeError('db0 gave no connection of pg')
+    return await prepareSession(client)
+  } catch (thrown) {
+    throw thrown instanceof Fault ? thrown : toFault(describePostgresError(thrown), thrown)
+  }
+}
+
+/** Returns the fault that a person reads. */
+export const toFault = ({ kind, message, hint }: PostgresTrouble, cause?: unknown): Fault =>
+  new Fault(kind === 'away' ? 'no-leader' : 'input-invalid', message, { hint, cause })
+
+async function prepareSession(client: Client): Promise<PgSession> {
+  let isOver = false
+  const drop = () => {
+    isOver = true
+    // Its socket ends at once: `end` waits for answers.
+    void client.end().catch(() => undefined)
+    client.connection.stream.destroy()
+  }
+  // An idle session that the database ends would end this process without it.
+  client.on('error', () => {
+    isOver = true
+  })
+  client.on('end', () => {
+    isOver = true
+  })
+  client.setTypeParser(BIGINT, Number)
+  const names = new Map<string, string>()
+  const ask = async (query: QueryConfig): Promise<readonly PgRow[]> =>
+    (await client.query<PgRow>(query)).rows
+  const query: PgSession['query'] = (text, values = []) => ask({ text, values: [...values] })
+  try {
+    await client.query(TUNE)
+    const [facts] = await query(FACTS)
+    if (facts?.['readOnly'] !== false) throw refuse('25006')
+    // A pooler gives a number of its own; what a session keeps would be another one's a moment later.
+    if (facts['pid'] !== numberOf(client)) throw refuse('pooler')
+    if (facts['waits'] === 'off') await query('SET synchronous_commit = on')
+    return {
+      query,
+      repeat(text, values) {
+        const name = names.get(text) ?? `f${names.size}`
+        names.set(text, name)
+        return ask({ name, text, values: [...values] })
+      },
+      async transact(mode, work) {
+        await query(`BEGIN ${mode}`)
+        // More than a group, and it waits for this process between two messages.
+        await client.query(
+          `SET LOCAL statement_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = '60s'`,
+        )
+        try {
+          const made = await work()
+          await query('COMMIT')
+          return made
+        } catch (thrown) {
+          await query('ROLLBACK').catch(drop)
+          throw thrown
+        }
+      },
+      drop,
+      isOver: () => isOver,
+      survivesHost: facts['others'] !== '' && facts['waits'] !== 'local',
+      async [Symbol.asyncDispose]() {
+        if (!isOver) await settle(client.end(), END_MS)
+        drop()
+      },
+    }
+  } catch (thrown) {
+    drop()
+    throw thrown
+  }
+}
+
+/** The server process that answered this connection, by its own word at the start. */
+const numberOf = (client: Client): unknown => ('processID' in client ? client.processID : undefined)
+
+const refuse = (code: string): Fault =>
+  toFault(describePostgresError(Object.assign(new Error('checked at the start'), { code })))
+
+/** Reads a column of text. Throws a TypeError where it holds anything else, or there is no row. */
+export function textOf(row: PgRow | undefined, column: string): string {
+  const value = row?.[column]
+  if (typeof value === 'string') return value
+  throw new TypeError(`the database gave no text in column ${column}`)
+}
+
+/**
+ * Reads a column that holds a whole number. Throws a TypeError where it holds anything else, or there
+ * is no row.
+ */
+export function numberIn(row: PgRow | undefined, column: string): number {
+  const value = row?.[column]
+  if (typeof value === 'number') return value
+  throw new TypeError(`the database gave no number in column ${column}`)
+}

@@ -1,0 +1,28 @@
+/** What a server must read before it may lead: nothing, some rows, everything, or nothing because it is another database. */
+import type { ClusterMembership } from '../../state/rules/cluster-membership.ts'
+import type { Position } from './lease.ts'
+
+/** What the database says, read at one moment. */
+export interface LogEnds {
+  readonly cluster: string
+  /** The newest change. */
+  readonly newest: Position
+  /** The number of the oldest change that is kept. */
+  readonly oldest: number
+  /** The id of the change at which the server stands; null: there is none of that number. */
+  readonly atSeq: string | null
+}
+
+type CatchUp = 'nothing' | 'changes' | 'everything' | 'other-database' | 'older-database'
+
+/** Decides it for a server that stands at `place`; null: it has followed none yet. */
+export function decideCatchUp(membership: ClusterMembership | null, ends: LogEnds): CatchUp {
+  if (membership === null) return 'everything'
+  if (membership.cluster !== ends.cluster) return 'other-database'
+  if (membership.seq < 0) return 'everything'
+  if (ends.newest.seq < membership.seq) return 'older-database'
+  if (ends.atSeq === null) return membership.seq < ends.oldest ? 'everything' : 'older-database'
+  // A database that went back, and on from there, has other changes under the same numbers.
+  if (ends.atSeq !== membership.change) return 'older-database'
+  return ends.newest.seq === membership.seq ? 'nothing' : 'changes'
+}

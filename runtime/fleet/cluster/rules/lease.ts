@@ -1,0 +1,76 @@
+/** Who leads: when a server takes the lease over, and what an answer of the database says of the one that it holds. */
+
+/** The lease as one reading found it. */
+export interface LeaseReading {
+  /** Random for each leader, and anew after each lost connection. */
+  readonly term: string
+  /** Grows with each renewal and each group. */
+  readonly beat: number
+  /** The leader's name; empty: it stopped in order, and nobody leads. */
+  readonly holder: string
+}
+
+/** What is known from the readings so far; null: none, or the database did not answer since. */
+export interface LeaseWatch {
+  readonly term: string
+  readonly beat: number
+  /** Milliseconds of this process's own clock, which nobody sets: when this beat was read first, and last. */
+  readonly firstAt: number
+  readonly lastAt: number
+}
+
+/** A leader that has not renewed the lease for so long is taken for gone. */
+export const LEASE_MS = 5000
+/** Readings further apart prove nothing of the time between: this process may have been stopped. */
+const GAP_MS = 2000
+
+interface LeaseDecision {
+  readonly take: boolean
+  readonly watch: LeaseWatch
+}
+
+/**
+ * Decides after one reading. `holdsHint`: the advisory lock of the leader is ours, so its session has
+ * ended; taking over is safe then, as the fence in each group keeps out whoever believes otherwise.
+ */
+export function decideTakeover(
+  before: LeaseWatch | null,
+  { term, beat, holder }: LeaseReading,
+  at: number,
+  holdsHint: boolean,
+): LeaseDecision {
+  const isSame =
+    before !== null && before.term === term && before.beat === beat && at - before.lastAt <= GAP_MS
+  const watch = { term, beat, firstAt: isSame ? before.firstAt : at, lastAt: at }
+  return { take: holder === '' || holdsHint || at - watch.firstAt >= LEASE_MS, watch }
+}
+
+/** The last group of which a server knows that it is stored. */
+export interface Position {
+  readonly seq: number
+  /** The id of that change. */
+  readonly change: string
+}
+
+/** A group whose answer was lost with the connection, and what the lease says once it is ours again. */
+interface Doubt {
+  readonly known: Position
+  /** The id under which the group was sent; null: none was under way. */
+  readonly sent: string | null
+  /** The lease's number of the newest change, and that change's id. */
+  readonly found: Position
+}
+
+/**
+ * Decides what became of it. `older`: changes that were acknowledged are not there, `foreign`: another
+ * server has changed something; in both cases this server's memory is not to be used any more.
+ */
+export function decideDoubt({
+  known,
+  sent,
+  found,
+}: Doubt): 'stored' | 'not-stored' | 'older' | 'foreign' {
+  if (found.seq < known.seq) return 'older'
+  if (found.seq === known.seq) return found.change === known.change ? 'not-stored' : 'foreign'
+  return found.seq === known.seq + 1 && found.change === sent ? 'stored' : 'foreign'
+}

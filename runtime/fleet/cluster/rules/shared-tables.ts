@@ -1,0 +1,164 @@
+/** The tables that servers share: their rows as values, the names of their rows, and PostgreSQL's statements for them. */
+import { z } from 'zod'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+
+/** Everything that `state.db` holds, but for what is said of the file itself. */
+export const SHARED = [
+  'machines',
+  'hardware',
+  'settings',
+  'templates',
+  'tokens',
+  'events',
+  'runs',
+  'run_logs',
+] as const
+type SharedName = (typeof SHARED)[number]
+
+type RowCell = string | number | bigint | Uint8Array | null
+export type RowCells = readonly RowCell[]
+
+interface SharedColumn {
+  readonly name: string
+  readonly type: 'TEXT' | 'INTEGER' | 'BLOB'
+  readonly isKey: boolean
+}
+
+export interface SharedTable {
+  readonly name: SharedName
+  readonly columns: readonly SharedColumn[]
+}
+
+/** What a group changes in one table. */
+export interface TableChange {
+  readonly table: SharedTable
+  /** Whole rows, in the order of the columns. */
+  readonly rows: readonly RowCells[]
+  /** The keys of rows that are gone. */
+  readonly removed: readonly RowCells[]
+}
+
+const TYPES = { TEXT: 'text', INTEGER: 'bigint', BLOB: 'bytea' } as const
+export const SCHEMA_NAME = 'flasher'
+
+export const keysOf = ({ columns }: SharedTable) => columns.filter(({ isKey }) => isKey)
+export const keyOf = ({ columns }: SharedTable, row: RowCells): RowCells =>
+  row.filter((_, at) => columns[at]?.isKey === true)
+const listNames = (columns: readonly SharedColumn[]) => columns.map(({ name }) => name).join(', ')
+
+/** Order is PostgreSQL's to keep, and uniqueness, of keys alone; everything else was checked in SQLite. */
+export const renderTable = (table: SharedTable): string => {
+  const columns = table.columns.map(({ name, type }) => `${name} ${TYPES[type]}`)
+  return `CREATE TABLE ${SCHEMA_NAME}.${table.name} (${columns.join(', ')}, PRIMARY KEY (${listNames(keysOf(table))}))`
+}
+
+const renderUpdates = (table: SharedTable): string => {
+  const others = table.columns.filter(({ isKey }) => !isKey)
+  return others.map(({ name }) => `${name} = excluded.${name}`).join(', ')
+}
+
+/** One row into SQLite, in the place of the one with its key. */
+export const renderLocalSave = (table: SharedTable): string =>
+  `INSERT INTO ${table.name} (${listNames(table.columns)}) VALUES (${table.columns.map(() => '?').join(', ')})
+  ON CONFLICT (${listNames(keysOf(table))}) DO UPDATE SET ${renderUpdates(table)}`
+
+export const renderLocalRemoval = (table: SharedTable): string =>
+  `DELETE FROM ${table.name} WHERE ${keysOf(table)
+    .map(({ name }) => `${name} = ?`)
+    .join(' AND ')}`
+
+export const renderLocalFind = (table: SharedTable): string =>
+  `SELECT ${listNames(table.columns)} FROM ${table.name} WHERE ${keysOf(table)
+    .map(({ name }) => `${name} = ?`)
+    .join(' AND ')}`
+
+interface PgStatement {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+/** The values of each column as one parameter: a group has one statement, however many rows it has. */
+const transpose = (columns: readonly SharedColumn[], rows: readonly RowCells[]) =>
+  columns.map((_, at) => rows.map((row) => row[at] ?? null))
+
+const renderArrays = (columns: readonly SharedColumn[], first: number): string =>
+  columns.map(({ type }, at) => `$${first + at}::${TYPES[type]}[]`).join(', ')
+
+/**
+ * Renders a group as one statement, and so as one message and one transaction: a leader that is
+ * stopped on its way holds no lock. `fence` names a table expression that has no row where another
+ * server leads: then nothing else finds any. Its parameters come first.
+ */
+export function renderGroup(fence: PgStatement, changes: readonly TableChange[]): PgStatement {
+  const parts = [fence.text]
+  const values = [...fence.values]
+  for (const { table, rows, removed } of changes) {
+    const target = `${SCHEMA_NAME}.${table.name}`
+    const keys = keysOf(table)
+    if (removed.length > 0) {
+      const gone = `unnest(${renderArrays(keys, values.length + 1)}) AS gone (${listNames(keys)})`
+      const same = keys.map(({ name }) => `own.${name} = gone.${name}`).join(' AND ')
+      parts.push(
+        `removed_${table.name} AS (DELETE FROM ${target} AS own USING fence, ${gone} WHERE ${same})`,
+      )
+      values.push(...transpose(keys, removed))
+    }
+    if (rows.length > 0) {
+      const names = listNames(table.columns)
+      const fresh = `unnest(${renderArrays(table.columns, values.length + 1)}) AS fresh (${names})`
+      const own = table.columns.map(({ name }) => `fresh.${name}`).join(', ')
+      parts.push(
+        `saved_${table.name} AS (INSERT INTO ${target} (${names}) SELECT ${own} FROM fence, ${fresh} WHERE true ON CONFLICT (${listNames(keys)}) DO UPDATE SET ${renderUpdates(table)})`,
+      )
+      values.push(...transpose(table.columns, rows))
+    }
+  }
+  return { text: `WITH ${parts.join(',\n')}\nSELECT * FROM fence`, values }
+}
+
+/** What a change of the log says: the keys of the rows, by table; null: every row of every table. */
+export type ChangedKeys = ReadonlyMap<string, readonly RowCells[]> | null
+
+const KeysSchema = z.record(z.string(), z.array(z.array(z.union([z.string(), z.number()]))))
+
+export const renderKeys = (changes: readonly TableChange[]): string =>
+  JSON.stringify(
+    Object.fromEntries(
+      changes.map(({ table, rows, removed }) => [
+        table.name,
+        [...rows.map((row) => keyOf(table, row)), ...removed],
+      ]),
+    ),
+  )
+
+/** The log has this in place of keys where a change replaced every row. */
+export const ALL_KEYS = '*'
+
+/** Reads the keys of several changes; null where one of them replaced everything, or cannot be read. */
+export function parseKeys(texts: readonly string[]): ChangedKeys {
+  const found = new Map<string, Map<string, RowCells>>()
+  for (const text of texts) {
+    const parsed = KeysSchema.safeParse(parseJson(text))
+    if (!parsed.success) return null
+    for (const [table, keys] of Object.entries(parsed.data)) {
+      const known = found.get(table) ?? new Map<string, RowCells>()
+      for (const key of keys) known.set(JSON.stringify(key), key)
+      found.set(table, known)
+    }
+  }
+  return new Map([...found].map(([table, keys]) => [table, [...keys.values()]]))
+}
+
+/** The present rows of these keys. */
+export const renderRead = (table: SharedTable, keys: readonly RowCells[]): PgStatement => {
+  const own = keysOf(table)
+  const names = table.columns.map(({ name }) => `own.${name}`).join(', ')
+  const same = own.map(({ name }) => `own.${name} = wanted.${name}`).join(' AND ')
+  return {
+    text: `SELECT ${names} FROM ${SCHEMA_NAME}.${table.name} AS own JOIN unnest(${renderArrays(own, 1)}) AS wanted (${listNames(own)}) ON ${same}`,
+    values: transpose(own, keys),
+  }
+}
+
+export const renderReadAll = (table: SharedTable): string =>
+  `SELECT ${listNames(table.columns)} FROM ${SCHEMA_NAME}.${table.name}`

@@ -1,0 +1,46 @@
+/** What the database says of itself and of who leads, for people. */
+import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import { openSession } from './postgres.ts'
+import { hasTables, readLease } from './tables.ts'
+
+type StatusFact = readonly [name: string, value: string]
+
+/**
+ * Reads it. `url` has the password; `place`: where this server's state stands (null: it belongs to no
+ * database). Rejects with a Fault that says why the database cannot be used.
+ */
+export async function readStatus(
+  url: string,
+  membership: ClusterMembership | null,
+): Promise<readonly StatusFact[]> {
+  await using session = await openSession(url)
+  const survives = session.survivesHost ? 'yes' : 'no (synchronous_standby_names is empty)'
+  const facts: StatusFact[] = [
+    ['Database', 'answers'],
+    ['Survives', `an acknowledged change survives the loss of the database's host: ${survives}`],
+  ]
+  if (!(await hasTables(session))) {
+    return [...facts, ['Tables', 'none yet; the first server makes them']]
+  }
+  const { holder, url: at, since, seq, epoch, release, cluster } = await readLease(session)
+  const where = at === '' ? '' : ` (${at})`
+  facts.push([
+    'Leads',
+    holder === '' ? 'nobody' : `${holder}${where}, release ${release}, since ${since}`,
+  ])
+  facts.push(['Changes', `${seq}; the leader has changed ${epoch} times`])
+  facts.push(['This server', describeMembership(membership, cluster, seq)])
+  return facts
+}
+
+function describeMembership(
+  membership: ClusterMembership | null,
+  cluster: string,
+  seq: number,
+): string {
+  if (membership === null) return 'has not joined yet'
+  if (membership.cluster !== cluster) return 'belongs to another database'
+  const behind = seq - membership.seq
+  if (behind < 0) return `is ${-behind} changes ahead: the database is an older one`
+  return behind === 0 ? 'has every change' : `is ${behind} changes behind`
+}

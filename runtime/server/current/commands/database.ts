@@ -1,0 +1,112 @@
+/** `flasher-web database`: shows, joins, leaves and accepts the database that servers share. */
+import { disarmAll, nameDisarmed, type DisarmedMachine } from '../../../fleet/backup/disarming.ts'
+import { renderDisarmed } from '../../../fleet/backup/disarming.ts'
+import { dropMembership, readMembership } from '../../../fleet/state/membership.ts'
+import { insertEvent, SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
+import type { Sql } from '../../../fleet/state/sqlite.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
+import { completeUrl, shareState } from '../../app/shared-state.ts'
+import { describeShared, ORDERS } from '../assembly/state.ts'
+import { visitState, type Visit } from './visit.ts'
+
+type DatabaseCommand = (environment: ProcessEnvironment, given: Arguments) => Promise<number>
+
+/**
+ * Prints what the database says. Rejects with a Fault that says why it cannot be used, or `misuse`
+ * where none is set.
+ */
+export const showDatabase: DatabaseCommand = async (environment, given) => {
+  await using visit = await visitState(environment, given, { start: 'apart' })
+  const shared = requireShared(visit)
+  const { readStatus } = await import('../../../fleet/cluster/status.ts')
+  const membership = readMembership(visit.state.database.sql)
+  const rows = await readStatus(await completeUrl(shared), membership)
+  for (const [name, value] of rows) environment.stdout.write(`${name.padEnd(14)}${value}\n`)
+  return SUCCESS
+}
+
+/**
+ * Brings the state into an empty database. Rejects with a Fault where a server runs, the database cannot
+ * be used, or something was stored in it.
+ */
+export const importDatabase: DatabaseCommand = async (environment, given) => {
+  await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
+  const shared = requireShared(visit)
+  const { database } = visit.state
+  const disarmed = await database.write((sql) =>
+    disarm(sql, 'The state was brought into a database.'),
+  )
+  const { release, warn } = visit
+  const options = {
+    line: 'current',
+    release,
+    shared: { ...shared, start: 'import' },
+    log: { warn },
+  } as const
+  await shareState(database, options)
+  visit.success('The database has the state of this server.')
+  warnOf(visit, disarmed)
+  return SUCCESS
+}
+
+/** Lets the state stand alone. Rejects with a Fault where a server runs, or it does so already. */
+export const detachDatabase: DatabaseCommand = async (environment, given) => {
+  await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
+  const { database } = visit.state
+  if (readMembership(database.sql) === null) {
+    throw new Fault('conflict', 'this state stands alone already', { hint: 'Nothing was changed.' })
+  }
+  const disarmed = await database.write((sql) => {
+    dropMembership(sql)
+    return disarm(sql, 'The state was detached from its database.')
+  })
+  visit.success(
+    'The state of this server stands alone. Take database.url out before its next start.',
+  )
+  warnOf(visit, disarmed)
+  return SUCCESS
+}
+
+/**
+ * Takes what the database has, though it is older. Rejects with a Fault where a server runs or leads, or
+ * the database cannot be used.
+ */
+export const acceptOlder: DatabaseCommand = async (environment, given) => {
+  await using visit = await visitState(environment, given, { alone: true, start: 'accept-older' })
+  requireShared(visit)
+  const { database } = visit.state
+  const disarmed = await database.write((sql) => disarm(sql, 'An older database was accepted.'))
+  visit.success('This server has what the database has.')
+  warnOf(visit, disarmed)
+  return SUCCESS
+}
+
+function requireShared({ config }: Visit) {
+  const shared = describeShared(config)
+  if (shared.url !== '') return shared
+  throw new Fault('misuse', 'database.url is not set', {
+    hint: 'It looks like postgres://flasher@db.example.org/flasher?sslmode=verify-full.',
+  })
+}
+
+/** Who was armed may have been served by somebody else since. */
+function disarm(sql: Sql, why: string): readonly DisarmedMachine[] {
+  const ts = new Date().toISOString()
+  const disarmed = disarmAll(sql, ORDERS, ts)
+  const summary = `${why} ${renderDisarmed(disarmed)}`.trim()
+  const event = { ...SYSTEM_EVENT, ts, kind: 'system.state.disarmed', summary }
+  insertEvent(sql, { ...event, details: { disarmed } })
+  return disarmed
+}
+
+function warnOf({ warn }: Visit, disarmed: readonly DisarmedMachine[]): void {
+  if (disarmed.length === 0) return
+  const lines = disarmed.map((machine) => `  ${nameDisarmed(machine)}`)
+  warn([ORDER_AGAIN, ...lines].join('\n'))
+}
+
+const ORDER_AGAIN =
+  'These machines are not flashed or captured until you order it again (Flash again on their pages):'

@@ -1,0 +1,183 @@
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  decideDoubt,
+  decideTakeover,
+  LEASE_MS,
+  type LeaseWatch,
+} from '../../../../runtime/fleet/cluster/rules/lease.ts'
+
+const test = suite('lease')
+const LOOK_MS = 500
+const leading = (beat: number, term = 'a') => ({ term, beat, holder: 'first' })
+
+/** The readings of one who stands by: the beat at each look, and how long after the one before. */
+function lookAll(
+  readings: readonly (readonly [beat: number, after: number])[],
+  from = 0,
+): boolean[] {
+  let [watch, at]: [LeaseWatch | null, number] = [null, from]
+  return readings.map(([beat, after]) => {
+    at += after
+    const decided = decideTakeover(watch, leading(beat), at, false)
+    watch = decided.watch
+    return decided.take
+  })
+}
+
+test('the same beat for five seconds is taken over, not sooner', () => {
+  const taken = lookAll(Array.from({ length: 12 }, () => [7, LOOK_MS] as const))
+  assert.is(taken.indexOf(true), LEASE_MS / LOOK_MS)
+})
+
+test('nobody takes over from a leader that renews, whatever the clock says', () => {
+  const beats = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 1000 })), {
+    maxLength: 200,
+  })
+  fc.assert(
+    fc.property(beats, fc.integer({ min: -(10 ** 7), max: 10 ** 7 }), (looks, from) => {
+      let [beat, quiet] = [0, 0]
+      // At the latest after four seconds of silence there is another beat.
+      const readings = looks.map(([isRenewed, after]) => {
+        quiet += after
+        if (isRenewed || quiet > LEASE_MS - 1000) [beat, quiet] = [beat + 1, 0]
+        return [beat, after] as const
+      })
+      const taken = lookAll(readings, from)
+      assert.not.ok(taken.includes(true))
+      assert.equal(lookAll(readings, from + 3_600_000), taken)
+    }),
+  )
+})
+
+test('a gap between two looks proves nothing of the time between', () => {
+  assert.equal(
+    lookAll([
+      [7, 0],
+      [7, 60_000],
+      [7, 500],
+    ]),
+    [false, false, false],
+  )
+})
+
+test('a free hint and an orderly end are taken over at once', () => {
+  assert.ok(decideTakeover(null, leading(1), 0, true).take)
+  assert.ok(decideTakeover(null, { ...leading(1), holder: '' }, 0, false).take)
+})
+
+interface Group {
+  readonly term: string
+  readonly seq: number
+  readonly id: number
+}
+
+/** A model of the row, and of servers that are stopped and go on wherever they are. */
+function createModel(count: number) {
+  const lease = { term: 'none', beat: 0, holder: '', seq: 0 }
+  const log: Group[] = []
+  const members = Array.from({ length: count }, () => createIdle())
+  let [at, made] = [0, 0]
+  const newest = () => ({ seq: lease.seq, change: String(log.at(-1)?.id ?? '') })
+  const next = () => (made += 1)
+
+  const STEPS = {
+    look(member: Idle) {
+      if (member.term === lease.term) return
+      const decided = decideTakeover(member.watch, lease, at, false)
+      member.watch = decided.watch
+      if (!decided.take) return
+      Object.assign(lease, { term: `t${next()}`, holder: 'somebody', beat: lease.beat + 1 })
+      Object.assign(member, { term: lease.term, known: newest() })
+    },
+    renew(member: Idle) {
+      if (member.term === lease.term) lease.beat += 1
+    },
+    send(member: Idle) {
+      if (member.term === '') return
+      member.sent.push({ term: member.term, seq: member.known.seq, id: next() })
+    },
+    /** A group may arrive late, also after its server gave it up. */
+    arrive(member: Idle) {
+      const group = member.sent.shift()
+      if (group?.term !== lease.term || group.seq !== lease.seq) return
+      Object.assign(lease, { seq: lease.seq + 1, beat: lease.beat + 1 })
+      log.push({ ...group, seq: lease.seq })
+      if (member.term === group.term) member.known = newest()
+    },
+    /** The connection: a new term first, so that what is on its way comes to nothing. */
+    lose(member: Idle) {
+      if (member.term === '' || member.term !== lease.term) return
+      const verdict = decideDoubt({ known: member.known, sent: null, found: newest() })
+      assert.is(verdict, 'not-stored')
+      lease.term = member.term = `t${next()}`
+    },
+  }
+  return {
+    log,
+    step({ who, does, after }: { who: number; does: keyof typeof STEPS; after: number }) {
+      at += after
+      const member = members[who % count]
+      if (member !== undefined) STEPS[does](member)
+    },
+  }
+}
+
+interface Idle {
+  watch: LeaseWatch | null
+  term: string
+  known: { readonly seq: number; readonly change: string }
+  readonly sent: Group[]
+}
+
+const createIdle = (): Idle => ({
+  watch: null,
+  term: '',
+  known: { seq: 0, change: '' },
+  sent: [],
+})
+
+test('two or three servers: no group is stored under a term that is over, and no number twice', () => {
+  const steps = fc.array(
+    fc.record({
+      who: fc.nat(2),
+      does: fc.constantFrom('look', 'send', 'arrive', 'renew', 'lose'),
+      after: fc.integer({ min: 0, max: 1500 }),
+    }),
+    { maxLength: 300 },
+  )
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 3 }), steps, (count, plan) => {
+      const model = createModel(count)
+      for (const step of plan) model.step(step)
+      const { log } = model
+      assert.equal(
+        log.map(({ seq }) => seq),
+        log.map((_, index) => index + 1),
+      )
+      // Terms follow each other and never come back.
+      const terms = log.map(({ term }) => term)
+      const changes = terms.filter((term, index) => term !== terms[index - 1])
+      assert.is(new Set(changes).size, changes.length)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('what became of a group whose answer was lost', () => {
+  const known = { seq: 4, change: 'd' }
+  const rows = [
+    [{ seq: 4, change: 'd' }, 'not-stored'],
+    [{ seq: 5, change: 'mine' }, 'stored'],
+    [{ seq: 5, change: 'other' }, 'foreign'],
+    [{ seq: 6, change: 'mine' }, 'foreign'],
+    [{ seq: 4, change: 'x' }, 'foreign'],
+    [{ seq: 3, change: 'c' }, 'older'],
+  ] as const
+  for (const [found, verdict] of rows) {
+    assert.is(decideDoubt({ known, sent: 'mine', found }), verdict)
+  }
+})
+
+test.run()

@@ -1,0 +1,169 @@
+/** A PostgreSQL of the test's own, as another user and on a Unix socket, and a wire to it that can be cut, held and slowed. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
+
+const BIN = '/usr/lib/postgresql/15/bin'
+const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>
+
+/** `settings`: what its configuration says besides, as `name=value`. */
+export async function startPostgres(settings: readonly string[] = [], port = 5432) {
+  const who = { uid: idOf('-u'), gid: idOf('-g') }
+  const dir = await mkdtemp(join(tmpdir(), 'flasher-pg-'))
+  await chmod(dir, 0o777)
+  const data = join(dir, 'data')
+  const init = ['-D', data, '-U', 'flasher', '--auth=trust', '-N', '-E', 'UTF8', '--locale=C']
+  execFileSync(`${BIN}/initdb`, init, { ...who, stdio: 'ignore' })
+  let child = await start()
+
+  async function start(): Promise<ChildProcess> {
+    const options = [
+      '-D',
+      data,
+      '-k',
+      dir,
+      ...[`port=${port}`, 'listen_addresses=', ...settings].flatMap((each) => ['-c', each]),
+    ]
+    const started = spawn(`${BIN}/postgres`, options, { ...who, stdio: 'ignore' })
+    for (let attempt = 0; attempt < 200; attempt += 1) {
+      const client = new Client({ host: dir, port, user: 'flasher', database: 'postgres' })
+      client.on('error', () => undefined)
+      const answers = await client.connect().then(
+        () => true,
+        () => false,
+      )
+      await client.end().catch(() => undefined)
+      if (answers) return started
+      await sleep(50)
+    }
+    started.kill('SIGQUIT')
+    throw new Error('PostgreSQL did not start')
+  }
+
+  async function stop(signal: NodeJS.Signals = 'SIGINT') {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+
+  const urlOf = (name: string) => `postgres://flasher@localhost/${name}?host=${dir}&port=${port}`
+  async function query(name: string, text: string) {
+    const client = new Client(urlOf(name))
+    await client.connect()
+    try {
+      return (await client.query<Record<string, unknown>>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  let made = 0
+  return {
+    dir,
+    data,
+    urlOf,
+    query,
+    /** A fresh database; returns its name. */
+    async create(): Promise<string> {
+      made += 1
+      const name = `fleet_${made}`
+      await query('postgres', `CREATE DATABASE ${name}`)
+      return name
+    },
+    stop,
+    async restart() {
+      await stop()
+      child = await start()
+    },
+    async start() {
+      child = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      await stop('SIGQUIT')
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+const NEVER = () => false
+
+/** A loopback address in front of the socket. */
+export async function openWire(postgres: Postgres, name: string) {
+  const pairs = new Set<readonly [Socket, Socket]>()
+  let [delay, isCut] = [0, false]
+  let gate: PromiseWithResolvers<void> | null = null
+  /** It sees all bytes that pass; true: they are not passed on, and the connection ends. */
+  let interrupt: (bytes: Buffer, from: 'client' | 'database') => boolean = NEVER
+
+  const server = createServer((client) => {
+    if (isCut) {
+      client.destroy()
+      return
+    }
+    const database = connect(join(postgres.dir, `.s.PGSQL.5432`))
+    const pair = [client, database] as const
+    pairs.add(pair)
+    const end = () => {
+      for (const each of pair) each.destroy()
+      pairs.delete(pair)
+    }
+    const pass = (from: Socket, to: Socket, side: 'client' | 'database') => {
+      from.on('data', (bytes: Buffer) => {
+        void (async () => {
+          if (delay > 0 && side === 'database') await sleep(delay)
+          await gate?.promise
+          if (interrupt(bytes, side)) end()
+          else if (!to.destroyed) to.write(bytes)
+        })()
+      })
+      from.on('error', end).on('close', end)
+    }
+    pass(client, database, 'client')
+    pass(database, client, 'database')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  const cut = () => {
+    for (const pair of pairs) for (const each of pair) each.destroy()
+  }
+  return {
+    url: `postgres://flasher@127.0.0.1:${address.port}/${name}?sslmode=disable`,
+    /** Ends all connections. */
+    cut,
+    /** Ends them, and takes none until `mend`. */
+    sever() {
+      isCut = true
+      cut()
+    },
+    mend() {
+      isCut = false
+      gate?.resolve()
+      gate = null
+    },
+    hold() {
+      gate ??= Promise.withResolvers<void>()
+    },
+    slow(milliseconds: number) {
+      delay = milliseconds
+    },
+    onBytes(look: typeof interrupt) {
+      interrupt = look
+    },
+    [Symbol.asyncDispose]: async () => {
+      cut()
+      const closed = once(server, 'close')
+      server.close()
+      await closed
+    },
+  }
+}
