@@ -38,7 +38,7 @@ test('nobody takes over from a leader that renews, whatever the clock says', () 
   fc.assert(
     fc.property(beats, fc.integer({ min: -(10 ** 7), max: 10 ** 7 }), (looks, from) => {
       let [beat, quiet] = [0, 0]
-      // At the latest after four seconds of silence there is another beat.
+      // The leader is never silent for longer than four seconds.
       const readings = looks.map(([isRenewed, after]) => {
         quiet += after
         if (isRenewed || quiet > LEASE_MS - 1000) [beat, quiet] = [beat + 1, 0]
