@@ -335,7 +335,7 @@ const shownIn = (page: string) =>
 test('a search without a script shows what it finds, by name, key, variable or help', async () => {
   await using site = await open()
   await using server = await site.start()
-  assert.is(shownIn(await server.page()).length, 55)
+  assert.is(shownIn(await server.page()).length, 57)
   for (const [query, names] of [
     ['time+zone', ['display.timezone']],
     ['pxe.loop_limit', ['pxe.loop_limit']],
