@@ -1,4 +1,5 @@
 /** Captures a disk into an image in frames: looks at it, then reads what is used, and never writes to it. */
+import { access, constants, realpath, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { planAreas, TABLE_BYTES, type Area } from './rules/areas.ts'
 import { decideHashing, decideRoom, decideSource } from './rules/capture.ts'
@@ -18,7 +19,8 @@ import { report, untilAborted } from '../../kit/host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
 import { readPart, readWhole, type PartFindings } from './part-reading.ts'
-import { checkFolder, openFolder } from './target-folder.ts'
+import { systemCodeOf } from '../../kit/foundation/system-error.ts'
+import { isOnStick, unlockStick } from '../disk/sticks.ts'
 
 interface CaptureRequest {
   /** A whole disk. */
@@ -197,3 +199,28 @@ export function checkRoom(
     hint: 'Choose another folder, or free space there.',
   })
 }
+
+/** The room there. A Fault where the folder is missing, or nothing can be written there. */
+export async function checkFolder(folder: string): Promise<{ readonly freeBytes: number }> {
+  const { bavail, bsize } = await statfs(folder).catch((cause: unknown) => {
+    throw new Fault('input-missing', `there is no folder ${folder}`, { cause })
+  })
+  if ((await isReadOnly(folder)) && !isOnStick(await realpath(folder))) {
+    throw new Fault('write-failed', `${folder} is on a file system that is mounted read-only`, {
+      hint: 'Choose another folder, or mount it so that it can be written.',
+    })
+  }
+  return { freeBytes: bavail * bsize }
+}
+
+/** It can be written until this is disposed of. */
+export async function openFolder(shell: Shell, folder: string): Promise<AsyncDisposable> {
+  const isLocked = (await isReadOnly(folder)) && isOnStick(await realpath(folder))
+  return isLocked ? await unlockStick(shell) : { [Symbol.asyncDispose]: async () => {} }
+}
+
+const isReadOnly = (folder: string): Promise<boolean> =>
+  access(folder, constants.W_OK).then(
+    () => false,
+    (thrown: unknown) => systemCodeOf(thrown) === 'EROFS',
+  )

@@ -1,7 +1,7 @@
 /** Reads mounts and swap from /proc, in every mount namespace that we can access. */
 import { open, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseMountinfo, parseSwaps } from './rules/mountinfo.ts'
+import { parseMountinfo, parseSwaps } from './rules/mount-map.ts'
 import type { MountTable } from './rules/mount-map.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { Backing } from './rules/sightings.ts'

@@ -1,7 +1,9 @@
 /** Shows the status of the driven wizard on another console, until a key is pressed there. */
+import { open } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StringDecoder } from 'node:string_decoder'
 import { printable } from '../../kit/foundation/printable.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
-import { followLines } from './line-follower.ts'
 import type { Output } from '../../kit/terminal/text/terminal-style.ts'
 
 /** What a terminal's input can do; a pipe has no raw mode. */
@@ -43,4 +45,42 @@ export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended
     stdin.pause()
   }
   return signal.aborted ? 'ended' : 'key'
+}
+
+interface FollowOptions {
+  readonly signal: AbortSignal
+  /** Milliseconds between two looks. */
+  readonly everyMs?: number
+}
+
+const MAX_BYTES = 65_536
+
+/** Whole lines alone; a file that is not there yet is waited for. Ends with the signal, without a throw. */
+export async function* followLines(
+  path: string,
+  { signal, everyMs = 300 }: FollowOptions,
+): AsyncGenerator<string, void, undefined> {
+  const decoder = new StringDecoder('utf8')
+  const into = Buffer.alloc(MAX_BYTES)
+  let at = 0
+  let rest = ''
+  while (!signal.aborted) {
+    const bytes = await readFrom(path, at, into)
+    at += bytes
+    rest += decoder.write(into.subarray(0, bytes))
+    const lines = rest.split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+    if (bytes === 0) await sleep(everyMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+async function readFrom(path: string, at: number, into: Buffer): Promise<number> {
+  try {
+    await using file = await open(path)
+    const { bytesRead } = await file.read(into, 0, into.length, at)
+    return bytesRead
+  } catch {
+    return 0 // it comes, or it does not
+  }
 }

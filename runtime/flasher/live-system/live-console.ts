@@ -3,13 +3,13 @@ import { CONSOLE_PATHS, type ConsolePaths } from '../../fleet/boot/rules/live-co
 import { endTry, startTry, takeDriverLock } from './driver-lock.ts'
 import { readKernelArguments } from './kernel-arguments.ts'
 import { createMarks } from '../../kit/host/marks.ts'
-import { readOwnTerminal } from './own-terminal.ts'
 import { readVersion } from '../../kit/host/package-manifest.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import { linger } from '../../kit/host/watch.ts'
 import { encodeOutput } from '../../kit/terminal/text/encoding.ts'
 import type { Output } from '../../kit/terminal/text/terminal-style.ts'
 import { lookOn, type Keys } from './console-viewer.ts'
+import { readlink } from 'node:fs/promises'
 
 export interface LiveConsole {
   readonly env: Environment
@@ -88,3 +88,6 @@ async function settle({ env, signal }: LiveConsole): Promise<void> {
   const { settleFirstDevices } = await import('../../engine/disk/udev.ts')
   await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }
+
+/** `/dev/tty1`; empty where it is unknown. `path`: the link of our standard input. */
+export const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')

@@ -6,6 +6,7 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { fill } from '../../kit/texts/text.ts'
+import { PROMPT_TEXTS } from '../../kit/terminal/prompt/texts.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { readPlaceNames } from '../../engine/disk/disk-names.ts'
 import { createServerClient, type RetryTime, type ServerClient } from '../link/server-client.ts'
@@ -48,7 +49,7 @@ export async function openRemoteMachine(
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const base = await find(options, log.say, deadline)
   if (base === null) {
-    const addresses = joinBases([...bases, ...others], WIZARD_TEXTS.lists.either)
+    const addresses = joinBases([...bases, ...others], PROMPT_TEXTS.lists.either)
     return refuse(fill(TEXTS.noServer, { addresses }))
   }
   const client = createServerClient({
@@ -171,11 +172,11 @@ async function find(
   const bases = [...own, ...others]
   const { env, signal, now } = given
   const onWait = () =>
-    say(fill(TEXTS.looking, { addresses: joinBases(bases, WIZARD_TEXTS.lists.both) }))
+    say(fill(TEXTS.looking, { addresses: joinBases(bases, PROMPT_TEXTS.lists.both) }))
   return await searchServer(bases, { env, signal, ms: deadline - now(), onWait })
 }
 
-type Joining = (typeof WIZARD_TEXTS.lists)[keyof typeof WIZARD_TEXTS.lists]
+type Joining = (typeof PROMPT_TEXTS.lists)[keyof typeof PROMPT_TEXTS.lists]
 
 const joinBases = (bases: readonly string[], text: Joining) =>
   bases.reduce((one, other) => fill(text, { one, other }))

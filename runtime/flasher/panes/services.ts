@@ -108,7 +108,7 @@ async function listServed(
   env: Environment,
   signal: AbortSignal,
 ): Promise<PaneList<PaneImage>> {
-  const { fetchServedImages } = await import('../link/served-image-list.ts')
+  const { fetchServedImages } = await import('../link/served-images.ts')
   const images = await fetchServedImages(base, { env, signal })
   if (!images.ok) {
     const trouble = `The images cannot be listed: ${images.refusal}. Press r to try again.`

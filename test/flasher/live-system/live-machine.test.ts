@@ -3,7 +3,7 @@ import { appendFile, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createHardware } from '../../../runtime/engine/inventory/hardware-reader.ts'
-import { followLines } from '../../../runtime/flasher/live-system/line-follower.ts'
+import { followLines } from '../../../runtime/flasher/live-system/console-viewer.ts'
 import { createPower } from '../../../runtime/flasher/live-system/power.ts'
 import { makeTools } from '../../support/terminal/tool-folder.ts'
 

@@ -10,6 +10,11 @@ import {
   type PluralText,
 } from '../../../runtime/kit/texts/text.ts'
 import { ENGLISH } from '../../../runtime/flasher/texts/english.ts'
+import {
+  ENGLISH as PROMPTS_ENGLISH,
+  PROMPT_TEXTS,
+  type PromptTranslation,
+} from '../../../runtime/kit/terminal/prompt/texts.ts'
 import { listMalformed, listTexts, shapeOf } from '../../support/text-tables.ts'
 import { WIZARD_TEXTS, type FlasherTranslation } from '../../../runtime/flasher/texts/texts.ts'
 
@@ -23,6 +28,9 @@ const tables = await Promise.all(
       return { file, table }
     }),
 )
+
+/** The questions on terminals have a table of their own, beside them. */
+const prompts = { file: 'runtime/kit/terminal/prompt/texts.ts', table: PROMPTS_ENGLISH }
 
 const test = suite('texts of the wizard')
 
@@ -38,13 +46,13 @@ test('every language has the same texts with the same placeholders', () => {
 })
 
 test('no text is empty, has superfluous blanks, or a brace that is no placeholder', () => {
-  for (const { file, table } of tables) {
+  for (const { file, table } of [...tables, prompts]) {
     assert.equal(listMalformed(table), [], file)
   }
 })
 
 test('a whole sentence ends like one', () => {
-  const bad = listTexts(ENGLISH).filter(
+  const bad = listTexts([ENGLISH, PROMPTS_ENGLISH]).filter(
     ({ text }) => /^\p{Lu}/u.test(text) && text.split(' ').length > 3 && !/[.?:…}]$/.test(text),
   )
   assert.equal(bad, [])
@@ -59,6 +67,8 @@ test('a table of another language is a translation, and its texts are filled as 
   // A value that a text does not name, or lacks, does not compile.
   const name: Placeholder<typeof disk.refused.mounted> = 'points'
   assert.is(fill(disk.refused.mounted, { [name]: '/mnt' }), 'mounted on /mnt')
+  const prompt: PromptTranslation = { ...PROMPTS_ENGLISH, cancelled: 'abgebrochen' }
+  assert.equal(shapeOf(prompt), shapeOf(PROMPT_TEXTS))
 })
 
 test.run()

@@ -1,5 +1,4 @@
 /** Empties a file of an ext4 file system in the bytes of its inode: length 0, its blocks kept but unwritten. */
-import { crc32c } from './crc32c.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { Range } from '../../disk/rules/extents.ts'
 
@@ -120,3 +119,15 @@ const REFUSALS: Readonly<Record<InodeRefusal, string>> = {
 }
 
 export const renderInodeRefusal = (refusal: InodeRefusal): string => REFUSALS[refusal]
+
+const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit += 1) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0x82f6_3b78 : crc >>> 1
+  return crc >>> 0
+})
+
+export function crc32c(bytes: Uint8Array, before: number): number {
+  let crc = before >>> 0
+  for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8)
+  return crc >>> 0
+}

@@ -1,4 +1,4 @@
-/** What every screen of the wizard shows, in English: its program, header, prompt, keys and help. */
+/** What every screen of the wizard shows, in English: its program, header, keys and help. */
 
 export const FRAME = {
   /** The errors of the program itself, and what the first screen says about them. */
@@ -16,11 +16,6 @@ export const FRAME = {
       'The server {server} is not used, and flashes are not reported to it: the MAC address of this machine is unknown (set --mac, or flasher.mac= on the kernel command line).',
     notRestartedFromHere: 'this machine is not restarted from here',
     restartFailed: 'the restart failed: {reason}',
-  },
-  /** Two things of a list, or the list so far and its last one. */
-  lists: {
-    either: '{one} or {other}',
-    both: '{one} and {other}',
   },
   header: {
     standalone: 'standalone',
@@ -41,45 +36,6 @@ export const FRAME = {
     },
     disks: '{count}: {disks}',
     localOnly: 'local only',
-  },
-  /** What lists and choices say about themselves. */
-  prompt: {
-    chosenByKeys: {
-      move: '↑ ↓ move',
-      choose: 'Enter chooses',
-      leave: 'Esc leaves',
-      help: '? help',
-    },
-    /** The same for terminals that have fewer characters. */
-    chosenByKeysPlain: {
-      move: 'Up, Down: move',
-      choose: 'Enter: choose',
-      leave: 'Esc: leave',
-      help: '?: help',
-    },
-    footer: {
-      choose: '[{keys}] choose',
-      arrows: 'arrows',
-      number: 'number',
-      several: '[{keys}] tick several',
-      space: 'space',
-      numbers: '1 2',
-      filter: '[/] filter',
-      help: '[?] help',
-    },
-    page: '{from} to {to} of {count}; PgUp and PgDn turn the page',
-    nothingMatches: 'nothing matches',
-    /** `{noun}`: what the list asks for, in lower case. */
-    nothingYet: 'There is no {noun} to choose yet.',
-    outOfRange: '"{text}" is out of range; valid {noun} numbers are 1..{count}.',
-    refused: 'Number {number} cannot be chosen: {reason}.',
-    thatOneRefused: 'That one cannot be chosen.',
-    noMatch: 'Nothing that can be chosen matches "{text}".',
-    numbers: 'a number from 1 to {count}',
-    type: 'Type {choices}.',
-    unrecognised: 'Unrecognised choice "{text}"; type {choices}.',
-    lineTooLong: 'the line is too long',
-    cancelled: 'cancelled',
   },
   /** What the letters do, on the last line. */
   keys: {

@@ -3,6 +3,7 @@ import { describeFailure } from '../../../engine/flash/rules/outcome.ts'
 import type { Flasher, RunOptions } from '../../../engine/flash/flasher.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { fill } from '../../../kit/texts/text.ts'
+import { PROMPT_TEXTS } from '../../../kit/terminal/prompt/texts.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { orderFor, type FlashChoices } from '../../order/rules/flash-choice.ts'
 import type { Flashed, Hooks } from '../../order/rules/wizard-start.ts'
@@ -39,5 +40,5 @@ export async function runChoices(
   return more.length === 0 ? { end: only } : { end: named[0] ?? only, ends }
 }
 
-const NOT_RUN = new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled)
+const NOT_RUN = new Fault('cancelled', PROMPT_TEXTS.cancelled)
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const

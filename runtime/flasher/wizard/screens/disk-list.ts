@@ -1,15 +1,15 @@
 /** The disks of a screen that offers them: listed at once, what they contain a moment later. */
 import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import type { DiskOffer } from '../../text/rules/disk-offer.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Menu } from '../../../kit/terminal/prompt/menu.ts'
+import type { Menu, MenuRow } from '../../../kit/terminal/prompt/menu.ts'
 import type { Size } from '../../../kit/terminal/prompt/painter.ts'
-import { DISK_COLUMNS, renderDiskRow } from '../flow/disk-offers.ts'
 import { inFull } from './screen-layout.ts'
 import { backKey, QUIT_KEY, REFRESH_KEY } from './pending-question.ts'
 import type { WizardContext } from './wizard-context.ts'
+import { renderDiskCells, type DiskOffer } from '../../text/rules/disk-offer.ts'
+import type { Column } from '../../../kit/terminal/text/columns.ts'
 
 const { disk: TEXTS } = WIZARD_TEXTS
 
@@ -60,3 +60,18 @@ export function introduceDisks(
   ]
   return lines.length === 0 ? [] : [...lines, '']
 }
+
+const DISK_COLUMNS: readonly Column[] = [
+  { title: TEXTS.columns.path },
+  { title: TEXTS.columns.size, side: 'right' },
+  { title: TEXTS.columns.model, least: 14, cut: 'middle', drops: 2 },
+  { title: TEXTS.columns.serial, least: 10, cut: 'middle', drops: 1, tells: true },
+  { title: TEXTS.columns.bus, drops: 3 },
+  { title: TEXTS.columns.holds, least: 22 },
+]
+
+/** Renders a disk as a row of the list; a row with a refusal cannot be chosen. */
+export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
+  cells: renderDiskCells(offer),
+  refusal: offer.refusal,
+})

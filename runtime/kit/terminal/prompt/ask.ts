@@ -1,5 +1,4 @@
 /** Asks a person for one answer: with a list that is redrawn at each key, or plain lines on a dumb terminal. */
-import type { Key } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import {
   HELP_KEY,
@@ -9,7 +8,7 @@ import {
   type Question,
   type Subject,
 } from './question.ts'
-import { holdKeyboard, INTERRUPT } from './keyboard.ts'
+import { holdEnding, holdKeyboard, INTERRUPT } from './keyboard.ts'
 import type { Painter } from './painter.ts'
 import { UNTOUCHED, type Menu } from './menu.ts'
 
@@ -67,24 +66,18 @@ async function askOnTerminal(
   signal: AbortSignal,
 ): Promise<Asked> {
   const { stdin, painter } = dependencies
-  const ending = new AbortController()
   const events = new EventTarget()
   const keys = new PassThrough()
   const { menu, choices, help } = subject.now()
   const reader = createHelpReader(help, painter, events)
-  const quit = () => ending.abort()
+  let line = ''
+  // Readline closes silently at Ctrl-D on an empty line.
+  using ending = holdEnding({ stdin, keys, isTyping: () => line !== '' })
   using keyboard = holdKeyboard(stdin, (chunk) => {
     if (choices === undefined) keys.write(chunk)
-    else if (!reader.take(chunk, quit)) keys.write(bracketLetters(chunk.toString(), menu))
+    else if (!reader.take(chunk, ending.end)) keys.write(bracketLetters(chunk.toString(), menu))
   })
   await keyboard.drained
-  let line = ''
-  keys.on('keypress', (_text: string, key: Key) => {
-    // Readline closes silently at Ctrl-D on an empty line.
-    if (key.ctrl === true && key.name === 'd' && line === '') ending.abort()
-  })
-  const onEnd = () => ending.abort()
-  stdin.on('end', onEnd).on('close', onEnd)
   const stopResizing = painter.onResize(() => events.dispatchEvent(new Event('resize')))
   try {
     const size = painter.size()
@@ -113,7 +106,6 @@ async function askOnTerminal(
     throw thrown
   } finally {
     if (choices !== undefined) painter.forget()
-    stdin.off('end', onEnd).off('close', onEnd)
     stopResizing()
   }
 }

@@ -1,6 +1,6 @@
 /** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '../../foundation/printable.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { PROMPT_TEXTS } from './texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut, type Column } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
@@ -47,7 +47,7 @@ export function layOutChoices(
     const reason = refusal === null ? null : clip(`(${refusal})`, room, { cut: 'end', unicode })
     return { name, reason }
   })
-  const { chosenByKeys, chosenByKeysPlain } = WIZARD_TEXTS.prompt
+  const { chosenByKeys, chosenByKeysPlain } = PROMPT_TEXTS
   const { move, choose, leave, help } = unicode ? chosenByKeys : chosenByKeysPlain
   const known = [
     move,

@@ -1,11 +1,11 @@
 /** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
-import type { Key } from 'node:readline'
 import select from '@inquirer/select'
 import { Fault } from '../../foundation/fault.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { PROMPT_TEXTS } from './texts.ts'
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
 import { layOutChoices, type Choices } from './choices.ts'
+import { holdEnding } from './keyboard.ts'
 import { isEnding } from './question.ts'
 import { createInk } from '../text/ink.ts'
 
@@ -29,7 +29,7 @@ const OTHER_LINES = 6
 
 /**
  * Resolves to the value that the person chose. Rejects with a Fault `cancelled` when the person
- * leaves without choosing, or the signal is aborted.
+ * leaves without choosing, as far as the question says that it can be left, or the signal is aborted.
  */
 export async function choose<Value>(
   question: Choices<Value>,
@@ -57,8 +57,10 @@ export async function choose<Value>(
       error: ink.danger,
       keysHelpTip: () => keys,
     },
-    i18n: { disabledError: WIZARD_TEXTS.prompt.thatOneRefused },
+    i18n: { disabledError: PROMPT_TEXTS.thatOneRefused },
   }
+  using leaving = question.canLeave === true ? holdEnding({ stdin: input, atEscape: true }) : null
+  const until = leaving === null ? signal : AbortSignal.any([signal, leaving.signal])
   try {
     return await select<Value>(
       {
@@ -69,26 +71,9 @@ export async function choose<Value>(
         loop: false,
         theme,
       },
-      { input, output, signal, clearPromptOnDone: isCleared },
+      { input, output, signal: until, clearPromptOnDone: isCleared },
     )
   } catch (thrown) {
-    throw isEnding(thrown) ? new Fault('cancelled', WIZARD_TEXTS.prompt.cancelled) : thrown
-  }
-}
-
-/**
- * Aborts its signal at what Inquirer does not take for the end: Esc, Ctrl-D, a terminal that is
- * gone.
- */
-export function holdLeaving(stdin: NodeJS.ReadableStream) {
-  const leaving = new AbortController()
-  const leave = () => leaving.abort()
-  const onKey = (_text: string | undefined, { name, ctrl }: Key) => {
-    if (name === 'escape' || (name === 'd' && ctrl === true)) leave()
-  }
-  stdin.on('keypress', onKey).on('end', leave).on('close', leave)
-  return {
-    signal: leaving.signal,
-    [Symbol.dispose]: () => void stdin.off('keypress', onKey).off('end', leave).off('close', leave),
+    throw isEnding(thrown) ? new Fault('cancelled', PROMPT_TEXTS.cancelled) : thrown
   }
 }

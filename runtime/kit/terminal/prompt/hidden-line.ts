@@ -1,9 +1,7 @@
 /** Reads one line from a person or a pipe; a terminal does not echo it. */
 import { Fault } from '../../foundation/fault.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { PROMPT_TEXTS } from './texts.ts'
 import type { Output } from '../text/terminal-style.ts'
-
-const TEXTS = WIZARD_TEXTS.prompt
 
 /** Standard input, or a test's. */
 export interface LineInput extends AsyncIterable<Uint8Array | string> {
@@ -52,8 +50,8 @@ async function readLine(stdin: LineInput): Promise<string> {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
     const [first = '', ...more] = `${line}${text}`.replaceAll(END, '\n').split(LINE_END)
     line = first
-    if (line.includes(INTERRUPT)) throw new Fault('cancelled', TEXTS.cancelled)
-    if (line.length > MAX_LENGTH) throw new Fault('misuse', TEXTS.lineTooLong)
+    if (line.includes(INTERRUPT)) throw new Fault('cancelled', PROMPT_TEXTS.cancelled)
+    if (line.length > MAX_LENGTH) throw new Fault('misuse', PROMPT_TEXTS.lineTooLong)
     if (more.length > 0) break
   }
   return rubOut(line)

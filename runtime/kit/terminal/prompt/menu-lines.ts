@@ -1,7 +1,7 @@
 /** Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure. */
 import { displayWidth, printable } from '../../foundation/printable.ts'
 import { fill } from '../../texts/text.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { PROMPT_TEXTS } from './texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'
 import type { Ink } from '../text/ink.ts'
@@ -9,8 +9,7 @@ import type { TerminalStyle } from '../text/terminal-style.ts'
 import { listShown, type Menu, type MenuState } from './menu.ts'
 import type { Frame } from './painter.ts'
 
-const TEXTS = WIZARD_TEXTS.prompt
-const { footer: FOOTER } = TEXTS
+const { footer: FOOTER } = PROMPT_TEXTS
 
 interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly columns: number
@@ -94,9 +93,9 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
   const first = Math.floor(at / size) * size
   const indexes = shown.slice(first, first + size)
   if (shown.length <= size)
-    return { indexes, note: shown.length === 0 ? TEXTS.nothingMatches : null }
+    return { indexes, note: shown.length === 0 ? PROMPT_TEXTS.nothingMatches : null }
   const [from, to] = [first + 1, first + indexes.length]
-  return { indexes, note: fill(TEXTS.page, { from, to, count: shown.length }) }
+  return { indexes, note: fill(PROMPT_TEXTS.page, { from, to, count: shown.length }) }
 }
 
 /** What was wrong, the typed text, and the keys that there are; where in the typed text the cursor is. */

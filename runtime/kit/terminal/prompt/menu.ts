@@ -1,10 +1,8 @@
 /** A menu to choose from by number, arrow, filter or letter: the effect of each input. Pure. */
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import { fill } from '../../texts/text.ts'
-import { WIZARD_TEXTS } from '../../../flasher/texts/texts.ts'
+import { PROMPT_TEXTS } from './texts.ts'
 import type { Column } from '../text/columns.ts'
-
-const TEXTS = WIZARD_TEXTS.prompt
 
 export interface MenuRow {
   /** Printable, one for each column. */
@@ -232,7 +230,9 @@ function decideChoice(menu: Menu, text: string, marked: number | null): Result<M
   if (index !== null) return decideRow(menu, index, text)
   if (text === '' && menu.enter !== null) return accept({ kind: 'key', key: menu.enter })
   return refuse(
-    text.startsWith('/') ? fill(TEXTS.noMatch, { text: text.slice(1) }) : unrecognised(menu, text),
+    text.startsWith('/')
+      ? fill(PROMPT_TEXTS.noMatch, { text: text.slice(1) })
+      : unrecognised(menu, text),
   )
 }
 
@@ -242,20 +242,20 @@ function decideRow(menu: Menu, index: number, text: string): Result<MenuAnswer, 
   if (row === undefined) {
     return refuse(
       menu.rows.length === 0
-        ? fill(TEXTS.nothingYet, { noun })
-        : fill(TEXTS.outOfRange, { text, noun, count: menu.rows.length }),
+        ? fill(PROMPT_TEXTS.nothingYet, { noun })
+        : fill(PROMPT_TEXTS.outOfRange, { text, noun, count: menu.rows.length }),
     )
   }
   return row.refusal === null
     ? accept({ kind: 'row', index })
-    : refuse(fill(TEXTS.refused, { number: index + 1, reason: row.refusal }))
+    : refuse(fill(PROMPT_TEXTS.refused, { number: index + 1, reason: row.refusal }))
 }
 
 function unrecognised({ rows, keys }: Menu, text: string): string {
   const known = keys.filter(({ does }) => does !== null).map(({ key }) => key)
-  const numbers = rows.length === 0 ? [] : [fill(TEXTS.numbers, { count: rows.length })]
+  const numbers = rows.length === 0 ? [] : [fill(PROMPT_TEXTS.numbers, { count: rows.length })]
   const all = [...numbers, ...known]
   const [one, other = ''] = [all.slice(0, -1).join(', '), all.at(-1)]
-  const choices = one === '' ? other : fill(WIZARD_TEXTS.lists.either, { one, other })
-  return fill(text === '' ? TEXTS.type : TEXTS.unrecognised, { text, choices })
+  const choices = one === '' ? other : fill(PROMPT_TEXTS.lists.either, { one, other })
+  return fill(text === '' ? PROMPT_TEXTS.type : PROMPT_TEXTS.unrecognised, { text, choices })
 }

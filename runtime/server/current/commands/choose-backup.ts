@@ -48,12 +48,11 @@ export async function chooseBackup(
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
   const style = decideTerminalStyle(env, stderr.isTTY === true)
-  const { choose, holdLeaving } = await import('../../../kit/terminal/prompt/choose.ts')
-  using leaving = holdLeaving(stdin)
+  const { choose } = await import('../../../kit/terminal/prompt/choose.ts')
   return await choose(
     { message: 'Restore which backup?', columns: COLUMNS, choices, canLeave: true },
     { input: stdin, output: stderr, style, encode: encodeFor(env) },
-    { signal: AbortSignal.any([signal, leaving.signal]) },
+    { signal },
   )
 }
 

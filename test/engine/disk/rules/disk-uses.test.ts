@@ -5,7 +5,7 @@ import { decideUses } from '../../../../runtime/engine/disk/rules/disk-uses.ts'
 import { renderUse, type DiskUse } from '../../../../runtime/engine/disk/rules/disk.ts'
 import { indexNodes, parseLsblk } from '../../../../runtime/engine/disk/rules/lsblk.ts'
 import type { MountTable } from '../../../../runtime/engine/disk/rules/mount-map.ts'
-import { parseMountinfo, parseSwaps } from '../../../../runtime/engine/disk/rules/mountinfo.ts'
+import { parseMountinfo, parseSwaps } from '../../../../runtime/engine/disk/rules/mount-map.ts'
 import {
   assembleFacts,
   listPaths,

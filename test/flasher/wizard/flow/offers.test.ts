@@ -5,7 +5,7 @@ import type { DiskUse, SurveyedDisk } from '../../../../runtime/engine/disk/rule
 import { offerDisk, renderLosses } from '../../../../runtime/flasher/text/rules/disk-offer.ts'
 import type { ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
 import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { renderDiskRow } from '../../../../runtime/flasher/wizard/flow/disk-offers.ts'
+import { renderDiskRow } from '../../../../runtime/flasher/wizard/screens/disk-list.ts'
 import {
   imageColumns,
   listImageOffers,

@@ -11,7 +11,7 @@ import { parseSent } from '../../../../../runtime/kit/net/rules/sent.ts'
 import {
   findCutPartitions,
   renderShortfall,
-} from '../../../../../runtime/engine/image/content/rules/shortfall.ts'
+} from '../../../../../runtime/engine/image/content/rules/raw-image.ts'
 import { makeBytes } from '../../../../support/collect.ts'
 import { makeTrailer } from '../../../../support/disk/compressed.ts'
 import { makeDiskImage } from '../../../../support/disk/disk-images.ts'
