@@ -56,7 +56,7 @@ export async function leave(code: number): Promise<never> {
 }
 
 /** Ends the process at an uncaught error, except when the reader of its output has gone. */
-export function endOnSurprise(program: string): void {
+function endOnSurprise(program: string): void {
   const end = (error: unknown) => fail(program, error)
   for (const [name, stream] of Object.entries({ output: stdout, errors: stderr })) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -69,7 +69,7 @@ export function endOnSurprise(program: string): void {
 }
 
 /** Waits until a slow reader has everything; errors of the streams have been emitted by then. */
-export async function flush(): Promise<void> {
+async function flush(): Promise<void> {
   await Promise.all([stdout, stderr].map(drain))
 }
 

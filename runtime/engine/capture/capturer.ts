@@ -201,7 +201,7 @@ export function checkRoom(
 }
 
 /** The room there. A Fault where the folder is missing, or nothing can be written there. */
-export async function checkFolder(folder: string): Promise<{ readonly freeBytes: number }> {
+async function checkFolder(folder: string): Promise<{ readonly freeBytes: number }> {
   const { bavail, bsize } = await statfs(folder).catch((cause: unknown) => {
     throw new Fault('input-missing', `there is no folder ${folder}`, { cause })
   })
@@ -214,7 +214,7 @@ export async function checkFolder(folder: string): Promise<{ readonly freeBytes:
 }
 
 /** It can be written until this is disposed of. */
-export async function openFolder(shell: Shell, folder: string): Promise<AsyncDisposable> {
+async function openFolder(shell: Shell, folder: string): Promise<AsyncDisposable> {
   const isLocked = (await isReadOnly(folder)) && isOnStick(await realpath(folder))
   return isLocked ? await unlockStick(shell) : { [Symbol.asyncDispose]: async () => {} }
 }

@@ -24,7 +24,7 @@ export async function fetchServedImages(
   return images.ok ? accept(images.value) : refuse('its answer is no list of images')
 }
 
-export interface ServedImage {
+interface ServedImage {
   readonly name: string
   readonly url: string
   /** The format that the name promises; null: none that flasher writes. */
@@ -34,7 +34,7 @@ export interface ServedImage {
 }
 
 /** `base`: without a slash at its end. Entries without a name are left out. */
-export function parseServedImages(
+function parseServedImages(
   base: string,
   document: unknown,
 ): Result<readonly ServedImage[], 'not-a-list'> {

@@ -90,4 +90,4 @@ async function settle({ env, signal }: LiveConsole): Promise<void> {
 }
 
 /** `/dev/tty1`; empty where it is unknown. `path`: the link of our standard input. */
-export const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')
+const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')

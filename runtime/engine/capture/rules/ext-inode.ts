@@ -126,7 +126,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc >>> 0
 })
 
-export function crc32c(bytes: Uint8Array, before: number): number {
+function crc32c(bytes: Uint8Array, before: number): number {
   let crc = before >>> 0
   for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8)
   return crc >>> 0

@@ -43,8 +43,10 @@ test('the first screens load no package and nothing of disks, flashes or the ser
     ),
     [],
   )
-  // The table of texts counts once.
-  const count = loaded.filter((url) => !url.includes('/flasher/texts/english/')).length
+  // The tables of texts, the screens' and the prompts', count once.
+  const count = loaded.filter(
+    (url) => !/\/flasher\/texts\/english\/|\/prompt\/texts\.ts/.test(url),
+  ).length
   assert.ok(count > 20 && count < 50, `${count}`)
 })
 test('without a terminal: what to use instead, exit code 2', async () => {
