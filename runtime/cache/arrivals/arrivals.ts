@@ -60,8 +60,8 @@ interface ArrivalKind<Kept extends ArrivalRecord> {
   readonly isHashed: boolean
   /** Whether it is still to be continued; `kept`: no longer, and it stays. */
   stateOf(arrival: Arrival<Kept>): 'unfinished' | 'kept' | 'over'
-  /** Removes what else has come to its end, every few minutes; absent: there is nothing. */
-  sweep?(): Promise<void>
+  /** Removes what else has come to its end, at each sweep; absent: there is nothing. */
+  sweepOthers?(): Promise<void>
 }
 
 interface ArrivalPart<Kept> {
@@ -87,6 +87,8 @@ export interface Arrivals<Kept extends ArrivalRecord = ArrivalRecord>
   readonly all: Map<string, Arrival<Kept>>
   /** It is aborted when the cache is closed. */
   readonly signal: AbortSignal
+  /** Removes those that nobody continued for a day; this runs every few minutes as well. */
+  sweep(): Promise<void>
 }
 
 /** Those of the process before are among them; files that belong to none are removed. */
@@ -105,7 +107,7 @@ export async function openArrivals<Kept extends ArrivalRecord>(
   for (const file of await files.list()) all.set(file.name, toArrival(file))
   await files.sweep((id) => all.has(id))
   const timer = setInterval(() => {
-    sweep().catch((thrown: unknown) => parts.log.warn(`${word}s: ${renderError(thrown)}`))
+    arrivals.sweep().catch((thrown: unknown) => parts.log.warn(`${word}s: ${renderError(thrown)}`))
   }, SWEEP_MS).unref()
   const arrivals: Arrivals<Kept> = {
     ...parts,
@@ -114,15 +116,15 @@ export async function openArrivals<Kept extends ArrivalRecord>(
     silences,
     all,
     signal,
+    async sweep() {
+      await kind.sweepOthers?.()
+      await removeAbandoned(arrivals)
+    },
     async [Symbol.asyncDispose]() {
       closing.abort(new Fault('cancelled', 'the cache is stopping'))
       clearInterval(timer)
       await Promise.all([...all.values()].map(({ check }) => check))
     },
-  }
-  const sweep = async () => {
-    await kind.sweep?.()
-    await removeAbandoned(arrivals)
   }
   return arrivals
 }
@@ -258,7 +260,7 @@ export async function forgetArrival({ room, files }: Arrivals, { name }: Arrival
 }
 
 /** Those that nobody continued for a day. */
-export async function removeAbandoned(arrivals: Arrivals): Promise<void> {
+async function removeAbandoned(arrivals: Arrivals): Promise<void> {
   const { all, silences, log, word } = arrivals
   for (const arrival of all.values()) {
     const state = arrivals.stateOf(arrival)

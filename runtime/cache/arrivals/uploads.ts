@@ -15,7 +15,6 @@ import {
   MAX_ARRIVALS,
   openArrivals,
   receivePart,
-  removeAbandoned,
   removeArrival,
   startCheck,
   type Arrival,
@@ -79,12 +78,11 @@ export async function createUploads(parts: ArrivalDependencies) {
     stateOf: (state) => (isUnfinished(state) ? 'unfinished' : 'over'),
   })
   const context = { ...parts, arrivals }
-  const sweep = () => removeAbandoned(arrivals)
   for (const state of [...arrivals.all.values()].filter(isUnfinished)) {
     // What fitted before is not refused now; it fails when the disk is full.
     await reserve(context, state).catch(() => undefined)
   }
-  await sweep()
+  await arrivals.sweep()
   for (const state of arrivals.all.values()) await resumeEnd(context, state)
 
   return {
@@ -114,7 +112,7 @@ export async function createUploads(parts: ArrivalDependencies) {
       await removeArrival(arrivals, state)
     },
     /** Removes uploads that nobody continued for a day. */
-    sweep,
+    sweep: arrivals.sweep,
     [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
   }
 }

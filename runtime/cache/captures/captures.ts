@@ -23,7 +23,6 @@ import {
   MAX_ARRIVALS,
   openArrivals,
   receivePart,
-  removeAbandoned,
   removeArrival,
   startCheck,
   touch,
@@ -100,15 +99,11 @@ export async function createCaptures(parts: ArrivalDependencies) {
     unknown: 'there is no such capture',
     isHashed: false,
     stateOf: ({ record }) => (record.end === null ? 'unfinished' : 'kept'),
-    sweep: used.sweep,
+    sweepOthers: used.sweep,
   })
   const context = { ...parts, arrivals, used }
   for (const state of arrivals.all.values()) await restore(context, state)
-  async function sweep() {
-    await used.sweep()
-    await removeAbandoned(arrivals)
-  }
-  await sweep()
+  await arrivals.sweep()
   for (const state of arrivals.all.values()) {
     const { announced, end } = state.record
     if (end === null && announced !== null) verify(context, state, announced)
@@ -142,7 +137,7 @@ export async function createCaptures(parts: ArrivalDependencies) {
       await close(context, state)
     },
     /** Removes captures that nobody continued for a day. */
-    sweep,
+    sweep: arrivals.sweep,
     [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
   }
 }

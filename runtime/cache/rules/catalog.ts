@@ -1,6 +1,7 @@
-/** Renders the response of `GET /catalog`: the format all clients of such a cache read, with fields of our own. */
+/** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
 import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
 import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
+import { z } from 'zod'
 
 /** What is shown of one image. */
 export interface ShownImage {
@@ -56,3 +57,23 @@ const renderState = ({ state, error, isPinned, bytesDone, rate, lookedAt }: Show
 
 const present = (fields: object): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+
+const MAX_REFS = 10_000
+
+export const PinsSchema = z
+  .strictObject({
+    /** The server's own name or address: what it says replaces what it said before. */
+    holder: z.string().min(1).max(200),
+    refs: z
+      .array(z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits'))
+      .max(MAX_REFS),
+    /** How many machines are bound to each of the refs; null: it does not say. */
+    machines: z
+      .array(z.int().min(0))
+      .nullish()
+      .transform((counts) => counts ?? null),
+  })
+  .refine(({ refs, machines }) => machines === null || machines.length === refs.length, {
+    path: ['machines'],
+    message: 'must have one number for each of refs',
+  })

@@ -6,6 +6,7 @@ import {
   SESSION_SECRET,
   STATE_DIR,
 } from '../../kit/config/rules/shared-settings.ts'
+import { listForeignSections } from '../../kit/config/rules/setting-sections.ts'
 import type { SettingsTable } from '../../kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
@@ -20,25 +21,10 @@ export const SETTINGS = {
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
 
-/** Sections of the same files that the server reads. */
-const SERVERS = [
-  'server',
-  'withcache',
-  'boot',
-  'releases',
-  'pxe',
-  'netboot',
-  'backup',
-  'retention',
-  'tuning',
-  'display',
-  'metrics',
-  'log',
-  'wizard',
-] as const
-
+/** Whoever sets a key of another section means a server; `server` and `paths` have keys of both. */
 const ELSEWHERE = {
-  ...Object.fromEntries(SERVERS.map((section) => [`${section}.*`, null])),
+  ...listForeignSections(['admin', 'paths', 'cache']),
+  'wizard.*': null,
   'paths.boot_dir': null,
   'paths.backup_dir': null,
 }

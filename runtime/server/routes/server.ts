@@ -1,6 +1,5 @@
 /** The machine server: every URL in one table, with the rules of a release line. */
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { createAdmission } from './admission.ts'
 import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
 import { createAttempts } from '../../kit/web/access/attempts.ts'
 import { bootFileRoutes } from './boot-files.ts'
@@ -32,6 +31,8 @@ import { createSessions } from '../../kit/web/access/session.ts'
 import { signalRoutes } from './signals.ts'
 import { createTokenCheck } from '../../kit/web/access/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { Contact, MachineRequest } from './transition.ts'
 
 /** What a program hands to `createServer`. */
 export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
@@ -135,5 +136,28 @@ function createClock(now: () => Date): () => string {
     const present = now()
     if (present.getTime() !== at) [at, text] = [present.getTime(), present.toISOString()]
     return text
+  }
+}
+
+/** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
+function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Site['admitMachine'] {
+  async function turnAway(
+    mac: Mac,
+    request: MachineRequest,
+    { ip }: Contact,
+    reason: string,
+  ): Promise<never> {
+    const summary = `${mac} was not admitted: ${reason}`
+    const on = { subject_id: mac, actor: 'pxe-client', ip } as const
+    await recordAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
+    metrics.count('flasher_boot_tokens_refused_total', { request })
+    throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
+  }
+
+  return (mac, request, contact) => {
+    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
+    if (!admitted.ok) return turnAway(mac, request, contact, admitted.refusal)
+    if (admitted.value.length === 0) return undefined
+    return recordAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 }

@@ -7,29 +7,12 @@ import {
   WIZARD_ENVIRONMENT,
 } from '../../../kit/terminal/command/rules/environment.ts'
 import { variablesOf, type Setting } from '../../../kit/config/rules/setting.ts'
+import { SECTIONS } from '../../../kit/config/rules/setting-sections.ts'
 import { renderFallback } from '../../../kit/config/rules/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
 
-const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = {
-  admin: 'Who may use the pages. With neither key a password is made at the first start.',
-  server: 'Where the server listens, and whom it believes.',
-  paths: 'Where things lie.',
-  withcache: 'The cache service, which holds the images.',
-  sources: 'Where else machines fetch images.',
-  cache: 'Read by `flasher-cache`, from the same files.',
-  boot: 'Which release of the live environment machines boot.',
-  releases: 'Where releases are.',
-  flash: 'How machines flash themselves.',
-  pxe: 'What machines are offered.',
-  netboot: 'What else network boot needs.',
-  database: 'What several servers share ([several-servers.md](several-servers.md)).',
-  backup: 'Backups; the settings page saves the first three.',
-  retention: 'What is kept, and for how long.',
-  tuning: 'Limits.',
-  display: 'How pages show things.',
-  metrics: 'For monitoring.',
-  log: 'What is said on standard error.',
-}
+/** A section of the table without words here does not compile. */
+const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = SECTIONS
 
 const HEAD = `# Settings
 

@@ -1,5 +1,6 @@
 /** Current line: every setting of `flasher-web`, with its title, group, kind, default and meaning ("Configuration"). */
 import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
+import { listForeignSections } from '../../../kit/config/rules/setting-sections.ts'
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
@@ -265,8 +266,9 @@ export const SETTINGS = {
 /** What pages call them. Another language is one more table, named here; see docs/translating.md. */
 export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
-/** Keys of installations that came before this one. */
+/** Sections of other programs, and keys of installations that came before this one. */
 const RETIRED: KnownElsewhere = {
+  ...listForeignSections(Object.keys(SETTINGS)),
   'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
   'paths.catalog_file': 'not read any more: the catalog is kept as catalog.toml in paths.state_dir',
   'tuning.backup_max_parallel': 'not read any more: one backup is made at a time',

@@ -1,6 +1,7 @@
 /** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
 import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
 import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
+import { listForeignSections } from '../../../kit/config/rules/setting-sections.ts'
 import {
   DISCOVERY_SETTINGS,
   HISTORY_SETTINGS,
@@ -161,10 +162,7 @@ const SYSTEM_PASSWORD =
 const OF_OTHERS: KnownElsewhere = {
   'admin.password': SYSTEM_PASSWORD,
   'admin.password_hash': SYSTEM_PASSWORD,
-  'cache.*': null,
-  'withcache.*': null,
-  'netboot.*': null,
-  'backup.*': null,
+  ...listForeignSections(Object.keys(SETTINGS)),
 }
 
 /** Parses the settings of this line from all sources, as `kit/config/rules/settings-parser.ts` describes. */

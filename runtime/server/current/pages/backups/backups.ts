@@ -3,7 +3,14 @@ import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
 import { readBackupTime } from '../../../../fleet/backup/rules/backup.ts'
 import { Fault } from '../../../../kit/foundation/fault.ts'
-import { banner, card, emptyState, progress, renderBytes } from '../../../../kit/web/ui/elements.ts'
+import {
+  banner,
+  card,
+  emptyState,
+  progress,
+  renderBytes,
+  badge,
+} from '../../../../kit/web/ui/elements.ts'
 import { postButton, textField } from '../../../../kit/web/ui/fields.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
@@ -11,14 +18,17 @@ import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
 import type { Backups } from '../../../../fleet/backup/backups.ts'
 import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
-import { renderStored } from './backup-table.ts'
-import { renderDisarmed, renderForeseen } from './disarmed-list.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderRemoval } from '../../../pages/question.ts'
+import { renderRemoval, questionButton } from '../../../pages/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
+import { ACTIONS, numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { parseDisarmed, type DisarmedMachine } from '../../../../fleet/backup/disarming.ts'
+import type { Journal } from '../../../../fleet/state/journal.ts'
 
 const t = PAGES.backups
 
@@ -249,3 +259,72 @@ async function restore(context: CurrentContext, form: URLSearchParams): Promise<
   }
   return context.goTo(address(PATH, { restored: id }))
 }
+
+const columns = PAGES.backups.list
+
+const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
+  renderTable({
+    caption: columns.caption,
+    columns: [
+      columns.backup,
+      columns.created,
+      numberColumn(columns.machines),
+      numberColumn(columns.size),
+      columns.release,
+      ACTIONS,
+    ],
+    rows: stored.map(
+      ({ backup_id: id, manifest, bytes }) =>
+        html`<tr>
+          <th scope="row">
+            <code>${id}</code> ${manifest === null ? badge('ready', columns.hardware) : null}
+          </th>
+          <td class="nowrap" data-label="${columns.created}">
+            ${renderTime(readBackupTime(id), clock)}
+          </td>
+          <td class="number" data-label="${columns.machines}">${manifest?.machines ?? '–'}</td>
+          <td class="number" data-label="${columns.size}">${renderBytes(bytes)}</td>
+          <td data-label="${columns.release}">${manifest?.release ?? '–'}</td>
+          <td>
+            <div class="row">
+              <a class="button" href="${PATH}/${id}/download">${columns.download}</a>
+              <a class="button" href="${PATH}/${id}/restore">${columns.restore}</a>
+              ${questionButton({ action: `${PATH}/${id}/delete`, label: columns.remove, tone: 'danger' })}
+            </div>
+          </td>
+        </tr>`,
+    ),
+  })
+
+/** Before it is restored: also says that nothing is armed. */
+const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
+  machines.length === 0
+    ? html`<p>${t.restore.disarmsNone}</p>`
+    : banner(
+        'needs-you',
+        html`<p>${fillCount(t.restore.disarms, machines.length)}</p>
+          ${renderNames(machines)}`,
+      )
+
+/** Lists what was disarmed after a restore; null: nothing was armed. */
+async function renderDisarmed(journal: Journal, id: string): Promise<Html | null> {
+  const [event] = await journal.list({ kind: 'backup.restored', subject_id: id, limit: 1 })
+  const disarmed = parseDisarmed(event?.details)
+  if (disarmed.length === 0) return null
+  return banner(
+    'needs-you',
+    html`<p>${fillCount(t.done.disarmed, disarmed.length)}</p>
+      ${renderNames(disarmed)}`,
+  )
+}
+
+const renderNames = (machines: readonly DisarmedMachine[]): Html =>
+  html`<ul>
+    ${machines.map(
+      ({ mac, name }) =>
+        html`<li>
+          <a href="/ui/machines/${mac}"><bdi>${name === null ? mac : printable(name)}</bdi></a>
+          ${name === null ? null : html`<code>${mac}</code>`}
+        </li>`,
+    )}
+  </ul>`

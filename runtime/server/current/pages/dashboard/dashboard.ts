@@ -1,6 +1,13 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { badge, card, emptyState, progress } from '../../../../kit/web/ui/elements.ts'
+import {
+  badge,
+  card,
+  emptyState,
+  progress,
+  icon,
+  type Tone,
+} from '../../../../kit/web/ui/elements.ts'
 import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
@@ -11,11 +18,11 @@ import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
-import { renderReadiness } from './setup-list.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import type { ReadinessRow } from '../../../../fleet/boot/rules/readiness.ts'
 
 const t = PAGES.dashboard
 
@@ -152,3 +159,50 @@ const renderCalm = (machines: number): Html =>
         html`<a class="button" href="/ui/settings#dhcp-pxe">${t.empty.action}</a>`,
       )
     : html`<p class="dim">${t.attention.none}</p>`
+
+const setup = PAGES.dashboard.setup
+
+/** Folded once everything is ready; after the first flash, what is ready is folded in any case. */
+function renderReadiness(rows: readonly ReadinessRow[], hasFlashed: boolean): Html {
+  const [ready, open] = [rows.filter(({ ok }) => ok), rows.filter(({ ok }) => !ok)]
+  const list = (shown: readonly ReadinessRow[]) =>
+    html`<ul class="rows setup">
+      ${shown.map((row) => renderRow(row, row === open[0]))}
+    </ul>`
+  if (open.length === 0) {
+    return html`<details class="card" id="readiness">
+      <summary>${icon('done')} ${setup.done}</summary>
+      ${list(rows)}
+    </details>`
+  }
+  const isFolded = hasFlashed && ready.length > 0
+  return card({
+    title: fill(setup.title, { done: ready.length, total: rows.length }),
+    id: 'readiness',
+    body: isFolded
+      ? html`${list(open)}
+          <details>
+            <summary>${fillCount(setup.ready, ready.length)}</summary>
+            ${list(ready)}
+          </details>`
+      : list(rows),
+  })
+}
+
+const TONES = {
+  ready: 'done',
+  attention: 'needs-you',
+  missing: 'needs-you',
+  unknown: 'ready',
+} as const satisfies Record<ReadinessRow['state'], Tone>
+
+function renderRow({ ok, state, title, text, why, href, action }: ReadinessRow, isNext: boolean) {
+  return html`<li>
+    <span class="check-state">${badge(TONES[state], setup.states[state])}</span>
+    <span class="grow"
+      ><a href="${href}"><strong>${title}</strong></a> ${text}${
+        ok ? null : html`<span class="why dim small">${why}</span>`
+      }</span
+    >${ok ? null : html`<a class="${isNext ? 'button primary' : 'button'}" href="${href}">${action}</a>`}
+  </li>`
+}

@@ -8,9 +8,8 @@ import {
 import type { FieldError } from '../../../../kit/foundation/field-error.ts'
 import type { Result } from '../../../../kit/foundation/result.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { areaField, textField } from '../../../../kit/web/ui/fields.ts'
+import { areaField, mapNames, textField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { mapNames } from '../view/form-values.ts'
 
 const t = PAGES.firstBoot.form
 

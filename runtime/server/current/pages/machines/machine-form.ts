@@ -5,11 +5,11 @@ import { renderFieldErrors, type FieldError } from '../../../../kit/foundation/f
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import { mapNames } from '../../../../kit/web/ui/fields.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
-import { mapNames } from '../view/form-values.ts'
 
 const t = PAGES.machine.form
 

@@ -20,7 +20,6 @@ import { renderBulkBar } from './bulk-bar.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { opensQuestion } from '../../../pages/question.ts'
-import { keysDialog } from './keys-dialog.ts'
 import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
 import { COLUMN_TITLES, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
@@ -169,3 +168,47 @@ const nothingFound = (): Html =>
   html`<div class="if-empty">
     ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`)}
   </div>`
+
+const shortcuts = PAGES.machines.keys
+
+const KEYS = [
+  ['/', shortcuts.search],
+  ['j k', shortcuts.move],
+  ['x', shortcuts.select],
+  ['Enter', shortcuts.open],
+  ['a', shortcuts.assign],
+  ['f', shortcuts.flash],
+  ['Esc', shortcuts.clear],
+  ['?', shortcuts.help],
+] as const
+
+const EXAMPLES = [
+  'mode:flash-once',
+  'label:rack-1',
+  'state:armed,running',
+  'image:debian*',
+  'seen:<1h',
+  'flashed:never',
+  'is:locked',
+] as const
+
+const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title">
+  <div class="stack">
+    <h2 id="keys-title">${shortcuts.title}</h2>
+    <dl class="facts">
+      ${KEYS.map(
+        ([keys, what]) =>
+          html`<dt>${keys.split(' ').map((key) => html`<kbd>${key}</kbd> `)}</dt>
+            <dd>${what}</dd>`,
+      )}
+    </dl>
+    <h2>${shortcuts.searchTitle}</h2>
+    <p class="small">
+      ${fillHtml(shortcuts.searchText, {
+        examples: EXAMPLES.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
+        minus: html`<code>-</code>`,
+      })}
+    </p>
+    <button type="button" data-close>${shortcuts.close}</button>
+  </div>
+</dialog>`
