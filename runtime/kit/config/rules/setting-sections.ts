@@ -26,7 +26,7 @@ export const SECTIONS = {
 
 /**
  * Returns the keys that the same files hold for other programs, `section.*` for a section: all sections
- * but those that this program reads itself. Whoever misspells a key of `own` is told; a key of another
+ * but those that this program reads itself. Whoever misspells a key of `own` gets a warning; a key of another
  * program is no mistake.
  */
 export const listForeignSections = (own: readonly string[]): Readonly<Record<string, null>> =>
