@@ -1,24 +1,16 @@
-/** The live environment's files: the contents of the boot directory, and which set is active. */
+/** The live environment's files: uploads and installations into the boot directory, and what the looks at it have found. */
 import { mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LiveSet } from './rules/boot-decision.ts'
 import {
   activate,
-  BOOT_ARCHS,
-  decideActive,
   decideAlias,
   listSetFiles,
   parseSetFile,
-  perArch,
   prune,
   setFileName,
-  TRIO,
-  type BootArch,
-  type BootRecord,
   type CompleteSet,
   type PerArch,
   type ForeignSet,
-  type SetFile,
 } from './rules/boot-set.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import {
@@ -35,16 +27,12 @@ import {
   STAGED,
   writeBootRecord,
 } from './boot-install.ts'
-import { createBootSets, type BootSets } from './boot-sets.ts'
+import { look, nothingFound, versionsOf, type ActiveSets, type Scan } from './boot-looks.ts'
+import { createBootSets } from './boot-sets.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import { makeFolder, removeName } from '../../kit/host/folders.ts'
 
 export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
-
-/** The files that boot scripts name; swapped as one. */
-type BootSet = CompleteSet & LiveSet
-
-export type ActiveSets = PerArch<BootSet | null>
 
 export interface BootFiles {
   readonly dir: string
@@ -94,30 +82,6 @@ export interface BootFolderDependencies {
 
 const LOOK_MS = 5000
 /**
- * A file copied by hand counts once it has not changed for so long. What its time says counts for one
- * that lies behind the clock; one that lies ahead of it, from a file server or from before the clock was
- * set back, must have had this time for so long, but at the start: who copies waits for no server.
- */
-const REST_MS = 3000
-
-/** What the latest look has found. */
-interface Scan {
-  record: BootRecord
-  names: readonly string[]
-  complete: readonly CompleteSet[]
-  active: ActiveSets
-  /** Files that came whole, by rename: they need not rest before they count. */
-  readonly whole: Set<string>
-  /** Since when, in milliseconds of the steady clock, each file has the time that it has; null: no look yet. */
-  seen: ReadonlyMap<string, FileAge> | null
-}
-
-interface FileAge {
-  readonly changedMs: number
-  readonly since: number
-}
-
-/**
  * Opens the boot directory: makes the folder, finishes an installation that was cut off, and clears
  * what never became one. It looks again every few seconds until it is disposed of.
  */
@@ -126,9 +90,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   await makeFolder(dir)
   await recoverInstalls(dir)
   const bootSets = createBootSets(parts)
-  const active = perArch(() => null)
-  const record = await readBootRecord(dir)
-  const found: Scan = { record, names: [], complete: [], active, whole: new Set(), seen: null }
+  const found = nothingFound(await readBootRecord(dir))
   // Looks, installations and swaps never see each other's middle.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
@@ -202,69 +164,6 @@ async function readUploadDigest(dir: string, name: string): Promise<string | nul
   if (file === null || file.part === 'checksums') return null
   return await readListedDigest(join(dir, setFileName({ ...file, part: 'checksums' })), name)
 }
-
-async function look(
-  { dir, now, changed }: BootFolderDependencies,
-  bootSets: BootSets,
-  found: Scan,
-): Promise<void> {
-  const { record, whole } = found
-  const files = await listFolder(dir)
-  const at = now().getTime()
-  const inForce = BOOT_ARCHS.flatMap((arch) =>
-    [found.active[arch]?.version, record.active[arch]].flatMap((version) =>
-      version ? TRIO.map((part) => setFileName({ arch, version, part })) : [],
-    ),
-  )
-  const restOf = takeRests(found, files)
-  const isAtRest = (name: string, changedMs: number) =>
-    at - changedMs >= REST_MS || (changedMs - at >= REST_MS && restOf(name) >= REST_MS)
-  const ripe = files.filter(
-    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || isAtRest(name, changedMs),
-  )
-  found.names = files.map(({ name }) => name)
-  found.complete = await bootSets.choose(ripe, record)
-  const active = {
-    x86_64: await readActive(dir, 'x86_64', found),
-    arm64: await readActive(dir, 'arm64', found),
-  }
-  const isNew = JSON.stringify(active) !== JSON.stringify(found.active)
-  found.active = active
-  if (isNew) changed?.()
-}
-
-/** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
-function takeRests(
-  found: Scan,
-  files: readonly { readonly name: string; readonly changedMs: number }[],
-): (name: string) => number {
-  const before = found.seen
-  const now = performance.now()
-  const seen = new Map(
-    files.map(({ name, changedMs }) => {
-      const known = before?.get(name)
-      return [name, known?.changedMs === changedMs ? known : { changedMs, since: now }]
-    }),
-  )
-  found.seen = seen
-  return (name) => (before === null ? Infinity : now - (seen.get(name)?.since ?? now))
-}
-
-async function readActive(
-  dir: string,
-  arch: BootArch,
-  { record, complete }: Scan,
-): Promise<BootSet | null> {
-  const version = decideActive(arch, record, complete)
-  if (version === null) return null
-  const name = (part: SetFile['part']) => setFileName({ arch, version, part })
-  const [vmlinuz, initrd, squashfs] = [name('vmlinuz'), name('initrd'), name('squashfs')]
-  const squashfsSha256 = await readListedDigest(join(dir, name('checksums')), squashfs)
-  return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
-}
-
-const versionsOf = ({ active }: Scan): PerArch<string | null> =>
-  perArch((arch) => active[arch]?.version ?? null)
 
 function checkComplete(dir: string, { complete }: Scan, { arch, version }: CompleteSet): void {
   if (complete.some((one) => one.arch === arch && one.version === version)) return
