@@ -3,6 +3,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { listSettings } from '../../../../../runtime/kit/config/rules/setting.ts'
+import { SETTINGS } from '../../../../../runtime/server/current/rules/settings.ts'
 import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
 import { startHostileServer } from '../../../../support/http/hostile-server.ts'
 import { until } from '../../../../support/server/image-cache.ts'
@@ -335,7 +337,7 @@ const shownIn = (page: string) =>
 test('a search without a script shows what it finds, by name, key, variable or help', async () => {
   await using site = await open()
   await using server = await site.start()
-  assert.is(shownIn(await server.page()).length, 57)
+  assert.is(shownIn(await server.page()).length, listSettings(SETTINGS).length)
   for (const [query, names] of [
     ['time+zone', ['display.timezone']],
     ['pxe.loop_limit', ['pxe.loop_limit']],
