@@ -27,7 +27,7 @@ import {
   STAGED,
   writeBootRecord,
 } from './boot-install.ts'
-import { look, nothingFound, versionsOf, type ActiveSets, type Scan } from './boot-looks.ts'
+import { look, nothingFound, versionsOf, type ActiveSets, type Scan } from './boot-scan.ts'
 import { createBootSets } from './boot-sets.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import { makeFolder, removeName } from '../../kit/host/folders.ts'

@@ -1,7 +1,7 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { renderError, type Fault } from '../../kit/foundation/fault.ts'
 import type { CompleteSet } from '../../fleet/boot/rules/boot-set.ts'
-import type { ActiveSets } from '../../fleet/boot/boot-looks.ts'
+import type { ActiveSets } from '../../fleet/boot/boot-scan.ts'
 import { copyBuiltSets } from '../../fleet/boot/built-sets.ts'
 import { readVersion } from '../../kit/host/package-manifest.ts'
 import { createPasswords } from '../../fleet/access/passwords.ts'

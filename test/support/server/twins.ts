@@ -4,7 +4,7 @@ import { access, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import type { ActiveSets } from '../../../runtime/fleet/boot/boot-looks.ts'
+import type { ActiveSets } from '../../../runtime/fleet/boot/boot-scan.ts'
 import type { BootFiles } from '../../../runtime/fleet/boot/boot-files.ts'
 
 /** A boot directory; its active set is that of the files named here. */

@@ -45,7 +45,7 @@ interface FileAge {
   readonly since: number
 }
 
-interface LookDependencies {
+interface ScanDependencies {
   readonly dir: string
   /** This runs after a look that found other sets in force than before. */
   changed?(): void
@@ -64,7 +64,7 @@ export const nothingFound = (record: BootRecord): Scan => ({
 
 /** Looks once and keeps in `found` what there is; which sets are another system's is judged by `bootSets`. */
 export async function look(
-  { dir, now, changed }: LookDependencies,
+  { dir, now, changed }: ScanDependencies,
   bootSets: BootSets,
   found: Scan,
 ): Promise<void> {
