@@ -25,7 +25,7 @@ export interface ArrivalDependencies {
   readonly records: Storage
   readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
   /** Where complete files go: the folder into which people drop images, too. */
-  readonly dropped: { place(path: string, name: string, digests: FileDigests): Promise<void> }
+  readonly dropped: { adopt(path: string, name: string, digests: FileDigests): Promise<void> }
   readonly indexes: IndexChecks
   /** Whether an image has that name. */
   isTaken(name: string): boolean

@@ -219,7 +219,7 @@ async function end(context: UploadsContext, state: UploadState, signal: AbortSig
   await arrivals.files.save(state, { isWhole: true })
   const digests = await verify(context, state, signal)
   await arrivals.files.save(state, { verified: digests.sha256 })
-  await dropped.place(arrivals.files.pathOf(state.name), name, digests)
+  await dropped.adopt(arrivals.files.pathOf(state.name), name, digests)
   arrivals.room.release(state.name)
   await arrivals.files.save(state, { isWhole: false })
   log.info(`${name} was uploaded (${sizeBytes} bytes, SHA-256 ${digests.sha256})`)

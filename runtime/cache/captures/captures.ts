@@ -316,7 +316,7 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   state.isBusy = true
   try {
     const checkedIndex = state.record.isDecoded ? end.index_sha256 : undefined
-    await dropped.place(arrivals.files.pathOf(state.name), name, {
+    await dropped.adopt(arrivals.files.pathOf(state.name), name, {
       sha256: end.sha256,
       checkedIndex,
     })

@@ -57,9 +57,9 @@ export function createDownloads(parts: DownloadsDependencies) {
   async function run(order: DownloadOrder, { state, signal }: Job<DownloadState>) {
     const { progress, pace } = state
     const work = runDownload(parts, order, progress, signal)
-    const look = () => pace.add(performance.now() / 1000, progress.growth.bytes)
-    const looks = watch(work, 1000, look)
-    while ((await looks.next()).done !== true);
+    const measure = () => pace.add(performance.now() / 1000, progress.growth.bytes)
+    const measuring = watch(work, 1000, measure)
+    while ((await measuring.next()).done !== true);
     await parts.finished(order, await work)
   }
 

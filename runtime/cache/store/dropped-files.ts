@@ -10,7 +10,7 @@ import {
   whyNotAnImage,
 } from '../../engine/catalog/rules/dropped-file.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { placeNewFile } from '../../kit/host/atomic-file.ts'
+import { moveNewFile } from '../../kit/host/atomic-file.ts'
 import { hashStart } from '../../kit/host/file-hash.ts'
 import { detectFormat } from '../../engine/image/rules/format.ts'
 import {
@@ -87,7 +87,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   let hashing: Promise<void> | null = null
   let again: NodeJS.Timeout | undefined
 
-  async function look() {
+  async function inspectFolder() {
     await readNames(scanned)
     hashing ??= hashAll(scanned).finally(() => {
       hashing = null
@@ -99,7 +99,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   }
 
   function scan() {
-    scanning ??= look()
+    scanning ??= inspectFolder()
       .catch((thrown: unknown) => log.warn(`${folder} cannot be read: ${renderError(thrown)}`))
       .finally(() => {
         scanning = null
@@ -135,8 +135,8 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
      * Takes a complete file into the folder; `digests` are what was computed of it. Rejects with a
      * Fault `conflict` where something has that name.
      */
-    async place(path: string, name: string, digests: FileDigests) {
-      await placeFile(scanned, path, name, digests)
+    async adopt(path: string, name: string, digests: FileDigests) {
+      await adoptFile(scanned, path, name, digests)
       await scanning
       await scan()
     },
@@ -157,12 +157,12 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   }
 }
 
-async function placeFile(scanned: Scanned, path: string, name: string, digests: FileDigests) {
+async function adoptFile(scanned: Scanned, path: string, name: string, digests: FileDigests) {
   const stamp = await readStamp(dirname(path), basename(path))
   if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
   // Known before the file is seen, so that it is not hashed again.
   await scanned.digests.save({ ...stamp, name }, digests)
-  await placeNewFile(path, join(scanned.folder, name))
+  await moveNewFile(path, join(scanned.folder, name))
   await syncFolder(scanned.folder)
 }
 
@@ -175,13 +175,13 @@ const isSettled = ({ settleMs }: Scanned, { since }: SeenFile) =>
 async function readNames(scanned: Scanned) {
   const { folder, seen, onChange } = scanned
   const names = (await readdir(folder)).filter((name) => !name.startsWith('.')).slice(0, MAX_FILES)
-  for (const name of names) await lookAt(scanned, name)
+  for (const name of names) await inspectFile(scanned, name)
   const here = new Set(names)
   for (const name of seen.keys()) if (!here.has(name)) seen.delete(name)
   onChange()
 }
 
-async function lookAt(scanned: Scanned, name: string) {
+async function inspectFile(scanned: Scanned, name: string) {
   const { folder, seen, digests } = scanned
   const refusal = whyNotAnImage(name)
   const stamp = refusal === '' ? null : await readStamp(folder, name)

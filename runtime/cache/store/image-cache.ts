@@ -28,7 +28,7 @@ import {
 import { startRegistryPins } from './registry-pins.ts'
 import { startStoredChecks } from './stored-checks.ts'
 import { createUploads } from '../arrivals/uploads.ts'
-import { startUpstreamLooks } from './upstream-looks.ts'
+import { startUpstreamChecks } from './upstream-checks.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
@@ -65,7 +65,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const uploads = await createUploads(receiving)
   const captures = await createCaptures(receiving)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
-  const looks = startUpstreamLooks({ ...parts, index, downloads })
+  const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
   const { registryPins } = parts
   const tags =
     registryPins === undefined
@@ -111,7 +111,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       await tags?.[Symbol.asyncDispose]()
-      for (const part of [looks, checks, downloads, uploads, captures, dropped])
+      for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },

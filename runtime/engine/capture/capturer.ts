@@ -157,10 +157,10 @@ export async function runCapture(
       bytesRead += used
       meter.add(hashes ? bytes : used)
     }
-    onProgress(meter.look(CAPTURING))
+    onProgress(meter.snapshot(CAPTURING))
     const reading = readOnce({ ...reader, hashes })
     const writing = writeFrames({ reading, write, workers, level, signal, onWritten })
-    return await report(untilAborted(signal, writing), TICK_MS, meter.look, onProgress)
+    return await report(untilAborted(signal, writing), TICK_MS, meter.snapshot, onProgress)
   })
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
 }

@@ -2,7 +2,7 @@
 import { emptyFile, readExtFacts, renderInodeRefusal } from './rules/ext-inode.ts'
 import {
   IDENTITY_FOLDERS,
-  parseInodePlace,
+  parseInodeRange,
   parseListing,
   type FoundFile,
 } from './rules/identity.ts'
@@ -15,7 +15,7 @@ import type { Patch } from './disk-reader.ts'
 /** A partition with a file system that debugfs reads, as a device of its own. */
 export interface ExtPart {
   readonly node: string
-  readonly place: Range
+  readonly range: Range
   /** Its first bytes, with the superblock. */
   readonly first: Buffer
 }
@@ -30,8 +30,8 @@ export async function listIdentityFiles(
 ): Promise<readonly FoundFile[] | null> {
   if (!(await shell.has('debugfs'))) return null
   const listings = await Promise.all(
-    IDENTITY_FOLDERS.map(async (place) =>
-      parseListing(await debug(shell, `ls -p ${place.folder}`, node, signal), place),
+    IDENTITY_FOLDERS.map(async (range) =>
+      parseListing(await debug(shell, `ls -p ${range.folder}`, node, signal), range),
     ),
   )
   const whole = listings.filter((files) => files !== null)
@@ -51,7 +51,7 @@ export async function emptyIdentityFiles(
   const patches: Patch[] = []
   for (const file of files) {
     const { stdout } = await debug(shell, `imap <${file.inode}>`, part.node, signal)
-    const within = parseInodePlace(stdout, facts)
+    const within = parseInodeRange(stdout, facts)
     if (within === null) throw cannotEmpty(file, 'its inode was not found')
     const inode = { offset: locate(part, file, within), bytes: within.bytes }
     const emptied = emptyFile(await readBytes(device, inode), file.inode, facts)
@@ -65,8 +65,8 @@ export async function emptyIdentityFiles(
 }
 
 /** Where the range of the partition begins on the disk; a Fault where it goes beyond the partition. */
-function locate({ place }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
-  if (offset + bytes <= place.bytes) return place.offset + offset
+function locate({ range }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
+  if (offset + bytes <= range.bytes) return range.offset + offset
   throw cannotEmpty(file, 'its file system is damaged')
 }
 

@@ -59,7 +59,7 @@ export async function readPart(
   await device.read(first, area.offset)
   await using loop = await openLoopPart(shell, device, area, 'read')
   signal.throwIfAborted()
-  const part = { node: loop.node, place: area, first }
+  const part = { node: loop.node, range: area, first }
   const contents = await probeContents(shell, part.node)
   const { type } = contents
   const before = ranges.totalBytes
@@ -71,7 +71,7 @@ export async function readPart(
     (area.role === 'boot-loader' || (await isBlank(device, area, signal)))
   const identity = holdsNothing
     ? NOT_LOOKED
-    : await lookForIdentity(shell, order, part, { type, whole })
+    : await findIdentity(shell, order, part, { type, whole })
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
 }
 
@@ -82,8 +82,8 @@ async function addUsed(
   contents: Contents,
   ranges: RangeList,
 ): Promise<string | null> {
-  const { node, place, first } = part
-  const { offset, bytes } = place
+  const { node, range, first } = part
+  const { offset, bytes } = range
   const reading = decideReading(contents, first, bytes)
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
@@ -101,7 +101,7 @@ async function addUsed(
   const used = addMirrors(map.value, chunks.value)
   if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
   const looked = { first, bytes, used, chunks: chunks.value }
-  const doubt = await askWitness(shell, reading.witness, looked, { device, place, node, signal })
+  const doubt = await askWitness(shell, reading.witness, looked, { device, range, node, signal })
   if (doubt !== null) return addAll(doubt)
   addUnion(ranges, used, listRanges(reading.always), offset)
   return null
@@ -129,7 +129,7 @@ const endOf = (used: RangeList) => {
 
 const TIMEOUT_MS = 60_000
 
-async function lookForIdentity(
+async function findIdentity(
   shell: Shell,
   { device, generalize, signal }: PartOrder,
   part: ExtPart,

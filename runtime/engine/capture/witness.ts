@@ -1,5 +1,10 @@
 /** Asks what else says which blocks of a partition are used, before a map of them is believed. */
-import { MAX_LOOK_BYTES, unreadable, type SecondLook, type Looked } from './rules/second-look.ts'
+import {
+  MAX_READING_BYTES,
+  unreadable,
+  type SecondReading,
+  type Looked,
+} from './rules/second-reading.ts'
 import type { Witness } from './rules/used-blocks.ts'
 import type { Range } from '../disk/rules/extents.ts'
 import { createSlot, type Device } from '../disk/device.ts'
@@ -8,7 +13,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 interface LookingOptions {
   readonly device: Pick<Device, 'read' | 'sizeBytes'>
   /** Where the partition lies on the device. */
-  readonly place: Range
+  readonly range: Range
   /** A device of just the partition. */
   readonly node: string
   readonly signal: AbortSignal
@@ -22,9 +27,10 @@ export async function askWitness(
   shell: Shell,
   witness: Witness,
   looked: Looked,
-  { device, place, node, signal }: LookingOptions,
+  { device, range, node, signal }: LookingOptions,
 ): Promise<string | null> {
-  if (witness.by === 'reading') return await takeLook(witness.look(looked), device, place, signal)
+  if (witness.by === 'reading')
+    return await takeReading(witness.walk(looked), device, range, signal)
   const [tool = ''] = witness.argv
   if (!(await shell.has(tool))) return `${tool} is not installed`
   const options = { signal, timeout: TIMEOUT_MS }
@@ -33,22 +39,23 @@ export async function askWitness(
   return witness.judge(`${stdout}\n${stderr}`, looked.used.totalBytes)
 }
 
-async function takeLook(
-  look: SecondLook,
+async function takeReading(
+  reading: SecondReading,
   device: LookingOptions['device'],
-  place: Range,
+  range: Range,
   signal: AbortSignal,
 ): Promise<string | null> {
-  let step = look.next([])
+  let step = reading.next([])
   while (step.done !== true) {
     signal.throwIfAborted()
     const asked = step.value
     const total = asked.reduce((sum, { bytes }) => sum + bytes, 0)
-    const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= place.bytes
+    const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= range.bytes
     // What it asks for comes from the disk, on which anything may stand.
-    if (!asked.every(isInside) || total > MAX_LOOK_BYTES) return unreadable('where its tables lie')
-    const wanted = asked.map(({ offset, bytes }) => ({ offset: place.offset + offset, bytes }))
-    step = look.next(await Promise.all(wanted.map((range) => readRange(device, range))))
+    if (!asked.every(isInside) || total > MAX_READING_BYTES)
+      return unreadable('where its tables lie')
+    const wanted = asked.map(({ offset, bytes }) => ({ offset: range.offset + offset, bytes }))
+    step = reading.next(await Promise.all(wanted.map((one) => readRange(device, one))))
   }
   return step.value
 }

@@ -66,7 +66,7 @@ export async function readManifestText(
   options: ManifestOptions,
 ): Promise<ManifestText> {
   const location = parseLocation(filePathOf(source, '.') ?? source)
-  if (!location.ok) throw new Fault('input-invalid', renderPlaceRefusal(location.refusal))
+  if (!location.ok) throw new Fault('input-invalid', describeRefusedLocation(location.refusal))
   switch (location.value.kind) {
     case 'stdin':
       throw new Fault('input-invalid', 'a catalog is not read from standard input')
@@ -156,7 +156,7 @@ const TOO_LARGE = `it is larger than ${MAX_BYTES} bytes`
 const cannotBeRead = (name: string, reason: string, cause?: unknown) =>
   new Fault('input-missing', `${name} cannot be read: ${reason}`, { cause })
 
-function renderPlaceRefusal(refusal: LocationRefusal): string {
+function describeRefusedLocation(refusal: LocationRefusal): string {
   if (refusal.why === 'empty') return 'no catalog is named'
   if (refusal.why !== 'scheme-unsupported') return renderLocationRefusal(refusal)
   const { scheme, shown } = refusal

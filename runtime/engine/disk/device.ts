@@ -138,7 +138,7 @@ export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
   notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
 
 /** Makes the same Fault, where `place` says in words where. */
-export const notWhatWasWritten = (node: string, place: string): Fault =>
-  new Fault('verify-failed', `${node} does not hold what was written, ${place}`, {
+export const notWhatWasWritten = (node: string, where: string): Fault =>
+  new Fault('verify-failed', `${node} does not hold what was written, ${where}`, {
     hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',
   })

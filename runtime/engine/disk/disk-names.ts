@@ -13,6 +13,6 @@ export async function listLinks(folder: string) {
 }
 
 /** Reads the lasting names of disks, by device node. */
-export const readPlaceNames = async (
+export const readPathNames = async (
   folder = '/dev/disk/by-path',
 ): Promise<ReadonlyMap<string, string>> => chooseNames(await listLinks(folder))

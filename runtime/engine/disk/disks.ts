@@ -40,12 +40,14 @@ export type Disks = ReturnType<typeof createDisks>
  */
 export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions) {
   const host: Host = { shell, sys, proc }
-  const lookTogether = createTogether((imagePath: string | null) => lookAround(host, imagePath))
+  const inspectTogether = createTogether((imagePath: string | null) =>
+    inspectDisks(host, imagePath),
+  )
 
   return {
     /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
     async list(): Promise<readonly DiskRow[]> {
-      const { nodes, sightings } = await lookAround(host, null)
+      const { nodes, sightings } = await inspectDisks(host, null)
       const disks = await findDisks(sys, nodes, sightings.blocks, ['disk'])
       return disks.map(({ row, block, facts }) =>
         renderDiskRow(row, describeBlock(row.path, block, facts, sightings)),
@@ -63,7 +65,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       // It may go this very moment.
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
-      const { sightings } = await lookTogether(imagePath)
+      const { sightings } = await inspectTogether(imagePath)
       const target = sightings.blocks.find((block) => block.dev === found.dev)
       if (target === undefined) return { path, exists: true, device: absent(node) }
       const facts = await readSysFacts(sys, target)
@@ -76,7 +78,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
     async survey({ loops = false }: { readonly loops?: boolean } = {}): Promise<
       readonly SurveyedDisk[]
     > {
-      const { sightings } = await lookAround(host, null)
+      const { sightings } = await inspectDisks(host, null)
       const types = loops ? [...SURVEYED, 'loop'] : SURVEYED
       const disks = await findDisks(sys, [...sightings.rows.values()], sightings.blocks, types)
       return disks.map(({ row: { path, removable }, block, facts }) => ({
@@ -90,7 +92,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
 }
 
 /** `nodes`: lsblk's, with what is below each. */
-async function lookAround(
+async function inspectDisks(
   { shell, sys, proc }: Host,
   imagePath: string | null,
 ): Promise<{ readonly nodes: readonly LsblkNode[]; readonly sightings: Sightings }> {

@@ -40,7 +40,7 @@ const TOOL_TIMEOUT = 30_000
 export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   const manage = (...args: readonly string[]) =>
     shell.require(['efibootmgr', ...args], { timeout: TOOL_TIMEOUT })
-  const look = async () => parseBootEntries(await manage())
+  const readEntries = async () => parseBootEntries(await manage())
 
   async function checkFirmware(): Promise<string> {
     const hasEfi = await isFolder(join(sys, 'firmware/efi/efivars'))
@@ -54,16 +54,16 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
     const loader = await checkFirmware()
     const part = findSystemPartition(await readHead(node), sectorBytes)
     if (!part.ok) throw new Fault('not-found', `${node} has ${MESSAGES[part.refusal]}`)
-    const before = await look()
+    const before = await readEntries()
     for (const number of before.ours)
       await manage('--quiet', '--bootnum', number, '--delete-bootnum')
-    const place = ['--disk', node, '--part', String(part.value)]
+    const location = ['--disk', node, '--part', String(part.value)]
     const names = ['--loader', loader, '--label', BOOT_LABEL]
-    await manage('--quiet', '--create-only', ...place, ...names)
-    const [number] = (await look()).ours
+    await manage('--quiet', '--create-only', ...location, ...names)
+    const [number] = (await readEntries()).ours
     if (number === undefined) throw new Fault('tool-failed', 'the firmware did not keep the entry')
     await manage('--quiet', '--bootnext', number)
-    return checkKept(before, await look(), number)
+    return checkKept(before, await readEntries(), number)
   }
 
   return {

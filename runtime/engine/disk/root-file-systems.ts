@@ -62,18 +62,18 @@ export async function findRoot<Seen>(
   volume: FilledVolume,
   see: (root: string) => Promise<Seen | null>,
 ): Promise<Result<Root<Seen>, string>> {
-  const itself = await look(tools, volume, null, see)
+  const itself = await inspect(tools, volume, null, see)
   if (!itself.ok) return itself
   if (itself.value !== null) return accept({ volume, subvolume: null, seen: itself.value })
   if (volume.contents.type !== 'btrfs') return refuse('not in it')
-  const below = await look(tools, volume, BTRFS_TOP, (top) => seeBelow(top, see))
+  const below = await inspect(tools, volume, BTRFS_TOP, (top) => seeBelow(top, see))
   if (!below.ok) return below
   return below.value === null
     ? refuse('not in it, nor in a subvolume')
     : accept({ volume, ...below.value })
 }
 
-async function look<Found>(
+async function inspect<Found>(
   tools: MountTools,
   volume: FilledVolume,
   subvolume: string | null,

@@ -45,7 +45,7 @@ export const createEarlySeeder = (
     const planned = planEarlySeed(device, ends)
     if (planned === null) return planEnds(device.sizeBytes, ends)
     const { early, held, extended, partitions } = planned
-    const looking = look(device, { early, verifies, extended, signal })
+    const looking = inspect(device, { early, verifies, extended, signal })
     tasks.launch(async () => void (await looking))
     const logical = numberLogical(await untilAborted(signal, looking), readIdentity(ends.head))
     const all = [...partitions, ...logical]
@@ -64,13 +64,13 @@ export const createEarlySeeder = (
     return held
   }
 
-interface LookOptions extends Pick<EarlyOrder, 'verifies' | 'signal'> {
+interface InspectOptions extends Pick<EarlyOrder, 'verifies' | 'signal'> {
   readonly early: readonly EndPiece[]
   readonly extended: Range | null
 }
 
 /** The logical partitions, once all that may hold their tables is on the disk. */
-async function look(device: Device, { early, verifies, extended, signal }: LookOptions) {
+async function inspect(device: Device, { early, verifies, extended, signal }: InspectOptions) {
   await writeEnds(device, early, verifies, signal)
   return extended === null ? [] : await readLogical(device, extended)
 }

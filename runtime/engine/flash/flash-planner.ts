@@ -19,7 +19,7 @@ import { createDisks } from '../disk/disks.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
 import { createDecoders } from '../image/formats.ts'
-import { lookAtSectors } from '../image/image-look.ts'
+import { inspectSectors } from '../image/image-inspection.ts'
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/sources/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
@@ -193,7 +193,7 @@ async function checkSectors(
 ): Promise<SectorCheck> {
   if (plan.target.sectorBytes === 512) return FITTING
   try {
-    const verdict = await lookAtSectors(tools.decoders, source, plan, signal)
+    const verdict = await inspectSectors(tools.decoders, source, plan, signal)
     if (verdict?.kind === 'other') {
       return { refusals: [{ why: 'other-sectors', reason: verdict.reason }], notes: [] }
     }

@@ -3,7 +3,7 @@ import type { DeltaState } from '../inventory/rules/run.ts'
 import type { FlashEvent, FlashOrder, FlashPlan } from './rules/flash.ts'
 import { describeFailure, type FlashOutcome, type FlashStage } from './rules/outcome.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
-import { lookInto } from '../image/image-look.ts'
+import { inspectImage } from '../image/image-inspection.ts'
 import { readEnd } from '../image/content/image-end.ts'
 import { exactBytes } from '../image/rules/image.ts'
 import type { Source } from '../image/sources/source.ts'
@@ -76,7 +76,7 @@ export function createFlasher(given: FlasherOptions) {
      */
     async checkContent({ disks: [first], source }: PlannedFlashes, signal: AbortSignal) {
       if (first?.plan.ok !== true) return
-      await lookInto(decoders, { source, plan: first.plan.value }, signal, async () => null)
+      await inspectImage(decoders, { source, plan: first.plan.value }, signal, async () => null)
     },
 
     /**

@@ -21,7 +21,7 @@ import { mountVolume } from '../disk/root-file-systems.ts'
 import { needTools, type Shell } from '../../kit/host/shell.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
 import type { Decoders } from '../image/formats.ts'
-import { lookInto, type ImageLook } from '../image/image-look.ts'
+import { inspectImage, type ImageInspection } from '../image/image-inspection.ts'
 import type { Source } from '../image/sources/source.ts'
 import { GROWING, type FlashEvent, type FlashPlan } from './rules/flash.ts'
 import type { TaskGroup } from './write-slots.ts'
@@ -41,10 +41,16 @@ export async function findGrowthProblem(
 ): Promise<string | null> {
   const { identity, sectorBytes } = plan.target
   const disk = { sizeBytes: identity.sizeBytes, sectorBytes }
-  return await lookInto(decoders, { source, plan }, signal, (image) => look(shell, image, disk))
+  return await inspectImage(decoders, { source, plan }, signal, (image) =>
+    inspect(shell, image, disk),
+  )
 }
 
-async function look(shell: Shell, image: ImageLook, disk: DiskSize): Promise<string | null> {
+async function inspect(
+  shell: Shell,
+  image: ImageInspection,
+  disk: DiskSize,
+): Promise<string | null> {
   const planned = planOn(image.head, disk)
   if (!planned.ok) return planned.refusal
   const { grows, partition } = planned.value

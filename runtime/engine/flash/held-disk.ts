@@ -17,7 +17,7 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
   let opening: Promise<Device> | null = null
   let checking: Promise<void> | null = null
 
-  async function look() {
+  async function inspect() {
     const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
     if (race !== null) throw new Fault('target-raced', race)
   }
@@ -27,7 +27,7 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
     async hold(): Promise<Device> {
       opening = openDevice({ ...target, sizeBytes: target.identity.sizeBytes })
       const device = await untilAborted(signal, opening)
-      checking = look()
+      checking = inspect()
       checking.catch(() => undefined)
       return device
     },

@@ -42,7 +42,7 @@ export function createMeter(options: MeterOptions) {
       bytesKept = (bytesKept ?? 0) + bytes
     },
     /** The progress by now. */
-    look(note?: string): { readonly event: 'writing' } & WriteProgress {
+    snapshot(note?: string): { readonly event: 'writing' } & WriteProgress {
       const bytesRead = options.bytesRead()
       const seconds = performance.now() / 1000
       // A last sector is filled up: the image's own size is what counts.
@@ -86,7 +86,7 @@ export function createWaits() {
       }
     },
     /** What was waited since the last look. */
-    look(): WaitedFor {
+    snapshot(): WaitedFor {
       const { disk, filling, source } = clocks
       const span = now() - since
       since = now()

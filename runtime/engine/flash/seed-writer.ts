@@ -1,6 +1,6 @@
 /** Finds a place for a first-boot configuration in an image, and writes it there on a disk that cannot boot yet. */
 import { CIDATA_PREFERRED, isCidata, LABEL_BYTES } from '../first-boot/rules/cidata.ts'
-import { planSeed, type SeedPlace } from '../first-boot/rules/place.ts'
+import { planSeed, type SeedLocation } from '../first-boot/rules/seed-location.ts'
 import type { CloudInitSeed, FirstBoot } from '../first-boot/rules/seed.ts'
 import type { Partition } from '../disk/rules/tables/partitions.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
@@ -14,7 +14,7 @@ import { mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 import { needTools } from '../../kit/host/shell.ts'
 import type { Decoders } from '../image/formats.ts'
-import { lookInto, type ImageLook } from '../image/image-look.ts'
+import { inspectImage, type ImageInspection } from '../image/image-inspection.ts'
 import type { Source } from '../image/sources/source.ts'
 import { readBack, writeSeed, type WrittenSeed } from './seeder.ts'
 
@@ -61,17 +61,17 @@ export const findSeedProblem = (
   firstBoot: FirstBoot,
   signal: AbortSignal,
 ): Promise<string | null> =>
-  lookInto(decoders, { source, plan }, signal, (image) => look(image, plan, firstBoot))
+  inspectImage(decoders, { source, plan }, signal, (image) => inspect(image, plan, firstBoot))
 
-async function look(
-  { head, read }: ImageLook,
+async function inspect(
+  { head, read }: ImageInspection,
   { target: { identity, sectorBytes } }: FlashPlan,
   firstBoot: FirstBoot,
 ): Promise<string | null> {
   const planned = planSeed(head, { ...locateEnds(identity.sizeBytes), sectorBytes }, firstBoot)
   if (!planned.ok) return planned.refusal
-  const { place, partitions } = planned.value
-  if (place.kind !== 'cloud-init') return null
+  const { location, partitions } = planned.value
+  if (location.kind !== 'cloud-init') return null
   for (const { offset, bytes } of partitions.toSorted((one, other) => one.offset - other.offset)) {
     const first = await read(offset, Math.min(LABEL_BYTES, bytes))
     if (first !== null && isCidata(first)) return CIDATA_PREFERRED
@@ -89,11 +89,11 @@ export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): Befor
         { hint: 'Use another image, a larger disk, or no template for this machine.' },
       )
     }
-    const { place, partitions } = planned.value
+    const { location, partitions } = planned.value
     return async (options) => {
       options.signal.throwIfAborted()
-      if (place.kind === 'cloud-init') await refuseCidata(options.device, partitions)
-      await writeFirstBoot(tools, place, firstBoot, options)
+      if (location.kind === 'cloud-init') await refuseCidata(options.device, partitions)
+      await writeFirstBoot(tools, location, firstBoot, options)
     }
   },
 })
@@ -110,16 +110,16 @@ async function refuseCidata(device: Device, partitions: readonly Partition[]): P
 
 async function writeFirstBoot(
   tools: MountTools,
-  place: SeedPlace,
+  location: SeedLocation,
   { cloudInit, ignition }: FirstBoot,
   { device, verifies, signal }: WorkOptions,
 ): Promise<void> {
-  const partitions = place.kind === 'ignition' ? [place.partition] : place.partitions
+  const partitions = location.kind === 'ignition' ? [location.partition] : location.partitions
   await using disk = await openPartVolumes(tools.shell, device, partitions)
   const seed = { folder: SEED_FOLDER, files: listFiles(cloudInit) }
   const written =
-    place.kind === 'ignition'
-      ? await writeIgnition(tools, place, disk, ignition ?? '')
+    location.kind === 'ignition'
+      ? await writeIgnition(tools, location, disk, ignition ?? '')
       : await writeSeed(tools, seed, device.node, disk, signal)
   if (verifies) await readBack(tools, device.node, written)
 }
@@ -131,7 +131,7 @@ const listFiles = (seed: CloudInitSeed | null) =>
 
 async function writeIgnition(
   tools: MountTools,
-  { folder, file, partition }: Extract<SeedPlace, { kind: 'ignition' }>,
+  { folder, file, partition }: Extract<SeedLocation, { kind: 'ignition' }>,
   { volumes }: FlashedDisk,
   text: string,
 ): Promise<WrittenSeed> {

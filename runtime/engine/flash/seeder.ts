@@ -42,21 +42,21 @@ export async function writeSeed(
   disk: FlashedDisk,
   signal?: AbortSignal,
 ): Promise<WrittenSeed> {
-  const looks: Examination[] = []
+  const examinations: Examination[] = []
   for (const volume of disk.volumes) {
     signal?.throwIfAborted()
     const refused = disk.refused.get(volume.node)
     const found = refused === undefined ? await findRoot(tools, volume, see) : null
     if (found?.ok === true) {
       signal?.throwIfAborted()
-      return write(tools, choosePlace(found.value, disk, seed), seed)
+      return write(tools, chooseFolder(found.value, disk, seed), seed)
     }
     const why = refused ?? found?.refusal ?? ''
-    looks.push({ ...volume, node: nameOf(volume), type: volume.contents.type, why })
+    examinations.push({ ...volume, node: nameOf(volume), type: volume.contents.type, why })
   }
   throw new Fault(
     'provision-failed',
-    `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(looks)}`,
+    `no cloud-init (/${CLOUD_INIT_MARK}) on ${node}; looked at:${renderExaminations(examinations)}`,
     { hint: 'Flash an image that has cloud-init, or use --provision none.' },
   )
 }
@@ -85,24 +85,24 @@ export async function readBack(
 
 async function write(
   tools: MountTools,
-  place: VolumeFolder,
+  location: VolumeFolder,
   { files }: Seed,
 ): Promise<WrittenSeed> {
-  const outcome = await mountVolume(tools, place.volume, place.subvolume, 'write')
+  const outcome = await mountVolume(tools, location.volume, location.subvolume, 'write')
   if (!outcome.ok)
-    throw new Fault('provision-failed', `${nameOf(place.volume)}: ${outcome.refusal}`)
+    throw new Fault('provision-failed', `${nameOf(location.volume)}: ${outcome.refusal}`)
   await using mounted = outcome.value
-  const first = findFolderReadFirst(place.folder)
+  const first = findFolderReadFirst(location.folder)
   const others = (await hasSeed(mounted.root, first)) ? [first] : []
   const written = []
-  for (const folder of new Set([place.folder, ...others])) {
+  for (const folder of new Set([location.folder, ...others])) {
     for (const file of files) {
       await writeInside(mounted.root, { ...file, folder, mode: SEED_MODE })
       written.push({ path: `${folder}/${file.name}`, content: file.content })
     }
   }
   await mounted.sync()
-  return { volume: place.volume, subvolume: place.subvolume, files: written }
+  return { volume: location.volume, subvolume: location.subvolume, files: written }
 }
 
 type Seen = NonNullable<Awaited<ReturnType<typeof see>>>
@@ -117,7 +117,7 @@ async function see(root: string) {
 }
 
 /** The seed is written only where cloud-init will find it; an unread seed is worse than an error. */
-function choosePlace(
+function chooseFolder(
   { volume, subvolume, seen }: Root<Seen>,
   disk: FlashedDisk,
   { folder }: Seed,
@@ -128,15 +128,15 @@ function choosePlace(
       `cloud-init is switched off in the image on ${nameOf(volume)} (/${CLOUD_INIT_SWITCHED_OFF} exists)`,
     )
   }
-  const place = decideVolumeFolder(parseFstab(seen.fstab), folder, disk.volumes)
-  if (!place.ok) {
-    const { point, spec } = place.refusal
+  const location = decideVolumeFolder(parseFstab(seen.fstab), folder, disk.volumes)
+  if (!location.ok) {
+    const { point, spec } = location.refusal
     throw new Fault(
       'provision-failed',
       `the image on ${nameOf(volume)} mounts ${point} from ${spec}, which is not on this disk: cloud-init would not see a seed`,
     )
   }
-  return place.value ?? { volume, subvolume, folder }
+  return location.value ?? { volume, subvolume, folder }
 }
 
 async function hasSeed(root: string, folder: string): Promise<boolean> {

@@ -195,7 +195,7 @@ function createStarving(
       const freed = slots.untilDecoded()
       detachSlow()
       // A disk that hangs says nothing: only its time goes by.
-      const looking = setInterval(detachSlow, LOOK_MS)
+      const looking = setInterval(detachSlow, COMPARE_MS)
       try {
         return await untilAborted(signal, freed)
       } finally {
@@ -207,7 +207,7 @@ function createStarving(
 }
 
 /** The time between two looks at the speeds of the disks while they wait for one another. */
-const LOOK_MS = 250
+const COMPARE_MS = 250
 
 type LanePiece = Pick<SharedPiece, 'offset' | 'bytes' | 'slot' | 'split'>
 

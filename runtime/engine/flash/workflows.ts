@@ -56,23 +56,23 @@ export async function runWorkflow(
 async function mountLargest(tools: MountTools, node: string, { volumes, refused }: FlashedDisk) {
   const largest = findLargest(volumes)
   if (largest === null) {
-    const looks = volumes.map((one) => ({
+    const examinations = volumes.map((one) => ({
       ...one,
       type: one.contents.type,
       why: refused.get(one.node) ?? 'no file system',
     }))
     throw new Fault(
       'provision-failed',
-      `no file system for the workflow on ${node}; looked at:${renderExaminations(looks)}`,
+      `no file system for the workflow on ${node}; looked at:${renderExaminations(examinations)}`,
     )
   }
   const subvolume = await findSubvolume(tools, largest)
   const mounted = await mountVolume(tools, largest, subvolume, 'work')
   if (mounted.ok) return mounted.value
-  const look = { ...largest, type: largest.contents.type, why: mounted.refusal }
+  const examined = { ...largest, type: largest.contents.type, why: mounted.refusal }
   throw new Fault(
     'provision-failed',
-    `the largest volume of ${node} cannot be given to the workflow:${renderExaminations([look])}`,
+    `the largest volume of ${node} cannot be given to the workflow:${renderExaminations([examined])}`,
   )
 }
 

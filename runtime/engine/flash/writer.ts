@@ -104,9 +104,9 @@ export async function* writeBody(
     shares: counted.source.shares,
     bytesDone: head.length,
     isDelta: delta.comparison !== null,
-    bottleneck: () => decideBottleneck(waits.look(), originOf(plan)),
+    bottleneck: () => decideBottleneck(waits.snapshot(), originOf(plan)),
   })
-  yield { ...meter.look(plan.image.format), ...delta.report() }
+  yield { ...meter.snapshot(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
@@ -133,9 +133,9 @@ export async function* writeBody(
     return { ...written, end }
   }
   try {
-    const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.look())
+    const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.snapshot())
     // Where an image begins with zeros, it is decided later than at the first event.
-    yield { ...meter.look(), ...delta.report() }
+    yield { ...meter.snapshot(), ...delta.report() }
     return body
   } finally {
     await settle(zeroer[Symbol.asyncDispose](), CLEANUP_MS)
@@ -158,9 +158,9 @@ export async function* readBodyBack(run: WriteRun, written: Written): AsyncGener
     bytesRead: counted.bytesRead,
     shares: counted.source.shares,
   })
-  yield meter.look('verify')
+  yield meter.snapshot('verify')
   const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }
   const reading = verifyWritten(order)
-  yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.look())
-  yield meter.look()
+  yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.snapshot())
+  yield meter.snapshot()
 }

@@ -114,7 +114,7 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
   let isClosed = false
   let served = 0
 
-  function lookAhead() {
+  function readAhead() {
     if (!isSlow) return
     while (ahead.length < AHEAD_SLOTS) {
       const next = last.then(startNext)
@@ -143,7 +143,7 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
     if (planned === null || planned.kind === 'zeros') return planned
     isSlow = isFar || planned.isSlow
     const loaded = clusters.load(planned.parts, into)
-    lookAhead()
+    readAhead()
     await loaded
     return { kind: 'data', bytes: planned.bytes }
   }
@@ -159,7 +159,7 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
       served = 0
       ahead.shift()
       if (planned.kind === 'data') free.push(buffer)
-      lookAhead()
+      readAhead()
     }
     return { kind: planned.kind, bytes }
   }

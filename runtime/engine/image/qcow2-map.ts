@@ -74,7 +74,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
     }
     const run = nextRun(tables.get(index) ?? null, guest, limit, header)
     if (!run.ok) throw broken(host.name, run.refusal, guest)
-    checkPlace(host.name, metadata, run.value, guest)
+    checkRange(host.name, metadata, run.value, guest)
     return run.value
   }
 
@@ -117,7 +117,7 @@ function needMetadata(
     : damaged(name, 'its reference counts lie in its other tables')
 }
 
-function checkPlace(name: string, metadata: Qcow2Metadata, run: ClusterRun, guest: number): void {
+function checkRange(name: string, metadata: Qcow2Metadata, run: ClusterRun, guest: number): void {
   if (run.kind === 'zeros') return
   const isPlain = run.kind === 'data'
   const inside = findInside(metadata, run.host, isPlain ? run.bytes : run.hostBytes)

@@ -82,9 +82,9 @@ export async function packImage(
     const { reading } = opened
     const { level } = order
     const writing = writeFrames({ reading, write, workers, level, signal, onWritten: meter.add })
-    onProgress(meter.look(format))
+    onProgress(meter.snapshot(format))
     const work = untilAborted(signal, writing)
-    const frames = await report(work, TICK_MS, meter.look, onProgress)
+    const frames = await report(work, TICK_MS, meter.snapshot, onProgress)
     opened.checkDigest(frames)
     if (frames.imageBytes === 0) throw new Fault('plan-refused', `${image.name} holds no image`)
     return frames

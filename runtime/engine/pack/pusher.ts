@@ -113,7 +113,7 @@ async function findFrames(
     checked = bytes
   }
   const frames = { map, source: { ...source, readAt }, signal, onChecked, threads: 2 }
-  await report(untilAborted(signal, checkFrames(frames)), TICK_MS, meter.look, onProgress)
+  await report(untilAborted(signal, checkFrames(frames)), TICK_MS, meter.snapshot, onProgress)
   const hash = createHash('sha256')
   for await (const chunk of source.stream()) hash.update(chunk)
   const sha256 = hash.digest('hex')
@@ -192,7 +192,7 @@ async function send(
     return (await upload.finish(blob.digest, () => writer.hasBlob(blob))) === 'sent'
   }
   try {
-    return await report(untilAborted(signal, sending()), TICK_MS, meter.look, onProgress)
+    return await report(untilAborted(signal, sending()), TICK_MS, meter.snapshot, onProgress)
   } catch (thrown) {
     await upload.drop()
     throw thrown

@@ -4,7 +4,7 @@ import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
-import { placeNewFile } from '../../kit/host/atomic-file.ts'
+import { moveNewFile } from '../../kit/host/atomic-file.ts'
 import { removeName } from '../../kit/host/folders.ts'
 
 /**
@@ -48,7 +48,7 @@ export async function writeWhole<Result>(
       }
     })
     await attempt(file.sync())
-    await attempt(placeNewFile(part, path))
+    await attempt(moveNewFile(part, path))
     isWhole = true
     return result
   } finally {

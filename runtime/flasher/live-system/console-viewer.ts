@@ -24,7 +24,7 @@ interface ConsoleViewer {
 }
 
 /** `key`: somebody is there and wants a wizard; `ended`: the program was asked to end. */
-export async function lookOn(environment: ConsoleViewer): Promise<'key' | 'ended'> {
+export async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'> {
   const { stdin, stdout, statusPath, signal } = environment
   const keyPressed = new AbortController()
   const stop = () => keyPressed.abort()

@@ -8,7 +8,7 @@ import type { Environment } from '../../kit/host/shell.ts'
 import { linger } from '../../kit/host/watch.ts'
 import { encodeOutput } from '../../kit/terminal/text/encoding.ts'
 import type { Output } from '../../kit/terminal/text/terminal-style.ts'
-import { lookOn, type Keys } from './console-viewer.ts'
+import { viewConsole, type Keys } from './console-viewer.ts'
 import { readlink } from 'node:fs/promises'
 
 export interface LiveConsole {
@@ -78,7 +78,7 @@ async function runPrograms(
   await lock?.[Symbol.asyncDispose]()
   const stdout = encodeOutput(console.stdout, console.env)
   const viewer = { ...console, stdout, statusPath: paths.status }
-  if (lock === null && (await lookOn(viewer)) === 'ended') return 0
+  if (lock === null && (await viewConsole(viewer)) === 'ended') return 0
   return await guest()
 }
 

@@ -8,7 +8,7 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { fill } from '../../kit/texts/text.ts'
 import { PROMPT_TEXTS } from '../../kit/terminal/prompt/texts.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
-import { readPlaceNames } from '../../engine/disk/disk-names.ts'
+import { readPathNames } from '../../engine/disk/disk-names.ts'
 import { createServerClient, type RetryTime, type ServerClient } from '../link/server-client.ts'
 import { searchServer } from '../link/server-site.ts'
 import { readAuthorities } from '../../kit/net/authorities.ts'
@@ -131,7 +131,7 @@ function createRemoteMachine({ given, client, log, left, tree }: MachineDependen
     isListed: () => isListed,
     /** Looks at the disks, once more. */
     async readDisks(): Promise<readonly InventoryDisk[]> {
-      const names = await readPlaceNames(given.placeNames)
+      const names = await readPathNames(given.placeNames)
       found = await given.disks.survey({ loops: given.loops ?? false })
       disks = listInventory(found, names)
       secureBoot = await readSecureBoot(given.secureBoot)

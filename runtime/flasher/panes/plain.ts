@@ -43,7 +43,7 @@ export async function runPlain(
   if (!isRoot) say(ROOT)
   let state = opening
   while (!signal.aborted) {
-    state = await lookAround(state, services)
+    state = await refreshRows(state, services)
     const chosen = await choose(state, terminal)
     if (chosen === 'leave') return signal.aborted ? EXIT.cancelled : SUCCESS
     if (chosen === 'again') continue
@@ -63,7 +63,7 @@ async function choose(state: PanesState, terminal: PlainTerminal): Promise<Chose
   return typeof marked === 'string' ? marked : await askPane(marked, 'disks', terminal)
 }
 
-async function lookAround(state: PanesState, services: TuiServices): Promise<PanesState> {
+async function refreshRows(state: PanesState, services: TuiServices): Promise<PanesState> {
   let now = takeImages(state, await services.listImages())
   await services.listDisks((listing) => {
     now = takeDisks(now, listing)

@@ -53,11 +53,11 @@ export function startBackupSchedule(parts: ScheduleDependencies) {
     }))
 
   // Best effort: the backup's own events say what failed, and the next tick comes.
-  const look = () => {
+  const check = () => {
     tick().catch(() => undefined)
   }
-  const timer = setInterval(look, TICK_MS).unref()
-  look()
+  const timer = setInterval(check, TICK_MS).unref()
+  check()
   return {
     tick,
     [Symbol.dispose]() {

@@ -52,8 +52,8 @@ export interface BackupStorage {
  * Opens the store of backups at a place that a driver of unstorage reaches: a folder, a bucket. Its
  * calls reject with a Fault where the storage fails, or holds other bytes than were written.
  */
-export async function openBackupStore(place: BackupStorage, now = () => new Date()) {
-  const storage = await openStorage(place)
+export async function openBackupStore(configured: BackupStorage, now = () => new Date()) {
+  const storage = await openStorage(configured)
 
   /** Null when there is none, or it was never finished. */
   async function find(id: string): Promise<StoredBackup | null> {

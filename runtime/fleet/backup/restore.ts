@@ -120,10 +120,10 @@ export function createRestorer<Machine extends MachineBase>({
     async foresee(backup) {
       const file = findDatabase(backup, database.line)
       if (file !== null) {
-        await using look = await makeLook(folder)
-        await fetchTo(look.path, backup, file, () => undefined)
-        inspectState(look.path, database.line)
-        return disarmIn(look.path)
+        await using scratch = await makeScratch(folder)
+        await fetchTo(scratch.path, backup, file, () => undefined)
+        inspectState(scratch.path, database.line)
+        return disarmIn(scratch.path)
       }
       const macs = bundles.listMacs(await readInventory(backup), `backup ${backup.backup_id}`)
       return listArmed(database.sql, orders, iso()).filter(({ mac }) => macs.has(mac))
@@ -172,11 +172,11 @@ function createCandidates<Machine extends MachineBase>({
 }
 
 /** A place for a copy that is only looked at. `await using` removes it. */
-async function makeLook(folder: string) {
-  const look = await mkdtemp(`${folder}-`)
+async function makeScratch(folder: string) {
+  const scratch = await mkdtemp(`${folder}-`)
   return {
-    path: join(look, 'state.db'),
-    [Symbol.asyncDispose]: () => removeTree(look),
+    path: join(scratch, 'state.db'),
+    [Symbol.asyncDispose]: () => removeTree(scratch),
   }
 }
 

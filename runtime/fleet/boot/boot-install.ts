@@ -34,7 +34,7 @@ export async function installStaged(
   record: BootRecord | null,
 ): Promise<void> {
   const names = await readdir(staged)
-  for (const name of names) await checkPlace(dir, name)
+  for (const name of names) await checkFree(dir, name)
   for (const name of names) await syncFile(join(staged, name))
   if (record !== null) await replaceFile(join(staged, RECORD), renderRecord(record), FOR_ALL)
   const committed = join(dir, basename(staged).replace(STAGED, COMMITTED))
@@ -63,7 +63,7 @@ async function finish(dir: string, committed: string): Promise<void> {
   await removeTree(committed)
 }
 
-async function checkPlace(dir: string, name: string): Promise<void> {
+async function checkFree(dir: string, name: string): Promise<void> {
   const there = await lstat(join(dir, name)).catch(() => null)
   if (there === null || there.isFile() || there.isSymbolicLink()) return
   throw new Fault('conflict', `${join(dir, name)} is in the way: it is no file`, {

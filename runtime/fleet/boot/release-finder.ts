@@ -134,8 +134,8 @@ async function findBareRelease(
   const tag = query.tag === LATEST ? await findLatestTag(parts, query) : query.tag
   const version = tag === null ? null : versionOfTag(tag)
   if (tag === null || version === null) return null
-  const places = [tag, ...(query.tag === LATEST ? [LATEST] : [])]
-  for (const base of places.flatMap((one) => listReleaseBases(site, repository, one))) {
+  const tags = [tag, ...(query.tag === LATEST ? [LATEST] : [])]
+  for (const base of tags.flatMap((one) => listReleaseBases(site, repository, one))) {
     const lists = await readLists(parts, query, base, version)
     if (lists.length === 0) continue
     const described = describeBareRelease(tag, version, lists)

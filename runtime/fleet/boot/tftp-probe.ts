@@ -48,7 +48,7 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
   }
 
   /** Looks now. */
-  function look(): Promise<TftpState> {
+  function inspect(): Promise<TftpState> {
     looking ??= ask().finally(() => {
       looking = null
     })
@@ -60,10 +60,10 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
     state(): TftpState {
       const isOld = performance.now() - lookedAt > keepMs || hostOf() !== found.host
       // It never rejects: whatever happens is a finding.
-      if (isOld) void look()
+      if (isOld) void inspect()
       return describe(found)
     },
-    look,
+    inspect,
   }
 }
 

@@ -49,18 +49,18 @@ export async function editConfig(
 ): Promise<Result<readonly ConfigEdited[], RefusedEdits>> {
   const refused = new Map<string, ConfigEditRefusal>()
   const texts = new Map(files.layers.map(({ path, text }) => [path, text]))
-  const places: { readonly edit: ConfigEdit; readonly path: string }[] = []
+  const located: { readonly edit: ConfigEdit; readonly path: string }[] = []
   for (const edit of edits) {
     const { section, key, text } = edit
     const checked = checkEdit(findSetting(table, section, key), originOf(section, key), text)
     const changed = checked.ok ? await changeText(files, texts, edit, checked.value) : checked
-    if (changed.ok) places.push({ edit, path: changed.value })
+    if (changed.ok) located.push({ edit, path: changed.value })
     else refused.set(`${section}.${key}`, changed.refusal)
   }
   if (refused.size > 0) return refuse(refused)
   await writeAll(files, texts)
   return accept(
-    places.map(({ edit: { section, key }, path }) => ({
+    located.map(({ edit: { section, key }, path }) => ({
       name: `${section}.${key}`,
       path,
       line: locateTomlKey(texts.get(path) ?? '', { section, key }),

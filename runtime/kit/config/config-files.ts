@@ -17,19 +17,19 @@ export interface ConfigFiles {
 }
 
 /** A file that cannot be read or is not TOML is a Fault: part of a configuration is not used. */
-export async function readConfigFiles(places: readonly ConfigPath[]): Promise<ConfigFiles> {
-  const paths = (await Array.fromAsync(places, listPlace)).flat()
-  const named = new Set(places.filter(({ isNamed }) => isNamed).map(({ path }) => path))
+export async function readConfigFiles(configPaths: readonly ConfigPath[]): Promise<ConfigFiles> {
+  const paths = (await Array.fromAsync(configPaths, listFiles)).flat()
+  const named = new Set(configPaths.filter(({ isNamed }) => isNamed).map(({ path }) => path))
   const layers = await Array.fromAsync(paths, (path) => readLayer(path, named.has(path)))
   return { layers: layers.filter((layer) => layer !== null), paths }
 }
 
-async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly string[]> {
+async function listFiles({ kind, path, isNamed }: ConfigPath): Promise<readonly string[]> {
   const isFolder = isNamed
-    ? (await readPlace(path, isNamed, stat))?.isDirectory() === true
+    ? (await readListed(path, isNamed, stat))?.isDirectory() === true
     : kind === 'folder'
   if (!isFolder) return [path]
-  const names = (await readPlace(path, isNamed, (folder) => readdir(folder))) ?? []
+  const names = (await readListed(path, isNamed, (folder) => readdir(folder))) ?? []
   const files = names.filter((name) => name.endsWith('.toml') && !name.startsWith('.')).toSorted()
   // A named folder without files still has a place for an edit.
   const all = isNamed && files.length === 0 ? [CONFIG_FILE] : files
@@ -37,7 +37,7 @@ async function listPlace({ kind, path, isNamed }: ConfigPath): Promise<readonly 
 }
 
 async function readLayer(path: string, isNamed: boolean): Promise<ConfigLayer | null> {
-  const text = await readPlace(path, isNamed, (file) => readFile(file, 'utf8'))
+  const text = await readListed(path, isNamed, (file) => readFile(file, 'utf8'))
   if (text === null) return null
   const parsed = parseToml(text)
   if (parsed.ok) return { path, text, values: parsed.value }
@@ -46,7 +46,7 @@ async function readLayer(path: string, isNamed: boolean): Promise<ConfigLayer | 
 }
 
 /** Null: nothing is there, and it was not named. */
-async function readPlace<T>(
+async function readListed<T>(
   path: string,
   isNamed: boolean,
   read: (path: string) => Promise<T>,

@@ -98,9 +98,13 @@ export async function readConfig<Table extends SettingsTable>(
   given: Pick<Arguments, 'lists'>,
 ): Promise<Config<Table>> {
   const { env } = environment
-  const { places, stateDir } = await settlePlaces(parse, environment, given.lists['config'] ?? [])
+  const { configPaths, stateDir } = await settlePaths(
+    parse,
+    environment,
+    given.lists['config'] ?? [],
+  )
   let saved = nothingSaved
-  let files = await readConfigFiles(places)
+  let files = await readConfigFiles(configPaths)
   let reading = parse({ env, saved: saved(), layers: files.layers })
   refuseErrors(reading.problems)
   let started = reading.settings
@@ -137,7 +141,7 @@ export async function readConfig<Table extends SettingsTable>(
       return apply(files)
     },
     readSaved: () => apply(files),
-    reload: () => inTurn(async () => apply(await readConfigFiles(places))),
+    reload: () => inTurn(async () => apply(await readConfigFiles(configPaths))),
     async listEditPaths() {
       const { paths } = files
       const verdicts = await Promise.all(paths.map(isWritable))
@@ -145,14 +149,14 @@ export async function readConfig<Table extends SettingsTable>(
     },
     edit: (changes, check) =>
       inTurn(async () => {
-        const present = await readConfigFiles(places)
+        const present = await readConfigFiles(configPaths)
         const read = parse({ env, saved: saved(), layers: present.layers })
         const rows = describeSettings(table, read.settings, read.origins, effective.pending)
         const refused = check?.(rows)
         if (refused !== undefined && refused.size > 0) return refuse(refused)
         const made = await editConfig(table, present, originOf, changes)
         if (!made.ok) return made
-        const reloaded = apply(await readConfigFiles(places))
+        const reloaded = apply(await readConfigFiles(configPaths))
         return { ok: true, value: { edited: made.value, ...reloaded } }
       }),
     listen(listener) {
@@ -162,20 +166,20 @@ export async function readConfig<Table extends SettingsTable>(
 }
 
 /** The state directory may hold the last file, and the files before that one name it. */
-async function settlePlaces(
+async function settlePaths(
   parse: ConfigRules<SettingsTable>['parse'],
   { env, isRoot, systemDir }: ConfigEnvironment,
   named: readonly string[],
-): Promise<{ places: readonly ConfigPath[]; stateDir: string }> {
-  const { places, withStateFile } = decideConfigPaths(named, env, systemDir)
-  const { layers } = await readConfigFiles(places)
+): Promise<{ configPaths: readonly ConfigPath[]; stateDir: string }> {
+  const { configPaths, withStateFile } = decideConfigPaths(named, env, systemDir)
+  const { layers } = await readConfigFiles(configPaths)
   const { settings, problems } = parse({ env, saved: {}, layers })
   refuseErrors(problems)
   const given = valueOf(settings, 'paths', 'state_dir')
   const isGiven = typeof given === 'string' && given !== ''
   const stateDir = isGiven ? given : defaultStateDir(env, isRoot)
   const last = { kind: 'file', path: `${stateDir}/${CONFIG_FILE}`, isNamed: false } as const
-  return { stateDir, places: withStateFile ? [...places, last] : places }
+  return { stateDir, configPaths: withStateFile ? [...configPaths, last] : configPaths }
 }
 
 function refuseErrors(problems: readonly Problem[]): void {

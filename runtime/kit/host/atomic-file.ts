@@ -36,7 +36,7 @@ export async function replaceFile(
  * Gives a finished file its own name; both paths are on the same file system. Rejects with a Fault
  * `conflict` where something has that name.
  */
-export async function placeNewFile(from: string, to: string): Promise<void> {
+export async function moveNewFile(from: string, to: string): Promise<void> {
   try {
     await linkName(from, to)
     await removeName(from)

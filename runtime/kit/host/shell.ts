@@ -63,10 +63,12 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
   const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
 
   async function has(tool: string) {
-    const places = isAbsolute(tool)
+    const candidates = isAbsolute(tool)
       ? [tool]
       : searchPath.split(delimiter).map((dir) => join(dir, tool))
-    const found = await Promise.allSettled(places.map((place) => access(place, files.X_OK)))
+    const found = await Promise.allSettled(
+      candidates.map((candidate) => access(candidate, files.X_OK)),
+    )
     return found.some(({ status }) => status === 'fulfilled')
   }
 

@@ -65,9 +65,9 @@ export function createDeadline(
 export async function* watch<T, Seen>(
   work: Promise<T>,
   milliseconds: number,
-  look: () => Seen,
+  observe: () => Seen,
 ): AsyncGenerator<Seen, T> {
-  while (!(await settle(work, milliseconds))) yield look()
+  while (!(await settle(work, milliseconds))) yield observe()
   return await work
 }
 
@@ -78,10 +78,10 @@ export async function* watch<T, Seen>(
 export async function report<T, Seen>(
   work: Promise<T>,
   milliseconds: number,
-  look: () => Seen,
+  observe: () => Seen,
   onSeen: (seen: Seen) => void,
 ): Promise<T> {
-  while (!(await settle(work, milliseconds))) onSeen(look())
+  while (!(await settle(work, milliseconds))) onSeen(observe())
   return await work
 }
 

@@ -31,7 +31,7 @@ export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
   /** Goes where the last redirect led, and back to the start where that has expired. */
   ask(request: HttpRequest): Promise<HttpAnswer>
   /** What is there; a Fault `input-missing` where it is unavailable. */
-  look(): Promise<Representation>
+  inspect(): Promise<Representation>
   /** Throws what is no network failure, and a Fault `cancelled` after the signal. */
   failureOf(thrown: unknown): NetworkFailure
   pause(ms: number): Promise<void>
@@ -83,15 +83,15 @@ export function createRemote(options: RemoteOptions): Remote {
   const remote = { name, retryMs, isHasty, ask, failureOf, pause }
   return {
     ...remote,
-    look: () =>
-      look(remote).catch((thrown: unknown) => {
+    inspect: () =>
+      inspect(remote).catch((thrown: unknown) => {
         const { reason, hint } = failureOf(thrown)
         throw notReachable(name, reason, { hint, cause: thrown })
       }),
   }
 }
 
-async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
+async function inspect(remote: Omit<Remote, 'inspect'>): Promise<Representation> {
   const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
     if (remote.failureOf(thrown).isHangUp) return null // some servers do so at a HEAD
     throw thrown
@@ -107,7 +107,7 @@ async function look(remote: Omit<Remote, 'look'>): Promise<Representation> {
 
 /** Waits where the server names a time to come back. Any other refusal is an answer here. */
 async function askPatiently(
-  { ask, pause, isHasty }: Omit<Remote, 'look'>,
+  { ask, pause, isHasty }: Omit<Remote, 'inspect'>,
   request: HttpRequest,
 ): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {

@@ -107,11 +107,11 @@ async function recover(transfer: Transfer, progress: Progress, setback: Setback)
     const lack = known.ranges ? 'names no version of the file' : 'sends no parts'
     throw stop(transfer, at, `${reason}, and it cannot go on (the server ${lack})`, OTHER_WAY)
   }
-  if (isFinal) throw brokenAt(placeOf(transfer, at), reason, { hint, cause })
+  if (isFinal) throw brokenAt(positionOf(transfer, at), reason, { hint, cause })
   const most = countTries(remote.isHasty)
   if (progress.tries > most) {
     const words = `${reason}; gave up after ${most} more ${most === 1 ? 'try' : 'tries'}`
-    throw brokenAt(placeOf(transfer, at), words, { hint: hint ?? RUN_AGAIN, cause })
+    throw brokenAt(positionOf(transfer, at), words, { hint: hint ?? RUN_AGAIN, cause })
   }
   await remote.pause(waitMs ?? decideDelay(progress.tries, remote.retryMs, Math.random()))
 }
@@ -124,10 +124,10 @@ const RUN_AGAIN = 'Look at the network and run again.'
 const START_OVER = 'Run again: the download has to start over.'
 const OTHER_WAY = 'Run again, or download the image first and flash the file.'
 
-const placeOf = ({ remote, known }: Transfer, at: number) => ({
+const positionOf = ({ remote, known }: Transfer, at: number) => ({
   name: remote.name,
   at,
   sizeBytes: known.sizeBytes,
 })
 const stop = (transfer: Transfer, at: number, reason: string, hint = OTHER_WAY) =>
-  brokenAt(placeOf(transfer, at), reason, { hint })
+  brokenAt(positionOf(transfer, at), reason, { hint })

@@ -41,7 +41,7 @@ export interface ProcessEnvironment {
   readonly signal: AbortSignal
   /** SIGHUP: read the configuration again. */
   onHangup(listener: () => void): void
-  listen(handler: Entrance, place: ListenAddress): Promise<Listening>
+  listen(handler: Entrance, address: ListenAddress): Promise<Listening>
   /**
    * Starts a cache service beside the server and gives its address, null when it did not start.
    * Absent: there is none to start. It ends with `signal`.

@@ -14,10 +14,10 @@ test('shows the progress by now', () => {
   })
   const first = { event: 'writing', phase: 'write', bytes_read: 0, bytes_written: 0 } as const
   const known = { total_bytes: 1000, rate: 0, eta_seconds: null }
-  assert.equal(meter.look('img.xz'), { ...first, note: 'img.xz', ...known })
+  assert.equal(meter.snapshot('img.xz'), { ...first, note: 'img.xz', ...known })
   bytesRead = 50
   meter.add(100)
-  const second = meter.look()
+  const second = meter.snapshot()
   assert.not('note' in second)
   assert.is(second.bytes_written, 100)
   assert.ok(second.rate > 0 && Number.isInteger(second.eta_seconds))
@@ -30,7 +30,7 @@ test('a sector filled up does not count for more than the image', () => {
     bytesRead: () => 5,
     bytesDone: 1024,
   })
-  assert.is(meter.look().bytes_written, 1000)
+  assert.is(meter.snapshot().bytes_written, 1000)
 })
 test('where the total is not known, the time left is that of the reading', () => {
   let bytesRead = 0
@@ -40,10 +40,10 @@ test('where the total is not known, the time left is that of the reading', () =>
     sourceBytes: 100,
     bytesRead: () => bytesRead,
   })
-  meter.look()
+  meter.snapshot()
   bytesRead = 100
   meter.add(5000)
-  const { total_bytes, eta_seconds, bytes_written } = meter.look()
+  const { total_bytes, eta_seconds, bytes_written } = meter.snapshot()
   assert.equal([total_bytes, eta_seconds, bytes_written], [null, 0, 5000])
   const blind = createMeter({
     phase: 'write',
@@ -51,7 +51,7 @@ test('where the total is not known, the time left is that of the reading', () =>
     sourceBytes: null,
     bytesRead: () => bytesRead,
   })
-  blind.look()
-  assert.is(blind.look().eta_seconds, null)
+  blind.snapshot()
+  assert.is(blind.snapshot().eta_seconds, null)
 })
 test.run()

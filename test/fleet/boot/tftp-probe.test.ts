@@ -37,7 +37,7 @@ async function startDaemon(answer: Buffer | null) {
 }
 
 const ask = (port: number, waitMs = 5000) =>
-  createTftpProbe({ host: () => '127.0.0.1', port, waitMs }).look()
+  createTftpProbe({ host: () => '127.0.0.1', port, waitMs }).inspect()
 
 test('a daemon that has the file', async () => {
   await using daemon = await startDaemon(Buffer.from('\0\x03\0\x01MZ', 'latin1'))
@@ -74,7 +74,7 @@ test('nobody there, somebody silent, and no such host', async () => {
   await using babbling = await startDaemon(Buffer.from('hello'))
   assert.match((await ask(babbling.port, 300)).text, /no TFTP answer/)
   const nowhere = createTftpProbe({ host: () => 'no-such-host.invalid', port: 1 })
-  assert.match((await nowhere.look()).text, /cannot be reached/)
+  assert.match((await nowhere.inspect()).text, /cannot be reached/)
 })
 
 test('pages never wait: they get what was found last, and a look begins', async () => {
@@ -83,7 +83,7 @@ test('pages never wait: they get what was found last, and a look begins', async 
   const { port } = daemon
   const probe = createTftpProbe({ host: () => '127.0.0.1', port, changed: () => (changes += 1) })
   assert.match(probe.state().text, /is being checked/)
-  await probe.look()
+  await probe.inspect()
   assert.match(probe.state().text, /serves/)
   probe.state()
   assert.is(daemon.asked.length, 3)

@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { placeNewFile, replaceFile } from '../../../runtime/kit/host/atomic-file.ts'
+import { moveNewFile, replaceFile } from '../../../runtime/kit/host/atomic-file.ts'
 import { removeName } from '../../../runtime/kit/host/folders.ts'
 
 /** Long enough for several blocks, and another length each time. */
@@ -30,7 +30,7 @@ async function work(folder: string) {
     await replaceFile(join(folder, `new-${n}`, 'below', 'a.json'), contentOf(n))
     const part = join(folder, `part-${n}`)
     await fs.writeFile(part, contentOf(n), { flush: true })
-    await placeNewFile(part, join(folder, `image-${n}`))
+    await moveNewFile(part, join(folder, `image-${n}`))
     process.stdout.write(`placed ${n}\n`)
     await removeName(join(folder, `image-${n - 1}`))
     process.stdout.write(`removed ${n}\n`)

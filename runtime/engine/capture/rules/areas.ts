@@ -64,7 +64,7 @@ const gap = (offset: number, end: number): Area => ({
 
 /** Without a table: none. Null: there is one, but it is damaged, or not the only one. */
 function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[] | null {
-  const place = (first: number, sectors: number): Range => ({
+  const toRange = (first: number, sectors: number): Range => ({
     offset: first * sectorBytes,
     bytes: sectors * sectorBytes,
   })
@@ -74,13 +74,13 @@ function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[
     return parseGptPartitions(table).map(({ number, type, firstSector, lastSector }) => ({
       number,
       role: isBootLoaderType(type) ? 'boot-loader' : null,
-      ...place(firstSector, lastSector - firstSector + 1),
+      ...toRange(firstSector, lastSector - firstSector + 1),
     }))
   }
   return (parseDosTable(head) ?? []).map(({ number, type, first, sectors }) => ({
     number,
     role: isExtendedType(type) ? 'extended' : null,
-    ...place(first, sectors),
+    ...toRange(first, sectors),
   }))
 }
 

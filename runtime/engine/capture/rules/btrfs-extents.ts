@@ -6,10 +6,10 @@ import {
   isCovered,
   tooFree,
   unreadable,
-  MAX_LOOK_BYTES,
-  type SecondLook,
+  MAX_READING_BYTES,
+  type SecondReading,
   type Looked,
-} from './second-look.ts'
+} from './second-reading.ts'
 
 const SUPER = 64 * 1024
 const NODE_HEAD_BYTES = 101
@@ -45,7 +45,7 @@ interface Key {
   readonly offset: number
 }
 
-export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): SecondLook {
+export function* walkBtrfs({ first, bytes, used, chunks }: Looked): SecondReading {
   const { root, nodeBytes } = readFacts(first)
   if (!isSound(root, nodeBytes)) return unreadable('its superblock')
   const geometry = { nodeBytes, locate: createLocator(chunks) }
@@ -55,9 +55,9 @@ export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): SecondLook
   // What a disk has room for: blocks that name each other over and over would never end.
   let left = Math.ceil(bytes / nodeBytes)
   while (waiting.length > 0) {
-    const places = waiting.splice(-Math.floor(MAX_BATCH_BYTES / nodeBytes))
-    left -= places.length
-    const nodes = left < 0 ? null : yield* readNodes(places, geometry)
+    const treeBlocks = waiting.splice(-Math.floor(MAX_BATCH_BYTES / nodeBytes))
+    left -= treeBlocks.length
+    const nodes = left < 0 ? null : yield* readNodes(treeBlocks, geometry)
     if (nodes === null) return unreadable(TREE)
     for (const { node, level } of nodes) {
       if (level > 0) waiting.push(...listChildren(node, level))
@@ -70,7 +70,7 @@ export function* lookAtBtrfs({ first, bytes, used, chunks }: Looked): SecondLook
 const isSound = ({ level }: TreeBlock, nodeBytes: number) =>
   level <= MAX_LEVEL && nodeBytes >= 4096 && nodeBytes <= 65_536
 
-const MAX_BATCH_BYTES = MAX_LOOK_BYTES / 4
+const MAX_BATCH_BYTES = MAX_READING_BYTES / 4
 
 interface Geometry {
   readonly nodeBytes: number
@@ -87,25 +87,27 @@ type TreeReading<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
 
 /** Null where one of them is not what it should be. */
 function* readNodes(
-  places: readonly TreeBlock[],
+  treeBlocks: readonly TreeBlock[],
   { nodeBytes, locate }: Geometry,
 ): TreeReading<readonly ReadNode[] | null> {
-  const ranges = places.flatMap(({ address }) => locate(address, nodeBytes)?.slice(0, 1) ?? [])
-  if (ranges.length < places.length) return null
+  const ranges = treeBlocks.flatMap(({ address }) => locate(address, nodeBytes)?.slice(0, 1) ?? [])
+  if (ranges.length < treeBlocks.length) return null
   const nodes = yield ranges
   const read = nodes.flatMap((node, index) => {
-    const place = places[index]
-    return place !== undefined && isNode(node, place) ? [{ node, level: place.level }] : []
+    const treeBlock = treeBlocks[index]
+    return treeBlock !== undefined && isNode(node, treeBlock)
+      ? [{ node, level: treeBlock.level }]
+      : []
   })
-  return read.length < places.length ? null : read
+  return read.length < treeBlocks.length ? null : read
 }
 
 /** Whether the map has all that a leaf of the extent tree names, at all its places. */
 function isLeafCovered(used: RangeList, leaf: Buffer, { nodeBytes, locate }: Geometry): boolean {
   for (const { id, type, offset } of listItems(leaf)) {
     if (type !== EXTENT_ITEM && type !== METADATA_ITEM) continue
-    const places = locate(id, type === EXTENT_ITEM ? offset : nodeBytes)
-    if (places?.every((place) => isCovered(used, place)) !== true) return false
+    const treeBlocks = locate(id, type === EXTENT_ITEM ? offset : nodeBytes)
+    if (treeBlocks?.every((treeBlock) => isCovered(used, treeBlock)) !== true) return false
   }
   return true
 }
@@ -163,12 +165,12 @@ const isBefore = ({ key }: { readonly key: Key }) =>
 
 /** Its root is named in the tree of roots; null: it is not. */
 function* findExtentTree(root: TreeBlock, geometry: Geometry): TreeReading<TreeBlock | null> {
-  for (let place: TreeBlock | undefined = root; place !== undefined;) {
-    const read: readonly ReadNode[] | null = yield* readNodes([place], geometry)
+  for (let treeBlock: TreeBlock | undefined = root; treeBlock !== undefined;) {
+    const read: readonly ReadNode[] | null = yield* readNodes([treeBlock], geometry)
     const found: ReadNode | undefined = read?.[0]
     if (found === undefined) return null
     if (found.level === 0) return readRoot(found.node)
-    place = listChildren(found.node, found.level).findLast(isBefore)
+    treeBlock = listChildren(found.node, found.level).findLast(isBefore)
   }
   return null
 }

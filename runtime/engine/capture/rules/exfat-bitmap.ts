@@ -6,10 +6,10 @@ import {
   listPieces,
   tooFree,
   unreadable,
-  MAX_LOOK_BYTES,
-  type SecondLook,
+  MAX_READING_BYTES,
+  type SecondReading,
   type Looked,
-} from './second-look.ts'
+} from './second-reading.ts'
 
 const FIRST_CLUSTER = 2
 const ENTRY_BYTES = 32
@@ -42,7 +42,7 @@ const isSound = (facts: ExfatFacts, bytes: number) =>
   facts.clusterBytes <= 2 ** 25 &&
   facts.heapOffset + facts.clusters * facts.clusterBytes <= bytes
 
-export function* lookAtExfat({ first, bytes, used }: Looked): SecondLook {
+export function* walkExfat({ first, bytes, used }: Looked): SecondReading {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its boot sector')
   const { heapOffset, clusterBytes, clusters } = facts
@@ -106,7 +106,7 @@ function* listRuns(
   const runs: Range[] = []
   let cluster = start
   for (let left = count; left > 0 && cluster >= FIRST_CLUSTER && cluster <= last;) {
-    const most = Math.min(left, last - cluster + 1, MAX_LOOK_BYTES / 4)
+    const most = Math.min(left, last - cluster + 1, MAX_READING_BYTES / 4)
     const [table = Buffer.alloc(0)] = yield [{ offset: tableOffset + cluster * 4, bytes: most * 4 }]
     let length = 1
     while (length < most && table.readUInt32LE(length * 4 - 4) === cluster + length) length += 1

@@ -5,9 +5,9 @@ import {
   listPieces,
   tooFree,
   unreadable,
-  type SecondLook,
+  type SecondReading,
   type Looked,
-} from './second-look.ts'
+} from './second-reading.ts'
 
 /** Offsets in a superblock, which begins 1024 bytes into the file system. */
 const SUPER = 1024
@@ -61,7 +61,7 @@ function isPowerOf(base: number, number: number): boolean {
 }
 
 /** Where the descriptors lie, in the order of their groups. */
-function* listPlaces(facts: ExtFacts, groups: number): Generator<Range> {
+function* listMetadata(facts: ExtFacts, groups: number): Generator<Range> {
   const { blockBytes, descriptorBytes, firstMeta, firstBlock, groupBlocks } = facts
   const blocks = Math.ceil((groups * descriptorBytes) / blockBytes)
   const together = firstMeta === null ? blocks : Math.min(firstMeta, blocks)
@@ -78,14 +78,14 @@ function* listPlaces(facts: ExtFacts, groups: number): Generator<Range> {
   }
 }
 
-export function* lookAtExt({ first, bytes, used }: Looked): SecondLook {
+export function* walkExt({ first, bytes, used }: Looked): SecondReading {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its superblock')
   const { blocks, firstBlock, blockBytes, groupBlocks, clusterBytes, descriptorBytes } = facts
   const groups = Math.ceil((blocks - firstBlock) / groupBlocks)
   let group = 0
-  for (const place of listPlaces(facts, groups)) {
-    const [table] = yield [place]
+  for (const metadata of listMetadata(facts, groups)) {
+    const [table] = yield [metadata]
     if (table === undefined) return unreadable('its table of block groups')
     for (let at = 0; at < table.length && group < groups; at += descriptorBytes, group += 1) {
       const high = descriptorBytes >= 64 ? table.readUInt16LE(at + 0x2c) * 2 ** 16 : 0

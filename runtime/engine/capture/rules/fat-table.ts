@@ -5,9 +5,9 @@ import {
   listPieces,
   tooFree,
   unreadable,
-  type SecondLook,
+  type SecondReading,
   type Looked,
-} from './second-look.ts'
+} from './second-reading.ts'
 
 /** With fewer clusters, its table has entries of 12 bits. */
 const MIN_FAT16_CLUSTERS = 4085
@@ -51,7 +51,7 @@ const isSound = (
   heapOffset + clusters * clusterBytes <= bytes &&
   (clusters + FIRST_CLUSTER) * (bits / 8) <= tableBytes
 
-export function* lookAtFat({ first, bytes, used }: Looked): SecondLook {
+export function* walkFat({ first, bytes, used }: Looked): SecondReading {
   const facts = readFatFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its boot sector')
   const { bits, clusters, clusterBytes, heapOffset, tableOffset } = facts

@@ -63,7 +63,7 @@ export function parseListing(
 }
 
 /** Reads debugfs's `imap`: where an inode lies. Null: it said something else. */
-export function parseInodePlace(
+export function parseInodeRange(
   text: string,
   { blockBytes, inodeBytes }: { readonly blockBytes: number; readonly inodeBytes: number },
 ): { readonly offset: number; readonly bytes: number } | null {

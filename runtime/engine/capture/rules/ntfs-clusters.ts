@@ -1,5 +1,5 @@
 /** NTFS: how much is used, after what its files occupy was compared with its bitmap. */
-import { tooFree, unreadable } from './second-look.ts'
+import { tooFree, unreadable } from './second-reading.ts'
 
 /** What ntfsresize prints is rounded up to those. */
 const MEGABYTE = 1e6

@@ -2,14 +2,14 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { Contents } from '../../disk/rules/volume.ts'
 import type { Range } from '../../disk/rules/extents.ts'
-import { lookAtBtrfs } from './btrfs-extents.ts'
-import { lookAtExfat } from './exfat-bitmap.ts'
-import { lookAtExt } from './ext-groups.ts'
-import { lookAtFat, readFatFacts } from './fat-table.ts'
+import { walkBtrfs } from './btrfs-extents.ts'
+import { walkExfat } from './exfat-bitmap.ts'
+import { walkExt } from './ext-groups.ts'
+import { walkFat, readFatFacts } from './fat-table.ts'
 import { parseChunks, type Chunk } from './mirrors.ts'
 import { judgeNtfs } from './ntfs-clusters.ts'
-import type { SecondLook, Looked } from './second-look.ts'
-import { lookAtXfs } from './xfs-groups.ts'
+import type { SecondReading, Looked } from './second-reading.ts'
+import { walkXfs } from './xfs-groups.ts'
 
 /** The first bytes of a volume, which hold every superblock. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
@@ -50,7 +50,7 @@ interface ToolCheck {
 /** What else says which blocks are used: no map is believed alone. */
 export type Witness =
   /** Tables of the file system, which we read ourselves. */
-  | { readonly by: 'reading'; readonly look: (looked: Looked) => SecondLook }
+  | { readonly by: 'reading'; readonly walk: (looked: Looked) => SecondReading }
   /** What a tool prints; the device comes last. `judge`: what speaks against the map, or null. */
   | {
       readonly by: 'tool'
@@ -68,9 +68,9 @@ interface MapTool {
   readonly more?: readonly Range[]
 }
 
-const reading = (look: (looked: Looked) => SecondLook): Witness => ({ by: 'reading', look })
+const reading = (walk: (looked: Looked) => SecondReading): Witness => ({ by: 'reading', walk })
 
-const ext: MapTool = { tool: 'partclone.ext4', witness: reading(lookAtExt), judge: judgeExt }
+const ext: MapTool = { tool: 'partclone.ext4', witness: reading(walkExt), judge: judgeExt }
 
 /** The kinds of volumes by blkid's names for them. */
 const KINDS: { readonly [Type in string]?: MapTool } = {
@@ -79,7 +79,7 @@ const KINDS: { readonly [Type in string]?: MapTool } = {
   ext4: ext,
   xfs: {
     tool: 'partclone.xfs',
-    witness: reading(lookAtXfs),
+    witness: reading(walkXfs),
     judge: () => null,
     // What is still in the log is not in the trees of free blocks.
     check: {
@@ -89,7 +89,7 @@ const KINDS: { readonly [Type in string]?: MapTool } = {
   },
   btrfs: {
     tool: 'partclone.btrfs',
-    witness: reading(lookAtBtrfs),
+    witness: reading(walkBtrfs),
     judge: judgeBtrfs,
     check: {
       argv: ['btrfs', 'inspect-internal', 'dump-tree', '-t', 'chunk'],
@@ -101,8 +101,8 @@ const KINDS: { readonly [Type in string]?: MapTool } = {
       { offset: 256 * GIB, bytes: 64 * KIB },
     ],
   },
-  vfat: { tool: 'partclone.fat', witness: reading(lookAtFat), judge: judgeFat },
-  exfat: { tool: 'partclone.exfat', witness: reading(lookAtExfat), judge: judgeExfat },
+  vfat: { tool: 'partclone.fat', witness: reading(walkFat), judge: judgeFat },
+  exfat: { tool: 'partclone.exfat', witness: reading(walkExfat), judge: judgeExfat },
   ntfs: {
     tool: 'partclone.ntfs',
     witness: { by: 'tool', argv: ['ntfsresize', '--info', '--bad-sectors'], judge: judgeNtfs },

@@ -1,5 +1,11 @@
 /** XFS: how many blocks its allocation groups and its superblock say are free. */
-import { isAtMostFree, tooFree, unreadable, type SecondLook, type Looked } from './second-look.ts'
+import {
+  isAtMostFree,
+  tooFree,
+  unreadable,
+  type SecondReading,
+  type Looked,
+} from './second-reading.ts'
 
 /** Groups whose headers are asked for at once. */
 const MAX_AT_ONCE = 64
@@ -47,7 +53,7 @@ function parseGroup(header: Buffer, number: number): AllocationGroup | null {
   return { free, listed, trees }
 }
 
-export function* lookAtXfs({ first, bytes, used }: Looked): SecondLook {
+export function* walkXfs({ first, bytes, used }: Looked): SecondReading {
   const facts = readFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its superblock')
   const { blockBytes, blocks, groupBlocks, groups, sectorBytes } = facts
@@ -65,8 +71,8 @@ export function* lookAtXfs({ first, bytes, used }: Looked): SecondLook {
       if (group === null) return unreadable(`allocation group ${number}`)
       const length = Math.min(groupBlocks, blocks - number * groupBlocks) * blockBytes
       const allowed = group.free + group.listed
-      const place = { offset: startOf(number), bytes: length }
-      if (!isAtMostFree(used, place, allowed * blockBytes)) return tooFree('an allocation group')
+      const range = { offset: startOf(number), bytes: length }
+      if (!isAtMostFree(used, range, allowed * blockBytes)) return tooFree('an allocation group')
       free += allowed
       trees += group.trees
     }

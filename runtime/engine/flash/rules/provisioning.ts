@@ -101,8 +101,8 @@ export interface Examination {
 }
 
 /** What was looked at, one indented line each; safe to print whatever the image said. */
-export const renderExaminations = (looks: readonly Examination[]): string =>
-  looks
+export const renderExaminations = (examinations: readonly Examination[]): string =>
+  examinations
     .map(
       ({ node, type, sizeBytes, why }) =>
         `\n  ${printable(node)} (${printable(type ?? 'no file system')}, ${renderSize(sizeBytes)}): ${printable(why)}`,

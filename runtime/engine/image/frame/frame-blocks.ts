@@ -70,7 +70,7 @@ export function openFrames(reading: FrameOrder, count?: number): Blocks {
     return 'data'
   }
 
-  function lookAhead() {
+  function readAhead() {
     while (!closing.isClosed && free.length > 0 && ahead.length < depth * 2) {
       const step = steps.next()
       if (step.done === true) return
@@ -96,7 +96,7 @@ export function openFrames(reading: FrameOrder, count?: number): Blocks {
 
   return {
     async next(into): Promise<Piece | null> {
-      lookAhead()
+      readAhead()
       const [first] = ahead
       if (first === undefined) return null
       if (first.kind === 'zeros') {

@@ -13,14 +13,14 @@ interface SectorDisk {
 }
 
 /** One partition, where it lies on this disk, and where on one of the usual sectors. */
-interface DosPlace {
+interface DosRange {
   readonly number: number
   readonly here: Range
   readonly usual: Range
 }
 
 /** The partitions of an MBR that may be meant for other sectors than those of this disk. */
-export function listDosPlaces(head: Buffer, sectorBytes: number): readonly DosPlace[] {
+export function listDosRanges(head: Buffer, sectorBytes: number): readonly DosRange[] {
   if (sectorBytes === USUAL || parseTableSector(head) !== null) return []
   return (parseDosTable(head) ?? []).map(({ number, first, sectors, type }) => {
     const at = (bytes: number): Range => ({
@@ -49,16 +49,16 @@ export type SectorVerdict =
   | { readonly kind: 'unseen' }
 
 /** What lies at the places: the bytes there; null where they were not read. */
-type ReadSectors = (place: Range) => Buffer | null
+type ReadSectors = (range: Range) => Buffer | null
 
-export function decideSectors(places: readonly DosPlace[], seen: ReadSectors): SectorVerdict {
-  if (places.length === 0) return { kind: 'fits' }
-  const isThere = (place: Range) => {
-    const first = place.bytes === 0 ? null : seen(place)
+export function decideSectors(ranges: readonly DosRange[], seen: ReadSectors): SectorVerdict {
+  if (ranges.length === 0) return { kind: 'fits' }
+  const isThere = (range: Range) => {
+    const first = range.bytes === 0 ? null : seen(range)
     return first !== null && hasFileSystem(first)
   }
-  if (places.some(({ here }) => isThere(here))) return { kind: 'fits' }
-  const other = places.find(({ usual }) => isThere(usual))
+  if (ranges.some(({ here }) => isThere(here))) return { kind: 'fits' }
+  const other = ranges.find(({ usual }) => isThere(usual))
   if (other === undefined) return { kind: 'unseen' }
   const reason = `it is made for disks with ${USUAL}-byte sectors: the file system of partition ${other.number} begins at byte ${other.usual.offset}, where this disk would look for it at byte ${other.here.offset}`
   return { kind: 'other', reason }

@@ -24,7 +24,7 @@ const SMALL_FILE_BYTES = 256 * 1024
 export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep {
   return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
     ? walk(fileBytes, 'all')
-    : lookForTable(fileBytes)
+    : findTable(fileBytes)
 }
 
 const NO_FRAMES = { contentBytes: 0, isExact: true, frames: 0 }
@@ -92,7 +92,7 @@ function endWalk({ contentBytes, isExact }: Walked, walker: FrameWalker): RangeS
 const sizeOf = (bytes: number, isExact: boolean): VirtualSize =>
   isExact && Number.isSafeInteger(bytes) ? { kind: 'exact', bytes } : atLeast(bytes)
 
-function lookForTable(fileBytes: number): RangeStep {
+function findTable(fileBytes: number): RangeStep {
   const at = fileBytes - SEEK_FOOTER_BYTES
   return reading([at, SEEK_FOOTER_BYTES], UNKNOWN_SIZE, (bytes) => {
     const footer = parseSeekFooter(bytes, 0)

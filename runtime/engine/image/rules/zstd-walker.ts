@@ -117,7 +117,7 @@ function endSpan({ inFrame }: Walk, cursor: Cursor) {
 }
 
 function takeFrameHeader(walk: Walk, cursor: Cursor): boolean {
-  const [bytes, at] = lookAhead(walk, cursor, MAX_FRAME_HEADER_BYTES)
+  const [bytes, at] = readAhead(walk, cursor, MAX_FRAME_HEADER_BYTES)
   const parsed = parseFrameHeader(bytes, at)
   if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
   if (parsed.value.kind === 'frame') startFrame(walk, cursor, parsed.value)
@@ -143,7 +143,7 @@ function startFrame(
 }
 
 function takeBlockHeader(walk: Walk, cursor: Cursor): boolean {
-  const [bytes, at] = lookAhead(walk, cursor, BLOCK_HEADER_BYTES)
+  const [bytes, at] = readAhead(walk, cursor, BLOCK_HEADER_BYTES)
   const parsed = parseBlockHeader(bytes, at)
   if (!parsed.ok) return holdOrRefuse(walk, cursor, bytes.subarray(at), parsed.refusal)
   const block = parsed.value
@@ -159,7 +159,7 @@ function takeBlockHeader(walk: Walk, cursor: Cursor): boolean {
 }
 
 /** The bytes of a header of up to `most` bytes and where it starts in them. */
-function lookAhead({ held }: Walk, { chunk, at }: Cursor, most: number): readonly [Buffer, number] {
+function readAhead({ held }: Walk, { chunk, at }: Cursor, most: number): readonly [Buffer, number] {
   return held.length === 0 ? [chunk, at] : [Buffer.concat([held, chunk.subarray(at, at + most)]), 0]
 }
 

@@ -49,7 +49,7 @@ function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
     if (!isSame) throw broken(at, 'the file changed while it was read')
   }
 
-  async function checkPlace(at: number) {
+  async function checkOffset(at: number) {
     const now = await statExactly(path).catch(() => null)
     const isSame = now !== null && now.ino === opened.ino && now.dev === opened.dev
     if (!isSame) throw broken(at, 'the file was replaced or removed while it was read')
@@ -101,7 +101,7 @@ function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
         yield chunk
       }
       await checkContent(at)
-      await checkPlace(at)
+      await checkOffset(at)
     } finally {
       await Promise.allSettled([pending])
     }

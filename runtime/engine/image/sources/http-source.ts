@@ -35,7 +35,7 @@ export async function openHttpSource(
   const client = undo.use(createHttpClient({ env, signal, stallMs }))
   undo.defer(end)
   const remote = createRemote({ name, target, client, signal, retryMs, isHasty })
-  const known = await remote.look()
+  const known = await remote.inspect()
   const held = undo.move()
   return {
     name,

@@ -31,7 +31,7 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   const blob = await registry.resolve(ref, { arch, title })
   const target = { url: blob.url, authorization: null }
   const remote = createRemote({ name, target, client: blob.client, signal, retryMs, isHasty })
-  const known = agree(name, blob, await remote.look())
+  const known = agree(name, blob, await remote.inspect())
   const { readAt, stream } = createRemoteReads(remote, known, slowMs)
   const sha256 = blob.digest.slice('sha256:'.length)
 

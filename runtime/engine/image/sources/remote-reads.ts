@@ -29,8 +29,8 @@ export function createRemoteReads(
   function read(wanted: RangeRequest): AsyncIterable<Buffer> {
     const chunks = receive({ remote, known, wanted })
     if (slowMs === null) return chunks
-    const place = { name: remote.name, at: wanted.from, sizeBytes }
-    return watchPace(chunks, pace, { place, slowMs })
+    const position = { name: remote.name, at: wanted.from, sizeBytes }
+    return watchPace(chunks, pace, { position, slowMs })
   }
 
   async function readAt(into: Buffer, offset: number): Promise<number> {
@@ -45,8 +45,8 @@ export function createRemoteReads(
 
   async function* stream(from = 0) {
     if (from > 0 && !known.ranges) {
-      const place = { name: remote.name, at: from, sizeBytes }
-      throw brokenAt(place, 'the server sends no parts, so none can start')
+      const position = { name: remote.name, at: from, sizeBytes }
+      throw brokenAt(position, 'the server sends no parts, so none can start')
     }
     yield* read({ from, to: sizeBytes, ranged: from > 0 })
   }
@@ -58,7 +58,7 @@ export function createRemoteReads(
 const SLOW_RATE = 64 * 1024
 
 interface PaceLimit {
-  readonly place: Parameters<typeof brokenAt>[0]
+  readonly position: Parameters<typeof brokenAt>[0]
   readonly slowMs: number
 }
 
@@ -66,7 +66,7 @@ interface PaceLimit {
 async function* watchPace(
   chunks: AsyncIterable<Buffer>,
   pace: { waitedMs: number; bytes: number },
-  { place, slowMs }: PaceLimit,
+  { position, slowMs }: PaceLimit,
 ): AsyncGenerator<Buffer, void, undefined> {
   let since = performance.now()
   for await (const chunk of chunks) {
@@ -76,7 +76,7 @@ async function* watchPace(
       const rate = (pace.bytes / pace.waitedMs) * 1000
       Object.assign(pace, { waitedMs: 0, bytes: 0 })
       if (rate < SLOW_RATE) {
-        throw brokenAt(place, `the server is slow (${Math.round(rate / 1024)} KiB/s)`)
+        throw brokenAt(position, `the server is slow (${Math.round(rate / 1024)} KiB/s)`)
       }
     }
     yield chunk

@@ -42,8 +42,8 @@ export const kindOf = (name: string): PickKind =>
  * is their EUI-64 or NGUID), `path:…` (its /dev/disk/by-path name).
  */
 function listNames({ serial, wwn, by_path }: NamedDisk): readonly string[] {
-  const place = trim(by_path)
-  const names = [trim(serial), nameWorldwide(trim(wwn)), place && `path:${place}`]
+  const path = trim(by_path)
+  const names = [trim(serial), nameWorldwide(trim(wwn)), path && `path:${path}`]
   return names.filter((name) => name !== '')
 }
 

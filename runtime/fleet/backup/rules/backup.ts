@@ -93,8 +93,8 @@ export const planBackupPruning = (
   made: string | null,
 ): readonly string[] => {
   const others = newestFirst.filter((id) => id !== made)
-  const places = Math.max(1, Math.trunc(keep)) - (others.length < newestFirst.length ? 1 : 0)
-  return others.slice(places)
+  const slots = Math.max(1, Math.trunc(keep)) - (others.length < newestFirst.length ? 1 : 0)
+  return others.slice(slots)
 }
 
 const DAY_MS = 86_400_000

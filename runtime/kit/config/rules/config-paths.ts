@@ -9,7 +9,7 @@ export interface ConfigPath {
 
 interface ConfigPaths {
   /** The winner first. `kind` of named ones is still to be looked up. */
-  readonly places: readonly ConfigPath[]
+  readonly configPaths: readonly ConfigPath[]
   /** Whether `<state_dir>/flasher.toml` comes last. */
   readonly withStateFile: boolean
 }
@@ -28,11 +28,11 @@ export function decideConfigPaths(
   const variables = [env['FLASHER_CONFIG_FILE'], env['FLASHER_CONFIG_DIR']]
   const paths = named.length > 0 ? named : variables.flatMap((path) => path || [])
   if (paths.length > 0) {
-    const places = paths.map((path) => ({ kind: 'file', path, isNamed: true }) as const)
-    return { places, withStateFile: false }
+    const configPaths = paths.map((path) => ({ kind: 'file', path, isNamed: true }) as const)
+    return { configPaths, withStateFile: false }
   }
   return {
-    places: [
+    configPaths: [
       { kind: 'folder', path: `${systemDir}/conf.d`, isNamed: false },
       { kind: 'file', path: `${systemDir}/${CONFIG_FILE}`, isNamed: false },
     ],

@@ -45,7 +45,7 @@ export function createSiftFrames(wanted: Wanted) {
     else frame.fields.set(frame.key, made)
   }
 
-  function lookIn(frame: OpenObject): Wanted | null {
+  function findWanted(frame: OpenObject): Wanted | null {
     key = frame.key
     const known = frame.wanted.keys.get(key)
     if (known !== undefined) return known
@@ -59,10 +59,10 @@ export function createSiftFrames(wanted: Wanted) {
   return {
     put,
     /** What is wanted of the value that begins; null: nothing. */
-    look(): Wanted | null {
+    findOpen(): Wanted | null {
       const frame = frames.at(-1)
       if (frame === undefined) return wanted
-      if (!isList(frame)) return lookIn(frame)
+      if (!isList(frame)) return findWanted(frame)
       frame.count += 1
       return frame.count <= frame.wanted.most ? frame.wanted.of : null
     },

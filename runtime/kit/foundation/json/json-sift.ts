@@ -66,7 +66,7 @@ export function createJsonSift(wanted: Wanted, maxDepth: number) {
         if (closed !== null) closed.values += 1
         return
       }
-      const wish = frames.look()
+      const wish = frames.findOpen()
       if (frames.open(wish, opening)) return
       closedAt = depth
       if (wish === null) return

@@ -21,10 +21,10 @@ const HELPER_MS = 10_000
 export async function readCredentials(env: Environment, host: string): Promise<Credentials | null> {
   const own = readOwn(env, host)
   if (own !== null) return own
-  const given = await lookIn(env['DOCKER_AUTH_CONFIG'] ?? '', env, host)
+  const given = await findIn(env['DOCKER_AUTH_CONFIG'] ?? '', env, host)
   if (given !== null) return given
-  for (const path of placesOf(env)) {
-    const found = await lookIn(await readConfig(path), env, host)
+  for (const path of listAuthFiles(env)) {
+    const found = await findIn(await readConfig(path), env, host)
     if (found !== null) return found
   }
   return null
@@ -37,7 +37,7 @@ function readOwn(env: Environment, host: string): Credentials | null {
   return isOwn ? { user, password: env['FLASHER_REGISTRY_PASSWORD'] ?? '' } : null
 }
 
-function placesOf(env: Environment): readonly string[] {
+function listAuthFiles(env: Environment): readonly string[] {
   const {
     HOME: home,
     DOCKER_CONFIG: docker,
@@ -55,7 +55,7 @@ function placesOf(env: Environment): readonly string[] {
 
 const below = (folder: string | undefined, name: string) => (folder ? join(folder, name) : '')
 
-async function lookIn(text: string, env: Environment, host: string): Promise<Credentials | null> {
+async function findIn(text: string, env: Environment, host: string): Promise<Credentials | null> {
   if (text === '') return null
   const found = findCredentials(text, host)
   if (found !== null) return found

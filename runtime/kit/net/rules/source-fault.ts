@@ -27,8 +27,8 @@ interface ReadPosition {
  * Makes the Fault `source-broken`: reading stopped in the middle. `reason` follows the name and is
  * followed by the place.
  */
-export function brokenAt(place: ReadPosition, reason: string, options?: FaultOptions): Fault {
-  const { name, at, sizeBytes } = place
+export function brokenAt(position: ReadPosition, reason: string, options?: FaultOptions): Fault {
+  const { name, at, sizeBytes } = position
   const of = sizeBytes === null ? '' : ` of ${sizeBytes}`
   return new Fault('source-broken', `${name}: ${reason} at byte ${at}${of}`, options)
 }

@@ -2,25 +2,25 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lookAtBtrfs } from '../../../../runtime/engine/capture/rules/btrfs-extents.ts'
-import { lookAtExfat } from '../../../../runtime/engine/capture/rules/exfat-bitmap.ts'
-import { lookAtExt } from '../../../../runtime/engine/capture/rules/ext-groups.ts'
-import { lookAtFat } from '../../../../runtime/engine/capture/rules/fat-table.ts'
+import { walkBtrfs } from '../../../../runtime/engine/capture/rules/btrfs-extents.ts'
+import { walkExfat } from '../../../../runtime/engine/capture/rules/exfat-bitmap.ts'
+import { walkExt } from '../../../../runtime/engine/capture/rules/ext-groups.ts'
+import { walkFat } from '../../../../runtime/engine/capture/rules/fat-table.ts'
 import { judgeNtfs } from '../../../../runtime/engine/capture/rules/ntfs-clusters.ts'
 import { countWithin, listRanges } from '../../../../runtime/engine/capture/rules/range-list.ts'
 import {
   createUnitCheck,
-  type SecondLook,
+  type SecondReading,
   type Looked,
-} from '../../../../runtime/engine/capture/rules/second-look.ts'
-import { lookAtXfs } from '../../../../runtime/engine/capture/rules/xfs-groups.ts'
+} from '../../../../runtime/engine/capture/rules/second-reading.ts'
+import { walkXfs } from '../../../../runtime/engine/capture/rules/xfs-groups.ts'
 import { makeNoise } from '../../../support/disk/disk-images.ts'
 
 const test = suite('second looks')
 const MIB = 1 << 20
 
 /** Answers from a disk's bytes; what lies outside of it ends the look, as in the program. */
-function answer(look: SecondLook, disk: Buffer): string | null {
+function answer(look: SecondReading, disk: Buffer): string | null {
   let step = look.next([])
   for (let asked = 0; step.done !== true; asked += 1) {
     assert.ok(asked < 5000, 'it goes on for ever')
@@ -58,7 +58,7 @@ test('FAT: only a map that calls a used cluster free is not believed', () => {
   const before = [{ offset: 0, bytes: HEAP + 3 * 512 }]
   const hundredth = { offset: HEAP + 98 * 512, bytes: 512 }
   const last = { offset: HEAP + 7999 * 512, bytes: 512 }
-  const judge = (more: typeof before) => answer(lookAtFat(lookAt(disk, [...before, ...more])), disk)
+  const judge = (more: typeof before) => answer(walkFat(lookAt(disk, [...before, ...more])), disk)
   assert.is(judge([hundredth, last]), null)
   assert.is(judge([{ ...hundredth, bytes: 4096 }, last]), null)
   assert.is(judge([{ offset: hundredth.offset, bytes: 6000 * 512 }, last]), null)
@@ -66,7 +66,7 @@ test('FAT: only a map that calls a used cluster free is not believed', () => {
   assert.is(judge([hundredth]), words)
   assert.is(judge([{ ...hundredth, bytes: 511 }, last]), words)
   const withoutTable = lookAt(disk, [{ offset: 512, bytes: HEAP + 8000 * 512 }])
-  assert.is(answer(lookAtFat(withoutTable), disk), words)
+  assert.is(answer(walkFat(withoutTable), disk), words)
 })
 
 test('runs of units are asked for once each, and the last one too', () => {
@@ -116,7 +116,13 @@ test('NTFS: what ntfsresize prints', () => {
   assert.match(judgeNtfs('', 1) ?? '', 'cannot be compared')
 })
 
-const LOOKS = { lookAtExt, lookAtXfs, lookAtBtrfs, lookAtFat, lookAtExfat }
+const LOOKS = {
+  walkExt,
+  walkXfs,
+  walkBtrfs,
+  walkFat,
+  walkExfat,
+}
 
 test('whatever a disk says, a look ends, and asks for what the disk has or is ended', () => {
   const noise = makeNoise(2 * MIB, 7)

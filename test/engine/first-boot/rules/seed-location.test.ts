@@ -2,7 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Partition } from '../../../../runtime/engine/disk/rules/tables/partitions.ts'
-import { decideSeedPlace, planSeed } from '../../../../runtime/engine/first-boot/rules/place.ts'
+import {
+  decideSeedLocation,
+  planSeed,
+} from '../../../../runtime/engine/first-boot/rules/seed-location.ts'
 
 const test = suite('the place of a first-boot configuration')
 const MIB = 2 ** 20
@@ -21,16 +24,16 @@ const part = (
 
 const refusalOf = (
   partitions: readonly Partition[],
-  firstBoot: Parameters<typeof decideSeedPlace>[2] = BOTH,
+  firstBoot: Parameters<typeof decideSeedLocation>[2] = BOTH,
 ) => {
-  const place = decideSeedPlace(partitions, HELD, firstBoot)
+  const place = decideSeedLocation(partitions, HELD, firstBoot)
   return place.ok ? '' : place.refusal
 }
 
 test('cloud-init: the partitions that Linux is installed on', () => {
   const boot = part(1, 0.5, 1, { type: OTHER })
   const root = part(2, 1, 99)
-  const place = decideSeedPlace([boot, root], HELD, BOTH)
+  const place = decideSeedLocation([boot, root], HELD, BOTH)
   assert.equal(place, { ok: true, value: { kind: 'cloud-init', partitions: [root] } })
   assert.match(refusalOf([boot]), /no partition with a Linux root/)
 })
@@ -54,7 +57,7 @@ test('Ignition: Fedora CoreOS and Flatcar, by the names of their partitions', ()
     part(9, 9, 100, { name: 'ROOT' }),
   ]
   const seen = [coreos, flatcar].map((partitions) => {
-    const place = decideSeedPlace(partitions, HELD, BOTH)
+    const place = decideSeedLocation(partitions, HELD, BOTH)
     return place.ok && place.value.kind === 'ignition'
       ? [place.value.partition.number, place.value.folder, place.value.file]
       : place
@@ -71,7 +74,7 @@ test('Ignition: Fedora CoreOS and Flatcar, by the names of their partitions', ()
 })
 
 test('a text that the image does not read is refused', () => {
-  const place = decideSeedPlace([part(1, 1, 50)], HELD, {
+  const place = decideSeedLocation([part(1, 1, 50)], HELD, {
     cloudInit: null,
     ignition: '{}',
     reason: 'only for Ignition',

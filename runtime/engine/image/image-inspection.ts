@@ -1,5 +1,5 @@
 /** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
-import { decideSectors, listDosPlaces, type SectorVerdict } from './rules/dos-sectors.ts'
+import { decideSectors, listDosRanges, type SectorVerdict } from './rules/dos-sectors.ts'
 import type { FittedImage } from './rules/image-head.ts'
 import type { Range } from '../disk/rules/extents.ts'
 import { createSlot } from '../disk/device.ts'
@@ -9,7 +9,7 @@ import { createFiller } from './filler.ts'
 import { readHead } from './image-head-reader.ts'
 import type { Source } from './sources/source.ts'
 
-export interface ImageLook {
+export interface ImageInspection {
   /** The image's first MiB. */
   readonly head: Buffer
   /** Null: it lies before what was read already, or too far away to be decoded for a look. */
@@ -24,16 +24,16 @@ const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as con
  * nothing can be said before the flash: standard input can be read only once. Rejects with a Fault,
  * as `readHead` does.
  */
-export async function lookInto<Seen>(
+export async function inspectImage<Seen>(
   decoders: Decoders,
   { source, plan }: { readonly source: Source; readonly plan: FittedImage },
   signal: AbortSignal,
-  see: (image: ImageLook) => Promise<Seen>,
+  see: (image: ImageInspection) => Promise<Seen>,
 ): Promise<Seen | null> {
   if (source.path === null && source.url === null) return null
   const opening = decoders.open(source, plan.image.format)
   const limit = MAX_LOOKED[source.path === null ? 'remote' : 'local']
-  async function look() {
+  async function inspect() {
     const filler = createFiller(await opening)
     const head = await readHead(filler, plan)
     let at = head.length
@@ -60,7 +60,7 @@ export async function lookInto<Seen>(
     })
   }
   try {
-    return await untilAborted(signal, look())
+    return await untilAborted(signal, inspect())
   } finally {
     await (await opening)[Symbol.asyncDispose]()
   }
@@ -72,17 +72,17 @@ const SCRATCH_BYTES = 1024 * 1024
  * Finds out whether an MBR is made for the sectors of the disk. Returns null for standard input,
  * which can be read only once.
  */
-export async function lookAtSectors(
+export async function inspectSectors(
   decoders: Decoders,
   source: Source,
   plan: FittedImage,
   signal: AbortSignal,
 ): Promise<SectorVerdict | null> {
-  return await lookInto(decoders, { source, plan }, signal, async (image) => {
-    const places = listDosPlaces(image.head, plan.target.sectorBytes)
-    const all = places.flatMap(({ here, usual }) => [here, usual])
-    const found = await readPlaces(image, all)
-    return decideSectors(places, ({ offset }) => found.get(offset) ?? null)
+  return await inspectImage(decoders, { source, plan }, signal, async (image) => {
+    const ranges = listDosRanges(image.head, plan.target.sectorBytes)
+    const all = ranges.flatMap(({ here, usual }) => [here, usual])
+    const found = await readRanges(image, all)
+    return decideSectors(ranges, ({ offset }) => found.get(offset) ?? null)
   })
 }
 
@@ -90,9 +90,9 @@ export async function lookAtSectors(
  * The places are read by their offsets: an image is read forward, so that what lies too close to
  * another place stays unread.
  */
-async function readPlaces({ head, read }: ImageLook, places: readonly Range[]) {
+async function readRanges({ head, read }: ImageInspection, ranges: readonly Range[]) {
   const found = new Map<number, Buffer>()
-  for (const { offset, bytes } of places.toSorted((one, other) => one.offset - other.offset)) {
+  for (const { offset, bytes } of ranges.toSorted((one, other) => one.offset - other.offset)) {
     if (bytes === 0 || found.has(offset)) continue
     const isInHead = offset + bytes <= head.length
     const first = isInHead ? head.subarray(offset, offset + bytes) : await read(offset, bytes)

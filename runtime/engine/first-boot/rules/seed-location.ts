@@ -6,7 +6,7 @@ import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
 import type { FirstBoot } from './seed.ts'
 
 /** Where a configuration goes; paths have no slash at their beginning. */
-export type SeedPlace =
+export type SeedLocation =
   /** The root file system is in one of these. */
   | { readonly kind: 'cloud-init'; readonly partitions: readonly Partition[] }
   | {
@@ -52,7 +52,7 @@ export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
   firstBoot: FirstBoot,
-): Result<{ readonly place: SeedPlace; readonly partitions: readonly Partition[] }, string> {
+): Result<{ readonly location: SeedLocation; readonly partitions: readonly Partition[] }, string> {
   const partitions = parsePartitions(head, sectorBytes)
   if (!partitions.ok) {
     return refuse(
@@ -61,12 +61,12 @@ export function planSeed(
         : 'the partition table of the image is damaged',
     )
   }
-  const place = decideSeedPlace(partitions.value, held, firstBoot)
-  if (!place.ok) return place
+  const location = decideSeedLocation(partitions.value, held, firstBoot)
+  if (!location.ok) return location
   const preferred =
-    place.value.kind === 'cloud-init' ? findPreferred(head, partitions.value, held) : null
+    location.value.kind === 'cloud-init' ? findPreferred(head, partitions.value, held) : null
   if (preferred !== null) return refuse(preferred)
-  return accept({ place: place.value, partitions: partitions.value })
+  return accept({ location: location.value, partitions: partitions.value })
 }
 
 /** Why cloud-init reads, or might read, another seed: one in what is held back until the end. */
@@ -89,11 +89,11 @@ function findPreferred(
  * Refused in words, before anything is written: an image that has no place for it, and one whose place
  * touches what is held back, where it could not be written before the disk can boot.
  */
-export function decideSeedPlace(
+export function decideSeedLocation(
   partitions: readonly Partition[],
   held: HeldBack,
   firstBoot: FirstBoot,
-): Result<SeedPlace, string> {
+): Result<SeedLocation, string> {
   const system = IGNITION_SYSTEMS.find(({ names }) =>
     names.every((name) => partitions.some((partition) => partition.name === name)),
   )
@@ -116,15 +116,15 @@ export function decideSeedPlace(
 function check(
   partitions: readonly Partition[],
   held: HeldBack,
-  place: SeedPlace,
-): Result<SeedPlace, string> {
+  location: SeedLocation,
+): Result<SeedLocation, string> {
   for (const partition of partitions) {
     const end = touchedEnd(partition, held)
     if (end !== null) {
       return refuse(`${nameOf(partition)} ${end}, which is written last`)
     }
   }
-  return accept(place)
+  return accept(location)
 }
 
 const nameOf = ({ number, name }: Partition) =>

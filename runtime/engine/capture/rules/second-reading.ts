@@ -19,9 +19,9 @@ export interface Looked {
  * Asks for ranges of the partition, at most `MAX_LOOK_BYTES` at once, and gets their bytes in the same
  * order. Ends with why the map is not believed; null: nothing speaks against it.
  */
-export type SecondLook = Generator<readonly Range[], string | null, readonly Buffer[]>
+export type SecondReading = Generator<readonly Range[], string | null, readonly Buffer[]>
 
-export const MAX_LOOK_BYTES: number = 4 * 1024 * 1024
+export const MAX_READING_BYTES: number = 4 * 1024 * 1024
 
 /** The only direction that counts: a map that calls too little free costs time, and loses nothing. */
 export const tooFree = (witness: string): string => `its map calls blocks free that ${witness} uses`
@@ -68,7 +68,7 @@ export function createUnitCheck(used: RangeList, { offset, unitBytes }: Units) {
 
 /** A range in pieces that can be asked for, each a multiple of any unit. */
 export function* listPieces({ offset, bytes }: Range): Generator<Range> {
-  for (let at = 0; at < bytes; at += MAX_LOOK_BYTES) {
-    yield { offset: offset + at, bytes: Math.min(MAX_LOOK_BYTES, bytes - at) }
+  for (let at = 0; at < bytes; at += MAX_READING_BYTES) {
+    yield { offset: offset + at, bytes: Math.min(MAX_READING_BYTES, bytes - at) }
   }
 }

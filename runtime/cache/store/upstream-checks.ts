@@ -9,7 +9,7 @@ import type { Sources } from '../../engine/image/sources/sources.ts'
 import type { BlobIndex, StoredSource } from '../blobs/blob-index.ts'
 import type { Downloads } from './downloads.ts'
 
-interface UpstreamLooksDependencies {
+interface UpstreamChecksDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly index: BlobIndex
   readonly downloads: Pick<Downloads, 'find'>
@@ -24,37 +24,37 @@ interface UpstreamLooksDependencies {
 const AT_ONCE = 2
 const TICK_MS = 10_000
 /** This is longer than any server needs for an answer without a body. */
-const MAX_LOOK_MS = 60_000
+const MAX_CHECK_MS = 60_000
 
 /** When it was looked at last, in milliseconds of the monotonic clock, and which download that was. */
-interface Look {
+interface UpstreamCheck {
   readonly fetchedAt: string
   readonly atMs: number
 }
 
-export function startUpstreamLooks(parts: UpstreamLooksDependencies): AsyncDisposable {
+export function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDisposable {
   const { index, downloads, log, now } = parts
   const closing = new AbortController()
   const enqueue = createQueue(AT_ONCE)
-  const looks = new Map<string, Look>()
+  const checks = new Map<string, UpstreamCheck>()
   const running = new Map<string, Promise<void>>()
 
   function isDue(key: string, { fetchedAt, lookedAt }: StoredSource, everyMs: number): boolean {
     const nowMs = performance.now()
-    const known = looks.get(key)
+    const known = checks.get(key)
     const last =
       known?.fetchedAt === fetchedAt
         ? known
         : { fetchedAt, atMs: nowMs - ageOf(Date.parse(lookedAt ?? fetchedAt), now().getTime()) }
-    looks.set(key, last)
+    checks.set(key, last)
     return nowMs - last.atMs >= everyMs
   }
 
-  async function look(key: string, entry: CacheEntry): Promise<void> {
+  async function check(key: string, entry: CacheEntry): Promise<void> {
     const before = index.find(key)
     if (before === null || closing.signal.aborted) return
     const hasMoved = await ask(parts, entry, before, closing.signal)
-    looks.set(key, { fetchedAt: before.fetchedAt, atMs: performance.now() })
+    checks.set(key, { fetchedAt: before.fetchedAt, atMs: performance.now() })
     // It was downloaded anew, or removed, meanwhile; or the cache is stopping.
     if (index.find(key) !== before || closing.signal.aborted) return
     const lookedAt = now().toISOString()
@@ -64,7 +64,7 @@ export function startUpstreamLooks(parts: UpstreamLooksDependencies): AsyncDispo
   }
 
   function start(key: string, entry: CacheEntry) {
-    const work = enqueue(() => look(key, entry))
+    const work = enqueue(() => check(key, entry))
       .catch((thrown: unknown) => log.warn(`${entry.name}: ${renderError(thrown)}`))
       .finally(() => running.delete(key))
     running.set(key, work)
@@ -76,7 +76,7 @@ export function startUpstreamLooks(parts: UpstreamLooksDependencies): AsyncDispo
     for (const entry of index.entries()) {
       const key = keyOf(entry)
       const stored = index.find(key)
-      if (stored === null) looks.delete(key)
+      if (stored === null) checks.delete(key)
       // What is still being decoded is looked at later: that writes the same record.
       else if (stored.checkedIndex !== undefined && !running.has(key)) {
         if (isDue(key, stored, everyMs) && downloads.find(key) === null) start(key, entry)
@@ -96,12 +96,12 @@ export function startUpstreamLooks(parts: UpstreamLooksDependencies): AsyncDispo
 
 /** Whether it moved on; null: the source did not say, or did not answer with an image. */
 async function ask(
-  { sources, log }: UpstreamLooksDependencies,
+  { sources, log }: UpstreamChecksDependencies,
   entry: CacheEntry,
   stored: StoredSource,
   closing: AbortSignal,
 ): Promise<boolean | null> {
-  const signal = AbortSignal.any([closing, AbortSignal.timeout(MAX_LOOK_MS)])
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(MAX_CHECK_MS)])
   const names = [entry.name, entry.resolved_src, entry.src]
   const arch = decideArch(entry.arch, names)
   try {
