@@ -7,7 +7,7 @@ import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 
-export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'admin'] as const
+export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'power', 'admin'] as const
 export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
 /** A token as it is kept; its secret is stored nowhere. */

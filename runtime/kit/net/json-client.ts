@@ -10,7 +10,7 @@ import { readRetryAfter } from './http-remote.ts'
 import type { Environment } from '../host/shell.ts'
 
 export interface DocumentRequest {
-  readonly method?: 'GET' | 'POST' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   /** An object is sent as JSON. */
   readonly body?: object | string | undefined

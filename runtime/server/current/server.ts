@@ -19,6 +19,7 @@ import type { ProcessEnvironment } from '../../kit/program/process-environment.t
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
+import { openPower } from './assembly/power.ts'
 import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
@@ -29,6 +30,8 @@ import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
+import { powerRoutes } from './routes/power.ts'
+import { powerSettingRoutes } from './routes/power-settings.ts'
 import { releaseRoutes } from './routes/releases.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
@@ -54,7 +57,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { catalog, netboot, backups } = await openServices(given, secret, opened)
+    const { catalog, netboot, backups, control } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
     const gate = createFlashGate({
       find: state.machines.peek,
@@ -100,6 +103,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
               ...firstBootRoutes(site, { ...state, ...rules }),
               ...cacheRoutes(site),
               ...captureRoutes(site),
+              ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
+              ...powerSettingRoutes(site, control),
               ...runRemovalRoutes(site),
               ...releaseRoutes(site, {
                 releases,
@@ -118,6 +123,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       setPassword: passwords.set,
       onFlashSlot: gate.assign,
       otherServers,
+      power: control,
       onLogout: (cookie) =>
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
@@ -179,7 +185,8 @@ async function openServices(
   const backups = opened.use(await openBackups(config, state, release))
   const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
-  return { catalog, netboot, backups }
+  const { control } = opened.use(await openPower({ config, state, log, env, now }))
+  return { catalog, netboot, backups, control }
 }
 
 const now = () => new Date()

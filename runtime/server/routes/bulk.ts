@@ -20,6 +20,10 @@ const FLASH_BODY = z.looseObject({
     .max(LIMITS.waitSeconds)
     .optional()
     .describe('Seconds to wait for the end of the flash before answering'),
+  power: z
+    .union([z.boolean(), z.literal('restart')])
+    .default(false)
+    .describe('Turn the machine on and boot it from the network; restart: also where it is on'),
 })
 
 const BULK_BODY = z.strictObject({
@@ -81,9 +85,15 @@ export function bulkRoutes(site: Site): readonly Route[] {
 async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer> {
   const { line, machines, fleet } = site
   const mac = readMac(event)
-  const { wait = 0, ...parameters } = checked(FLASH_BODY, body ?? {})
+  const { wait = 0, power, ...parameters } = checked(FLASH_BODY, body ?? {})
   checkAction(site, event, 'flash', parameters)
+  const boot = power === false ? null : await prepareBoot(site, event, power === 'restart')
   const armed = await actOn(site, event, 'flash', parameters)
+  const trouble = (await boot?.()) ?? null
+  if (trouble !== null) {
+    const detail = `It is armed, and was not booted. ${trouble}`
+    return json({ detail, outcome: 'not-booted', machine: line.toWire(armed) }, 502)
+  }
   const outcome = wait === 0 ? 'armed' : await waitFor(line.nameOrder(armed))
   // It may have gone while we waited.
   return json({ outcome, machine: line.toWire(machines.peek(mac) ?? armed) })
@@ -92,6 +102,21 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
     const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
     return (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
   }
+}
+
+/** Checks what can be known before anything is armed; what it returns boots the machine. */
+async function prepareBoot(
+  { power, checkScope, by, findMachine }: Site,
+  event: H3Event,
+  isRestart: boolean,
+): Promise<() => Promise<string | null>> {
+  if (power === undefined) throw refuse(422, 'this server controls the power of no machine')
+  checkScope(event, 'power')
+  const { mac } = findMachine(readMac(event))
+  const who = by(event)
+  const refusal = await power.refuseBoot(mac, isRestart, who)
+  if (refusal !== null) throw refuse(409, refusal)
+  return () => power.boot(mac, isRestart, who)
 }
 
 /**
@@ -161,9 +186,13 @@ async function actOnEach(
   return results
 }
 
-async function pick(
-  { machines, views }: Site,
-  { macs, q }: z.infer<typeof BULK_BODY>,
+/**
+ * Finds the machines that a request names by their MACs, or by a search. Throws a 422 for what is no
+ * MAC.
+ */
+export async function pick(
+  { machines, views }: Pick<Site, 'machines' | 'views'>,
+  { macs, q }: { readonly macs?: readonly string[] | undefined; readonly q?: string | undefined },
 ): Promise<readonly Mac[]> {
   if (macs === undefined) {
     const found = views.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))

@@ -150,7 +150,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
 
 /** Records events in the journal; what was asked for matters more than that it is on record. */
 export const createEventRecorder =
-  <M extends MachineBase>({ journal, log }: ServerServices<M>): RecordEvents =>
+  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): RecordEvents =>
   (events, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
       events.map((event) => ({ subject_kind: 'machine', ...event, subject_id, actor, source_ip })),

@@ -30,6 +30,17 @@ import type { Route } from '../../kit/web/answers/route.ts'
 /** What a release line renders for the shared server. */
 export interface ServerViews<M> extends ChannelViews<M>, SiteViews {}
 
+/** What turns machines on so that they boot from the network. */
+export interface MachinePower {
+  /**
+   * Says why a machine cannot be booted now, before anything is armed; null: it can be tried. Its BMC
+   * is asked whether it is on, which only a restart may change.
+   */
+  refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
+  /** Boots it from the network once. Resolves to why that did not work, in words; null: it did. */
+  boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
+}
+
 /** What the program assembles: real services in production, the same ones in tests. */
 export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly line: ServerLine<M>
@@ -54,6 +65,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   otherServers?(base: string): readonly string[]
   /** Notified of each decision on a machine's place among those that flash, before its record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
+  /** Absent: this line controls no power. */
+  readonly power?: MachinePower | undefined
   /**
    * The listener is called when a session was ended, with its cookie (`name=value`), for whoever else
    * takes the sessions.

@@ -26,7 +26,7 @@ import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
 import { tuneServer } from '../../../runtime/kit/web/answers/limits.ts'
 import type { ServerLine } from '../../../runtime/server/routes/line.ts'
-import type { Site } from '../../../runtime/server/routes/site.ts'
+import type { MachinePower, Site } from '../../../runtime/server/routes/site.ts'
 import type { ServerViews } from '../../../runtime/server/routes/site.ts'
 import type { WebSettings } from '../../../runtime/kit/web/answers/caller.ts'
 import type { Route } from '../../../runtime/kit/web/answers/route.ts'
@@ -41,6 +41,9 @@ interface TestRules {
   readonly bootKey: Secret
   settings(): typeof PXE_RULES
 }
+
+/** What of a test server the control of power needs. */
+export type PowerServices = Pick<ServerOptions<Machine>, 'machines' | 'runs' | 'journal' | 'log'>
 
 export interface TestServerOptions {
   readonly settings?: Partial<WebSettings>
@@ -57,6 +60,7 @@ export interface TestServerOptions {
   readonly servers?: readonly string[]
   /** Absent: one that nobody asks. Null: there is no cache service. */
   readonly cacheUrl?: () => string | null
+  power?(parts: PowerServices): MachinePower
 }
 
 const SETTINGS: WebSettings = {
@@ -109,6 +113,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const changes = createChanges()
   const log: string[] = []
   const note = (message: string) => void log.push(message)
+  const logs = { debug: note, info: note, warn: note, error: note }
   const password = { current: PASSWORD }
   const settings: { current: WebSettings } = { current: { ...SETTINGS, ...options.settings } }
   const entries = options.catalog ?? []
@@ -158,6 +163,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     },
     onFlashSlot: gate.assign,
     otherServers,
+    power: options.power?.({ machines, runs, journal, log: logs }),
     machines,
     journal,
     runs,
@@ -173,7 +179,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     }),
     settings: () => settings.current,
     now,
-    log: { debug: note, info: note, warn: note, error: note },
+    log: logs,
     version: '1.2.3',
   })
 

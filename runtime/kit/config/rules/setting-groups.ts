@@ -13,6 +13,7 @@ export const SETTING_GROUPS = {
       proxy: 'Behind a proxy or a name',
       upstream: 'Images and releases',
       flashing: 'Flashing',
+      power: 'Power of machines',
       boot: 'Network boot and discovery',
       workflows: 'Workflows',
     },

@@ -12,6 +12,7 @@ export const SECTIONS = {
   releases: 'Where releases are.',
   flash: 'How machines flash themselves.',
   pxe: 'What machines are offered.',
+  power: 'How the server turns machines on and off ([power.md](power.md)).',
   netboot: 'What else network boot needs.',
   database: 'What several servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',

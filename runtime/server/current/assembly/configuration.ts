@@ -40,6 +40,7 @@ export function decideFolders(config: LineConfig) {
     secret: `${stateDir}/session-secret`,
     password: `${stateDir}/admin-password`,
     signedOut: `${stateDir}/signed-out.json`,
+    power: `${stateDir}/power.json`,
     catalog: `${stateDir}/catalog.toml`,
     fetches: `${stateDir}/fetches`,
     backupJobs: `${stateDir}/backup-jobs`,

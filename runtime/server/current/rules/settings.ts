@@ -168,6 +168,29 @@ export const SETTINGS = {
     }),
     ...DISCOVERY_SETTINGS,
   },
+  power: {
+    networks: setting({
+      title: 'Networks of BMCs',
+      topic: 'power',
+      help: 'Addresses and CIDR ranges in which the server may contact BMCs, wake machines and call power hooks; empty: it controls the power of no machine.',
+      kind: kinds.ranges,
+      fallback: [],
+    }),
+    patience: setting({
+      title: 'Wait for a machine to turn on or off',
+      topic: 'power',
+      help: 'How long a machine may take to be on or off after its BMC was asked, before that counts as failed.',
+      kind: duration,
+      fallback: 120,
+    }),
+    stagger: setting({
+      title: 'Pause between machines',
+      topic: 'power',
+      help: 'How long the server waits between two machines when it turns on several.',
+      kind: duration,
+      fallback: 2,
+    }),
+  },
   netboot: {
     tftp_probe_host: setting({
       title: 'TFTP server to check',

@@ -52,6 +52,7 @@ export const ACCOUNT = {
       read: 'Read machines, images and events',
       machines: 'Change machines, but not flash them',
       flash: 'Arm machines for flashing',
+      power: 'Turn machines on and off',
       admin: 'Everything, including settings and backups',
     },
     lifetime: 'Expires after',

@@ -1,0 +1,192 @@
+/** Carries out one request on one machine: each press is read until it is so, within a limit. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import type { PowerAnswer, PowerDriver, PowerVisit } from './driver.ts'
+import { lasting, passing } from './rules/power.ts'
+import type { BootOnce, PowerAction, PowerDone, PowerFailure } from './rules/power.ts'
+import type { PowerPress, PowerState, PowerTrouble } from './rules/power.ts'
+import { planPower, type PowerStep } from './rules/power-plan.ts'
+
+export interface PowerRequest {
+  readonly action: PowerAction
+  /** What the machine boots when it is turned on by this request; null: what it always does. */
+  readonly boot: BootOnce | null
+}
+
+/** Milliseconds. */
+export interface PowerTimes {
+  /** For one press to become so, whatever fails meanwhile. */
+  readonly limit: number
+  /** The pause between two readings. */
+  readonly poll: number
+  /** The time after which a press that changed nothing is sent again. */
+  readonly again: number
+  /** The pause between off and on where nothing can be read. */
+  readonly rest: number
+}
+
+/** How often a state is read in a row before it counts: BMCs say what was asked before it is so. */
+const READINGS = 2
+
+/** The failure says what was asked, what was seen, and what to do. */
+export async function actOnPower(
+  driver: PowerDriver,
+  { action, boot }: PowerRequest,
+  { times, signal }: { readonly times: PowerTimes; readonly signal: AbortSignal },
+): Promise<Result<PowerDone, PowerFailure>> {
+  await using visits = createVisits(driver, signal)
+  const watch = { visits, times, signal, state: { current: 'unknown' as PowerState } }
+  const failed = (trouble: PowerTrouble, asked: string) =>
+    refuse({ ...trouble, asked, state: watch.state.current })
+
+  const read = driver.abilities.reads ? await readAtOnce(watch) : accept('unknown' as const)
+  if (!read.ok) return failed(read.refusal, ASKED.read)
+  const plan = planPower(action, boot, read.value, driver.abilities)
+  if (!plan.ok) return failed(plan.refusal, ASKED[action])
+  const { steps, isOwnOrder } = plan.value
+  for (const [at, step] of steps.entries()) {
+    const made = driver.abilities.reads
+      ? await makeSo(watch, step)
+      : await sendUnseen(watch, step, at > 0)
+    if (!made.ok) return failed(made.refusal, ASKED[step.press])
+  }
+  const isBooted = boot !== null && steps.some((step) => step.press === 'on')
+  return accept({
+    state: watch.state.current,
+    confirmed: driver.abilities.reads,
+    boot: isBooted ? bootWord(driver, isOwnOrder) : null,
+  })
+}
+
+/** Where nothing can be read, a machine gets a rest between off and on. */
+async function sendUnseen(watch: PowerWatch, step: PowerStep, isLater: boolean): PowerAnswer<null> {
+  if (isLater) await sleep(watch.times.rest, undefined, { signal: watch.signal })
+  return await sendOnce(watch, step)
+}
+
+const ASKED: Readonly<Record<PowerAction | PowerPress, string>> = {
+  on: 'It was to be turned on',
+  off: 'It was to be turned off',
+  restart: 'It was to be restarted',
+  read: 'Its power state was to be read',
+}
+
+function bootWord({ abilities }: PowerDriver, isOwnOrder: boolean): PowerDone['boot'] {
+  if (isOwnOrder) return 'own'
+  return abilities.confirmsBoot ? 'set' : 'sent'
+}
+
+interface PowerWatch {
+  readonly visits: Visits
+  readonly times: PowerTimes
+  readonly signal: AbortSignal
+  readonly state: { current: PowerState }
+}
+
+/** One reading; a trouble that may pass is tried again within the limit. */
+async function readAtOnce(watch: PowerWatch): PowerAnswer<PowerState> {
+  const deadline = performance.now() + watch.times.limit
+  for (;;) {
+    const read = await readOnce(watch)
+    if (read.ok || !read.refusal.passes || performance.now() >= deadline) return read
+    await sleep(watch.times.poll, undefined, { signal: watch.signal })
+  }
+}
+
+async function readOnce({ visits, state }: PowerWatch): PowerAnswer<PowerState> {
+  const read = await visits.with((visit) => visit.readState())
+  if (read.ok) state.current = read.value
+  return read
+}
+
+/** Presses and reads until it is so. A BMC that restarts meanwhile is asked again. */
+async function makeSo(watch: PowerWatch, step: PowerStep): PowerAnswer<null> {
+  const deadline = performance.now() + watch.times.limit
+  const effort = createEffort(watch, step)
+  while (performance.now() < deadline) {
+    const round = await effort.goOn()
+    if (!round.ok && !round.refusal.passes) return round
+    if (round.ok && round.value === 'so') return accept(null)
+  }
+  return refuse(effort.trouble() ?? notSo(watch))
+}
+
+/** A press that is sent again where it changed nothing, and what was read of it. */
+function createEffort(watch: PowerWatch, step: PowerStep) {
+  let [isBootSet, sentAt, readings] = [step.boot === null, -Infinity, 0]
+  let trouble: PowerTrouble | null = null
+
+  async function send(): Promise<void> {
+    if (readings > 0 || performance.now() - sentAt < watch.times.again) return
+    const sent = await sendOnce(watch, step, () => (isBootSet = true))
+    if (sent.ok) sentAt = performance.now()
+    trouble = sent.ok ? null : sent.refusal
+  }
+
+  return {
+    trouble: () => trouble,
+    async goOn(): PowerAnswer<'so' | 'not-yet'> {
+      await send()
+      if (trouble?.passes === false) return refuse(trouble)
+      // Where sending failed it may have been done: an answer can be lost, too.
+      await sleep(watch.times.poll, undefined, { signal: watch.signal })
+      const read = await readOnce(watch)
+      if (!read.ok) trouble = read.refusal
+      if (!read.ok) return read
+      readings = read.value === step.press ? readings + 1 : 0
+      if (readings < READINGS) return accept('not-yet')
+      return isBootSet ? accept('so') : refuse({ ...(trouble ?? BY_ITSELF), passes: false })
+    },
+  }
+}
+
+const BY_ITSELF = lasting(
+  'boot-lost',
+  'it turned on by itself before its boot device was set',
+  'Look at what its BMC does after a loss of power, and ask for a restart.',
+)
+
+const notSo = ({ state, times }: PowerWatch): PowerTrouble =>
+  passing(
+    'not-so',
+    `it accepted that, and still reads ${state.current} after ${Math.round(times.limit / 1000)} s`,
+    'Look at the machine and at the log of its BMC.',
+  )
+
+/** The boot device right before the press: IPMI forgets it after a minute. */
+const sendOnce = (
+  { visits }: PowerWatch,
+  { press, boot }: PowerStep,
+  onBootSet: () => void = () => {},
+): PowerAnswer<null> =>
+  visits.with(async (visit) => {
+    const set = boot === null ? accept(null) : await visit.setBoot(boot)
+    if (!set.ok) return set
+    onBootSet()
+    return await visit.press(press)
+  })
+
+type Visits = ReturnType<typeof createVisits>
+
+/** Keeps one visit open and replaces it after a trouble. */
+function createVisits(driver: PowerDriver, signal: AbortSignal) {
+  let open: PowerVisit | null = null
+  const end = async () => {
+    const ending = open
+    open = null
+    await ending?.[Symbol.asyncDispose]()
+  }
+  return {
+    async with<T>(work: (visit: PowerVisit) => PowerAnswer<T>): PowerAnswer<T> {
+      if (open === null) {
+        const opened = await driver.open(signal)
+        if (!opened.ok) return opened
+        open = opened.value
+      }
+      const done = await work(open)
+      if (!done.ok) await end()
+      return done
+    },
+    [Symbol.asyncDispose]: end,
+  }
+}

@@ -1,0 +1,106 @@
+/** Keeps how machines' power is reached in a file of its own: its passwords are in no export and no backup. */
+import { readFile } from 'node:fs/promises'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { Credential, LearnedBmc } from './rules/bmc.ts'
+import {
+  changeEntry,
+  EMPTY_BOOK,
+  findCredential,
+  listSharing,
+  PowerBookSchema,
+  type FoundCredential,
+  type PowerBookContent,
+  type PowerChange,
+  type PowerEntry,
+} from './rules/power-book.ts'
+
+export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
+
+/**
+ * Opens the book. What it answers comes from memory; a change is on disk before it resolves.
+ *
+ * Rejects with a Fault where the file is there and cannot be read.
+ */
+export async function openPowerBook(path: string) {
+  let content = await readBook(path)
+  const inOrder = createQueue(1)
+
+  const change = (make: (before: PowerBookContent) => PowerBookContent): Promise<void> =>
+    inOrder(async () => {
+      const next = make(content)
+      await replaceFile(path, `${JSON.stringify(next)}\n`, 0o600)
+      content = next
+    })
+
+  const find = (mac: Mac): PowerEntry | null => content.machines[mac] ?? null
+
+  return {
+    find,
+    /** The MACs of all machines whose power can be reached. */
+    list: (): readonly (readonly [mac: string, entry: PowerEntry])[] =>
+      Object.entries(content.machines),
+    /** What opens its BMC; `labels` are those of the machine. */
+    findCredential(mac: Mac, labels: readonly string[]): FoundCredential | null {
+      const entry = find(mac)
+      return entry === null ? null : findCredential(content, entry, labels)
+    },
+    /** The other machines at the same outlet. */
+    listSharing: (mac: Mac): readonly string[] => listSharing(content, mac),
+    /** Saves some machines at once, in one write. */
+    save: (changes: ReadonlyMap<Mac, PowerChange>) =>
+      change((before) => {
+        const machines = { ...before.machines }
+        for (const [mac, each] of changes) machines[mac] = changeEntry(machines[mac] ?? null, each)
+        return { ...before, machines }
+      }),
+    /** False when there was none. */
+    async remove(mac: Mac): Promise<boolean> {
+      if (find(mac) === null) return false
+      await change((before) => {
+        const { [mac]: _, ...machines } = before.machines
+        return { ...before, machines }
+      })
+      return true
+    },
+    /** Remembers what was learned of a BMC, if the machine still has it. */
+    learn: (mac: Mac, learned: Partial<LearnedBmc>) =>
+      change((before) => {
+        const entry = before.machines[mac]
+        if (entry === undefined) return before
+        const next = { ...entry, learned: { ...entry.learned, ...learned } }
+        return { ...before, machines: { ...before.machines, [mac]: next } }
+      }),
+    /** The users of labels and of all machines, without passwords. */
+    listUsers: () => ({
+      all: content.all?.user ?? null,
+      labels: Object.fromEntries(
+        Object.entries(content.labels).map(([label, { user }]) => [label, user]),
+      ),
+    }),
+    /** `credential` null removes it. */
+    saveForLabel: (label: string, credential: Credential | null) =>
+      change((before) => {
+        const { [label]: _, ...labels } = before.labels
+        return {
+          ...before,
+          labels: credential === null ? labels : { ...labels, [label]: credential },
+        }
+      }),
+    saveForAll: (all: Credential | null) => change((before) => ({ ...before, all })),
+  }
+}
+
+async function readBook(path: string): Promise<PowerBookContent> {
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  if (text === null) return EMPTY_BOOK
+  const parsed = PowerBookSchema.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new Fault('input-invalid', `${path} cannot be read as the power settings of machines`, {
+    hint: 'Put a copy of it in its place, or remove it and enter the BMCs again.',
+  })
+}

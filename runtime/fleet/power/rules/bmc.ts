@@ -1,0 +1,142 @@
+/** How a machine's power is reached: the way, the address, what opens it. */
+import { z } from 'zod'
+import { FIRMWARES } from './power.ts'
+
+/** The longest user name and password that a BMC of any kind is given. */
+const MAX_SECRET = 255
+
+export const CredentialSchema = z.strictObject({
+  user: z
+    .string()
+    .max(MAX_SECRET)
+    .regex(/^\P{Cc}*$/u, 'no control characters'),
+  password: z
+    .string()
+    .max(MAX_SECRET)
+    .regex(/^\P{Cc}*$/u, 'no control characters'),
+})
+export type Credential = z.infer<typeof CredentialSchema>
+
+/** A host name, an IPv4 address or an IPv6 address in brackets, perhaps with a port. */
+const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:]{2,45}\])(?::\d{1,5})?$/i
+
+const host = z.string().max(300).regex(HOST, 'a host name or address, perhaps with a port')
+
+const isPlainUrl = (text: string): boolean => {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '') return false
+  return url.protocol === 'http:' || url.protocol === 'https:'
+}
+
+const httpUrl = z
+  .string()
+  .max(2000)
+  .refine(isPlainUrl, 'an http or https address without user and password')
+
+const common = {
+  firmware: z.enum(FIRMWARES).default('uefi').describe('How the machine boots'),
+  outlet: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .regex(/^\P{Cc}*$/u, 'no control characters')
+    .nullable()
+    .default(null)
+    .describe(
+      'A name for the outlet that feeds it; machines that name the same one lose power together',
+    ),
+}
+
+const RedfishSchema = z.strictObject({
+  way: z.literal('redfish'),
+  address: z
+    .union([host, httpUrl])
+    .describe('Host name or address, perhaps with a port; https unless it begins with http://'),
+  /** Which one, where the BMC has several; null: its only one. */
+  system: z.string().max(200).nullable().default(null).describe('The system, if it has several'),
+  ...common,
+})
+
+const IpmiSchema = z.strictObject({
+  way: z.literal('ipmi'),
+  address: host.describe('Host name or address, perhaps with a port (623)'),
+  ...common,
+})
+
+const WakeSchema = z.strictObject({
+  way: z.literal('wake-on-lan'),
+  address: host.describe('The broadcast address of its network, perhaps with a port (9)'),
+  ...common,
+})
+
+const HookSchema = z.strictObject({
+  way: z.literal('hook'),
+  /** `{mac}` stands for the machine's MAC in each. */
+  on: httpUrl.nullable().default(null),
+  off: httpUrl.nullable().default(null),
+  state: httpUrl.nullable().default(null).describe('Answers on or off, as text or in JSON'),
+  network: httpUrl.nullable().default(null).describe('Sets the network as next boot device'),
+  method: z.enum(['GET', 'POST']).default('POST').describe('Of on, off and network'),
+  ...common,
+})
+
+/** How a machine's power is reached, without what opens it. */
+export const BmcSchema = z.discriminatedUnion('way', [
+  RedfishSchema,
+  IpmiSchema,
+  WakeSchema,
+  HookSchema,
+])
+export type Bmc = z.infer<typeof BmcSchema>
+
+const credential = CredentialSchema.nullable()
+  .optional()
+  .describe('Left out: it stays while the address does; null: that of a label or of all machines')
+
+/** The body of `PUT /machines/{mac}/power`. */
+export const BmcUpsertSchema = z.discriminatedUnion('way', [
+  RedfishSchema.extend({ credential }),
+  IpmiSchema.extend({ credential }),
+  WakeSchema.extend({ credential }),
+  HookSchema.extend({ credential }),
+])
+export type BmcOf<Way extends Bmc['way']> = Extract<Bmc, { readonly way: Way }>
+
+/** What was learned of a BMC while it was used. */
+export const LearnedSchema = z.strictObject({
+  /** SHA-256 of its certificate, hexadecimal; null: none was seen, or an authority vouches for it. */
+  certificate: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .default(null),
+  /** The IPMI cipher suite that worked. */
+  suite: z.int().min(0).max(255).nullable().default(null),
+})
+export type LearnedBmc = z.infer<typeof LearnedSchema>
+
+export const NOTHING_LEARNED: LearnedBmc = { certificate: null, suite: null }
+
+/** Names what a BMC's queue is for: machines that share it wait for each other. */
+export function queueOf(bmc: Bmc): string {
+  if (bmc.way !== 'hook') return `${bmc.way} ${bmc.address.toLowerCase()}`
+  const url = URL.parse(bmc.on ?? bmc.off ?? bmc.state ?? bmc.network ?? '')
+  return `hook ${url?.host ?? ''}`
+}
+
+/** Says where it is, for lists. */
+export const renderBmc = (bmc: Bmc): string =>
+  bmc.way === 'hook' ? queueOf(bmc) : `${bmc.way} ${bmc.address}`
+
+export interface HostPort {
+  readonly host: string
+  readonly port: number
+}
+
+/** Splits what `HOST` accepts; brackets of IPv6 addresses are taken off. */
+export function splitHost(address: string, usual: number): HostPort {
+  const [, bracketed, plain = '', port] =
+    /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(address) ?? []
+  return { host: bracketed ?? plain, port: port === undefined ? usual : Number(port) }
+}

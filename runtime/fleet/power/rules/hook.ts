@@ -1,0 +1,37 @@
+/** Hooks: the URL of a verb, and what the answer to a question for the state means. */
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { PowerState } from './power.ts'
+
+/** Puts the machine's MAC into the template. */
+export const renderHookUrl = (template: string, mac: Mac): URL =>
+  new URL(
+    template
+      .replaceAll('{mac}', encodeURIComponent(mac))
+      .replaceAll('%7Bmac%7D', encodeURIComponent(mac)),
+  )
+
+const WORDS: Readonly<Record<string, PowerState>> = {
+  on: 'on',
+  off: 'off',
+  '1': 'on',
+  '0': 'off',
+  true: 'on',
+  false: 'off',
+}
+
+const FIELDS = ['state', 'power', 'POWER', 'ison', 'on', 'status']
+
+/** Reads `on`, `off` and what means them, as the whole text or as one field of a JSON object. */
+export function readHookState(body: string): PowerState {
+  const plain = WORDS[body.trim().toLowerCase()]
+  if (plain !== undefined) return plain
+  const document = parseJson(body)
+  const entries = typeof document === 'object' && document !== null ? Object.entries(document) : []
+  const known = new Map<string, unknown>(entries)
+  for (const field of FIELDS) {
+    const state = WORDS[String(known.get(field)).toLowerCase()]
+    if (state !== undefined) return state
+  }
+  return 'unknown'
+}

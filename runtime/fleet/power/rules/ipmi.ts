@@ -1,0 +1,114 @@
+/** How ipmitool is called, and what its output means (as `LC_ALL=C` prints it). */
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { HostPort } from './bmc.ts'
+import { lasting, passing, quote } from './power.ts'
+import type { BootOnce, PowerState, PowerTrouble } from './power.ts'
+
+/** The cipher suites that BMCs of today have; without a suite named, ipmitool asks for a list first, which takes 10 s where nothing answers. */
+export const CIPHER_SUITES = [3, 17] as const
+
+/** What IPMI 2.0 has room for, in bytes. */
+const MAX_USER = 16
+const MAX_PASSWORD = 20
+
+/** Says what of a credential IPMI cannot carry; null: nothing. */
+export function refuseCredential({
+  user,
+  password,
+}: {
+  readonly user: string
+  readonly password: string
+}): PowerTrouble | null {
+  if (Buffer.byteLength(user) > MAX_USER) {
+    return lasting('login', `IPMI takes user names of at most ${MAX_USER} bytes`, SHORTER)
+  }
+  return Buffer.byteLength(password) > MAX_PASSWORD
+    ? lasting('login', `IPMI takes passwords of at most ${MAX_PASSWORD} bytes`, SHORTER)
+    : null
+}
+
+const SHORTER = 'Give its BMC a shorter one, or use Redfish.'
+
+/** The arguments of a call; the password is never among them: `-E` reads `IPMI_PASSWORD`. */
+export const renderIpmiCall = (
+  { host, port }: HostPort,
+  { user, suite }: { readonly user: string; readonly suite: number },
+  words: readonly string[],
+): readonly string[] => [
+  'ipmitool',
+  ...`-I lanplus -C ${suite} -N 2 -R 2 -v -E -p ${port}`.split(' '),
+  '-H',
+  host,
+  '-U',
+  user,
+  ...words,
+]
+
+export const readIpmiState = (stdout: string): PowerState => {
+  const [, state] = /Chassis Power is (on|off)\b/i.exec(stdout) ?? []
+  return state === undefined ? 'unknown' : state.toLowerCase() === 'on' ? 'on' : 'off'
+}
+
+/** IPMI has PXE and a CD, no address to boot from. */
+export const renderBootdev = ({ firmware }: BootOnce): readonly string[] => [
+  'chassis',
+  'bootdev',
+  'pxe',
+  ...(firmware === 'uefi' ? ['options=efiboot'] : []),
+]
+
+/**
+ * Checks what `chassis bootparam get 5` prints. The mode is not compared: many BMCs, and the emulator,
+ * take it and read back the other one.
+ */
+export function checkBootdev(stdout: string): Result<null, PowerTrouble> {
+  const [, device] = /Boot Device Selector\s*:\s*(.+)/.exec(stdout) ?? []
+  if (device?.trim() === 'Force PXE') return accept(null)
+  const seen = `the boot device reads back as ${quote(device ?? 'nothing')}`
+  return refuse(passing('boot-lost', seen, 'Set the network as first boot device in its firmware.'))
+}
+
+/** Says what a failed call means. `isSuite`: another cipher suite may do. */
+export function judgeIpmi(stderr: string): {
+  readonly trouble: PowerTrouble
+  readonly isSuite: boolean
+} {
+  const said = (pattern: RegExp) => pattern.test(stderr)
+  if (
+    said(
+      /open session response message\s*:.*(?:algorithm|cipher|suite)|no matching (?:authentication|integrity|cipher)/i,
+    )
+  ) {
+    return {
+      trouble: lasting('login', 'it has none of the cipher suites 3 and 17', SUITE),
+      isSuite: true,
+    }
+  }
+  if (
+    said(/HMAC is invalid|unauthorized name|password verification|privilege level|invalid role/i)
+  ) {
+    return { trouble: lasting('login', 'user or password is refused', CREDENTIALS), isSuite: false }
+  }
+  if (said(/insufficient resources|session (?:slots?|limit)|all .*sessions/i)) {
+    return {
+      trouble: passing('sessions', 'it has too many sessions', 'End some of its sessions.'),
+      isSuite: false,
+    }
+  }
+  if (said(/Get Auth Capabilities error|timeout|Unable to establish|Error issuing/i)) {
+    return {
+      trouble: passing('unreachable', 'it does not answer over IPMI', CHECK),
+      isSuite: false,
+    }
+  }
+  const last = stderr.trim().split('\n').at(-1) ?? ''
+  return {
+    trouble: passing('refused', quote(last) || 'it refused without a word', LOG),
+    isSuite: false,
+  }
+}
+
+const SUITE = 'Allow one of them in its BMC, or use Redfish.'
+const CREDENTIALS = 'Correct user and password, and check that the user may use IPMI over LAN.'
+const CHECK = 'Check its address, and that IPMI over LAN is on.'
+const LOG = 'Look at the log of its BMC.'

@@ -1,0 +1,112 @@
+/** What is asked of a machine's power, what is seen of it, and why something did not work. */
+import { printable } from '../../../kit/foundation/printable.ts'
+
+/** `unknown`: the way cannot tell, or the BMC said something else. */
+export type PowerState = 'on' | 'off' | 'unknown'
+
+export const POWER_ACTIONS = ['on', 'off', 'restart', 'read'] as const
+export type PowerAction = (typeof POWER_ACTIONS)[number]
+
+/** `network`: PXE; `http`: UEFI HTTP Boot; `cd`: virtual media. Each for the next boot alone. */
+export const BOOT_DEVICES = ['network', 'http', 'cd'] as const
+export type BootDevice = (typeof BOOT_DEVICES)[number]
+
+/** What the next boot starts from, once. */
+export interface BootOnce {
+  readonly device: BootDevice
+  readonly firmware: Firmware
+  /** What HTTP Boot fetches (null: what DHCP says), or the ISO of the virtual CD. */
+  readonly url: string | null
+}
+
+export const FIRMWARES = ['uefi', 'bios'] as const
+type Firmware = (typeof FIRMWARES)[number]
+
+/** What a BMC is asked for: a restart is an `off` and an `on`, so that both can be seen to be so. */
+export const POWER_PRESSES = ['on', 'off'] as const
+export type PowerPress = (typeof POWER_PRESSES)[number]
+
+const TROUBLES = [
+  'address', // it may not be contacted
+  'unreachable', // no answer, or none that ends
+  'certificate', // another certificate than the one that is pinned
+  'login', // user or password is refused
+  'sessions', // it has too many sessions
+  'unsupported', // it cannot do that
+  'refused', // it refused
+  'answer', // it answered what cannot be understood
+  'boot-lost', // the boot device that was set reads back as another
+  'not-so', // it accepted, and the state never became so
+  'tool', // a program that is needed is missing
+  'busy', // too much is waiting for it already
+] as const
+type TroubleKind = (typeof TROUBLES)[number]
+
+/** Why one request to a BMC did not work. */
+export interface PowerTrouble {
+  readonly kind: TroubleKind
+  /** What was seen, as one clause without a full stop. */
+  readonly seen: string
+  /** What to do about it, as one sentence. */
+  readonly fix: string
+  /** Whether trying again may help. */
+  readonly passes: boolean
+}
+
+/** A request that failed: what was asked, what was seen, what to do. */
+export interface PowerFailure extends PowerTrouble {
+  readonly asked: string
+  /** The last state that was read before it failed. */
+  readonly state: PowerState
+}
+
+/** What became of a request that worked. */
+export interface PowerDone {
+  readonly state: PowerState
+  /** False: it was sent, and this way cannot tell what became of it. */
+  readonly confirmed: boolean
+  /** What is known of the boot device: `set` was read back; `own`: the machine's own order decides. */
+  readonly boot: 'set' | 'sent' | 'own' | null
+}
+
+/** Renders a failure as one text for people. */
+export const renderPowerFailure = ({ asked, seen, fix }: PowerFailure): string =>
+  `${asked}: ${seen}. ${fix}`
+
+/** Makes a trouble that trying again does not mend. */
+export const lasting = (kind: TroubleKind, seen: string, fix: string): PowerTrouble => ({
+  kind,
+  seen,
+  fix,
+  passes: false,
+})
+
+/** Makes a trouble that may pass. */
+export const passing = (kind: TroubleKind, seen: string, fix: string): PowerTrouble => ({
+  kind,
+  seen,
+  fix,
+  passes: true,
+})
+
+const MAX_WORDS = 200
+
+/** Renders what a BMC said, which may be anything, as one short line. */
+export function quote(text: string): string {
+  const line = printable(
+    text
+      .slice(0, 4 * MAX_WORDS)
+      .trim()
+      .replaceAll(/\s+/g, ' '),
+  )
+  return line.length > MAX_WORDS ? `${line.slice(0, MAX_WORDS)}…` : line
+}
+
+/** What was seen of a machine's power since the server started. */
+export interface PowerSeen {
+  readonly state: PowerState
+  /** ISO time; null: nothing was ever read. */
+  readonly at: string | null
+  /** What failed after the state was seen; null: nothing. */
+  readonly failure: PowerFailure | null
+}

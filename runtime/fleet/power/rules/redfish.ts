@@ -1,0 +1,202 @@
+/** What Redfish answers mean: the few fields that are needed of each, everything else ignored. */
+import { z } from 'zod'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { passing, quote } from './power.ts'
+import type { BootDevice, BootOnce, PowerPress, PowerState, PowerTrouble } from './power.ts'
+
+const text = z.string().max(2000)
+/** A path on the BMC itself; `//host/` would be another one. */
+const path = text.regex(/^\/(?!\/)[\x21-\x7e]*$/)
+const link = z.object({ '@odata.id': path })
+const optionalLink = link.optional().catch(undefined)
+const texts = z.array(text).max(200).optional().catch(undefined)
+
+export const RootSchema = z.object({
+  Systems: link,
+  Links: z.object({ Sessions: optionalLink }).optional().catch(undefined),
+  SessionService: optionalLink,
+})
+
+export const MembersSchema = z.object({ Members: z.array(link).max(1000) })
+
+const BootSchema = z.object({
+  BootSourceOverrideEnabled: text.nullish().catch(null),
+  BootSourceOverrideTarget: text.nullish().catch(null),
+  BootSourceOverrideMode: text.nullish().catch(null),
+  HttpBootUri: text.nullish().catch(null),
+  'BootSourceOverrideTarget@Redfish.AllowableValues': texts,
+})
+
+export const SystemSchema = z.object({
+  '@odata.etag': text.optional().catch(undefined),
+  Id: text.optional().catch(undefined),
+  PowerState: text.nullish().catch(null),
+  Boot: BootSchema.optional().catch(undefined),
+  Actions: z
+    .object({
+      '#ComputerSystem.Reset': z.object({
+        target: path,
+        'ResetType@Redfish.AllowableValues': texts,
+      }),
+    })
+    .optional()
+    .catch(undefined),
+  Links: z
+    .object({ ManagedBy: z.array(link).max(20).optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
+  VirtualMedia: optionalLink,
+})
+type System = z.infer<typeof SystemSchema>
+
+export const ManagerSchema = z.object({ VirtualMedia: optionalLink })
+
+export const MediaSchema = z.object({
+  MediaTypes: texts,
+  Image: text.nullish().catch(null),
+  Inserted: z.boolean().nullish().catch(null),
+  Actions: z
+    .object({
+      '#VirtualMedia.InsertMedia': z.object({ target: path }).optional().catch(undefined),
+      '#VirtualMedia.EjectMedia': z.object({ target: path }).optional().catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+})
+export type Media = z.infer<typeof MediaSchema>
+
+export const TaskSchema = z.object({
+  TaskState: text.nullish().catch(null),
+  Messages: z
+    .array(z.object({ Message: text.optional().catch(undefined) }))
+    .max(50)
+    .optional()
+    .catch(undefined),
+})
+
+const FAILED_TASKS: ReadonlySet<string> = new Set(['Exception', 'Killed', 'Cancelled'])
+
+/** Says how a task failed; null: it did not, or it is under way. */
+export function findTaskFailure({ TaskState, Messages = [] }: z.infer<typeof TaskSchema>) {
+  if (!FAILED_TASKS.has(TaskState ?? '')) return null
+  const words = Messages.find(({ Message }) => Message !== undefined)?.Message ?? ''
+  return `its task ended as ${quote(`${TaskState} ${words}`)}`
+}
+
+const message = z.object({ Message: text.optional().catch(undefined) })
+const ErrorSchema = z.object({
+  error: z.object({
+    code: text.optional().catch(undefined),
+    message: text.optional().catch(undefined),
+    '@Message.ExtendedInfo': z
+      .array(message.extend({ MessageId: text.optional().catch(undefined) }))
+      .max(50)
+      .optional()
+      .catch(undefined),
+  }),
+})
+
+/** Reads a document; null: it is none, or lacks what is needed of it. */
+export const parseDocument = <T>(schema: z.ZodType<T>, bytes: Buffer): T | null =>
+  schema.safeParse(parseJson(bytes.toString('utf8'))).data ?? null
+
+/** `PoweringOn` and whatever else is on its way, is neither. */
+export function readPowerState({ PowerState: state }: System): PowerState {
+  if (state === 'On') return 'on'
+  return state === 'Off' ? 'off' : 'unknown'
+}
+
+const RESETS: Readonly<Record<PowerPress, readonly string[]>> = {
+  on: ['On', 'ForceOn'],
+  off: ['ForceOff'],
+}
+
+/** Chooses the reset type; null: it offers none that does it. */
+export function chooseReset(system: System, press: PowerPress): string | null {
+  const offered =
+    system.Actions?.['#ComputerSystem.Reset']['ResetType@Redfish.AllowableValues'] ?? null
+  const known = RESETS[press]
+  if (offered === null) return known[0] ?? null
+  return known.find((type) => offered.includes(type)) ?? null
+}
+
+const TARGETS: Readonly<Record<BootDevice, string>> = { network: 'Pxe', http: 'UefiHttp', cd: 'Cd' }
+
+/** What is written to set the boot device once; the mode always goes with the target. */
+export const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
+  Boot: {
+    BootSourceOverrideEnabled: 'Once',
+    BootSourceOverrideTarget: TARGETS[device],
+    // Only UEFI firmware boots over HTTP.
+    BootSourceOverrideMode: firmware === 'uefi' || device === 'http' ? 'UEFI' : 'Legacy',
+    HttpBootUri: device === 'http' && url !== null ? url : undefined,
+  },
+})
+
+/** Says what the boot device reads back as, where that is not what was set; null: it is. */
+export function findBootMismatch({ Boot }: System, boot: BootOnce): string | null {
+  const wanted = renderBootOverride(boot).Boot
+  const {
+    BootSourceOverrideTarget: target,
+    BootSourceOverrideEnabled: enabled,
+    BootSourceOverrideMode: mode,
+    HttpBootUri: uri,
+  } = { ...NO_BOOT, ...Boot }
+  if (target !== wanted.BootSourceOverrideTarget || enabled === 'Disabled') {
+    return `the boot device reads back as ${quote(`${target} (${enabled})`)}`
+  }
+  // Some do not say the mode.
+  if (typeof mode === 'string' && mode !== wanted.BootSourceOverrideMode) {
+    return `the boot mode reads back as ${quote(mode)}`
+  }
+  const expected = wanted.HttpBootUri ?? uri
+  return uri !== expected ? `its boot address reads back as ${quote(uri ?? 'nothing')}` : null
+}
+
+const NO_BOOT = {
+  BootSourceOverrideTarget: null,
+  BootSourceOverrideEnabled: null,
+  BootSourceOverrideMode: null,
+  HttpBootUri: null,
+}
+
+/** Says whether the system lists boot devices, and not this one. */
+export function lacksBootDevice({ Boot }: System, { device }: BootOnce): boolean {
+  const offered = Boot?.['BootSourceOverrideTarget@Redfish.AllowableValues']
+  return offered !== undefined && !offered.includes(TARGETS[device])
+}
+
+/** Its words distinguish a session for which there is no room from a refused password. */
+const NO_ROOM =
+  /session ?limit|SessionLimitExceeded|too many sessions|maximum number of (?:user )?sessions/i
+
+/** Statuses that say that trying again may help, besides those from 500. */
+const PASSING: ReadonlySet<number> = new Set([409, 412, 428, 429])
+
+/** Statuses that say what it is, and the rest is said by its words. */
+const LASTING: Readonly<Record<number, readonly [PowerTrouble['kind'], string]>> = {
+  401: ['login', 'Correct user and password, and check that the user may control power.'],
+  403: ['login', 'Correct user and password, and check that the user may control power.'],
+  404: ['unsupported', 'Look for an update of its firmware, or use another way.'],
+  405: ['unsupported', 'Look for an update of its firmware, or use another way.'],
+  501: ['unsupported', 'Look for an update of its firmware, or use another way.'],
+}
+
+/** What an answer that is no success means. */
+export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
+  const words = readError(bytes)
+  const seen = `it answered ${status}${words === '' ? '' : `: ${quote(words)}`}`
+  if (NO_ROOM.test(words)) return passing('sessions', seen, 'End some of its sessions.')
+  const [kind, fix] = LASTING[status] ?? ['refused', 'Look at the log of its BMC.']
+  const passes = kind === 'refused' && (status >= 500 || PASSING.has(status))
+  return { kind, seen, fix, passes }
+}
+
+function readError(bytes: Buffer): string {
+  const error = parseDocument(ErrorSchema, bytes)?.error
+  const extended = error?.['@Message.ExtendedInfo'] ?? []
+  const first = extended.find(({ Message }) => Message !== undefined)
+  return [extended[0]?.MessageId, first?.Message ?? error?.message ?? error?.code]
+    .filter((part) => part !== undefined)
+    .join(' ')
+}

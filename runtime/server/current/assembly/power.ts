@@ -1,0 +1,56 @@
+/** Current line: opens what controls the power of machines. */
+import { openPowerBook } from '../../../fleet/power/power-store.ts'
+import { createPower } from '../../../fleet/power/power-service.ts'
+import { createReach } from '../../../fleet/power/address-check.ts'
+import { createShell, type Environment } from '../../../kit/host/shell.ts'
+import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
+import { createEventRecorder } from '../../routes/fleet.ts'
+import { createPowerControl } from '../../power/power-control.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import type { State } from './state.ts'
+
+interface PowerServices {
+  readonly config: LineConfig
+  readonly state: State
+  readonly log: ServerLog
+  readonly env: Environment
+  now(): Date
+}
+
+/** Milliseconds. */
+const REQUEST_MS = 20_000
+const POLL_MS = 2000
+const AGAIN_MS = 30_000
+const REST_MS = 5000
+
+/** Rejects with a Fault where the file of BMCs cannot be read. */
+export async function openPower({ config, state, log, env, now }: PowerServices) {
+  const settings = () => config.current()
+  const book = await openPowerBook(decideFolders(config).power)
+  const power = createPower({
+    book,
+    shell: createShell({ env }),
+    findAddress: createReach(() => ({
+      networks: settings().power.networks,
+      ownPorts: [settings().server.port, settings().cache.port],
+    })),
+    timeoutMs: REQUEST_MS,
+    times: () => ({
+      limit: settings().power.patience * 1000,
+      poll: POLL_MS,
+      again: AGAIN_MS,
+      rest: REST_MS,
+    }),
+    now,
+    onSeen: (mac) => state.changes.announce({ topic: 'machine', mac }),
+  })
+  const control = createPowerControl({
+    power,
+    book,
+    labelsOf: (mac) => state.machines.peek(mac)?.labels ?? [],
+    isWriting: (mac) => state.runs.findRunning(mac) !== null,
+    recordAll: createEventRecorder({ journal: state.journal, log }),
+    now,
+  })
+  return { control, [Symbol.asyncDispose]: power[Symbol.asyncDispose] }
+}

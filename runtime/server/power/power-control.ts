@@ -1,0 +1,122 @@
+/** Controls the power of this line's machines: what speaks against it, the act, the record of it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PowerBook } from '../../fleet/power/power-store.ts'
+import type { PowerService } from '../../fleet/power/power-service.ts'
+import { renderPowerFailure } from '../../fleet/power/rules/power.ts'
+import type { BootOnce, PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
+import type { Result } from '../../kit/foundation/result.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { By } from '../../kit/web/answers/caller.ts'
+import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
+import {
+  renderPowerEvent,
+  refusePower,
+  renderPowerView,
+  type PowerView,
+  type PowerBody,
+} from './rules/power-request.ts'
+
+interface PowerControlDependencies {
+  readonly power: PowerService
+  readonly book: PowerBook
+  /** The labels of a machine; empty where nobody knows it. */
+  labelsOf(mac: Mac): readonly string[]
+  /** Whether a run of the machine is under way. */
+  isWriting(mac: string): boolean
+  readonly recordAll: RecordEvents
+  now(): Date
+}
+
+export type PowerControl = ReturnType<typeof createPowerControl>
+
+const bootBody = (isRestart: boolean): PowerBody => ({
+  action: isRestart ? 'restart' : 'on',
+  boot: 'network',
+  url: null,
+  even_while_writing: false,
+})
+
+/** How many machines of one request are acted on at the same time. */
+const AT_ONCE = 8
+
+export function createPowerControl(given: PowerControlDependencies) {
+  const { power, book, labelsOf, isWriting, recordAll, now } = given
+
+  /** Says why a asked is refused before anything is sent; null: it is not. */
+  function refuse(mac: Mac, asked: PowerBody): string | null {
+    if (book.find(mac) === null) return `no way to the power of ${mac} is set`
+    const together = [mac, ...book.listSharing(mac)]
+    return refusePower(mac, asked, { writing: together.filter(isWriting) })
+  }
+
+  async function act(mac: Mac, asked: PowerBody, by: By): Promise<Result<PowerDone, PowerFailure>> {
+    const entry = book.find(mac)
+    const { action, boot, url } = asked
+    const firmware = entry?.bmc.firmware ?? 'uefi'
+    const once: BootOnce | null = boot === null ? null : { device: boot, firmware, url }
+    const done = await power.act(mac, labelsOf(mac), { action, boot: once })
+    const event = entry === null ? null : renderPowerEvent(mac, asked, entry, done)
+    if (event !== null) await recordAll([event], { subject_id: mac, ...by })
+    return done
+  }
+
+  return {
+    book,
+    refuse,
+    /** Says why a machine cannot be booted from the network now; null: it can be tried. */
+    async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
+      const refusal = refuse(mac, bootBody(isRestart))
+      if (refusal !== null) return refusal
+      const read = await act(mac, { ...bootBody(false), action: 'read', boot: null }, by)
+      if (!read.ok) return renderPowerFailure(read.refusal)
+      return read.value.state === 'on' && !isRestart
+        ? `${mac} is on. Send power restart if what runs on it may end.`
+        : null
+    },
+    /** Boots it from the network once. Resolves to why that did not work; null: it did. */
+    async boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
+      const refusal = refuse(mac, bootBody(isRestart))
+      if (refusal !== null) return refusal
+      const done = await act(mac, bootBody(isRestart), by)
+      return done.ok ? null : renderPowerFailure(done.refusal)
+    },
+    /** Carries out a asked that is not refused, and puts it on record. */
+    act,
+    /**
+     * Begins with one machine after the other, `pause` milliseconds apart; what becomes of each goes on
+     * record. What has meanwhile come to speak against one leaves it out, and that goes on record, too.
+     */
+    async actOnEach(macs: readonly Mac[], asked: PowerBody, pause: number, by: By): Promise<void> {
+      const inTurn = createQueue(AT_ONCE)
+      const acts: Promise<unknown>[] = []
+      for (const [at, mac] of macs.entries()) {
+        if (at > 0) await sleep(pause, undefined, { signal: power.signal }).catch(() => {})
+        if (power.signal.aborted) break
+        const actNow = async () => {
+          const refusal = refuse(mac, asked)
+          if (refusal === null) return void (await act(mac, asked, by))
+          const event = { kind: 'machine.power.failed', summary: refusal, details: null }
+          await recordAll([event], { subject_id: mac, ...by })
+        }
+        acts.push(inTurn(actNow))
+      }
+      await Promise.allSettled(acts)
+    },
+    /** What is known of a machine's power, from memory; null: no way to it is set. */
+    view(mac: Mac): PowerView | null {
+      const entry = book.find(mac)
+      if (entry === null) return null
+      const shown = {
+        entry,
+        found: book.findCredential(mac, labelsOf(mac)),
+        seen: power.lastSeen(mac),
+        isBusy: power.isBusy(mac),
+        sharing: book.listSharing(mac),
+      }
+      return renderPowerView(shown, now().getTime())
+    },
+    /** Forgets what was seen, where a machine is reached in another way now. */
+    forget: power.forget,
+  }
+}

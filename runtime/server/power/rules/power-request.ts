@@ -1,0 +1,172 @@
+/** What is asked of machines' power over HTTP, what is answered, and what goes on record. */
+import { z } from 'zod'
+import { renderBmc, type Bmc } from '../../../fleet/power/rules/bmc.ts'
+import {
+  BOOT_DEVICES,
+  POWER_ACTIONS,
+  renderPowerFailure,
+  type PowerAction,
+  type PowerDone,
+  type PowerFailure,
+  type PowerSeen,
+} from '../../../fleet/power/rules/power.ts'
+import type { FoundCredential, PowerEntry } from '../../../fleet/power/rules/power-book.ts'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Result } from '../../../kit/foundation/result.ts'
+
+/** What is asked of one machine's power, or of many. */
+export const PowerBodySchema = z.strictObject({
+  action: z.enum(POWER_ACTIONS),
+  boot: z
+    .enum(BOOT_DEVICES)
+    .nullable()
+    .default(null)
+    .describe('What the machine boots from, this once, where it is turned on'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2000)
+    .nullable()
+    .default(null)
+    .describe('What HTTP Boot fetches, or the ISO of the virtual CD'),
+  even_while_writing: z
+    .boolean()
+    .default(false)
+    .describe('Cut the power although a disk is being written'),
+})
+export type PowerBody = z.infer<typeof PowerBodySchema>
+
+/** The answer of `GET /machines/{mac}/power`. */
+export const PowerViewSchema = z.object({
+  bmc: z.record(z.string(), z.unknown()),
+  user: z.string().nullable(),
+  has_password: z.boolean(),
+  credential_from: z.enum(['machine', 'label', 'all']).nullable(),
+  credential_label: z.string().nullable(),
+  certificate: z.string().nullable().describe('SHA-256 of the certificate that is pinned'),
+  state: z.enum(['on', 'off', 'unknown']),
+  seen_at: z.iso.datetime().nullable(),
+  age_seconds: z.int().nullable(),
+  busy: z.boolean(),
+  failure: z.string().nullable().describe('Why the last request failed'),
+  shares_outlet_with: z.array(z.string()),
+})
+export type PowerView = z.infer<typeof PowerViewSchema>
+
+/** The answer of a request that worked. */
+export const PowerDoneSchema = z.object({
+  state: z.enum(['on', 'off', 'unknown']),
+  confirmed: z.boolean(),
+  boot: z.enum(['set', 'sent', 'own']).nullable(),
+})
+
+/** Hooks may have secrets behind their question mark. */
+function showBmc(bmc: Bmc): Readonly<Record<string, unknown>> {
+  if (bmc.way !== 'hook') return bmc
+  const urls = (['on', 'off', 'state', 'network'] as const).map((verb) => [
+    verb,
+    hideQuery(bmc[verb]),
+  ])
+  return { ...bmc, ...Object.fromEntries(urls) }
+}
+
+const hideQuery = (url: string | null): string | null => url?.replace(/\?.*$/s, '?…') ?? null
+
+interface ShownPower {
+  readonly entry: PowerEntry
+  readonly found: FoundCredential | null
+  readonly seen: PowerSeen | null
+  readonly isBusy: boolean
+  readonly sharing: readonly string[]
+}
+
+/** Renders what is known of a machine's power, without secrets; `now` in milliseconds since the epoch. */
+export const renderPowerView = (
+  { entry: { bmc, learned }, found, seen, isBusy, sharing }: ShownPower,
+  now: number,
+): PowerView => ({
+  bmc: showBmc(bmc),
+  ...showCredential(found),
+  certificate: learned.certificate,
+  ...showSeen(seen, now),
+  busy: isBusy,
+  shares_outlet_with: [...sharing],
+})
+
+function showCredential(found: FoundCredential | null) {
+  if (found === null) {
+    return { user: null, has_password: false, credential_from: null, credential_label: null }
+  }
+  const { credential, from, label } = found
+  return {
+    user: credential.user,
+    has_password: credential.password !== '',
+    credential_from: from,
+    credential_label: label,
+  }
+}
+
+function showSeen(seen: PowerSeen | null, now: number) {
+  const failure = seen === null || seen.failure === null ? null : renderPowerFailure(seen.failure)
+  if (seen === null || seen.at === null) {
+    return { state: 'unknown', seen_at: null, age_seconds: null, failure } as const
+  }
+  const age_seconds = Math.max(0, Math.round((now - epochOf(seen.at)) / 1000))
+  return { state: seen.state, seen_at: seen.at, age_seconds, failure }
+}
+
+interface PowerGuard {
+  /** The machines that lose power with this one, and the machine itself, as far as they are being written. */
+  readonly writing: readonly string[]
+}
+
+/** Says why a request is not carried out yet; null: nothing speaks against it. */
+export function refusePower(
+  mac: Mac,
+  { action, even_while_writing }: PowerBody,
+  { writing }: PowerGuard,
+): string | null {
+  if (action !== 'off' && action !== 'restart') return null
+  if (even_while_writing || writing.length === 0) return null
+  const [first] = writing
+  const who = writing.length === 1 && first === mac ? mac : writing.join(', ')
+  return `A disk of ${who} is being written. Send even_while_writing to cut the power nevertheless.`
+}
+
+const PAST: Readonly<Record<PowerAction, string>> = {
+  on: 'was turned on',
+  off: 'was turned off',
+  restart: 'was restarted',
+  read: 'was read',
+}
+
+interface PowerEvent {
+  readonly kind: string
+  readonly summary: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** What goes on record of a request; null: a mere reading that worked. */
+export function renderPowerEvent(
+  mac: Mac,
+  { action, boot }: Pick<PowerBody, 'action' | 'boot'>,
+  { bmc }: PowerEntry,
+  done: Result<PowerDone, PowerFailure>,
+): PowerEvent | null {
+  const details = { action, boot, way: renderBmc(bmc) }
+  if (!done.ok) {
+    const { kind, asked, seen, fix, state } = done.refusal
+    return {
+      kind: 'machine.power.failed',
+      summary: `${mac}: ${renderPowerFailure(done.refusal)}`,
+      details: { ...details, failure: kind, asked, seen, fix, state },
+    }
+  }
+  if (action === 'read') return null
+  const doubt = done.value.confirmed ? '' : ', as far as that can be known'
+  return {
+    kind: `machine.power.${action}`,
+    summary: `${mac} ${PAST[action]}${doubt}`,
+    details: { ...details, ...done.value, boot_device: boot },
+  }
+}

@@ -1,0 +1,292 @@
+/** The power of machines over HTTP: what is set, what is done, what is refused, what goes on record. */
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openPowerBook } from '../../../../runtime/fleet/power/power-store.ts'
+import { createPower } from '../../../../runtime/fleet/power/power-service.ts'
+import { createReach } from '../../../../runtime/fleet/power/address-check.ts'
+import { createShell } from '../../../../runtime/kit/host/shell.ts'
+import { createPowerControl } from '../../../../runtime/server/power/power-control.ts'
+import { powerSettingRoutes } from '../../../../runtime/server/current/routes/power-settings.ts'
+import { powerRoutes } from '../../../../runtime/server/current/routes/power.ts'
+import { createEventRecorder } from '../../../../runtime/server/routes/fleet.ts'
+import { BMC_USER, startRedfish } from '../../../support/power/redfish-fake.ts'
+import { NETWORK, TIMES } from '../../../support/power/acting.ts'
+import { MAC, entryOf, REF } from '../../../support/server/machine-fixture.ts'
+import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
+
+const test = suite('power over HTTP')
+const OTHER = '52:54:00:12:34:57'
+const POWER = `/machines/${MAC}/power`
+
+async function open({ networks = NETWORK }: { readonly networks?: readonly string[] } = {}) {
+  const stack = new AsyncDisposableStack()
+  const fake = stack.use(await startRedfish())
+  const folder = await mkdtemp(join(tmpdir(), 'flasher-power-'))
+  stack.defer(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'power.json')
+  const book = await openPowerBook(file)
+  const power = stack.use(
+    createPower({
+      book,
+      shell: createShell({ env: process.env }),
+      findAddress: createReach(() => ({ networks, ownPorts: [] })),
+      timeoutMs: 500,
+      times: () => TIMES,
+      now: () => new Date(),
+    }),
+  )
+  const made: { control?: ReturnType<typeof createPowerControl> } = {}
+  const server = stack.use(
+    await createTestServer({
+      catalog: [entryOf(REF)],
+      power({ machines, runs, journal, log }) {
+        made.control = createPowerControl({
+          power,
+          book,
+          labelsOf: (mac) => machines.peek(mac)?.labels ?? [],
+          isWriting: (mac) => runs.findRunning(mac) !== null,
+          recordAll: createEventRecorder({ journal, log }),
+          now: () => new Date(),
+        })
+        return made.control
+      },
+      routes(site) {
+        const { control } = made
+        if (control === undefined) throw new Error('the control is made first')
+        return [
+          ...powerRoutes(site, { control, stagger: () => 0 }),
+          ...powerSettingRoutes(site, control),
+        ]
+      },
+    }),
+  )
+  const ask = await server.operator()
+  for (const mac of [MAC, OTHER]) {
+    const machine = { boot_mode: 'ipxe-exit', labels: ['rack-1'], bty_image_ref: REF }
+    await readJson(ask(`/machines/${mac}`, asJson({ ...machine, target_disk_serial: 'S1' }, 'PUT')))
+  }
+  const bmc = { way: 'redfish', address: fake.address }
+  return {
+    fake,
+    server,
+    ask,
+    file,
+    bmc,
+    set: (more: object = {}, mac: string = MAC) =>
+      readJson(ask(`/machines/${mac}/power`, asJson({ ...bmc, ...more }, 'PUT'))),
+    async events() {
+      const { events } = await readJson(ask('/events?limit=50'))
+      return (events as { kind: string; summary: string }[]).filter(({ kind }) =>
+        kind.startsWith('machine.power'),
+      )
+    },
+    async token(...scopes: readonly string[]) {
+      const body = { name: scopes.join(' '), scopes }
+      const { token } = await (await ask('/tokens', asJson(body))).json()
+      return (path: string, init: RequestInit = {}) =>
+        server.request(path, {
+          ...init,
+          headers: { ...(init.headers as object), authorization: `Bearer ${token}` },
+        })
+    },
+    /** A run of the machine is under way. */
+    begin: () =>
+      server.request(
+        `/pxe/${MAC}/progress`,
+        asJson({
+          run: 'run-00001',
+          mode: 'flash',
+          phase: 'write',
+          eta_seconds: null,
+          bytes_read: 0,
+          bytes_written: 0,
+          total_bytes: null,
+          rate: null,
+        }),
+      ),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+test('is set, turned on from the network, seen with its age, and on record', async () => {
+  await using lab = await open()
+  assert.is((await lab.ask(POWER)).status, 404)
+  const view = await lab.set({ credential: BMC_USER })
+  assert.is(view.state, 'unknown')
+  assert.is(view.user, 'admin')
+  assert.not.match(JSON.stringify(view), /s3cret/)
+  const done = await readJson(lab.ask(POWER, asJson({ action: 'on', boot: 'network' })))
+  assert.equal(done, { state: 'on', confirmed: true, boot: 'set' })
+  const seen = await readJson(lab.ask(POWER))
+  assert.is(seen.state, 'on')
+  assert.ok(seen.age_seconds <= 5 && seen.seen_at !== null)
+  const events = await lab.events()
+  assert.equal(
+    events.map(({ kind }) => kind),
+    ['machine.power.on'],
+  )
+  const { mode } = await stat(lab.file)
+  assert.is(mode & 0o777, 0o600)
+  assert.match(await readFile(lab.file, 'utf8'), /s3cret/)
+})
+
+test('credentials: its own, then that of its label, then that of all', async () => {
+  await using lab = await open()
+  await lab.set()
+  const refused = await lab.ask(POWER, asJson({ action: 'read' }))
+  assert.is(refused.status, 502)
+  const put = (path: string, body: object) =>
+    lab.ask(`/power/credentials${path}`, asJson(body, 'PUT'))
+  assert.is((await put('', { user: 'nobody', password: 'x' })).status, 204)
+  assert.is((await readJson(lab.ask(POWER))).credential_from, 'all')
+  assert.is((await put('/labels/rack-1', BMC_USER)).status, 204)
+  const view = await readJson(lab.ask(POWER))
+  assert.equal([view.credential_from, view.credential_label], ['label', 'rack-1'])
+  await readJson(lab.ask(POWER, asJson({ action: 'read' })))
+  assert.equal(await readJson(lab.ask('/power/credentials')), {
+    all: 'nobody',
+    labels: { 'rack-1': 'admin' },
+  })
+  await lab.set({ credential: { user: 'own', password: 'y' } })
+  assert.is((await readJson(lab.ask(POWER))).credential_from, 'machine')
+  // Another address: what was given for the first one is not sent there.
+  const moved = await readJson(
+    lab.ask(POWER, asJson({ way: 'redfish', address: 'http://127.0.0.9:1' }, 'PUT')),
+  )
+  assert.is(moved.credential_from, 'label')
+})
+
+test('a token needs the scope power, and only admin says where a BMC is', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER })
+  const machines = await lab.token('read', 'machines', 'flash')
+  assert.is((await machines(POWER, asJson({ action: 'on' }))).status, 403)
+  assert.is((await machines(POWER, asJson(lab.bmc, 'PUT'))).status, 403)
+  const flash = asJson({ power: true })
+  assert.is((await machines(`/machines/${MAC}/flash`, flash)).status, 403)
+  const power = await lab.token('power')
+  assert.is((await power(POWER, asJson({ action: 'on' }))).status, 200)
+  assert.is((await power(POWER, asJson(lab.bmc, 'PUT'))).status, 403)
+  assert.is((await power('/power/credentials')).status, 403)
+})
+
+test('what is being written is cut off only where that is asked twice, its neighbour at the outlet, too', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' })
+  await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' }, OTHER)
+  assert.equal((await readJson(lab.ask(POWER))).shares_outlet_with, [OTHER])
+  lab.fake.state.isOn = true
+  await lab.begin()
+  for (const mac of [MAC, OTHER]) {
+    for (const action of ['off', 'restart']) {
+      const refused = await lab.ask(`/machines/${mac}/power`, asJson({ action }))
+      assert.is(refused.status, 409)
+      assert.match((await refused.json()).detail, /being written/)
+    }
+  }
+  assert.is(lab.fake.state.isOn, true)
+  await readJson(lab.ask(POWER, asJson({ action: 'off', even_while_writing: true })))
+  assert.is(lab.fake.state.isOn, false)
+})
+
+test('many at once: a preview changes nothing, then each has its event', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' })
+  const body = { action: 'on', boot: 'network', q: 'rack-1', dry_run: true }
+  const preview = await readJson(lab.ask('/power/bulk', asJson(body)))
+  assert.equal([preview.started, preview.refused], [1, 1])
+  assert.match(preview.results.find(({ mac }: { mac: string }) => mac === OTHER).reason, /no way/)
+  assert.is(lab.fake.asked.length, 0)
+  await readJson(lab.ask('/power/bulk', asJson({ ...body, dry_run: false })))
+  for (let turn = 0; turn < 100 && (await lab.events()).length === 0; turn += 1) await sleep(50)
+  assert.match((await lab.events())[0]?.summary ?? '', /was turned on/)
+  assert.is(lab.fake.state.isOn, true)
+})
+
+test('nothing is sent where no network is allowed, and the event says so', async () => {
+  await using lab = await open({ networks: [] })
+  await lab.set({ credential: BMC_USER })
+  const refused = await lab.ask(POWER, asJson({ action: 'on' }))
+  assert.is(refused.status, 409)
+  assert.match((await refused.json()).detail, /\[power\] networks/)
+  assert.is(lab.fake.connections(), 0)
+  assert.match((await lab.events())[0]?.summary ?? '', /no network is allowed/)
+})
+
+test('a list is taken whole or not at all', async () => {
+  await using lab = await open()
+  const send = (text: string) => lab.ask('/power/import', { method: 'POST', body: text })
+  const good = `mac,way,address,user,password,outlet\n${MAC},redfish,${lab.fake.address},admin,s3cret,\n${OTHER},ipmi,10.0.0.7,"ad""min"," x,y",pdu/2\n`
+  assert.equal(await readJson(send(good)), { imported: 2 })
+  await readJson(lab.ask(POWER, asJson({ action: 'read' })))
+  assert.is((await readJson(lab.ask(`/machines/${OTHER}/power`))).user, 'ad"min')
+  for (const [bad, words] of [
+    ['mac,way\nx,ipmi\n', /Row 2: not a MAC/],
+    ['mac,way,address,boss\n', /first row/],
+    [`mac,way,address\n${MAC},ipmi,"10.0.0.7\n`, /quote/],
+    [`mac,way,address\n${MAC},ipmi,10.0.0.7/8\n`, /Row 2/],
+    ['mac,way,address\n52:54:00:00:00:99,ipmi,10.0.0.7\n', /unknown/],
+    [`mac,way,address\n${MAC},ipmi,a\n${MAC},ipmi,b\n`, /Row 3: this MAC comes twice/],
+  ] as const) {
+    const refused = await send(bad)
+    assert.is(refused.status, 422, bad)
+    assert.match((await refused.json()).detail, words)
+  }
+})
+
+test('one call arms a machine and boots it; one that is on is neither armed nor restarted unasked', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER })
+  const flash = (power: unknown) =>
+    lab.ask(`/machines/${MAC}/flash`, asJson({ boot_mode: 'flasher-flash-once', power }))
+  const armed = await readJson(flash(true))
+  assert.is(armed.outcome, 'armed')
+  assert.is(lab.fake.state.isOn, true)
+  assert.is(lab.fake.state.boot['BootSourceOverrideTarget'], 'Pxe')
+  await readJson(lab.ask(`/machines/${MAC}/power`, asJson({ action: 'read' })))
+
+  await readJson(lab.ask(`/machines/${MAC}`, asJson({ boot_mode: 'ipxe-exit' }, 'PUT')))
+  const refused = await flash(true)
+  assert.is(refused.status, 409)
+  assert.match((await refused.json()).detail, /is on/)
+  assert.is((await readJson(lab.ask(`/machines/${MAC}`))).boot_mode, 'ipxe-exit')
+
+  lab.fake.bodies.length = 0
+  await readJson(
+    lab.ask(`/machines/${MAC}`, asJson({ bty_image_ref: REF, target_disk_serial: 'S1' }, 'PUT')),
+  )
+  assert.is((await readJson(flash('restart'))).outcome, 'armed')
+  const resets = lab.fake.bodies.filter((body) => JSON.stringify(body).includes('ResetType'))
+  assert.equal(resets, [{ ResetType: 'ForceOff' }, { ResetType: 'On' }])
+})
+
+test('one call that arms and cannot boot says both', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER })
+  lab.fake.lies.lostResets = 1000
+  const answer = await lab.ask(
+    `/machines/${MAC}/flash`,
+    asJson({ boot_mode: 'flasher-flash-once', power: true }),
+  )
+  assert.is(answer.status, 502)
+  const { detail, outcome, machine } = await answer.json()
+  assert.match(detail, /^It is armed, and was not booted\. It was to be turned on: /)
+  assert.is(outcome, 'not-booted')
+  assert.is(machine.boot_mode, 'flasher-flash-once')
+})
+
+test('a server without it says so', async () => {
+  await using server = await createTestServer({ catalog: [entryOf(REF)] })
+  const ask = await server.operator()
+  await readJson(
+    ask(`/machines/${MAC}`, asJson({ bty_image_ref: REF, target_disk_serial: 'S1' }, 'PUT')),
+  )
+  const answer = await ask(`/machines/${MAC}/flash`, asJson({ power: true }))
+  assert.is(answer.status, 422)
+})
+
+test.run()

@@ -1,0 +1,374 @@
+/** A Redfish BMC on loopback that can lie as real ones do; what it did and was asked is on record. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { H3, toNodeHandler, type H3Event } from 'h3'
+import type { Certificate } from '../http/hostile-server.ts'
+
+export const BMC_USER = { user: 'admin', password: 's3cret' }
+
+/** What it does besides what it says. All are off at first, and may be changed while it runs. */
+export interface Lies {
+  /** Milliseconds until a reset becomes so. */
+  lagMs: number
+  /** A reset answers 202 with a task, which ends as this. */
+  task: 'Completed' | 'Exception' | null
+  /** The number of resets that are accepted and do nothing. */
+  lostResets: number
+  /** So many readings after a reset say what was asked, although it is not so yet. */
+  earlyReadings: number
+  /** The number of changes of the boot device that are accepted and forgotten. */
+  lostBoots: number
+  /** The number of requests that are answered with a 500. */
+  errors: number
+  /** The number of requests that are cut off without an answer; `after`: once they have been done. */
+  cuts: number
+  cutsAfter: number
+  maxSessions: number
+  /** The boot device is changed only with the entity tag that it has now. */
+  wantsEtag: boolean
+  weakEtags: boolean
+  /** Milliseconds for which it is away after the next reset, with its sessions forgotten. */
+  restartMs: number
+  /** Milliseconds before each answer. */
+  slowMs: number
+  /** Texts of it hold what a terminal or a page must not show as it is. */
+  hostile: boolean
+  /** Redirects every document there. */
+  redirect: string | null
+  /** Answers what is no JSON, that often. */
+  garbage: number
+}
+
+const HONEST: Lies = {
+  lagMs: 0,
+  task: null,
+  lostResets: 0,
+  earlyReadings: 0,
+  lostBoots: 0,
+  errors: 0,
+  cuts: 0,
+  cutsAfter: 0,
+  maxSessions: 8,
+  wantsEtag: false,
+  weakEtags: false,
+  restartMs: 0,
+  slowMs: 0,
+  hostile: false,
+  redirect: null,
+  garbage: 0,
+}
+
+const HOSTILE = '\u001b[2J</script><img src=x onerror=alert(1)>\u202e'
+const SYSTEM = '/redfish/v1/Systems/1'
+const BOOT = {
+  BootSourceOverrideEnabled: 'Disabled',
+  BootSourceOverrideTarget: 'None',
+  BootSourceOverrideMode: 'UEFI',
+}
+
+export type RedfishFake = Awaited<ReturnType<typeof startRedfish>>
+
+/** Starts it on a free port of 127.0.0.1; with a certificate it speaks TLS. */
+export async function startRedfish(certificate: Certificate | null = null) {
+  const fake = createFake()
+  const handle = toNodeHandler(fake.app)
+  const listener: http.RequestListener = (request, response) => {
+    if (fake.isAway() || fake.take('cuts')) return void request.socket.destroy()
+    if (fake.take('cutsAfter')) {
+      response.writeHead = () => {
+        request.socket.destroy()
+        return response
+      }
+    }
+    setTimeout(() => void handle(request, response), fake.lies.slowMs)
+  }
+  const server =
+    certificate === null
+      ? http.createServer(listener)
+      : https.createServer({ ...certificate }, listener)
+  let connections = 0
+  server.on('connection', () => (connections += 1))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    ...fake,
+    port,
+    address: `${certificate === null ? 'http' : 'https'}://127.0.0.1:${port}`,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+function createFake() {
+  const lies: Lies = { ...HONEST }
+  const state = {
+    isOn: false,
+    boot: { ...BOOT } as Record<string, unknown>,
+    image: null as string | null,
+    version: 1,
+    awayUntil: 0,
+    early: null as { readonly on: boolean; left: number } | null,
+  }
+  /** What was to happen before a reset of the test happens no more. */
+  let life = 0
+  const sessions = new Map<string, string>()
+  const asked: string[] = []
+  const bodies: unknown[] = []
+  const app = new H3()
+  const take = (name: 'cuts' | 'cutsAfter' | 'errors' | 'garbage' | 'lostResets' | 'lostBoots') => {
+    if (lies[name] <= 0) return false
+    lies[name] -= 1
+    return true
+  }
+  const etag = () => `${lies.weakEtags ? 'W/' : ''}"${state.version}"`
+
+  app.use((event, next) => {
+    const { pathname } = event.url
+    asked.push(`${event.req.method} ${pathname}`)
+    if (lies.redirect !== null) return respond(307, {}, { location: lies.redirect })
+    if (take('errors')) return fail(500, 'Base.1.0.InternalError')
+    if (take('garbage')) return new Response('<html>starting…', { status: 200 })
+    const isOpen = /^\/redfish(?:\/v1\/?)?$/.test(pathname) || isLogin(event)
+    if (!isOpen && !isAllowed(event)) return fail(401, 'Base.1.0.NoValidSession')
+    return next()
+  })
+  const isAllowed = ({ req }: H3Event) => {
+    const token = req.headers.get('x-auth-token')
+    if (token !== null) return [...sessions.values()].includes(token)
+    const { user, password } = BMC_USER
+    const basic = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+    return req.headers.get('authorization') === basic
+  }
+  const fail = (status: number, id: string) =>
+    respond(status, {
+      error: {
+        code: id,
+        message: lies.hostile ? HOSTILE : 'see the details',
+        '@Message.ExtendedInfo': [{ MessageId: id, Message: lies.hostile ? HOSTILE : id }],
+      },
+    })
+
+  const documents = documentsOf(state, lies, etag)
+  for (const [path, make] of Object.entries(documents)) app.get(path, () => make())
+  app.get('/redfish/v1/', () => documents['/redfish/v1']?.())
+
+  app.post('/redfish/v1/SessionService/Sessions', async (event) => {
+    const body = (await event.req.json()) as Record<string, unknown>
+    bodies.push(body)
+    if (body['UserName'] !== BMC_USER.user || body['Password'] !== BMC_USER.password) {
+      return fail(401, 'Base.1.0.NoValidSession')
+    }
+    if (sessions.size >= lies.maxSessions) return fail(503, 'Base.1.0.SessionLimitExceeded')
+    const [id, token] = [randomBytes(4).toString('hex'), randomBytes(16).toString('hex')]
+    sessions.set(id, token)
+    const path = `/redfish/v1/SessionService/Sessions/${id}`
+    const document = { '@odata.id': path, Id: id, Name: 'session', UserName: BMC_USER.user }
+    return respond(201, document, { location: path, 'x-auth-token': token })
+  })
+  app.delete('/redfish/v1/SessionService/Sessions/:id', (event) => {
+    sessions.delete(event.context.params?.['id'] ?? '')
+    return new Response(null, { status: 204 })
+  })
+
+  app.patch(SYSTEM, async (event) => {
+    const given = event.req.headers.get('if-match')
+    if (lies.wantsEtag && given === null) return fail(428, 'Base.1.0.PreconditionRequired')
+    const wanted = etag().replace('W/', '')
+    if (lies.wantsEtag && given !== wanted) return fail(412, 'Base.1.0.PreconditionFailed')
+    const body = (await event.req.json()) as { readonly Boot?: Record<string, unknown> }
+    bodies.push(body)
+    if (!take('lostBoots')) state.boot = { ...state.boot, ...body.Boot }
+    state.version += 1
+    return new Response(null, { status: 204 })
+  })
+  app.post(`${SYSTEM}/Actions/ComputerSystem.Reset`, async (event) => {
+    const { ResetType: type } = (await event.req.json()) as { readonly ResetType?: string }
+    bodies.push({ ResetType: type })
+    if (type !== 'On' && type !== 'ForceOff') return fail(400, 'Base.1.0.ActionParameterNotInList')
+    const on = type === 'On'
+    const isLost = take('lostResets')
+    if (!isLost && lies.lagMs === 0) state.isOn = on
+    const now = life
+    const become = () => {
+      if (life === now) state.isOn = on
+    }
+    if (!isLost && lies.lagMs > 0) setTimeout(become, lies.lagMs)
+    if (lies.earlyReadings > 0) state.early = { on, left: lies.earlyReadings }
+    if (lies.restartMs > 0) {
+      state.awayUntil = performance.now() + lies.restartMs
+      lies.restartMs = 0
+      sessions.clear()
+    }
+    return lies.task === null
+      ? new Response(null, { status: 204 })
+      : respond(202, { '@odata.id': TASK }, { location: TASK })
+  })
+  app.post(`${MEDIA}/Actions/VirtualMedia.InsertMedia`, async (event) => {
+    const { Image: image } = (await event.req.json()) as { readonly Image?: string }
+    state.image = image ?? null
+    return new Response(null, { status: 204 })
+  })
+  app.post(`${MEDIA}/Actions/VirtualMedia.EjectMedia`, () => {
+    state.image = null
+    return new Response(null, { status: 204 })
+  })
+  return {
+    app,
+    lies,
+    state,
+    asked,
+    bodies,
+    take,
+    sessions: () => sessions.size,
+    isAway: () => performance.now() < state.awayUntil,
+    /** Makes it honest again, off, with no sessions. */
+    reset() {
+      life += 1
+      Object.assign(lies, HONEST)
+      Object.assign(state, {
+        isOn: false,
+        boot: { ...BOOT },
+        image: null,
+        awayUntil: 0,
+        early: null,
+      })
+      sessions.clear()
+      asked.length = 0
+      bodies.length = 0
+    },
+  }
+}
+
+const TASK = '/redfish/v1/TaskService/Tasks/7'
+const MEDIA = '/redfish/v1/Managers/1/VirtualMedia/Cd'
+const link = (path: string) => ({ '@odata.id': path })
+
+const collection = (path: string, ...members: readonly string[]) => ({
+  '@odata.id': path,
+  Name: 'collection',
+  Members: members.map(link),
+  'Members@odata.count': members.length,
+})
+
+function isLogin({ req, url }: H3Event): boolean {
+  return req.method === 'POST' && url.pathname === '/redfish/v1/SessionService/Sessions'
+}
+
+function documentsOf(
+  state: {
+    isOn: boolean
+    boot: Record<string, unknown>
+    image: string | null
+    early: { readonly on: boolean; left: number } | null
+  },
+  lies: Lies,
+  etag: () => string,
+): Readonly<Record<string, () => Response>> {
+  const readPower = () => {
+    const early = state.early
+    if (early !== null && early.left > 0) {
+      early.left -= 1
+      return early.on ? 'On' : 'Off'
+    }
+    return state.isOn ? 'On' : 'Off'
+  }
+  const bare: Readonly<Record<string, () => object>> = {
+    '/redfish': () => ({ v1: '/redfish/v1/' }),
+    '/redfish/v1': () => ({
+      '@odata.id': '/redfish/v1/',
+      Id: 'RootService',
+      Name: lies.hostile ? HOSTILE : 'Root Service',
+      RedfishVersion: '1.6.0',
+      UUID: '92384634-2938-2342-8820-489239905423',
+      Systems: link('/redfish/v1/Systems'),
+      Managers: link('/redfish/v1/Managers'),
+      SessionService: link('/redfish/v1/SessionService'),
+      Links: { Sessions: link('/redfish/v1/SessionService/Sessions') },
+    }),
+    '/redfish/v1/SessionService': () => ({
+      '@odata.id': '/redfish/v1/SessionService',
+      Id: 'SessionService',
+      Name: 'Session Service',
+      ServiceEnabled: true,
+      SessionTimeout: 600,
+      Sessions: link('/redfish/v1/SessionService/Sessions'),
+    }),
+    '/redfish/v1/SessionService/Sessions': () => collection('/redfish/v1/SessionService/Sessions'),
+    '/redfish/v1/Systems': () => collection('/redfish/v1/Systems', SYSTEM),
+    '/redfish/v1/Managers': () => collection('/redfish/v1/Managers', '/redfish/v1/Managers/1'),
+    '/redfish/v1/Managers/1': () => ({
+      '@odata.id': '/redfish/v1/Managers/1',
+      Id: '1',
+      Name: 'BMC',
+      VirtualMedia: link('/redfish/v1/Managers/1/VirtualMedia'),
+    }),
+    '/redfish/v1/Managers/1/VirtualMedia': () =>
+      collection('/redfish/v1/Managers/1/VirtualMedia', MEDIA),
+    [MEDIA]: () => ({
+      '@odata.id': MEDIA,
+      Id: 'Cd',
+      Name: 'Virtual CD',
+      MediaTypes: ['CD', 'DVD'],
+      Image: state.image,
+      Inserted: state.image !== null,
+      Actions: {
+        '#VirtualMedia.InsertMedia': { target: `${MEDIA}/Actions/VirtualMedia.InsertMedia` },
+        '#VirtualMedia.EjectMedia': { target: `${MEDIA}/Actions/VirtualMedia.EjectMedia` },
+      },
+    }),
+    [TASK]: () => ({
+      '@odata.id': TASK,
+      Id: '7',
+      Name: 'Task',
+      TaskState: lies.task ?? 'Completed',
+      Messages: [{ Message: lies.hostile ? HOSTILE : 'The fan is missing' }],
+    }),
+    [SYSTEM]: () => ({
+      '@odata.id': SYSTEM,
+      '@odata.etag': etag(),
+      Id: '1',
+      Name: 'System',
+      UUID: '38947555-7742-3448-3784-823347823834',
+      Manufacturer: lies.hostile ? HOSTILE : 'Contoso',
+      PowerState: readPower(),
+      Status: { State: 'Enabled', Health: 'OK' },
+      Boot: {
+        ...state.boot,
+        'BootSourceOverrideTarget@Redfish.AllowableValues': [
+          'None',
+          'Pxe',
+          'Cd',
+          'Hdd',
+          'UefiHttp',
+        ],
+      },
+      Links: { ManagedBy: [link('/redfish/v1/Managers/1')] },
+      Actions: {
+        '#ComputerSystem.Reset': {
+          target: `${SYSTEM}/Actions/ComputerSystem.Reset`,
+          'ResetType@Redfish.AllowableValues': ['On', 'ForceOff'],
+        },
+      },
+    }),
+  }
+  return Object.fromEntries(
+    Object.entries(bare).map(([path, make]) => [
+      path,
+      () => respond(200, make(), path === SYSTEM ? { etag: etag() } : {}),
+    ]),
+  )
+}
+
+const respond = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
+  new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', 'odata-version': '4.0', ...headers },
+  })
