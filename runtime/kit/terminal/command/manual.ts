@@ -75,11 +75,16 @@ const filled = (text: string) => wrap(text, 66).map(escape)
 const bold = (text: string) => `\\fB${escape(text)}\\fR`
 const italic = (text: string) => `\\fI${escape(text)}\\fR`
 
-/** Backslashes, hyphens that are typed as such, and what a line must not begin with. */
+/** groff reads plain ASCII, in which any other character stands as its code point in hexadecimal. */
+const nameCharacter = (one: string) =>
+  `\\[u${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}]`
+
+/** Backslashes, hyphens that are typed as such, and what a line must not begin with, and letters of the world. */
 const escape = (text: string) =>
   text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
     .replaceAll('~', '\\(ti')
     .replaceAll('^', '\\(ha')
+    .replaceAll(/\P{ASCII}/gu, nameCharacter)
     .replace(/^[.']/, '\\&$&')
