@@ -32,7 +32,8 @@ const toKnown = ({ entry, fileName, addedAt }: CacheRow, baseUrl: string) => ({
   arch: entry.arch,
   sizeBytes: entry.size_bytes,
   rawSizeBytes: entry.raw_size_bytes ?? null,
-  rawSha256: entry.raw_sha256 ?? (entry.format === 'img' ? entry.sha256 : null),
+  rawSha256: entry.raw_sha256 ?? null,
+  sha256: entry.sha256,
   addedAt,
   url: fileName === '' ? blobUrl(baseUrl, sourceOf(entry)) : fileUrl(baseUrl, fileName),
 })

@@ -171,7 +171,7 @@ function wantedOf(index: BlobIndex, pins: Pick<Pins, 'has'>, entry: CacheEntry):
     sha256,
     sizeBytes,
     indexSha256: checkedIndex,
-    format: decideFormat(entry.format, names) || 'img',
+    format: decideFormat(entry.format, names),
     arch: entry.arch ?? null,
     name: entry.name,
   }

@@ -1,5 +1,6 @@
 /** Picks the images that Raspberry Pi Imager can write, as its list names them (`GET /imager.json`). */
 import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '../../image/rules/format.ts'
 import type { ListedImage } from '../../../../appliance/imager-list.ts'
 
 /** What a list of images tells of one. */
@@ -11,6 +12,8 @@ interface OfferedImage {
   readonly sizeBytes: number | null
   readonly rawSizeBytes: number | null
   readonly rawSha256: string | null
+  /** The digest of the bytes as they are stored; null: not known. */
+  readonly sha256: string | null
   /** ISO time when its bytes came; null: not known. */
   readonly addedAt: string | null
   /** What a client has the bytes from; its last part may be any name. */
@@ -23,14 +26,14 @@ export const listForImager = (images: readonly OfferedImage[]): readonly ListedI
     const format = findWritable(image.format)
     if (format === null) return []
     const { name, description, arch, sizeBytes, addedAt } = image
-    const isRaw = format === 'img'
+    const isRaw = isStoredRaw(format)
     return [
       {
         name,
         description: description ?? '',
         url: nameEnd(image.url, format),
         rawSizeBytes: isRaw ? sizeBytes : image.rawSizeBytes,
-        rawSha256: image.rawSha256,
+        rawSha256: isRaw ? image.sha256 : image.rawSha256,
         sizeBytes,
         releaseDate: addedAt?.slice(0, 10) ?? null,
         arch,
@@ -40,7 +43,7 @@ export const listForImager = (images: readonly OfferedImage[]): readonly ListedI
 
 function findWritable(format: string | null): ImageFormat | null {
   const known = IMAGE_FORMATS.find((one) => one === format)
-  return known === undefined || known === 'qcow2' ? null : known
+  return known === undefined || isOutOfOrder(known) ? null : known
 }
 
 /**

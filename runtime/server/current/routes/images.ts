@@ -101,6 +101,6 @@ const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
 const toKnown = (entry: CatalogEntry) => ({
   ...entry,
   rawSizeBytes: entry.rawSizeBytes ?? null,
-  rawSha256: entry.rawSha256 ?? (entry.format === 'img' ? entry.sha256 : null),
+  rawSha256: entry.rawSha256 ?? null,
   addedAt: null,
 })

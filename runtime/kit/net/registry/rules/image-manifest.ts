@@ -17,6 +17,7 @@ export interface StoredImage {
   readonly sizeBytes: number
   /** 64 hexadecimal digits, of the body of its index; null: it has none. */
   readonly indexSha256: string | null
+  /** `img.zst`; empty: nobody said. */
   readonly format: string
   /** Null: nobody said. */
   readonly arch: string | null
@@ -33,7 +34,7 @@ export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
 export function renderImageManifest(image: StoredImage): string {
   const annotations = {
     [IMAGE_ANNOTATIONS.name]: image.name,
-    [IMAGE_ANNOTATIONS.format]: image.format,
+    ...(image.format === '' ? {} : { [IMAGE_ANNOTATIONS.format]: image.format }),
     ...(image.arch === null ? {} : { [IMAGE_ANNOTATIONS.arch]: image.arch }),
     ...(image.indexSha256 === null ? {} : { [IMAGE_ANNOTATIONS.indexSha256]: image.indexSha256 }),
   }
@@ -47,7 +48,10 @@ export function renderImageManifest(image: StoredImage): string {
         mediaType: image.format.endsWith('.zst') ? 'application/zstd' : 'application/octet-stream',
         digest: `sha256:${image.sha256}`,
         size: image.sizeBytes,
-        annotations: { [TITLE_ANNOTATION]: `${image.name}.${image.format}`, ...annotations },
+        annotations: {
+          [TITLE_ANNOTATION]: [image.name, image.format].filter(Boolean).join('.'),
+          ...annotations,
+        },
       },
     ],
     annotations,
