@@ -1,4 +1,4 @@
-/** GRUB's configuration on our media: the same for BIOS and UEFI, on the screen and the serial line. */
+/** GRUB's configuration on our media, for BIOS and UEFI; `build/programs/iso.ts` says what else is inside an ISO. */
 import { KERNEL_ARGS } from '../../appliance/contract.ts'
 import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
 

@@ -1,4 +1,4 @@
-/** Places the images partition on a hybrid ISO, and plans the partition table over both. */
+/** Places the images partition on a hybrid ISO; `build/programs/iso.ts` says what is inside it. */
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import {
   BACKUP_SECTORS,

@@ -1,4 +1,4 @@
-/** The README on the images partition, for people who open the stick on another machine. */
+/** The README on the images partition, for people; `build/programs/iso.ts` says what else is inside an ISO. */
 
 import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
 

@@ -1,4 +1,4 @@
-/** The hybrid ISO: stick and disc in one file. */
+/** Plans the step of the hybrid ISO; `build/programs/iso.ts` makes it and says what is inside. */
 import type { Arch } from '../../appliance/appliance.ts'
 import type { Asks } from '../iso/grub.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'

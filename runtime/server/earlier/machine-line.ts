@@ -12,7 +12,7 @@ import {
 } from '../../fleet/machine/rules/flash-events.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
-import { findWorkflowFault } from '../../fleet/machine/workflow-place.ts'
+import { findWorkflowFault } from '../../fleet/workflow/workflow-place.ts'
 import type { Action, ServerLine } from '../routes/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '../routes/transition.ts'
 import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
@@ -29,7 +29,7 @@ import {
 } from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
-import { needsFiles } from '../../fleet/machine/rules/provisioning.ts'
+import { needsFiles } from '../../fleet/workflow/rules/provisioning.ts'
 import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 

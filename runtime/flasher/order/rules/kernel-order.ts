@@ -14,7 +14,7 @@ import {
   MACHINE_PROVISIONING,
   listFetched,
   type ProvisionFile,
-} from '../../../fleet/machine/rules/provisioning.ts'
+} from '../../../fleet/workflow/rules/provisioning.ts'
 import { chooseOrdered, type FlashChoice } from './flash-choice.ts'
 import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './server-order.ts'
 

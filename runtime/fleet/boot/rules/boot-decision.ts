@@ -1,4 +1,4 @@
-/** What a machine boots, decided: the value that is rendered for iPXE and for GRUB ("GET /pxe/{mac}"). */
+/** What a machine boots, as a value for iPXE and GRUB; `rules/boot.ts` of each line in `server/` decides it. */
 import type { BootArch, PerArch } from './boot-set.ts'
 import { segment } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'

@@ -9,13 +9,13 @@ import {
   WorkflowStateSchema,
   type OnlineWorkflows,
   type WorkflowState,
-} from '../../../fleet/machine/online-workflows.ts'
-import { createSshKeys, type SshKeys } from '../../../fleet/machine/ssh-key.ts'
+} from '../../../fleet/workflow/online-workflows.ts'
+import { createSshKeys, type SshKeys } from '../../../fleet/workflow/ssh-key.ts'
 import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
 import {
   createWorkflowFolders,
   type WorkflowFolders,
-} from '../../../fleet/machine/workflow-folders.ts'
+} from '../../../fleet/workflow/workflow-folders.ts'
 import { describeWorkflowEnd, describeWorkflowStart } from '../rules/machine-events.ts'
 import { endWorkflow, findRun, findTarget } from '../rules/workflow.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'

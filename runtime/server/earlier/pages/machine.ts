@@ -22,7 +22,7 @@ import {
   findMissing,
   parseProvisionFile,
   type ProvisionFile,
-} from '../../../fleet/machine/rules/provisioning.ts'
+} from '../../../fleet/workflow/rules/provisioning.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
 import { renderQuestion } from '../../pages/question.ts'
 import type { EarlierContext } from './page-context.ts'

@@ -11,7 +11,7 @@ import {
   parseProvisionFile,
   PROVISION_FILES,
   type ProvisionFile,
-} from '../../../fleet/machine/rules/provisioning.ts'
+} from '../../../fleet/workflow/rules/provisioning.ts'
 import { machinePath } from '../../pages/machines/machines-list.ts'
 import type { EarlierContext } from './page-context.ts'
 import { formAt } from '../../pages/context-routes.ts'

@@ -2,7 +2,7 @@
 import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { printable, printableText } from '../../../kit/foundation/printable.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { WorkflowState } from '../../../fleet/machine/online-workflows.ts'
+import type { WorkflowState } from '../../../fleet/workflow/online-workflows.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import {

@@ -1,6 +1,6 @@
 /** Earlier line: the workflow runs of a machine, and the log of each. */
 import { getRouterParam, type H3Event } from 'h3'
-import { isRunId } from '../../../fleet/machine/rules/online-workflow.ts'
+import { isRunId } from '../../../fleet/workflow/rules/online-workflow.ts'
 import { json, text } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'

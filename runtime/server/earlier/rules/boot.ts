@@ -10,7 +10,7 @@ import { LIVE_SET } from '../../../fleet/boot/rules/live-release.ts'
 import { segment } from '../../../fleet/boot/rules/ipxe.ts'
 import type { KernelArg } from '../../../fleet/boot/rules/kernel-args.ts'
 import { isHeldBack, type Machine } from './machine.ts'
-import { CLIENT_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
+import { CLIENT_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
 
 type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 /** One of these rules depends on what only the machine's boot loader knows. */

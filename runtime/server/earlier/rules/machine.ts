@@ -2,7 +2,7 @@
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
-import type { MachineProvisioning } from '../../../fleet/machine/rules/provisioning.ts'
+import type { MachineProvisioning } from '../../../fleet/workflow/rules/provisioning.ts'
 import type { Armer } from '../../../engine/inventory/rules/run.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const

@@ -1,6 +1,6 @@
 /** Earlier line: stores and parses a machine's record, also as older releases stored it. */
 import { z } from 'zod'
-import { MACHINE_PROVISIONING } from '../../../fleet/machine/rules/provisioning.ts'
+import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
 import { decodeDeployedRow } from '../../../fleet/machine/rules/deployed-row.ts'
 import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { BOOT_POLICIES, createMachine, WORKFLOW_STATUSES, type Machine } from './machine.ts'

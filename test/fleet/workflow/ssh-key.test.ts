@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createSshKeys } from '../../../runtime/fleet/machine/ssh-key.ts'
+import { createSshKeys } from '../../../runtime/fleet/workflow/ssh-key.ts'
 
 const test = suite('ssh key')
 
