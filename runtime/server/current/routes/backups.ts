@@ -94,6 +94,8 @@ function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): reado
       method: 'GET',
       path: '/ui/backups/:id/download',
       access: 'admin',
+      // Its length is known, which shows whether all of it came.
+      isCompressed: false,
       doc: {
         summary: 'A file of a stored backup',
         query: { file: 'inventory.json (the default) or state.db' },

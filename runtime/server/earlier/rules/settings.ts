@@ -71,6 +71,7 @@ export const SETTINGS = {
       restart: true,
       env: 'FLASHER_STATE_DIR',
       fallbackWords: '`/var/lib/flasher` for root, else `~/.local/state/flasher`',
+      kept: true,
     }),
     image_root: setting({
       title: 'Image folder',
@@ -80,6 +81,7 @@ export const SETTINGS = {
       fallback: DEFAULT_IMAGE_ROOT,
       restart: true,
       env: 'FLASHER_IMAGE_ROOT',
+      kept: true,
     }),
     boot_dir: setting({
       title: 'Netboot folder',
@@ -90,6 +92,7 @@ export const SETTINGS = {
       restart: true,
       env: 'FLASHER_BOOT_DIR',
       fallbackWords: '`<paths.state_dir>/boot`',
+      kept: true,
     }),
     pxe_helper: setting({
       title: 'PXE helper',
@@ -101,7 +104,12 @@ export const SETTINGS = {
       kept: true,
     }),
   },
-  ...RELEASE_SETTINGS,
+  // This line has no card for them: the list of settings changes them.
+  boot: {
+    release_repo: { ...RELEASE_SETTINGS.boot.release_repo, card: null },
+    release_tag: { ...RELEASE_SETTINGS.boot.release_tag, card: null },
+  },
+  releases: RELEASE_SETTINGS.releases,
   pxe: { run_patience: RUN_PATIENCE, ...DISCOVERY_SETTINGS },
   workflow: {
     program: setting({

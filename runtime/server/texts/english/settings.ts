@@ -114,7 +114,7 @@ export const SETTINGS = {
     account: 'account page',
     locked: {
       environment: 'Locked: set by the environment variable {variable}. Change it there.',
-      kept: 'Locked: it decides who may log in, or which program the server runs. Change it in the configuration file.',
+      kept: 'Locked: it decides who may log in, which program the server runs, or which folders it serves. Change it in the configuration file.',
       password: 'Locked: change the password on the {account}, or in the configuration file.',
       file: 'Locked: set in {path}, which the server may not write. Change it there.',
       files: 'Locked: the server may write none of its configuration files ({paths}).',

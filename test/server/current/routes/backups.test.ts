@@ -48,7 +48,11 @@ test('a backup is asked for, listed, downloaded, restored and removed', async ()
     [[ID, 'full', 3]],
   )
   assert.not(JSON.stringify(listing).includes('/tmp'))
-  const download = await fixture.ask(`/ui/backups/${ID}/download`)
+  const download = await fixture.ask(`/ui/backups/${ID}/download`, {
+    headers: { 'accept-encoding': 'gzip' },
+  })
+  assert.is(download.headers.get('content-encoding'), null)
+  assert.ok(Number(download.headers.get('content-length')) > 0)
   assert.is(download.headers.get('content-disposition'), `attachment; filename="${ID}.json"`)
   assert.is((await download.json()).bty_export_version, 3)
   const whole = await fixture.ask(`/ui/backups/${ID}/download?file=state.db`)

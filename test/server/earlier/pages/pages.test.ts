@@ -167,6 +167,10 @@ test('GET /ui/settings lists every setting of its table; what names a program st
     const row = new RegExp(`id="${name}".*?</li>`, 's').exec(page)?.[0] ?? ''
     assert.match(row, 'which program the server runs', name)
   }
+  const folder = /id="paths.boot_dir".*?<\/li>/s.exec(page)?.[0] ?? ''
+  assert.not.match(folder, '<input')
+  // This line has no card of that name.
+  assert.not.match(page, '#netboot-release')
   const found = await (await ask('/ui/settings?q=ssh+port')).text()
   assert.match(found, /id="workflow.time_limit"[^>]* hidden/)
   assert.not.match(found, /id="workflow.ssh_port"[^>]* hidden/)
@@ -188,6 +192,15 @@ test('POST /ui/settings/config writes the file; a wrong value comes back with it
   const refused = await ask(path, form({ 'workflow.parallel': 'many' }))
   const back = await (await ask(refused.headers.get('location') ?? '')).text()
   assert.match(back, 'Simultaneous workflows</a>: Must be a whole number from 1 to 256')
+  const repository = await ask(path, form({ 'boot.release_repo': 'acme/live' }))
+  assert.match(repository.headers.get('location') ?? '', 'saved=config')
+  assert.match(await readFile(file, 'utf8'), 'release_repo = "acme/live"')
+  // Whoever got hold of a session could serve the keys of the server, or upload one of their own.
+  for (const name of ['paths.state_dir', 'paths.image_root', 'paths.boot_dir']) {
+    const refusal = await ask(path, form({ [name]: '/home/flasher/.ssh' }))
+    assert.match(refusal.headers.get('location') ?? '', 'which+folders+are+served', name)
+  }
+  assert.not.match(await readFile(file, 'utf8'), '.ssh')
   const kept = await ask(path, form({ 'workflow.program': '/bin/sh' }))
   assert.match(await (await ask(kept.headers.get('location') ?? '')).text(), 'which program runs')
   assert.not.match(await readFile(file, 'utf8'), '/bin/sh')
