@@ -100,18 +100,25 @@ test('a root that the first server does not send comes from the next, and stays 
   assert.equal(findRoot(`flasher.server=${one}`, 'none').at(-1), `${rootAt(one)} 20`)
 })
 
-/** A transfer as the initrd makes it; `wget` is what a shell has in its place. Says each digest. */
-function transfer(wget: string, calls: number): readonly string[] {
+/** A transfer as the initrd makes it; `wget` is what a shell has in its place. Says each digest, and at the end what `then` says. */
+function transfer(wget: string, calls: number, then = 'ls $folder'): readonly string[] {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-transfer-'))
   const script = [
     'say() { :; }; mib() { :; }; size_of() { stat -c %s "$1" 2>/dev/null || echo 0; }',
     'usleep() { sleep 0.01; }; sleep() { command sleep 0.02; }',
     `folder=${folder.path} image=$folder/image size=300000 url=any`,
     `wget() { ${wget}; }`,
-    `for _ in $(seq ${calls}); do transfer; echo "$? $got"; done; ls $folder`,
+    `for _ in $(seq ${calls}); do transfer; echo "$? $got"; done; ${then}`,
   ].join('\n')
   return say(['network'], script).trim().split('\n')
 }
+
+test('after a transfer that brought nothing the next server is asked, where there is one', () => {
+  const urlsAfter = (others: string) =>
+    transfer(`urls="any two three" others=${others}`, 1, 'echo $urls').at(-1)
+  assert.is(urlsAfter('two'), 'two three any')
+  assert.is(urlsAfter(''), 'any two three')
+})
 
 const sha256 = (bytes: Buffer) => hash('sha256', bytes)
 const letters = (letter: string, count: number) => Buffer.alloc(count, letter)

@@ -187,6 +187,8 @@ transfer() {
   if [ "$have" -lt "$size" ]; then
     trouble="$url: the transfer broke off at $(mib "$have") of $(mib "$size") MiB"
     say "${trouble#"$url: "}"
+    # One that answers may still send no bytes.
+    [ -z "$others" ] || urls="$(without "$url") $url"
     return 1
   fi
   [ -n "$got" ] || got=$(sha256sum <"$image")
