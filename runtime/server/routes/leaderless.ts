@@ -19,7 +19,12 @@ export const isLeaderless = (error: unknown): boolean =>
  * Creates what renders such a machine's script. One that may have an order, or whose disk may be half
  * written, goes on waiting, for as long as it takes; one that nobody knows leaves after its rounds.
  */
-export function createLeaderless(site: Pick<Site, 'machines' | 'line' | 'elapsed'>) {
+export function createLeaderless(
+  site: Pick<Site, 'elapsed' | 'otherServers'> & {
+    readonly machines: Pick<Site['machines'], 'peek'>
+    readonly line: Pick<Site['line'], 'decideBoot'>
+  },
+) {
   const { machines, line, elapsed = () => performance.now() } = site
   const waiting = new Map<Mac, { readonly rounds: number; readonly at: number }>()
 
@@ -44,8 +49,10 @@ export function createLeaderless(site: Pick<Site, 'machines' | 'line' | 'elapsed
       if (boots === 'to-disk') return script
     }
     const saying = 'no server leads this fleet at the moment'
+    // The one that leads from now on may be another, and this one be gone by then.
+    const others = site.otherServers?.(base) ?? []
     return renderBoot(
-      { kind: 'to-wait', base, seconds: WAIT_SECONDS, saying },
+      { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying },
       { mac, mode: 'unknown', rule: 'no-leader', reason: saying },
       loader,
     )

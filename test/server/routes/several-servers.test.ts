@@ -2,6 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
+import { createLeaderless } from '../../../runtime/server/routes/leaderless.ts'
 import { MAC, setOf } from '../../support/server/machine-fixture.ts'
 import { asJson, createTestServer, type TestServerOptions } from '../../support/server/server.ts'
 
@@ -64,6 +65,22 @@ test('an empty list, and one with this server alone, change nothing', async () =
   const plain = await readScripts(undefined)
   assert.equal(await readScripts([]), plain)
   assert.equal(await readScripts([OWN]), plain)
+})
+
+test('a machine that waits for a server that leads asks all of them', () => {
+  const render = createLeaderless({
+    machines: { peek: () => null },
+    line: {
+      decideBoot() {
+        throw new Error('nobody knows the machine')
+      },
+    },
+    otherServers: (base) => (base === OWN ? [OTHER] : []),
+  })
+  const contact = { now: new Date().toISOString(), baseUrl: OWN, ip: null, bearer: null, query: {} }
+  const script = render(MAC, contact)
+  assert.match(script, 'no server leads this fleet')
+  assert.match(script, ` || chain --timeout 3000 --replace --autofree ${OTHER}/pxe/`)
 })
 
 test.run()

@@ -1,5 +1,6 @@
 /** The scripts that lead iPXE to the script of its machine, however iPXE was loaded ("/pxe-bootstrap.ipxe"). */
 import { backOff, patience, renderScript, START_PAUSE, word } from './ipxe.ts'
+import { HELD_MS } from './other-servers.ts'
 import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 
 /** What iPXE says of itself and its machine, in the query of `/pxe/{mac}`; the host name is DHCP's. */
@@ -39,13 +40,20 @@ const OWN_MAC = '${mac:hexhyp}'
 
 /**
  * One command after the other, until a server answers. A script that ended well has handed over to
- * the firmware, so this one does, too.
+ * the firmware, so this one does, too. Before it leaves without an answer of several servers, it asks
+ * each of them patiently: one that holds requests would have had the machine wait.
  */
-const chain = (urls: readonly string[], leave: readonly string[]): readonly string[] => [
-  START_PAUSE,
-  ':try',
-  ...urls.map((url) => `chain ${patience(urls.slice(1))}${url} && goto end ||`),
-  ...backOff('no answer from the server', 'try', 'end'),
-  ':end',
-  ...leave,
-]
+function chain(urls: readonly string[], leave: readonly string[]): readonly string[] {
+  const others = urls.slice(1)
+  const ask = (waitMs?: number) =>
+    urls.map((url) => `chain ${patience(others, waitMs)}${url} && goto end ||`)
+  return [
+    START_PAUSE,
+    ':try',
+    ...ask(),
+    ...backOff('no answer from the server', 'try', others.length === 0 ? 'end' : 'held'),
+    ...(others.length === 0 ? [] : [':held', ...ask(HELD_MS)]),
+    ':end',
+    ...leave,
+  ]
+}

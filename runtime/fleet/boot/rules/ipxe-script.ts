@@ -12,11 +12,12 @@ import { backOff, comment, patience, prose, renderScript, START_PAUSE, word } fr
 import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
+import { ANSWER_MS, HELD_MS } from './other-servers.ts'
 import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
-/** Under 4 KB, whatever is in it; with the longest names of four other servers, under 6 KB. */
+/** Under 4 KB, whatever is in it; with the longest names of four other servers, under 7 KB. */
 export const renderIpxe = (decision: BootDecision, header: BootHeader): string =>
   renderScript([
     comment(`flasher: ${header.mac}, mode ${header.mode}`),
@@ -44,10 +45,13 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
   }
 }
 
-/** One command after the other, until a server answers. */
+/** One command after the other, until a server answers; after a round of silence more patiently. */
 function renderAskAgain({ base, others = [] }: ToWait, mac: Mac): string {
-  const chains = [base, ...others].map(
-    (server) => `chain ${patience(others)}--replace --autofree ${scriptOf(server, mac)}`,
+  const rounds = others.length === 0 ? [ANSWER_MS] : [ANSWER_MS, HELD_MS]
+  const chains = rounds.flatMap((waitMs) =>
+    [base, ...others].map(
+      (server) => `chain ${patience(others, waitMs)}--replace --autofree ${scriptOf(server, mac)}`,
+    ),
   )
   return [...chains, 'goto wait'].join(' || ')
 }

@@ -50,5 +50,5 @@ export const backOff = (what: string, again: string, giveUp: string): readonly s
 export const START_PAUSE = 'set pause:int32 1'
 
 /** The option of a command that fetches something, where there is another server to ask; else none. */
-export const patience = (others: readonly string[]): string =>
-  others.length === 0 ? '' : `--timeout ${ANSWER_MS} `
+export const patience = (others: readonly string[], waitMs = ANSWER_MS): string =>
+  others.length === 0 ? '' : `--timeout ${waitMs} `

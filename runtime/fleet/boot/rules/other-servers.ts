@@ -3,6 +3,12 @@
 /** How long a boot loader waits for an answer where there is another server to ask, in milliseconds. */
 export const ANSWER_MS = 3000
 
+/**
+ * How long it waits where none of them answered: a server holds a request for up to 12 s while
+ * another one takes over, and then tells the machine to wait.
+ */
+export const HELD_MS = 15_000
+
 const NONE: readonly string[] = []
 
 /**
