@@ -113,9 +113,11 @@ function transfer(wget: string, calls: number, then = 'ls $folder'): readonly st
   return say(['network'], script).trim().split('\n')
 }
 
+/** The order of the servers after a transfer that brought nothing. */
+const urlsAfter = (others: string) =>
+  transfer(`urls="any two three" others=${others}`, 1, 'echo $urls').at(-1)
+
 test('after a transfer that brought nothing the next server is asked, where there is one', () => {
-  const urlsAfter = (others: string) =>
-    transfer(`urls="any two three" others=${others}`, 1, 'echo $urls').at(-1)
   assert.is(urlsAfter('two'), 'two three any')
   assert.is(urlsAfter(''), 'any two three')
 })
