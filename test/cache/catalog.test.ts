@@ -82,6 +82,27 @@ test('an image in frames is listed with the digest of its index, which plans the
   assert.equal([entry?.sha256, entry?.indexSha256], [packed.sha256, packed.indexSha256])
 })
 
+test('the list for the imager is rendered once a change, however many ask', async () => {
+  await using folder = await makeFolder()
+  await using served = await serveCache(folder.path)
+  const { cache, base } = served
+  const { rows } = cache
+  let rendered = 0
+  const counted = () => {
+    rendered += 1
+    return rows()
+  }
+  Object.assign(cache, { rows: counted })
+  for (let asked = 0; asked < 20; asked += 1) assert.equal(await readImager(base), [])
+  // The folder may be scanned in between.
+  assert.ok(rendered <= 2, `${rendered} times`)
+  await writeFile(join(folder.path, 'raw.img'), BYTES)
+  await until(() => rows()[0]?.state === 'ready')
+  assert.is((await readImager(base)).length, 1)
+  await cache.remove('raw.img', { force: false })
+  assert.equal(await readImager(base), [])
+})
+
 test('Raspberry Pi Imager gets size and digest of the decoded image, also after a restart', async () => {
   const packed = await packBuffer(BYTES)
   await using folder = await makeFolder()

@@ -8,19 +8,22 @@ import { listForImager } from '../../engine/catalog/rules/imager-images.ts'
 import { taggedJson } from '../../kit/web/answers/answers.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
-import { etagOf } from '../../kit/web/answers/rules/etag.ts'
+import { createKeptText } from '../../kit/web/answers/kept-text.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import type { CacheRow } from '../store/cache-rows.ts'
 import type { CacheSite } from './site.ts'
 
 /** Lists the route, which is open, as the images are. */
 export function imagerRoutes({ cache }: CacheSite, assets: Assets): readonly Route[] {
+  const keep = createKeptText()
   function handle(event: H3Event) {
     const { baseUrl } = peerOf(event)
-    const ready = cache.rows().filter(({ state }) => state === 'ready')
-    const images = listForImager(ready.map((row) => toKnown(row, baseUrl)))
-    const body = JSON.stringify(renderImagerList(images, `${baseUrl}${assets.url('icon.svg')}`))
-    return taggedJson(event, { body, etag: etagOf(body) })
+    const list = keep([cache.version(), baseUrl], () => {
+      const ready = cache.rows().filter(({ state }) => state === 'ready')
+      const images = listForImager(ready.map((row) => toKnown(row, baseUrl)))
+      return JSON.stringify(renderImagerList(images, `${baseUrl}${assets.url('icon.svg')}`))
+    })
+    return taggedJson(event, list)
   }
   return [{ method: 'GET', path: '/imager.json', access: 'open', isCompressed: true, handle }]
 }

@@ -229,7 +229,10 @@ function isFramed({ name }: FileStamp): boolean {
   return format !== null && FORMATS[format].entered === 'at-frames'
 }
 
-async function compare(folder: string, { stamp, sha256 }: SeenFile): Promise<string | null> {
+async function compare(
+  folder: string,
+  { stamp, sha256 }: Pick<SeenFile, 'stamp' | 'sha256'>,
+): Promise<string | null> {
   try {
     const expected = await readSidecar(join(folder, stamp.name))
     if (expected === null || expected === sha256) return null
@@ -251,8 +254,8 @@ async function hashAll(scanned: Scanned) {
       if (scanned.signal.aborted) return
       next.sha256 = null
       next.refusal = explain(thrown)
+      scanned.onChange()
     }
-    scanned.onChange()
   }
 }
 
@@ -263,7 +266,7 @@ function explain(thrown: unknown): string {
   return `cannot be read: ${renderError(thrown)}`
 }
 
-async function hash({ folder, digests, indexes, signal }: Scanned, file: SeenFile) {
+async function hash({ folder, digests, indexes, signal, onChange }: Scanned, file: SeenFile) {
   const { stamp } = file
   await using handle = await openStamped(folder, stamp)
   const format = detectFormat(stamp.name)
@@ -282,10 +285,13 @@ async function hash({ folder, digests, indexes, signal }: Scanned, file: SeenFil
     return
   }
   await digests.save(stamp, { sha256, checkedIndex: indexSha256 })
+  const refusal = await compare(folder, { stamp, sha256 })
+  // Nobody sees a part of this, nor all of it before it is announced.
   file.sha256 = sha256
   file.indexSha256 = indexSha256
   file.isChecked = true
-  file.refusal = await compare(folder, file)
+  file.refusal = refusal
+  onChange()
 }
 
 async function digestOf(handle: FileHandle, file: SeenFile, signal: AbortSignal): Promise<string> {

@@ -67,6 +67,10 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
   const { registryPins } = parts
+  let version = 0
+  const uncount = changes.listen(() => {
+    version += 1
+  })
   const tags =
     registryPins === undefined
       ? null
@@ -75,6 +79,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   return {
     ...readers,
     rows,
+    /** Another number whenever what is listed as ready has changed. */
+    version: () => version,
     uploads,
     captures,
     space: room.space,
@@ -110,6 +116,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
+      uncount()
       await tags?.[Symbol.asyncDispose]()
       for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()

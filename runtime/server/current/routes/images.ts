@@ -4,10 +4,10 @@ import { type CatalogEntry, renderImageEntry } from '../../../engine/catalog/rul
 import { renderImagerList, type ListedFolder } from '../../../../appliance/imager-list.ts'
 import { listForImager } from '../../../engine/catalog/rules/imager-images.ts'
 import { renderManifest } from '../../../engine/catalog/rules/manifest.ts'
-import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/api-schema.ts'
 import { taggedJson, text, type TaggedText } from '../../../kit/web/answers/answers.ts'
 import type { Assets } from '../../../kit/web/answers/assets.ts'
+import { createKeptText } from '../../../kit/web/answers/kept-text.ts'
 import { renderSchema } from '../../../kit/web/answers/checked.ts'
 import { peerOf } from '../../../kit/web/answers/caller.ts'
 import type { Site } from '../../routes/site.ts'
@@ -34,27 +34,23 @@ export function imageRoutes(
     const { hostname } = new URL(baseUrl)
     return catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
   }
-  let last: { readonly of: object; readonly baseUrl: string; readonly json: TaggedText } | null =
-    null
+  const [keepImages, keepImager] = [createKeptText(), createKeptText()]
   /** Rendered once a change of the catalog: nearly all ask by the same address. */
-  function renderImages(baseUrl: string): TaggedText {
-    const snapshot = catalog.snapshot()
-    if (last?.of !== snapshot || last.baseUrl !== baseUrl) {
-      const body = JSON.stringify(reachableFrom(baseUrl).map(renderImageEntry))
-      last = { of: snapshot, baseUrl, json: { body, etag: etagOf(body) } }
-    }
-    return last.json
-  }
+  const renderImages = (baseUrl: string): TaggedText =>
+    keepImages([catalog.snapshot(), baseUrl], () =>
+      JSON.stringify(reachableFrom(baseUrl).map(renderImageEntry)),
+    )
   function renderImager(baseUrl: string): TaggedText {
     const folder = media()
-    const body = JSON.stringify(
-      renderImagerList(
-        listForImager(reachableFrom(baseUrl).map(toKnown)),
-        `${baseUrl}${assets.url('icon.svg')}`,
-        folder === null ? [] : [folder],
+    return keepImager([catalog.snapshot(), baseUrl, folder?.url], () =>
+      JSON.stringify(
+        renderImagerList(
+          listForImager(reachableFrom(baseUrl).map(toKnown)),
+          `${baseUrl}${assets.url('icon.svg')}`,
+          folder === null ? [] : [folder],
+        ),
       ),
     )
-    return { body, etag: etagOf(body) }
   }
   return [
     {

@@ -182,6 +182,38 @@ test('Raspberry Pi Imager gets what it can write, with addresses that end as it 
   )
 })
 
+test('both lists are rendered once a change of the catalog and its folder, however many ask', async () => {
+  let [rendered, tag] = [0, 'v1']
+  const make = (entries: CatalogSnapshot['entries']): CatalogSnapshot => ({
+    get entries() {
+      rendered += 1
+      return entries
+    },
+    skipped: [],
+    fetchedAt: null,
+    error: null,
+  })
+  let snapshot = make(ENTRIES)
+  const catalog = { snapshot: () => snapshot, refresh: async () => snapshot }
+  const media = () => ({ name: 'Flasher', description: '', url: `https://ex.com/${tag}` })
+  await using server = await createTestServer({
+    routes: (site) => imageRoutes({ ...site, catalog }, { ...IMAGER, media }),
+  })
+  for (const path of ['/images', '/imager.json']) {
+    rendered = 0
+    const ask = async () => await (await server.request(path)).text()
+    const first = await ask()
+    assert.is(await ask(), first)
+    assert.is(rendered, 1, path)
+    snapshot = make([])
+    assert.is.not(await ask(), first)
+    snapshot = make(ENTRIES)
+    assert.is(await ask(), first)
+  }
+  tag = 'v2'
+  assert.match(await (await server.request('/imager.json')).text(), 'https://ex.com/v2')
+})
+
 test('what is answered is what the API document says of it', async () => {
   await using server = await serve()
   const document: unknown = await (await server.request('/openapi.json')).json()
