@@ -312,6 +312,23 @@ for (const [status, code, message] of REFUSALS) {
   })
 }
 
+test('a registry that fails while it is read back is asked again', async () => {
+  let failed = 0
+  await using registry = await startUploadRegistry((request, response) => {
+    if (request.headers.range === undefined || failed === 3) return false
+    failed += 1
+    if (failed === 1) request.socket.destroy()
+    else if (failed === 2) response.writeHead(503).end()
+    else {
+      response.writeHead(206, { 'content-length': 65_536 }).write(BYTES.subarray(0, 100))
+      setTimeout(() => request.socket.destroy(), 20)
+    }
+    return true
+  })
+  assert.is((await push(registry.host)).pushed.hasRanges, true)
+  assert.is(failed, 3)
+})
+
 test('a registry without ranges is noticed, and one that stays busy is given up', async () => {
   await using registry = await startUploadRegistry((request, response, { blobs }) => {
     const held = blobs.get(DIGEST)

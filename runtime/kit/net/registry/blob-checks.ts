@@ -61,18 +61,18 @@ export function createBlobChecks({ base, repository, access, requests }: Place):
     throw requests.lies(lie)
   }
 
-  async function compareOne(blob: WantedBlob, { at, bytes }: BlobSample): Promise<boolean> {
-    const { digest } = blob
+  async function readBack({ digest }: WantedBlob, { at, bytes }: BlobSample) {
     const range = `bytes=${at}-${at + bytes.length - 1}`
     // A redirect leads to a storage that is not told who asks.
     const answer = await access.fetch(
-      { url: urlOf(blob), authorization: null },
+      { url: blobUrlOf(base, repository, digest), authorization: null },
       { method: 'GET', headers: { range } },
     )
-    if (answer.status !== 206) {
+    const { status, headers, target } = answer
+    const reply: RegistryReply = { status, headers, url: target.url, text: '' }
+    if (status !== 206) {
       answer.drop()
-      if (answer.status === 200) return false
-      throw requests.failed(`HTTP ${answer.status} when ${digest} was read back`)
+      return reply
     }
     let seen = 0
     for await (const chunk of answer.body()) {
@@ -80,9 +80,21 @@ export function createBlobChecks({ base, repository, access, requests }: Place):
       if (!isSame) throw requests.lies(`it sends other bytes of ${digest} than it was sent`)
       seen += chunk.length
     }
-    if (seen === bytes.length) return true
+    if (seen === bytes.length) return reply
     throw requests.lies(`it sends ${seen} bytes of ${digest} where ${bytes.length} were asked for`)
   }
+
+  /** A failure that passes does not cost an upload of hours. */
+  const compareOne = (blob: WantedBlob, sample: BlobSample): Promise<boolean> =>
+    requests.insist(
+      () => readBack(blob, sample),
+      (reply) => {
+        const { status } = reply
+        if (status === 206 || status === 200) return status === 206
+        if (isLater(reply)) return null
+        throw requests.failed(`HTTP ${status} when ${blob.digest} was read back`)
+      },
+    )
 
   return {
     hasBlob: (blob) =>
