@@ -72,11 +72,14 @@ export function readRelease(argv: readonly string[], version: string): ReleaseOp
   }
 }
 
-/** Other programs take it as it is. */
+/** Other programs take it as it is; it is published, so it has no password. */
 function readUrl(given: string | null): string | null {
-  if (given === null || /^https?:$/.test(URL.parse(given)?.protocol ?? '')) return given
+  if (given === null) return null
+  const url = URL.parse(given)
+  const isWeb = /^https?:$/.test(url?.protocol ?? '')
+  if (isWeb && url?.username === '' && url.password === '') return given
   throw new UsageError(
-    `--url must be like https://host/owner/name/releases/download/v1.2.3${given && `, not ${given}`}`,
+    `--url must be like https://host/owner/name/releases/download/v1.2.3, without a login${given && !isWeb ? `, not ${given}` : ''}`,
   )
 }
 

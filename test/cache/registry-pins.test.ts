@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { blobKeyOf } from '../../runtime/engine/catalog/rules/cache-entry.ts'
+import { IMAGE_MANIFEST } from '../../runtime/kit/net/registry/rules/image-manifest.ts'
 import { makeBytes } from '../support/collect.ts'
 import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
 import { bring, makeFolder, openCache, QUIET, until } from '../support/server/image-cache.ts'
@@ -35,11 +36,18 @@ test('an image in use gets a tag that survives garbage collection, and a refused
   await using cache = await openCache(folder.path, { log, registryPins: { ...quick, env: {} } })
   await pushImage(registry, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img.zst' }])
   const src = `oras://${registry.host}/lab/disk:v1`
-  await bring(cache, { src })
+  await bring(cache, { src, name: '../a/b' })
   assert.equal(await listTags(registry.host), ['v1'])
   await cache.pin('server', [keyFor(src)], [3])
   await until(() => lines.some((line) => line.includes(`${TAG} keeps`)))
   assert.equal(await listTags(registry.host), [TAG, 'v1'].toSorted())
+  const kept = await fetch(`http://${registry.host}/v2/lab/disk/manifests/${TAG}`, {
+    headers: { accept: IMAGE_MANIFEST },
+  })
+  const { annotations, layers } = Object(await kept.json())
+  // Who removes it by its digest takes no tag along that a push has made.
+  assert.is(annotations['vnd.flasher.keeps'], 'in-use')
+  assert.is(layers[0].annotations['org.opencontainers.image.title'], '__a_b')
 
   // The tag of the image moves on, and what no tag names is collected.
   await pushImage(registry, 'lab/disk:v1', [{ bytes: makeBytes(9000, 2), title: 'disk.img.zst' }])

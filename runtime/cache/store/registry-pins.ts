@@ -150,7 +150,7 @@ async function store(
 ): Promise<boolean> {
   if (!(await writer.hasBlob(blob))) return false
   await writer.putConfig()
-  return (await writer.putManifest(renderImageManifest(image))) !== null
+  return (await writer.putManifest(renderImageManifest(image, 'in-use'))) !== null
 }
 
 /** The images that are here, come from a registry, and are used by machines. */
@@ -173,7 +173,11 @@ function wantedOf(index: BlobIndex, pins: Pick<Pins, 'has'>, entry: CacheEntry):
     indexSha256: checkedIndex,
     format: decideFormat(entry.format, names),
     arch: entry.arch ?? null,
-    name: entry.name,
+    name: fileNameFor(entry.name),
   }
   return { host, repository, sha256, image }
 }
+
+/** It becomes a file name wherever the image is pulled, and an entry may be called anything. */
+const fileNameFor = (name: string): string =>
+  name.replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\]/gu, '_').replace(/^\.+/, '_')

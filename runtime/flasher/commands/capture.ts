@@ -16,6 +16,7 @@ import {
   type OpenedCapture,
 } from '../../engine/capture/capturer.ts'
 import { isOrasUrl, parseOrasTarget, renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
+import { renderSafeUrl } from '../../kit/net/rules/image-location.ts'
 import { createProgress } from '../text/progress.ts'
 import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
@@ -118,7 +119,7 @@ async function chooseRegistry(
   target: string,
 ): Promise<CaptureOutput> {
   const parsed = parseOrasTarget(target)
-  if (!parsed.ok) throw new Fault('misuse', `${parsed.refusal}: ${target}`)
+  if (!parsed.ok) throw new Fault('misuse', `${parsed.refusal}: ${renderSafeUrl(target)}`)
   const ref = parsed.value
   const { env, signal } = environment
   const { checkNoTag, toRegistry } = await import('../../engine/capture/registry-sink.ts')

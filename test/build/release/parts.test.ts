@@ -119,6 +119,7 @@ test('the command line', () => {
     ['--apt-key'],
     ['--url', 'ftp://ex.com/a'],
     ['--url', 'releases'],
+    ['--url', 'https://me:secret@ex.com/a'],
     ['extra'],
     ['--sing', 'x'],
   ]) {

@@ -165,6 +165,10 @@ test('what makes no sense is misuse, and a registry that is not there is a sente
     [[image, 'registry.example/lab/debian'], /not an oras:\/\/ reference/],
     [[image, 'oras://registry.example/Lab/x'], /lower-case/],
     [[image, `oras://registry.example/lab/x@sha256:${'0'.repeat(64)}`], /under a tag/],
+    [
+      [image, 'oras://me:secret@registry.example/lab/x'],
+      /no host in front of the first \/: oras:\/\/registry\.example\/lab\/x$/m,
+    ],
     [['-', 'oras://registry.example/lab/x'], /--format/],
     [[image, 'oras://registry.example/lab/x', '--name', '../x'], /--name/],
     [[image, 'oras://registry.example/lab/x', '--arch', 'a b'], /--arch/],

@@ -14,6 +14,7 @@ import {
   fileNameOf,
   parseLocation,
   renderLocationRefusal,
+  renderSafeUrl,
   type Location,
 } from '../../../kit/net/rules/image-location.ts'
 import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
@@ -36,7 +37,11 @@ export function parsePushRequest({
   const location = parseLocation(image)
   if (!location.ok) return refuse({ message: renderLocationRefusal(location.refusal) })
   const ref = parseOrasTarget(reference)
-  if (!ref.ok) return refuse({ message: `${ref.refusal}: ${printable(reference)}`, hint: EXAMPLE })
+  if (!ref.ok)
+    return refuse({
+      message: `${ref.refusal}: ${printable(renderSafeUrl(reference))}`,
+      hint: EXAMPLE,
+    })
   const labels = parseLabels(values, location.value)
   if (!labels.ok) return labels
   if (location.value.kind === 'stdin' && values['format'] === undefined) return refuse(NO_FORMAT)

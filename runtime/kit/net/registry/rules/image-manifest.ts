@@ -7,6 +7,8 @@ export const IMAGE_ANNOTATIONS = {
   format: 'vnd.flasher.format',
   arch: 'vnd.flasher.arch',
   name: 'vnd.flasher.name',
+  /** This stands in manifests that only keep an image. */
+  keeps: 'vnd.flasher.keeps',
 } as const
 
 export const TITLE_ANNOTATION = 'org.opencontainers.image.title'
@@ -29,9 +31,10 @@ export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
 
 /**
  * Renders the manifest of one image, which is the same at each push of the same bytes: it says
- * nothing of when or where it was made.
+ * nothing of when or where it was made. `keeps`: what it keeps the image for, in a word; then it is
+ * another manifest than that of a push, so that who removes the one by its digest keeps the other.
  */
-export function renderImageManifest(image: StoredImage): string {
+export function renderImageManifest(image: StoredImage, keeps?: string): string {
   const annotations = {
     [IMAGE_ANNOTATIONS.name]: image.name,
     ...(image.format === '' ? {} : { [IMAGE_ANNOTATIONS.format]: image.format }),
@@ -54,7 +57,7 @@ export function renderImageManifest(image: StoredImage): string {
         },
       },
     ],
-    annotations,
+    annotations: { ...annotations, ...(keeps ? { [IMAGE_ANNOTATIONS.keeps]: keeps } : {}) },
   }
   return `${JSON.stringify(manifest, null, 2)}\n`
 }
