@@ -67,10 +67,6 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
   const { registryPins } = parts
-  let version = 0
-  const uncount = changes.listen(() => {
-    version += 1
-  })
   const tags =
     registryPins === undefined
       ? null
@@ -80,7 +76,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     ...readers,
     rows,
     /** Another number whenever what is listed as ready has changed. */
-    version: () => version,
+    version: stores.version,
     uploads,
     captures,
     space: room.space,
@@ -116,7 +112,6 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      uncount()
       await tags?.[Symbol.asyncDispose]()
       for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()

@@ -47,7 +47,11 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   const records = createRecords(join(data, 'records'))
   const blobs = await createBlobs(data)
   const changes = createChanges()
-  const announce = () => changes.announce({ topic: 'catalog' })
+  let version = 0
+  function announce() {
+    version += 1
+    changes.announce({ topic: 'catalog' })
+  }
   const index = await createBlobIndex(records, announce)
   const partials = await openPartialFiles({
     folder: join(data, 'parts'),
@@ -80,7 +84,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
       if (before !== null) await room.sweep(before.sha256)
     },
   })
-  const lists = { records, changes, announce, partials, elapsed }
+  const lists = { records, changes, announce, version: () => version, partials, elapsed }
   return { ...lists, blobs, index, indexes, decoded, pins, used, room, downloads }
 }
 
