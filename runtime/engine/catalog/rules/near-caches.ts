@@ -24,21 +24,21 @@ const MAX_SOURCES = 6
  * Lists the addresses of an image at the caches near a machine: those of its own site first, then
  * those for all machines. Among the caches of a site the digest decides, so that each image lies in
  * one of them, and a cache that is added or taken away moves its own share alone. None where the
- * cache service does not have the image.
+ * cache service does not have the image, or its digest is not known: nothing would tell the version
+ * at another cache from the one that was ordered.
  */
 export function listSources(
-  { url, sha256, ref }: Pick<CatalogEntry, 'url' | 'sha256' | 'ref'>,
+  { url, sha256 }: Pick<CatalogEntry, 'url' | 'sha256'>,
   { caches, cacheUrl }: SiteCaches,
   machine: NearMachine,
 ): readonly string[] {
   const base = cacheUrl === null ? null : `${renderCacheBase(cacheUrl)}/`
-  if (base === null || !url.startsWith(base)) return []
-  const digest = sha256 ?? ref
-  const path = url.slice(base.length) + (sha256 === null ? '' : renderVersion(url, sha256))
+  if (base === null || !url.startsWith(base) || sha256 === null) return []
+  const path = url.slice(base.length) + renderVersion(url, sha256)
   const known = caches.map(parseSiteCache)
   const near = known.filter(({ sites }) => sites.some((site) => isAt(machine, site)))
   const open = known.filter(({ sites }) => sites.length === 0)
-  const bases = [...rank(near, digest), ...rank(open, digest)].map((each) => each.base)
+  const bases = [...rank(near, sha256), ...rank(open, sha256)].map((each) => each.base)
   return [...new Set(bases)].slice(0, MAX_SOURCES).map((each) => `${each}/${path}`)
 }
 
