@@ -11,6 +11,7 @@ import { WIZARD_TEXTS } from '../texts/texts.ts'
 import { readPathNames } from '../../engine/disk/disk-names.ts'
 import { createServerClient, type RetryTime, type ServerClient } from '../link/server-client.ts'
 import { searchServer } from '../link/server-site.ts'
+import type { Environment } from '../../kit/host/shell.ts'
 import { readAuthorities } from '../../kit/net/authorities.ts'
 import type { Rejection } from '../link/server-exchange.ts'
 import { readSecureBoot } from '../../fleet/boot/secure-boot.ts'
@@ -47,7 +48,8 @@ export async function openRemoteMachine(
   // In the background from here on: it is posted once it is read and the server is known.
   const tree = given.hardware.readTree().catch(() => null)
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
-  const base = await find(options, log.say, deadline)
+  const onWait = createWaitHint(env, log.say)
+  const base = await find(options, { ...log, onWait }, deadline)
   if (base === null) {
     const addresses = joinBases([...bases, ...others], PROMPT_TEXTS.lists.either)
     return refuse(fill(TEXTS.noServer, { addresses }))
@@ -65,7 +67,7 @@ export async function openRemoteMachine(
     onAnswer: () => (deadline = now() + times.contact),
   })
   const left = () => deadline - now()
-  const machine = createRemoteMachine({ given, client, log, left, tree })
+  const machine = createRemoteMachine({ given, client, log: { ...log, onWait }, left, tree })
   await sendFirst(machine)
   return accept(machine)
 }
@@ -93,10 +95,24 @@ function createTranscript({ screen, given }: RemoteMachineOptions) {
   }
 }
 
+/** In the live system the wait is long, and a person may stand there: what ends it is said once. */
+function createWaitHint(env: Environment, say: (line: string) => void) {
+  let isSaid = env['FLASHER_LIVE'] !== '1'
+  return () => {
+    if (!isSaid) say(TEXTS.endsWait)
+    isSaid = true
+  }
+}
+
+interface ContactLog extends ReturnType<typeof createTranscript> {
+  /** This is called whenever no server has answered. */
+  onWait(): void
+}
+
 interface MachineDependencies {
   readonly given: RemoteDependencies
   readonly client: ServerClient
-  readonly log: ReturnType<typeof createTranscript>
+  readonly log: ContactLog
   /** Milliseconds that are left for a contact. */
   readonly left: () => number
   /** Null where the hardware cannot be read. */
@@ -104,7 +120,7 @@ interface MachineDependencies {
 }
 
 function createRemoteMachine({ given, client, log, left, tree }: MachineDependencies) {
-  const { say, lines } = log
+  const { say, lines, onWait } = log
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
   let isListed = false
@@ -156,7 +172,10 @@ function createRemoteMachine({ given, client, log, left, tree }: MachineDependen
     /** The time for retries, which ends when no server has answered for as long as is waited for one. */
     retryTime: (): RetryTime => ({
       ms: left(),
-      onRetry: ({ reason }) => say(fill(TEXTS.tryingAgain, { reason })),
+      onRetry({ reason }) {
+        say(fill(TEXTS.tryingAgain, { reason }))
+        onWait()
+      },
     }),
   }
 }
@@ -164,15 +183,17 @@ function createRemoteMachine({ given, client, log, left, tree }: MachineDependen
 /** A server with only one address is not looked for. */
 async function find(
   { bases: own, others, given }: RemoteMachineOptions,
-  say: (line: string) => void,
+  log: ContactLog,
   deadline: number,
 ) {
   const [only, ...more] = own
   if (only !== undefined && more.length === 0) return only
   const bases = [...own, ...others]
   const { env, signal, now } = given
-  const onWait = () =>
-    say(fill(TEXTS.looking, { addresses: joinBases(bases, PROMPT_TEXTS.lists.both) }))
+  const onWait = () => {
+    log.say(fill(TEXTS.looking, { addresses: joinBases(bases, PROMPT_TEXTS.lists.both) }))
+    log.onWait()
+  }
   return await searchServer(bases, { env, signal, ms: deadline - now(), onWait })
 }
 

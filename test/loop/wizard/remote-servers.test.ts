@@ -1,5 +1,6 @@
 /** A machine that its server drives, and a server that goes away: the next one hears of the same run, to its end. */
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
@@ -86,6 +87,26 @@ run('the first one is gone from the start', async () => {
     [`${GONE} does not answer; going on with ${two.url}.`],
   )
   assert.is((await runOf(two)).result, 'done')
+})
+
+const isHint = (line: string) => line.startsWith('Ctrl-C ends the wait')
+
+test('no server is there: in the live system a person reads once what ends the long wait, and it does', async () => {
+  const ending = new AbortController()
+  const began = performance.now()
+  const waiting = driveMachine({
+    server: GONE,
+    env: { FLASHER_LIVE: '1' },
+    parts: { signal: ending.signal, times: { contact: 600_000, retry: 20 } },
+  })
+  await sleep(500)
+  ending.abort()
+  const box = await waiting
+  assert.ok(performance.now() - began < 30_000)
+  assert.is(box.outcome.kind, 'interactive')
+  assert.is(box.said.filter(isHint).length, 1, box.said.join('\n'))
+  const own = await driveMachine({ server: GONE, parts: { times: { contact: 300, retry: 20 } } })
+  assert.is(own.said.filter(isHint).length, 0)
 })
 
 test.run()

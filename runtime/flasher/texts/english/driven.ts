@@ -9,6 +9,7 @@ export const DRIVEN = {
     looking: 'Looking for the machine server at {addresses}…',
     noServer: 'No machine server answers at {addresses}.',
     tryingAgain: 'The server does not answer ({reason}); trying again…',
+    endsWait: 'Ctrl-C ends the wait, and the wizard opens.',
     otherServer: '{from} does not answer; going on with {to}.',
     cannotFollow: 'This machine cannot follow the server: {reason}',
     cannotListDisks: 'The disks of this machine cannot be listed: {reason}',
