@@ -98,6 +98,9 @@ if [ -z "$2" ] && ! getent passwd flasher >/dev/null; then is_new=1; fi
 getent passwd flasher >/dev/null ||
   useradd --system --user-group --home-dir /var/lib/flasher --shell /usr/sbin/nologin \\
     --comment 'flasher machine server' flasher
+# What is left of the package of the former name would take state and user along when it is purged.
+former=$(dpkg-query --control-path flasher-lab postrm 2>/dev/null) || former=
+if [ -n "$former" ]; then rm -f "$former"; fi
 # It may hold passwords.
 chown root:flasher /etc/flasher/flasher.env
 chmod 0640 /etc/flasher/flasher.env
@@ -121,8 +124,8 @@ fi
   postrm: `#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
-# State is the administrator's: it goes only with purge.
-if [ "$1" = purge ]; then
+# State is the administrator's: it goes only with purge, and not while another package serves it.
+if [ "$1" = purge ] && [ ! -e /usr/bin/flasher-web ]; then
   rm -rf /var/lib/flasher
   if getent passwd flasher >/dev/null; then userdel flasher || :; fi
 fi
