@@ -51,6 +51,11 @@ export function createServerSite(options: SiteOptions) {
     options.onMove?.(from, to)
   }
 
+  /** Another request may have left it already: then the one that is asked now has done nothing wrong. */
+  function leave(server: string) {
+    if (server === current) move(listAfter(server)[0] ?? server)
+  }
+
   async function ask(path: string, sent: SiteRequest, limitMs: number) {
     const answer = await exchange(`${current}${path}`, { ...sent, env, signal, timeoutMs: limitMs })
     if (answer.ok || !answer.refusal.isPassing) options.onAnswer?.()
@@ -66,7 +71,7 @@ export function createServerSite(options: SiteOptions) {
     move(found)
     const answer = await ask(path, sent, timeoutMs)
     // It is there and does not answer: the next one is asked next time.
-    if (isSilent(answer)) move(listAfter(found)[0] ?? found)
+    if (isSilent(answer)) leave(found)
     return answer
   }
 
@@ -77,21 +82,23 @@ export function createServerSite(options: SiteOptions) {
     /**
      * Asks a server of the site, and never throws. One that is silent is asked once more where it shows
      * that it is there: it may hold the request until another one has taken over. A server that cannot
-     * answer for now (HTTP 5xx) is left for the next one as well, which is asked next time.
+     * answer for now (HTTP 5xx) is left for the next one as well, which is asked next time. One whose
+     * certificate is not to be trusted has not answered.
      */
     async ask(path: string, sent: SiteRequest = {}): Promise<Result<unknown, Rejection>> {
       if (others.length === 0) return await ask(path, sent, timeoutMs)
+      const asked = current
       const answer = await ask(path, sent, silenceMs)
       if (isSilent(answer)) return (await askWhoIsThere(path, sent)) ?? answer
       const isUnable = !answer.ok && answer.refusal.isPassing && (answer.refusal.status ?? 0) >= 500
-      if (isUnable) move(listAfter(current)[0] ?? current)
+      if (isUnable) leave(asked)
       return answer
     },
   }
 }
 
 const isSilent = (answer: Result<unknown, Rejection>) =>
-  !answer.ok && answer.refusal.status === null && answer.refusal.isPassing
+  !answer.ok && answer.refusal.status === null
 
 type SearchOptions = Pick<SiteOptions, 'signal' | 'env' | 'timeoutMs'>
 

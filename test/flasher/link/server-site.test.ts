@@ -1,9 +1,14 @@
 /** Several servers: who is asked when one is gone, silent, slow or unable, and how often each request is sent. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerSite, type SiteOptions } from '../../../runtime/flasher/link/server-site.ts'
+import { makeAuthority } from '../../support/http/authority.ts'
+import { startHostileServer } from '../../support/http/hostile-server.ts'
 
 const test = suite('servers of a site')
 const never = new AbortController().signal
@@ -110,6 +115,23 @@ test('one that cannot for now is left for the next; a refusal and a full queue a
     assert.is(answer.ok ? 200 : answer.refusal.status, status)
   }
   assert.equal(await site.ask('/a'), { ok: true, value: { name: 'two' } })
+})
+
+test('two requests to one that cannot for now leave it once', async () => {
+  await using one = await serve((_, response) => response.writeHead(503).end())
+  await using two = await serve(named('two'))
+  const site = siteOf(one.url, [two.url])
+  await Promise.all([site.ask('/a'), site.ask('/b')])
+  assert.equal(site.moves, [`${one.url} ${two.url}`])
+})
+
+test('one whose certificate is not to be trusted is left for the next', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-site-'))
+  const { certificate } = await makeAuthority(folder.path)
+  await using one = await startHostileServer((_, response) => response.end('{}'), certificate)
+  await using two = await serve(named('two'))
+  const site = siteOf(one.origin, [two.url])
+  assert.equal(await site.ask('/a', post), { ok: true, value: { name: 'two' } })
 })
 
 test('nobody is there: the reason of the one that was asked, and the round begins anew', async () => {
