@@ -46,7 +46,9 @@ export async function catchUp(
     if (since === 'nothing') return ends.newest
     const keys = since === null ? null : parseKeys(await readKeysSince(session, since))
     const changes = await readChanges(session, tables, keys)
-    const reached = { cluster: ends.cluster, ...ends.newest }
+    // Until its orders are gone, a state that takes an older database is refused as before.
+    const isKept = start === 'accept-older' && membership !== null
+    const reached = isKept ? membership : { cluster: ends.cluster, ...ends.newest }
     file.transact(() => (keys === null ? replaceAll : applyChanges)(file, changes, reached))
     return ends.newest
   })

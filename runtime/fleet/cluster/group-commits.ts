@@ -1,5 +1,5 @@
 /** Group commit under a shared database: a unit is durable there, in a fenced transaction, before `state.db` has it. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
 import { settle } from '../../kit/host/watch.ts'
 import { createUnit, type Commits } from '../state/commits.ts'
 import { explainSqlite, type Sql } from '../state/sqlite.ts'
@@ -39,11 +39,14 @@ export function createGroupCommits(dependencies: LocalDependencies): Commits {
     },
     exchange: (swap) =>
       queue.alone(async () => {
+        // Where the other file cannot be used, this one is in its place as before.
+        const archive = swap()
         try {
-          return await local.share(swap)
+          await local.share()
         } catch (thrown) {
           throw leader.giveUp(thrown)
         }
+        return archive
       }),
     async detach() {
       // Whoever waits longer has an answer already.
@@ -72,16 +75,26 @@ function createGroup(
       await store(units)
     } catch (thrown) {
       const why = explainSqlite(thrown, current().path)
-      const isOfRows = why instanceof Fault && why.code === 'input-invalid'
-      if (isOfRows && units.length > 1 && leader.ended() === null) {
-        // One of them has what the database refuses: that one fails alone.
-        for (const each of units) if (!each.hasFailed) await commit([each])
-      } else {
+      const isOfThese = why instanceof Fault && DIVISIBLE.includes(why.code)
+      const left = isOfThese && leader.ended() === null ? units.filter(isWaited) : []
+      if (units.length < 2 || left.length === 0) {
         for (const { unit } of units) unit.fail(why)
+        return
       }
+      for (const each of units) if (!left.includes(each)) each.unit.fail(why)
+      // One of them has what the database refuses, and fails alone; or they are too much at once.
+      const middle = Math.floor(left.length / 2)
+      await commit(left.slice(0, middle))
+      await commit(left.slice(middle))
     }
   }
 }
+
+const DIVISIBLE: readonly FaultCode[] = ['input-invalid', 'no-leader']
+
+/** Whether somebody waits for it still: its work did not throw, and is not too old. */
+const isWaited = ({ hasFailed, since }: Waiting): boolean =>
+  !hasFailed && performance.now() - since <= HOLD_MS
 
 /** One group after the other, and nothing waits longer than somebody waits for its answer. */
 function createQueue(
@@ -143,7 +156,10 @@ function createQueue(
     },
     /** Does something between two groups. */
     async alone<T>(work: () => Promise<T>): Promise<T> {
-      await drain()
+      if (running !== null) {
+        await running
+        return await this.alone(work)
+      }
       const made = await start(work)
       outdate()
       return made

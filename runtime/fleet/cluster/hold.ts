@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
 import { decideDoubt, type Position } from './rules/lease.ts'
-import { describePostgresError } from './rules/postgres-fault.ts'
+import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { toFault, type PgSession } from './postgres.ts'
-import { readPosition, renameTerm, takeHint } from './tables.ts'
+import { readPosition, renameTerm, takeHint, type TakenLease } from './tables.ts'
 
-export interface HoldDependencies {
+export interface HoldDependencies extends TakenLease {
   /** The session in which the lease was taken, and its term. */
   readonly session: PgSession
   readonly term: string
@@ -28,6 +28,9 @@ interface Sending {
 
 type Send = (sending: Sending) => Promise<boolean>
 
+/** Troubles after which the same is not sent again. */
+type FinalTroubles = readonly PostgresTrouble['kind'][]
+
 /** What is held at the moment; the newest of its terms is the lease's, as far as is known. */
 interface HeldLease {
   session: PgSession
@@ -46,8 +49,8 @@ const RETRY_MS = [100, 250, 500, 1000, 2000] as const
 export function createHold(dependencies: HoldDependencies) {
   const ending = createEnding(dependencies.onEnd)
   const troubles = createTroubles(dependencies.log)
-  const { session, position, term } = dependencies
-  const at: HeldLease = { session, position, terms: [term], holdsHint: true }
+  const { session, position, term, epoch, holdsHint } = dependencies
+  const at: HeldLease = { session, position, terms: [term], holdsHint }
   let line: Promise<unknown> = Promise.resolve()
 
   /** Returns whether what was sent is stored. */
@@ -70,7 +73,7 @@ export function createHold(dependencies: HoldDependencies) {
   }
 
   /** One try; false: its answer was lost, or it said that the lease is not ours. */
-  async function attempt(send: Send): Promise<boolean> {
+  async function attempt(send: Send, final: FinalTroubles): Promise<boolean> {
     try {
       return await send({ ...at, term: newestOf(at) })
     } catch (thrown) {
@@ -78,7 +81,7 @@ export function createHold(dependencies: HoldDependencies) {
       // A mistake of ours, or of the rows.
       if (thrown instanceof TypeError || thrown instanceof Fault) throw thrown
       const meaning = describePostgresError(thrown)
-      if (meaning.kind === 'rows' && !at.session.isOver()) throw toFault(meaning, thrown)
+      if (final.includes(meaning.kind) && !at.session.isOver()) throw toFault(meaning, thrown)
       troubles.note(thrown)
       return false
     }
@@ -88,12 +91,12 @@ export function createHold(dependencies: HoldDependencies) {
     /**
      * Sends until it is known to be stored under our term; `sent` is the id under which the log has it
      * then (null: it makes no change). Rejects with a Fault `no-leader` where the lease is another's, and
-     * `input-invalid` where the database refuses these rows alone.
+     * where the database says one of `final` of these rows alone, which are not stored then.
      */
-    insist(send: Send, sent: string | null): Promise<Position> {
+    insist(send: Send, sent: string | null, final: FinalTroubles = ['rows']): Promise<Position> {
       const work = async (): Promise<Position> => {
         ending.check()
-        while (!(await attempt(send)) && !(await reconnect(sent)));
+        while (!(await attempt(send, final)) && !(await reconnect(sent)));
         if (sent !== null) at.position = { seq: at.position.seq + 1, change: sent }
         return at.position
       }
@@ -103,7 +106,7 @@ export function createHold(dependencies: HoldDependencies) {
     },
     /** Takes the hint again that a lost session gave back. */
     async renewHint(): Promise<void> {
-      if (!at.holdsHint) at.holdsHint = await takeHint(at.session)
+      if (!at.holdsHint) at.holdsHint = await takeHint(at.session, epoch)
     },
     /** Why nothing is stored at the moment, in a clause; null: all is well. */
     trouble: troubles.current,
@@ -128,7 +131,7 @@ const newestOf = ({ terms }: HeldLease): string => terms.at(-1) ?? ''
 /** Returns the newest change, which nothing that was sent before can follow any more. */
 async function openAgain(
   at: HeldLease,
-  { open }: HoldDependencies,
+  { open, epoch }: HoldDependencies,
   ending: ReturnType<typeof createEnding>,
 ): Promise<Position> {
   at.session = await open()
@@ -137,7 +140,7 @@ async function openAgain(
   at.terms = [...former, next]
   if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
   at.terms = [next]
-  at.holdsHint = await takeHint(at.session)
+  at.holdsHint = await takeHint(at.session, epoch)
   return await readPosition(at.session)
 }
 

@@ -21,6 +21,7 @@ import {
   takeLease,
   type Lease,
   type Member,
+  type TakenLease,
 } from './tables.ts'
 
 export interface JoinOptions {
@@ -56,15 +57,17 @@ export interface JoinedLeader extends Leader {
 export async function joinCluster(database: Database, options: JoinOptions): Promise<JoinedLeader> {
   const { promise, resolve } = Promise.withResolvers<JoinedLeader>()
   await database.commitThrough(async (dependencies) => {
-    const taken = await awaitLease(dependencies.current(), options)
-    try {
-      const { joined, commits } = await lead(taken, dependencies, options)
-      resolve(joined)
-      return commits
-    } catch (thrown) {
-      await leaveLease(taken)
-      throw thrown
-    }
+    const { joined, commits } = await insist(options, async () => {
+      const taken = await standBy(dependencies.current(), options)
+      try {
+        return await lead(taken, dependencies, options)
+      } catch (thrown) {
+        await leaveLease(taken)
+        throw thrown
+      }
+    })
+    resolve(joined)
+    return commits
   })
   return await promise
 }
@@ -89,19 +92,21 @@ const beside = () =>
     hint: 'Do it on its pages or by its API, or stop that server first.',
   })
 
-interface Taken {
+interface Taken extends TakenLease {
   readonly session: PgSession
   readonly term: string
 }
 
 /** Tries again and again, in new sessions where one was lost. */
-async function awaitLease(file: SqliteFile, options: JoinOptions): Promise<Taken> {
-  const { patience, log, signal } = options
+async function insist<T>(
+  { patience, log, signal }: JoinOptions,
+  attempt: () => Promise<T>,
+): Promise<T> {
   let told = ''
   for (;;) {
     signal?.throwIfAborted()
     try {
-      return await standBy(file, options)
+      return await attempt()
     } catch (thrown) {
       const away = toAway(thrown)
       if (patience === 'now' || signal?.aborted === true) throw away
@@ -136,10 +141,12 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
     await ensureTables(session, line, listTables(file))
     for (;;) {
       const lease = await readLease(session)
-      const decided = decideTakeover(watch, lease, performance.now(), await takeHint(session))
+      const holdsHint = await takeHint(session, lease.epoch)
+      const decided = decideTakeover(watch, lease, performance.now(), holdsHint)
       watch = decided.watch
       const term = randomUUID()
-      if (decided.take && (await takeLease(session, lease, term, member))) return { session, term }
+      const taken = decided.take ? await takeLease(session, lease, term, member) : null
+      if (taken !== null) return { session, term, ...taken }
       if (patience === 'now' && performance.now() - begun > 2 * LEASE_MS) throw ledBy(lease)
       if (lease.holder !== told) log.info(`standing by: ${lease.holder} leads since ${lease.since}`)
       told = lease.holder
@@ -164,7 +171,7 @@ async function leaveLease({ session, term }: Taken): Promise<void> {
 
 /** Nobody else appends from here on; it answers when everything that was acknowledged is here. */
 async function lead(
-  { session, term }: Taken,
+  { session, ...taken }: Taken,
   dependencies: CommitsDependencies,
   options: JoinOptions,
 ): Promise<{ readonly joined: JoinedLeader; readonly commits: Commits }> {
@@ -175,7 +182,7 @@ async function lead(
   const { cluster } = lease
   const leader = createLeader({
     session,
-    term,
+    ...taken,
     position,
     open: () => openSession(url),
     log,

@@ -24,7 +24,8 @@ const PRUNE_MS = 60_000
  * Creates what a leader does. Every answer of it was given by a transaction that began after the call
  * and found the lease to be ours. While the database is away the calls wait for it; they reject with a
  * Fault `no-leader` once another server leads, and `input-invalid` where the database can store
- * everything but these rows.
+ * everything but these rows. `append` rejects with `no-leader` also where they took too long: they are
+ * not stored then.
  */
 export function createLeader(dependencies: HoldDependencies) {
   const hold = createHold(dependencies)
@@ -40,11 +41,15 @@ export function createLeader(dependencies: HoldDependencies) {
     append(changes: readonly TableChange[]): Promise<Position> {
       const change = randomUUID()
       const keys = renderKeys(changes)
-      return hold.insist(async ({ session, term, position }) => {
-        const fence = { text: FENCE, values: [term, position.seq, change, keys] }
-        const { text, values } = renderGroup(fence, changes)
-        return (await session.repeat(text, values)).length === 1
-      }, change)
+      return hold.insist(
+        async ({ session, term, position }) => {
+          const fence = { text: FENCE, values: [term, position.seq, change, keys] }
+          const { text, values } = renderGroup(fence, changes)
+          return (await session.repeat(text, values)).length === 1
+        },
+        change,
+        ['rows', 'late'],
+      )
     },
     /** Replaces every row of every table by these parts, in one transaction. */
     replaceAll(

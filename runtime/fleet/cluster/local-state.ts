@@ -87,14 +87,12 @@ export function createLocalState({ current, finish, leader, cluster, log }: Loca
         present.execute(FORGET)
       })
     },
-    /** Replaces everything that the database has by what `swap` has put in the place of this file. */
-    async share(swap: () => string): Promise<string> {
-      const archive = swap()
+    /** Replaces everything that the database has by what was put in the place of this file. */
+    async share(): Promise<void> {
       // Should this process end now, the next one reads what the database has, as before.
       writeMembership(current(), { cluster, seq: NOWHERE, change: '' })
       const position = await leader.replaceAll(tables, (table) => readParts(current(), table))
       writeMembership(current(), { cluster, ...position })
-      return archive
     },
   }
 }

@@ -26,6 +26,8 @@ const BIGINT = 20
 const CONNECT_MS = 5000
 /** The database itself gives up on a statement after 3 s; this is for one that has gone silent. */
 const ANSWER_MS = 6000
+/** The same in `transact`, where it gives up after 60 s. */
+const LONG_ANSWER_MS = 65_000
 
 /** How long a session may take to say goodbye. */
 const END_MS = 1000
@@ -65,7 +67,15 @@ export async function openSession(url: string): Promise<PgSession> {
 
 /** Returns the fault that a person reads. */
 export const toFault = ({ kind, message, hint }: PostgresTrouble, cause?: unknown): Fault =>
-  new Fault(kind === 'away' ? 'no-leader' : 'input-invalid', message, { hint, cause })
+  new Fault(kind === 'away' || kind === 'late' ? 'no-leader' : 'input-invalid', message, {
+    hint,
+    cause,
+  })
+
+/** pg reads it for each query, and its types do not have it. */
+interface TimedQuery extends QueryConfig {
+  readonly query_timeout: number
+}
 
 async function prepareSession(client: Client): Promise<PgSession> {
   let isOver = false
@@ -84,8 +94,11 @@ async function prepareSession(client: Client): Promise<PgSession> {
   })
   client.setTypeParser(BIGINT, Number)
   const names = new Map<string, string>()
-  const ask = async (query: QueryConfig): Promise<readonly PgRow[]> =>
-    (await client.query<PgRow>(query)).rows
+  let answerMs = ANSWER_MS
+  const ask = async (query: QueryConfig): Promise<readonly PgRow[]> => {
+    const timed: TimedQuery = { ...query, query_timeout: answerMs }
+    return (await client.query<PgRow>(timed)).rows
+  }
   const query: PgSession['query'] = (text, values = []) => ask({ text, values: [...values] })
   try {
     await client.query(TUNE)
@@ -107,13 +120,17 @@ async function prepareSession(client: Client): Promise<PgSession> {
         await client.query(
           `SET LOCAL statement_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = '60s'`,
         )
+        answerMs = LONG_ANSWER_MS
         try {
           const made = await work()
           await query('COMMIT')
           return made
         } catch (thrown) {
+          answerMs = ANSWER_MS
           await query('ROLLBACK').catch(drop)
           throw thrown
+        } finally {
+          answerMs = ANSWER_MS
         }
       },
       drop,

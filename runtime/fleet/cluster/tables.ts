@@ -105,9 +105,12 @@ const toLease = (row: PgRow | undefined): Lease => ({
   since: textOf(row, 'since'),
 })
 
-/** A session's claim to lead, as a hint for those who wait: it is free when the session has ended. */
-export async function takeHint(session: PgSession): Promise<boolean> {
-  const [row] = await session.query('SELECT pg_try_advisory_lock(1718382451, 1) AS taken')
+/** A number that fits the lock: another one for each leader, so that no former one holds its claim. */
+const hintOf = (epoch: string) => `pg_try_advisory_lock(1718382452, (${epoch} % 2147483647)::int)`
+
+/** The claim of a leader's session, as a hint for those who wait: it is free when that session has ended. */
+export async function takeHint(session: PgSession, epoch: number): Promise<boolean> {
+  const [row] = await session.query(`SELECT ${hintOf('$1::bigint')} AS taken`, [epoch])
   return row?.['taken'] === true
 }
 
@@ -119,19 +122,28 @@ export interface Member {
   readonly url: string
 }
 
-/** Takes the lease from what was read of it; false: somebody else was quicker. */
+/** The lease, as a server has just taken it. */
+export interface TakenLease {
+  readonly epoch: number
+  /** Whether nobody had its claim before anybody could know of it; it is taken anew where somebody had. */
+  readonly holdsHint: boolean
+}
+
+/** Takes the lease from what was read of it; null: somebody else was quicker. */
 export async function takeLease(
   session: PgSession,
   seen: LeaseReading,
   term: string,
   { name, release, url }: Member,
-): Promise<boolean> {
-  const taken = await session.query(
+): Promise<TakenLease | null> {
+  const [taken] = await session.query(
     `UPDATE ${LEASE} SET term = $1, epoch = epoch + 1, beat = beat + 1, holder = $2, release = $3,
-     url = $4, since = now() WHERE term = $5 AND beat = $6 RETURNING term`,
+     url = $4, since = now() WHERE term = $5 AND beat = $6
+     RETURNING epoch, ${hintOf('epoch')} AS taken`,
     [term, name, release, url, seen.term, seen.beat],
   )
-  return taken.length === 1
+  if (taken === undefined) return null
+  return { epoch: numberIn(taken, 'epoch'), holdsHint: taken['taken'] === true }
 }
 
 /**

@@ -9,6 +9,7 @@ import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { createMachineServer } from './server.ts'
 import { openState } from './assembly/state.ts'
+import { SUCCESS } from '../../kit/terminal/command/rules/server-exit.ts'
 import { openLog, runServer } from '../../kit/program/listening.ts'
 import type { Listening, ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
@@ -18,7 +19,13 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const log = openLog(environment, config, () => config.current().log.level)
   const release = await readVersion()
   const lost = createLoss(environment.signal)
-  await using state = await openState({ config, release, visit: false, log, leads: lost })
+  const opening = { config, release, visit: false, log, leads: lost }
+  await using state = await openState(opening).catch((thrown: unknown) => {
+    // Asked to end while it stood by, or waited for its database: that is an end in order.
+    if (environment.signal.aborted) return null
+    throw thrown
+  })
+  if (state === null) return SUCCESS
   const passwords = createPasswords({
     path: decideFolders(config).password,
     configured: () => config.current().admin,

@@ -1,4 +1,4 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -302,6 +302,69 @@ test('the database away for a moment: changes wait, and are stored then', async 
   assert.is(await write, true)
   assert.match(member.said.join('\n'), 'changes wait')
   assert.match(member.said.join('\n'), 'answers again')
+})
+
+test('rows that take too long fail alone, and hold nobody else up', async () => {
+  const name = await postgres.create()
+  await using member = await openFreshMember(postgres.urlOf(name))
+  const { store, machines } = member
+  await store.save({ slow: '1' })
+  const lock = `BEGIN; SELECT 1 FROM flasher.settings FOR UPDATE; SELECT pg_sleep(11); COMMIT`
+  const locked = postgres.query(name, lock)
+  await sleep(500)
+  const [slow, other] = await Promise.allSettled([
+    store.save({ slow: '2' }),
+    machines.commit(macOf(1), null, machineOf(1)),
+  ])
+  assert.is(other.status, 'fulfilled')
+  assert.is(slow.status, 'rejected')
+  assert.is(store.list()['slow'], '1')
+  await locked
+  await store.save({ slow: '3' })
+  assert.equal(await postgres.query(name, 'SELECT value FROM flasher.settings'), [{ value: '3' }])
+  assert.equal(member.ended, [])
+})
+
+test('what is read at once may take longer than a group', async () => {
+  await using session = await openSession(postgres.urlOf(await postgres.create()))
+  await session.transact('', () => session.query('SELECT pg_sleep(6.5)'))
+})
+
+test('an older database that was accepted is refused again until something is stored in it', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using folder = await createStateFolder()
+  {
+    await using member = await openMember(folder, url)
+    for (const n of [1, 2]) await member.machines.commit(macOf(n), null, machineOf(n))
+  }
+  await postgres.query(
+    name,
+    `UPDATE flasher.lease SET seq = seq - 1; DELETE FROM flasher.change WHERE seq > 1;
+     DELETE FROM flasher.machines WHERE mac = '${macOf(2)}'`,
+  )
+  // Ended before it could remove the orders.
+  await (await openMember(folder, url, { start: 'accept-older' }))[Symbol.asyncDispose]()
+  assert.match((await faultOf(openMember(folder, url))).message, 'older than this state')
+  {
+    await using member = await openMember(folder, url, { start: 'accept-older' })
+    assert.is(member.machines.peek(macOf(2)), null)
+    await member.journal.record(noteOf({}))
+  }
+  await using member = await openMember(folder, url)
+  assert.is(member.machines.peek(macOf(1))?.mac, macOf(1))
+})
+
+test('a backup that cannot be used leaves everything as it was', async () => {
+  const name = await postgres.create()
+  await using member = await openFreshMember(postgres.urlOf(name))
+  await member.machines.commit(macOf(1), null, machineOf(1))
+  const path = `${member.folder.dir}/other.db`
+  writeFileSync(path, 'this is no database'.repeat(500))
+  await faultOf(member.database.replaceWith(path))
+  assert.equal(member.ended, [])
+  assert.is(await member.machines.commit(macOf(2), null, machineOf(2)), true)
+  assert.equal(await macsIn(name), [macOf(1), macOf(2)])
 })
 
 test('a slow database is slow, and nothing else', async () => {

@@ -3,9 +3,9 @@
 export interface PostgresTrouble {
   /**
    * `settings`: it stays so until an operator changes something; `away`: it may be over in a moment;
-   * `rows`: these rows cannot be stored, others can.
+   * `rows`: these rows cannot be stored, others can; `late`: they were undone, as they took too long.
    */
-  readonly kind: 'settings' | 'away' | 'rows'
+  readonly kind: 'settings' | 'away' | 'rows' | 'late'
   readonly message: string
   readonly hint: string
 }
@@ -28,13 +28,18 @@ const TLS_NAME: TroubleMeaning = [
   'the certificate of the database server is for another name',
   'Use the name in its certificate in database.url.',
 ]
+const TLS_FILE: TroubleMeaning = [
+  'settings',
+  'a file that database.url names cannot be read',
+  'Correct sslrootcert, sslcert or sslkey in database.url.',
+]
 const TLS_ISSUER: TroubleMeaning = [
   'settings',
   'the certificate of the database server was issued by nobody that this host trusts',
   'Name the certificate of its authority with sslrootcert=/path/ca.pem in database.url.',
 ]
 
-/** By SQLSTATE, or the code of Node's error. */
+/** By SQLSTATE, or the code of Node's error, with its call before it where that matters. */
 const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
   '28P01': [
     'settings',
@@ -59,14 +64,21 @@ const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
   ],
   '53100': ['away', 'the disk of the database is full', `Free space on that disk. ${LATER}`],
   '53300': ['away', 'the database has no connection left', `Raise max_connections. ${LATER}`],
-  '57014': ['away', 'the database did not finish in time', LATER],
+  '57014': ['late', 'the database did not finish in time', LATER],
   '57P01': ['away', 'the database was shut down', LATER],
   '57P03': ['away', 'the database is starting or stopping', LATER],
+  '42704': [
+    'settings',
+    'this PostgreSQL lacks a setting that this server needs',
+    'Use PostgreSQL 13 or later.',
+  ],
   '08P01': POOLER,
   pooler: POOLER,
+  'connect ENOENT': ['away', 'the socket of the database is not there', LATER],
+  'open ENOENT': TLS_FILE,
+  'open EACCES': TLS_FILE,
   ECONNREFUSED: ['away', 'nothing answers at the address of the database', LATER],
   ECONNRESET: ['away', 'the database ended the connection', LATER],
-  ENOENT: ['away', 'the socket of the database is not there', LATER],
   ENOTFOUND: ['away', 'the name of the database server is unknown', LATER],
   EAI_AGAIN: ['away', 'the name of the database server cannot be looked up', LATER],
   EHOSTUNREACH: ['away', 'the database server cannot be reached', LATER],
@@ -83,8 +95,8 @@ const OF_ROWS = /^(22|23|54)/
 
 /** Describes anything that a connection threw. */
 export function describePostgresError(thrown: unknown): PostgresTrouble {
-  const { code, text } = readThrown(thrown)
-  const known = MEANINGS[code]
+  const { code, call, text } = readThrown(thrown)
+  const known = MEANINGS[code] ?? MEANINGS[`${call} ${code}`]
   if (known !== undefined) {
     const [kind, message, hint] = known
     return { kind, message: `${message} (${text})`, hint }
@@ -103,12 +115,20 @@ export function describePostgresError(thrown: unknown): PostgresTrouble {
   return { kind: 'away', message: `the database does not answer (${text})`, hint: LATER }
 }
 
-function readThrown(thrown: unknown): { readonly code: string; readonly text: string } {
-  if (!(thrown instanceof Error)) return { code: '', text: String(thrown) }
+interface ThrownParts {
+  readonly code: string
+  /** The system's call that failed; empty: none. */
+  readonly call: string
+  readonly text: string
+}
+
+function readThrown(thrown: unknown): ThrownParts {
+  if (!(thrown instanceof Error)) return { code: '', call: '', text: String(thrown) }
   const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : ''
+  const call = 'syscall' in thrown && typeof thrown.syscall === 'string' ? thrown.syscall : ''
   // An address with several numbers fails with an error for each.
   if (thrown instanceof AggregateError && thrown.message === '') {
-    return { code, text: readThrown(thrown.errors[0]).text }
+    return { code, call, text: readThrown(thrown.errors[0]).text }
   }
-  return { code, text: thrown.message }
+  return { code, call, text: thrown.message }
 }

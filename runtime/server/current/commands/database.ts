@@ -36,9 +36,6 @@ export const importDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
   const shared = requireShared(visit)
   const { database } = visit.state
-  const disarmed = await database.write((sql) =>
-    disarm(sql, 'The state was brought into a database.'),
-  )
   const { release, warn } = visit
   const options = {
     line: 'current',
@@ -47,6 +44,9 @@ export const importDatabase: DatabaseCommand = async (environment, given) => {
     log: { warn },
   } as const
   await shareState(database, options)
+  const disarmed = await database.write((sql) =>
+    disarm(sql, 'The state was brought into a database.'),
+  )
   visit.success('The database has the state of this server.')
   warnOf(visit, disarmed)
   return SUCCESS

@@ -4,6 +4,7 @@ import { describePostgresError } from '../../../../runtime/fleet/cluster/rules/p
 
 const test = suite('faults of PostgreSQL')
 const thrown = (code: string, text = 'x') => Object.assign(new Error(text), { code })
+const missing = (syscall: string) => Object.assign(thrown('ENOENT'), { syscall })
 
 test('says whose fault it is', () => {
   const rows = [
@@ -15,6 +16,8 @@ test('says whose fault it is', () => {
     ['ECONNREFUSED', 'away', /nothing answers/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'settings', /another name/],
     ['pooler', 'settings', /PgBouncer/],
+    ['57014', 'late', /did not finish in time/],
+    ['42704', 'settings', /lacks a setting/],
     ['XX000', 'away', /does not answer \(x\)/],
   ] as const
   for (const [code, kind, words] of rows) {
@@ -23,6 +26,11 @@ test('says whose fault it is', () => {
     assert.match(trouble.message, words)
     assert.ok(trouble.hint.length > 10, code)
   }
+})
+
+test('a socket that is not there, and a certificate that is not', () => {
+  assert.is(describePostgresError(missing('connect')).kind, 'away')
+  assert.is(describePostgresError(missing('open')).kind, 'settings')
 })
 
 test('anything else that is thrown is a database that does not answer', () => {

@@ -1,0 +1,113 @@
+/** Real servers on one database, killed and stopped while people change machines. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startPostgres } from '../support/cluster/postgres.ts'
+import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
+import { macOf } from '../support/server/state.ts'
+import { startFlasher } from '../support/terminal/flasher.ts'
+
+const test = suite('takeovers')
+const postgres = await startPostgres()
+const PASSWORD = 'a password of the tests'
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+
+/** A server as a process, which may stand by. */
+async function startMember(home: Awaited<ReturnType<typeof createServerHome>>, database: string) {
+  const port = await findPort()
+  const url = `http://127.0.0.1:${port}`
+  const own = { FLASHER_SERVER_PORT: String(port), FLASHER_ADMIN_PASSWORD: PASSWORD }
+  const env = { ...home.env, ...own, FLASHER_DATABASE_URL: database }
+  const started = startFlasher([], { program: PROGRAM, env })
+  return {
+    ...started,
+    url,
+    async lead() {
+      await started.saw('Pages:')
+      const { cookie } = await login(url, PASSWORD)
+      return (path: string, init: RequestInit = {}) =>
+        fetch(`${url}${path}`, { ...init, headers: { cookie, 'content-type': 'application/json' } })
+    },
+    [Symbol.asyncDispose]: async () => {
+      started.child.kill('SIGCONT')
+      started.child.kill('SIGTERM')
+      await started.ended
+    },
+  }
+}
+
+type Ask = Awaited<ReturnType<Awaited<ReturnType<typeof startMember>>['lead']>>
+
+/** Several people who name one machine after the other, until the server answers no more. */
+function changeMachines(ask: Ask, from: number) {
+  const acknowledged: string[] = []
+  let next = from
+  const work = async (): Promise<void> => {
+    const mac = macOf((next += 1))
+    const answer = await ask(`/machines/${mac}`, { method: 'PUT', body: '{"labels":["kept"]}' })
+    if (answer.status !== 200) return
+    acknowledged.push(mac)
+    await work()
+  }
+  const ended = Promise.allSettled([work(), work(), work(), work()])
+  return { acknowledged, ended }
+}
+
+async function findMissing(ask: Ask, acknowledged: readonly string[]) {
+  const answers = await Promise.all(acknowledged.map((mac) => ask(`/machines/${mac}`)))
+  return acknowledged.filter((_, at) => answers[at]?.status !== 200)
+}
+
+test('what a leader acknowledged is there after its kill and its stop, and a live leader keeps the lease', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using homes = new AsyncDisposableStack()
+  const home = async () => homes.use(await createServerHome())
+  const firstHome = await home()
+  await using first = await startMember(firstHome, url)
+  const askFirst = await first.lead()
+  await using second = await startMember(await home(), url)
+  await second.saw('standing by')
+
+  const before = changeMachines(askFirst, 0)
+  await sleep(1500)
+  first.child.kill('SIGKILL')
+  const askSecond = await second.lead()
+  await before.ended
+  assert.ok(before.acknowledged.length > 20, 'something was acknowledged')
+  assert.equal(await findMissing(askSecond, before.acknowledged), [])
+
+  await using third = await startMember(await home(), url)
+  await third.saw('standing by')
+  const later = changeMachines(askSecond, 100_000)
+  await sleep(1500)
+  second.child.kill('SIGSTOP')
+  const askThird = await third.lead()
+  await using fourth = await startMember(firstHome, url)
+  await fourth.saw('standing by')
+  const [stored] = await postgres.query(name, 'SELECT count(*)::int AS n FROM flasher.machines')
+  second.child.kill('SIGCONT')
+  await later.ended
+  const { code, stderr } = await second.ended
+  assert.is(code, 1, stderr)
+  assert.match(stderr, 'another server leads this fleet now')
+  // What came late was refused: it is nowhere.
+  assert.equal(await postgres.query(name, 'SELECT count(*)::int AS n FROM flasher.machines'), [
+    stored,
+  ])
+  assert.equal(await findMissing(askThird, later.acknowledged), [])
+
+  // The end of a former leader's session is none of the present one's.
+  await sleep(2500)
+  const put = { method: 'PUT', body: '{"labels":["after"]}' }
+  assert.is((await askThird(`/machines/${macOf(7)}`, put)).status, 200)
+
+  // Who stands by ends in order, too.
+  fourth.child.kill('SIGTERM')
+  const ended = await fourth.ended
+  assert.is(ended.code, 0, ended.stderr)
+})
+
+test.after(() => postgres[Symbol.asyncDispose]())
+test.run()
