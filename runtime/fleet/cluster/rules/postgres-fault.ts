@@ -115,14 +115,14 @@ export function describePostgresError(thrown: unknown): PostgresTrouble {
   return { kind: 'away', message: `the database does not answer (${text})`, hint: LATER }
 }
 
-interface ThrownParts {
+interface ThrownError {
   readonly code: string
   /** The system's call that failed; empty: none. */
   readonly call: string
   readonly text: string
 }
 
-function readThrown(thrown: unknown): ThrownParts {
+function readThrown(thrown: unknown): ThrownError {
   if (!(thrown instanceof Error)) return { code: '', call: '', text: String(thrown) }
   const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : ''
   const call = 'syscall' in thrown && typeof thrown.syscall === 'string' ? thrown.syscall : ''
