@@ -11,6 +11,10 @@ export interface PowerRequest {
   readonly action: PowerAction
   /** What the machine boots when it is turned on by this request; null: what it always does. */
   readonly boot: BootOnce | null
+  /** Only reads the state, and says whether the rest could be tried. */
+  readonly isTrial?: boolean
+  /** Asked right before each `off`, which may be long after the request: why not now; null: it may be sent. */
+  refuseOff?(): PowerTrouble | null
 }
 
 /** Milliseconds. */
@@ -31,11 +35,11 @@ const READINGS = 2
 /** The failure says what was asked, what was seen, and what to do. */
 export async function actOnPower(
   driver: PowerDriver,
-  { action, boot }: PowerRequest,
+  { action, boot, isTrial = false, refuseOff = () => null }: PowerRequest,
   { times, signal }: { readonly times: PowerTimes; readonly signal: AbortSignal },
 ): Promise<Result<PowerDone, PowerFailure>> {
   await using visits = createVisits(driver, signal)
-  const watch = { visits, times, signal, state: { current: 'unknown' as PowerState } }
+  const watch = { visits, times, signal, refuseOff, state: { current: 'unknown' as PowerState } }
   const failed = (trouble: PowerTrouble, asked: string) =>
     refuse({ ...trouble, asked, state: watch.state.current })
 
@@ -43,9 +47,11 @@ export async function actOnPower(
   if (!read.ok) return failed(read.refusal, ASKED.read)
   const plan = planPower(action, boot, read.value, driver.abilities)
   if (!plan.ok) return failed(plan.refusal, ASKED[action])
+  const isRead = driver.abilities.reads
+  if (isTrial) return accept({ state: watch.state.current, confirmed: isRead, boot: null })
   const { steps, isOwnOrder } = plan.value
   for (const [at, step] of steps.entries()) {
-    const made = driver.abilities.reads
+    const made = isRead
       ? await makeSo(watch, step)
       : await sendUnseen(watch, step, at > 0)
     if (!made.ok) return failed(made.refusal, ASKED[step.press])
@@ -53,7 +59,7 @@ export async function actOnPower(
   const isBooted = boot !== null && steps.some((step) => step.press === 'on')
   return accept({
     state: watch.state.current,
-    confirmed: driver.abilities.reads,
+    confirmed: isRead,
     boot: isBooted ? bootWord(driver, isOwnOrder) : null,
   })
 }
@@ -80,6 +86,7 @@ interface PowerWatch {
   readonly visits: Visits
   readonly times: PowerTimes
   readonly signal: AbortSignal
+  refuseOff(): PowerTrouble | null
   readonly state: { current: PowerState }
 }
 
@@ -103,11 +110,11 @@ async function readOnce({ visits, state }: PowerWatch): PowerAnswer<PowerState> 
 async function makeSo(watch: PowerWatch, step: PowerStep): PowerAnswer<null> {
   const deadline = performance.now() + watch.times.limit
   const effort = createEffort(watch, step)
-  while (performance.now() < deadline) {
+  do {
     const round = await effort.goOn()
     if (!round.ok && !round.refusal.passes) return round
     if (round.ok && round.value === 'so') return accept(null)
-  }
+  } while (performance.now() < deadline)
   return refuse(effort.trouble() ?? notSo(watch))
 }
 
@@ -155,7 +162,7 @@ const notSo = ({ state, times }: PowerWatch): PowerTrouble =>
 
 /** The boot device right before the press: IPMI forgets it after a minute. */
 const sendOnce = (
-  { visits }: PowerWatch,
+  { visits, refuseOff }: PowerWatch,
   { press, boot }: PowerStep,
   onBootSet: () => void = () => {},
 ): PowerAnswer<null> =>
@@ -163,6 +170,8 @@ const sendOnce = (
     const set = boot === null ? accept(null) : await visit.setBoot(boot)
     if (!set.ok) return set
     onBootSet()
+    const refusal = press === 'off' ? refuseOff() : null
+    if (refusal !== null) return refuse(refusal)
     return await visit.press(press)
   })
 

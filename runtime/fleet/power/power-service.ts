@@ -2,7 +2,7 @@
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import { createDriver, type DriverDependencies } from './drivers.ts'
+import { createDriver, type DriverDependencies, type PowerSubject } from './drivers.ts'
 import { actOnPower, type PowerRequest, type PowerTimes } from './power-actor.ts'
 import type { PowerBook } from './power-store.ts'
 import { NOTHING_LEARNED, queueOf } from './rules/bmc.ts'
@@ -39,14 +39,6 @@ export function createPower(given: PowerDependencies) {
     const entry = book.find(mac)
     const asked = `The power of ${mac} was to be controlled`
     if (entry === null) return refuse({ ...NO_WAY, asked, state: 'unknown' })
-    const found = book.findCredential(mac, labels)
-    const subject = {
-      mac,
-      bmc: entry.bmc,
-      credential: found?.credential ?? null,
-      learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
-      learn: (learned: Parameters<typeof book.learn>[1]) => book.learn(mac, learned),
-    }
     const key = queueOf(entry.bmc)
     const queue = queues.get(key) ?? { run: createQueue(1), waiting: 0 }
     if (queue.waiting >= MAX_WAITING) return refuse({ ...FULL, asked, state: 'unknown' })
@@ -55,7 +47,11 @@ export function createPower(given: PowerDependencies) {
     mark(mac, 1)
     try {
       const context = { times: times(), signal: ending.signal }
-      const done = await queue.run(() => actOnPower(createDriver(subject, given), request, context))
+      const done = await queue.run(async () => {
+        const subject = findSubject(mac, labels, key)
+        if (subject === null) return refuse({ ...CHANGED, asked, state: 'unknown' as const })
+        return await actOnPower(createDriver(subject, given), request, context)
+      })
       keep(mac, done)
       return done
     } catch (thrown) {
@@ -65,6 +61,19 @@ export function createPower(given: PowerDependencies) {
       queue.waiting -= 1
       if (queue.waiting === 0) queues.delete(key)
       mark(mac, -1)
+    }
+  }
+
+  /** What is contacted when its turn has come; null: the machine is reached in another way by then. */
+  function findSubject(mac: Mac, labels: readonly string[], key: string): PowerSubject | null {
+    const entry = book.find(mac)
+    if (entry === null || queueOf(entry.bmc) !== key) return null
+    return {
+      mac,
+      bmc: entry.bmc,
+      credential: book.findCredential(mac, labels)?.credential ?? null,
+      learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
+      learn: (learned) => book.learn(mac, learned, key),
     }
   }
 
@@ -113,5 +122,10 @@ const FULL = passing(
   'busy',
   `${MAX_WAITING} requests wait for its BMC`,
   'Try again when they are done.',
+)
+const CHANGED = passing(
+  'busy',
+  'it is reached in another way since this was asked',
+  'Ask for it again.',
 )
 const ENDED = passing('busy', 'the server ended meanwhile', 'Read its state, and try again.')

@@ -6,7 +6,7 @@ import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { Credential, LearnedBmc } from './rules/bmc.ts'
+import { queueOf, type Credential, type LearnedBmc } from './rules/bmc.ts'
 import {
   changeEntry,
   EMPTY_BOOK,
@@ -67,11 +67,11 @@ export async function openPowerBook(path: string) {
       })
       return true
     },
-    /** Remembers what was learned of a BMC, if the machine still has it. */
-    learn: (mac: Mac, learned: Partial<LearnedBmc>) =>
+    /** Remembers what was learned of the BMC of a queue (`queueOf`), if the machine still has that one. */
+    learn: (mac: Mac, learned: Partial<LearnedBmc>, queue: string) =>
       change((before) => {
         const entry = before.machines[mac]
-        if (entry === undefined) return before
+        if (entry === undefined || queueOf(entry.bmc) !== queue) return before
         const next = { ...entry, learned: { ...entry.learned, ...learned } }
         return { ...before, machines: { ...before.machines, [mac]: next } }
       }),

@@ -2,8 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PowerBook } from '../../fleet/power/power-store.ts'
 import type { PowerService } from '../../fleet/power/power-service.ts'
-import { renderPowerFailure } from '../../fleet/power/rules/power.ts'
+import { lasting, renderPowerFailure } from '../../fleet/power/rules/power.ts'
 import type { BootOnce, PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
+import type { PowerTrouble } from '../../fleet/power/rules/power.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
@@ -37,26 +39,42 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
+/** What became of it is on record. */
+const isDone = () => null
+
 /** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, isWriting, recordAll, now } = given
 
-  /** Says why a asked is refused before anything is sent; null: it is not. */
+  /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
     if (book.find(mac) === null) return `no way to the power of ${mac} is set`
     const together = [mac, ...book.listSharing(mac)]
     return refusePower(mac, asked, { writing: together.filter(isWriting) })
   }
 
-  async function act(mac: Mac, asked: PowerBody, by: By): Promise<Result<PowerDone, PowerFailure>> {
+  /** The same for a request that has waited for its BMC: a run may have begun meanwhile. */
+  function refuseCut(mac: Mac, asked: PowerBody): PowerTrouble | null {
+    const refusal = refuse(mac, asked)
+    return refusal === null ? null : lasting('refused', 'it is not done by now', refusal)
+  }
+
+  async function act(
+    mac: Mac,
+    asked: PowerBody,
+    by: By,
+    isTrial = false,
+  ): Promise<Result<PowerDone, PowerFailure>> {
     const entry = book.find(mac)
     const { action, boot, url } = asked
     const firmware = entry?.bmc.firmware ?? 'uefi'
     const once: BootOnce | null = boot === null ? null : { device: boot, firmware, url }
-    const done = await power.act(mac, labelsOf(mac), { action, boot: once })
-    const event = entry === null ? null : renderPowerEvent(mac, asked, entry, done)
+    const request = { action, boot: once, isTrial, refuseOff: () => refuseCut(mac, asked) }
+    const done = await power.act(mac, labelsOf(mac), request)
+    const isQuiet = entry === null || (isTrial && done.ok)
+    const event = isQuiet ? null : renderPowerEvent(mac, asked, entry, done)
     if (event !== null) await recordAll([event], { subject_id: mac, ...by })
     return done
   }
@@ -68,11 +86,8 @@ export function createPowerControl(given: PowerControlDependencies) {
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
       if (refusal !== null) return refusal
-      const read = await act(mac, { ...bootBody(false), action: 'read', boot: null }, by)
-      if (!read.ok) return renderPowerFailure(read.refusal)
-      return read.value.state === 'on' && !isRestart
-        ? `${mac} is on. Send power restart if what runs on it may end.`
-        : null
+      const tried = await act(mac, bootBody(isRestart), by, true)
+      return tried.ok ? null : renderPowerFailure(tried.refusal)
     },
     /** Boots it from the network once. Resolves to why that did not work; null: it did. */
     async boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
@@ -81,8 +96,8 @@ export function createPowerControl(given: PowerControlDependencies) {
       const done = await act(mac, bootBody(isRestart), by)
       return done.ok ? null : renderPowerFailure(done.refusal)
     },
-    /** Carries out a asked that is not refused, and puts it on record. */
-    act,
+    /** Carries out a request that is not refused, and puts it on record. */
+    act: (mac: Mac, asked: PowerBody, by: By) => act(mac, asked, by),
     /**
      * Begins with one machine after the other, `pause` milliseconds apart; what becomes of each goes on
      * record. What has meanwhile come to speak against one leaves it out, and that goes on record, too.
@@ -95,8 +110,10 @@ export function createPowerControl(given: PowerControlDependencies) {
         if (power.signal.aborted) break
         const actNow = async () => {
           const refusal = refuse(mac, asked)
-          if (refusal === null) return void (await act(mac, asked, by))
-          const event = { kind: 'machine.power.failed', summary: refusal, details: null }
+          const failure = refusal ?? (await act(mac, asked, by).then(isDone, renderError))
+          if (failure === null) return
+          const summary = `${mac}: ${failure}`
+          const event = { kind: 'machine.power.failed', summary, details: null }
           await recordAll([event], { subject_id: mac, ...by })
         }
         acts.push(inTurn(actNow))
@@ -115,6 +132,11 @@ export function createPowerControl(given: PowerControlDependencies) {
         sharing: book.listSharing(mac),
       }
       return renderPowerView(shown, now().getTime())
+    },
+    /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
+    async forgetMachine(mac: Mac): Promise<void> {
+      await book.remove(mac)
+      power.forget(mac)
     },
     /** Forgets what was seen, where a machine is reached in another way now. */
     forget: power.forget,

@@ -177,12 +177,16 @@ function describeUpsert<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, changes, metrics, recordAll }: ServerBase<M>,
+  { machines, line, runs, changes, metrics, recordAll, power, log }: ServerBase<M>,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
   const before = machines.peek(mac)
   if (!(await machines.remove(mac))) return false
+  // The machine is gone already: DELETE /machines/{mac}/power can be asked for again.
+  await power?.forgetMachine(mac).catch((thrown: unknown) => {
+    log.error(`the BMC of ${mac}, which was deleted, is still known: ${String(thrown)}`)
+  })
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
   changes.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details

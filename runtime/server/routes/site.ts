@@ -39,6 +39,8 @@ export interface MachinePower {
   refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
   /** Boots it from the network once. Resolves to why that did not work, in words; null: it did. */
   boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
+  /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
+  forgetMachine(mac: Mac): Promise<void>
 }
 
 /** What the program assembles: real services in production, the same ones in tests. */

@@ -2,7 +2,7 @@
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { MAX_CSV_BYTES, parseBmcCsv } from '../../../fleet/power/rules/bmc-csv.ts'
-import { BmcUpsertSchema, CredentialSchema, renderBmc } from '../../../fleet/power/rules/bmc.ts'
+import { BmcUpsertSchema, CredentialSchema, queueOf, renderBmc } from '../../../fleet/power/rules/bmc.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { json, nothing } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
@@ -76,8 +76,9 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
       },
       async handle(event) {
         const mac = readMac(event)
-        showPower(control, mac)
-        await book.learn(mac, { certificate: null })
+        const entry = book.find(mac)
+        if (entry === null) throw refuse(404, `no way to the power of ${mac} is set`)
+        await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
         await recordEvent(site, event, mac, `The certificate of the BMC of ${mac} was forgotten`)
         return nothing()
       },

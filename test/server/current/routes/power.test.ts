@@ -193,6 +193,49 @@ test('what is being written is cut off only where that is asked twice, its neigh
   assert.is(lab.fake.state.isOn, false)
 })
 
+for (const action of ['off', 'restart'] as const) {
+  test(`${action}: a run that begins after it was asked, and before the power is cut, is not cut off`, async () => {
+    await using lab = await open()
+    await lab.set({ credential: BMC_USER })
+    lab.fake.state.isOn = true
+    lab.fake.lies.slowMs = 100
+    const asking = lab.ask(POWER, asJson({ action }))
+    while (lab.fake.asked.length === 0) await sleep(5)
+    await lab.begin()
+    const refused = await asking
+    assert.is(refused.status, 409)
+    assert.match((await refused.json()).detail, /being written/)
+    assert.is(lab.fake.state.isOn, true)
+    assert.match((await lab.events())[0]?.summary ?? '', /being written/)
+  })
+}
+
+test('a request that waited is not sent to a BMC that the machine no longer has', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER })
+  lab.fake.lies.slowMs = 100
+  const first = lab.ask(POWER, asJson({ action: 'read' }))
+  while (lab.fake.asked.length === 0) await sleep(5)
+  const second = lab.ask(POWER, asJson({ action: 'on' }))
+  await sleep(50)
+  await lab.set({ address: 'http://127.0.0.9:1' })
+  assert.is((await first).status, 200)
+  const late = await second
+  assert.is(late.status, 503)
+  assert.match((await late.json()).detail, /another way/)
+  assert.is(lab.fake.state.isOn, false)
+})
+
+test('a deleted machine takes its BMC and its password with it', async () => {
+  await using lab = await open()
+  await lab.set({ credential: BMC_USER })
+  await lab.set({ credential: BMC_USER }, OTHER)
+  assert.is((await lab.ask(`/machines/${MAC}`, { method: 'DELETE' })).status, 204)
+  const bulk = { action: 'delete', macs: [OTHER] }
+  assert.is((await readJson(lab.ask('/machines/bulk', asJson(bulk)))).done, 1)
+  assert.not.match(await readFile(lab.file, 'utf8'), /s3cret|52:54/)
+})
+
 test('many at once: a preview changes nothing, then each has its event', async () => {
   await using lab = await open()
   await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' })
@@ -262,6 +305,21 @@ test('one call arms a machine and boots it; one that is on is neither armed nor 
   assert.is((await readJson(flash('restart'))).outcome, 'armed')
   const resets = lab.fake.bodies.filter((body) => JSON.stringify(body).includes('ResetType'))
   assert.equal(resets, [{ ResetType: 'ForceOff' }, { ResetType: 'On' }])
+})
+
+test('nothing is armed where the way to its power can never do what was asked', async () => {
+  await using lab = await open()
+  for (const bmc of [
+    { way: 'wake-on-lan', address: '127.0.0.1' },
+    { way: 'hook', on: 'http://127.0.0.1:9/on' },
+  ]) {
+    await readJson(lab.ask(POWER, asJson(bmc, 'PUT')))
+    const body = { boot_mode: 'flasher-flash-once', power: 'restart' }
+    const refused = await lab.ask(`/machines/${MAC}/flash`, asJson(body))
+    assert.is(refused.status, 409)
+    assert.match((await refused.json()).detail, /this way cannot turn it off/)
+    assert.is((await readJson(lab.ask(`/machines/${MAC}`))).boot_mode, 'ipxe-exit')
+  }
 })
 
 test('one call that arms and cannot boot says both', async () => {
