@@ -58,7 +58,7 @@ const FIELDS: Readonly<Record<DebianName, (version: string) => readonly string[]
   'flasher-server': (version) => [
     `Depends: flasher (= ${version}), passwd`,
     'Recommends: libpam-modules-bin',
-    'Suggests: dnsmasq, ipxe, sudo',
+    'Suggests: dnsmasq, ipmitool, ipxe, sudo',
     ...replaces(version),
     'Section: admin',
     'Description: boots machines over the network and has them flashed',

@@ -8,13 +8,14 @@ import type { HttpAnswer, HttpRequest } from '../../kit/net/http-client.ts'
 import type { HttpTarget } from '../../kit/net/rules/image-location.ts'
 import { codedError, describeFailure } from '../../kit/net/rules/network-failure.ts'
 import type { FindAddress } from './address-check.ts'
+import { BY_AUTHORITY } from './rules/bmc.ts'
 import { lasting, passing, quote, type PowerTrouble } from './rules/power.ts'
 
 export interface BmcHttpDependencies {
   readonly findAddress: FindAddress
-  /** SHA-256 of the certificate that was seen first, hexadecimal; null: none yet. */
+  /** SHA-256 of the certificate that was seen first, hexadecimal, or `BY_AUTHORITY`; null: none yet. */
   certificate(): string | null
-  /** Keeps the certificate that is seen first and that no authority vouches for. */
+  /** Keeps which certificate was seen first. */
   pin(certificate: string): Promise<void>
   /** Milliseconds for one request, the connection included. */
   readonly timeoutMs: number
@@ -50,7 +51,13 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
     const socket = await open(net.connect({ host: found.value, port }), 'connect', signal)
     if (!isSecure) return socket
     const servername = net.isIP(host) === 0 ? host : ''
-    const secure = tls.connect({ ...TLS, socket, ...(servername === '' ? {} : { servername }) })
+    // The host is what the certificate must be for; the address was decided above.
+    const secure = tls.connect({
+      ...TLS,
+      host,
+      socket,
+      ...(servername === '' ? {} : { servername }),
+    })
     await open(secure, 'secureConnect', signal)
     // Nothing was sent but the handshake: a password comes after this check.
     await check(secure)
@@ -59,13 +66,15 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
 
   async function check(socket: tls.TLSSocket): Promise<void> {
     const pinned = given.certificate()
-    if (socket.authorized && pinned === null) return
-    const shown = socket.getPeerCertificate().fingerprint256 ?? ''
+    if (socket.authorized && pinned === BY_AUTHORITY) return
+    const shown = socket.getPeerCertificate()?.fingerprint256 ?? ''
     const seen = shown.replaceAll(':', '').toLowerCase()
-    if (pinned === null) return given.pin(seen)
-    if (pinned === seen) return
+    if (seen !== '' && pinned === null) return given.pin(socket.authorized ? BY_AUTHORITY : seen)
+    if (seen !== '' && pinned === seen) return
     socket.destroy()
-    trouble = lasting('certificate', `its certificate is another one: ${seen}`, TRUST)
+    if (seen === '') throw codedError('ECONNRESET', 'no certificate')
+    const what = pinned === BY_AUTHORITY ? 'vouched for by no authority any more' : 'another one'
+    trouble = lasting('certificate', `its certificate is ${what}: ${seen}`, TRUST)
     throw codedError(CHANGED, trouble.seen)
   }
 

@@ -51,9 +51,7 @@ export async function actOnPower(
   if (isTrial) return accept({ state: watch.state.current, confirmed: isRead, boot: null })
   const { steps, isOwnOrder } = plan.value
   for (const [at, step] of steps.entries()) {
-    const made = isRead
-      ? await makeSo(watch, step)
-      : await sendUnseen(watch, step, at > 0)
+    const made = isRead ? await makeSo(watch, step) : await sendUnseen(watch, step, at > 0)
     if (!made.ok) return failed(made.refusal, ASKED[step.press])
   }
   const isBooted = boot !== null && steps.some((step) => step.press === 'on')

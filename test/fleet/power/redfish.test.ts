@@ -1,7 +1,8 @@
 /** The way over Redfish, against a BMC that lies as real ones do. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { printable } from '../../../runtime/kit/foundation/printable.ts'
@@ -134,7 +135,7 @@ test('nothing is sent outside the networks, and no redirect is followed elsewher
 test('a certificate is pinned at first use; another one gets no password', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-power-'))
   try {
-    const { certificate } = await makeAuthority(folder)
+    const { certificate, caFile } = await makeAuthority(folder)
     await using secure = await startRedfish(certificate)
     const first = createSubject(bmc(secure.address), BMC_USER)
     assert.is((await actWith(first, { action: 'on', boot: null })).ok, true)
@@ -145,6 +146,21 @@ test('a certificate is pinned at first use; another one gets no password', async
     const { refusal } = refused(await actWith(first, { action: 'on', boot: null }))
     assert.is(refusal.kind, 'certificate')
     assert.is(secure.asked.length, asked)
+    // Where an authority vouched for the first one, one of its own is not taken for it.
+    await first.learn({ certificate: 'authority' })
+    const late = refused(await actWith(first, { action: 'on', boot: null }))
+    assert.is(late.refusal.kind, 'certificate')
+    assert.match(late.refusal.seen, /no authority/)
+    assert.is(secure.asked.length, asked)
+    const known = getCACertificates('default')
+    setDefaultCACertificates([await readFile(caFile, 'utf8')])
+    try {
+      const vouched = createSubject(bmc(secure.address), BMC_USER)
+      assert.is((await actWith(vouched, { action: 'on', boot: null })).ok, true)
+      assert.is(vouched.learned().certificate, 'authority')
+    } finally {
+      setDefaultCACertificates(known)
+    }
   } finally {
     await rm(folder, { recursive: true })
   }

@@ -58,6 +58,8 @@ function parseRow(
   const { mac = '', user = '', password: _, ...fields } = cells
   const parsedMac = parseMac(mac)
   if (!parsedMac.ok) return refuse('not a MAC address')
+  if (fields['way'] === 'hook')
+    return refuse('a hook has no columns for its URLs; set it by itself')
   const filled = Object.entries(fields).filter(([, cell]) => cell !== '')
   const bmc = BmcSchema.safeParse(Object.fromEntries(filled))
   if (!bmc.success) return refuse(renderFieldErrors(listFieldErrors(bmc.error)))

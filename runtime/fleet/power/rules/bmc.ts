@@ -20,7 +20,13 @@ export type Credential = z.infer<typeof CredentialSchema>
 /** A host name, an IPv4 address or an IPv6 address in brackets, perhaps with a port. */
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:]{2,45}\])(?::\d{1,5})?$/i
 
-const host = z.string().max(300).regex(HOST, 'a host name or address, perhaps with a port')
+const WANTED = 'a host name or address, perhaps with a port'
+const host = z
+  .string()
+  .max(300)
+  .regex(HOST, WANTED)
+  // 1.2.3.999 and the port 99999 are none.
+  .refine((address) => URL.canParse(`http://${address}`), WANTED)
 
 const isPlainUrl = (text: string): boolean => {
   const url = URL.parse(text)
@@ -28,10 +34,15 @@ const isPlainUrl = (text: string): boolean => {
   return url.protocol === 'http:' || url.protocol === 'https:'
 }
 
+/** What stands for the MAC may be anywhere but in the host, which a MAC's colons cannot be in. */
+const isTemplate = (text: string): boolean => !/[{}]/.test(URL.parse(text)?.hostname ?? '')
+
 const httpUrl = z
   .string()
   .max(2000)
   .refine(isPlainUrl, 'an http or https address without user and password')
+
+const hookUrl = httpUrl.refine(isTemplate, 'no {mac} in the host').nullable().default(null)
 
 const common = {
   firmware: z.enum(FIRMWARES).default('uefi').describe('How the machine boots'),
@@ -73,10 +84,10 @@ const WakeSchema = z.strictObject({
 const HookSchema = z.strictObject({
   way: z.literal('hook'),
   /** `{mac}` stands for the machine's MAC in each. */
-  on: httpUrl.nullable().default(null),
-  off: httpUrl.nullable().default(null),
-  state: httpUrl.nullable().default(null).describe('Answers on or off, as text or in JSON'),
-  network: httpUrl.nullable().default(null).describe('Sets the network as next boot device'),
+  on: hookUrl,
+  off: hookUrl,
+  state: hookUrl.describe('Answers on or off, as text or in JSON'),
+  network: hookUrl.describe('Sets the network as next boot device'),
   method: z.enum(['GET', 'POST']).default('POST').describe('Of on, off and network'),
   ...common,
 })
@@ -103,12 +114,18 @@ export const BmcUpsertSchema = z.discriminatedUnion('way', [
 ])
 export type BmcOf<Way extends Bmc['way']> = Extract<Bmc, { readonly way: Way }>
 
+/** Instead of a pinned certificate. */
+export const BY_AUTHORITY = 'authority'
+
 /** What was learned of a BMC while it was used. */
 export const LearnedSchema = z.strictObject({
-  /** SHA-256 of its certificate, hexadecimal; null: none was seen, or an authority vouches for it. */
+  /**
+   * SHA-256 of its certificate, hexadecimal, or that an authority vouches for it: then another one that
+   * nobody vouches for is refused. Null: none was seen.
+   */
   certificate: z
     .string()
-    .regex(/^[0-9a-f]{64}$/)
+    .regex(/^(?:[0-9a-f]{64}|authority)$/)
     .nullable()
     .default(null),
   /** The IPMI cipher suite that worked. */

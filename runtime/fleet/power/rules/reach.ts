@@ -13,8 +13,8 @@ export interface ReachRules {
 
 /**
  * Returns why an address, as a name server gave it, may not be contacted; null: it may. A loopback
- * address may be one of an emulator on this host, so it is only refused where no network names it,
- * or where our own service listens.
+ * address may be one of an emulator on this host, so it is only refused where no network of loopback
+ * addresses names it, or where our own service listens.
  */
 export function refuseAddress(
   { address, port }: { readonly address: string; readonly port: number },
@@ -23,7 +23,7 @@ export function refuseAddress(
   if (networks.length === 0) return lasting('address', 'no network is allowed', SET_NETWORKS)
   const plain = withoutMapping(address)
   if (isNever(plain)) return lasting('address', `${plain} is no address of a machine`, CORRECT)
-  if (!isWithin(plain, networks)) {
+  if (!isWithin(plain, listCounting(plain, networks))) {
     return lasting('address', `${plain} is outside [power] networks`, `${CORRECT} ${SET_NETWORKS}`)
   }
   const isOwn = isLoopback(plain)
@@ -36,6 +36,17 @@ const isWithin = (address: string, networks: readonly string[]): boolean =>
   isDirectHost(`http://${address.includes(':') ? `[${address}]` : address}/`, networks.join(' '))
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
+/** Clouds have their metadata, with passwords, at such an address. */
+const LINK_LOCAL = ['169.254.0.0/16', 'fe80::/10']
+
+/** Loopback and link-local addresses are only in networks that begin there: `0.0.0.0/0` does not name them. */
+function listCounting(address: string, networks: readonly string[]): readonly string[] {
+  const special = [LOOPBACK, LINK_LOCAL].find((ranges) => isWithin(address, ranges))
+  if (special === undefined) return networks
+  return networks.filter((network) => isWithin(withoutMapping(baseOf(network)), special))
+}
+
+const baseOf = (network: string) => network.replace(/[/-].*$/s, '')
 const isLoopback = (address: string) => isWithin(address, LOOPBACK)
 
 /** Unspecified, multicast, and link-local IPv6 with its zone, which no network names. */

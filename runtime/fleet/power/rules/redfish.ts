@@ -5,8 +5,8 @@ import { passing, quote } from './power.ts'
 import type { BootDevice, BootOnce, PowerPress, PowerState, PowerTrouble } from './power.ts'
 
 const text = z.string().max(2000)
-/** A path on the BMC itself; `//host/` would be another one. */
-const path = text.regex(/^\/(?!\/)[\x21-\x7e]*$/)
+/** A path on the BMC itself; `//host/` and its like with a backslash would be another one. */
+const path = text.regex(/^\/(?![/\\])[\x21-\x7e]*$/)
 const link = z.object({ '@odata.id': path })
 const optionalLink = link.optional().catch(undefined)
 const texts = z.array(text).max(200).optional().catch(undefined)

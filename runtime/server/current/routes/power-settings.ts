@@ -2,7 +2,12 @@
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { MAX_CSV_BYTES, parseBmcCsv } from '../../../fleet/power/rules/bmc-csv.ts'
-import { BmcUpsertSchema, CredentialSchema, queueOf, renderBmc } from '../../../fleet/power/rules/bmc.ts'
+import {
+  BmcUpsertSchema,
+  CredentialSchema,
+  queueOf,
+  renderBmc,
+} from '../../../fleet/power/rules/bmc.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { json, nothing } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'

@@ -43,7 +43,10 @@ export const PowerViewSchema = z.object({
   has_password: z.boolean(),
   credential_from: z.enum(['machine', 'label', 'all']).nullable(),
   credential_label: z.string().nullable(),
-  certificate: z.string().nullable().describe('SHA-256 of the certificate that is pinned'),
+  certificate: z
+    .string()
+    .nullable()
+    .describe('SHA-256 of the certificate that is pinned; authority: one vouches for it'),
   state: z.enum(['on', 'off', 'unknown']),
   seen_at: z.iso.datetime().nullable(),
   age_seconds: z.int().nullable(),
