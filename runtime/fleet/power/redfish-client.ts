@@ -53,7 +53,8 @@ export async function openRedfish(
     if (!asked.ok || isSuccess(asked.value.status)) return asked
     const { status, bytes } = asked.value
     // A BMC that restarted knows its sessions no more.
-    return refuse(status === 401 && isOpen ? ENDED : judgeRefusal(status, bytes))
+    const words = hidePassword(bytes, credential?.password ?? '')
+    return refuse(status === 401 && isOpen ? ENDED : judgeRefusal(status, words))
   }
 
   async function get<T>(path: string, schema: z.ZodType<T>) {
@@ -112,6 +113,13 @@ async function logIn(
       typeof token === 'string' ? { 'x-auth-token': token } : { authorization: basic(credential) },
     session: made.ok ? pathOf(made.value, base) : null,
   })
+}
+
+/** Some repeat the value that they refuse, and what they say goes on record. */
+function hidePassword(bytes: Buffer, password: string): Buffer {
+  if (password === '') return bytes
+  const inJson = JSON.stringify(password).slice(1, -1)
+  return Buffer.from(bytes.toString('utf8').replaceAll(inJson, '…').replaceAll(password, '…'))
 }
 
 const isSuccess = (status: number) => status >= 200 && status < 300

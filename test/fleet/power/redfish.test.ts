@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { accept } from '../../../runtime/kit/foundation/result.ts'
 import { printable } from '../../../runtime/kit/foundation/printable.ts'
+import type { BmcRequest } from '../../../runtime/fleet/power/bmc-http.ts'
+import { openRedfish } from '../../../runtime/fleet/power/redfish-client.ts'
 import { BmcSchema } from '../../../runtime/fleet/power/rules/bmc.ts'
 import { makeAuthority } from '../../support/http/authority.ts'
 import { actWith, createSubject, NETWORK, PXE } from '../../support/power/acting.ts'
@@ -101,6 +104,33 @@ test('a wrong password is tried once, and hostile texts are made harmless', asyn
   assert.is(refusal.kind, 'login')
   assert.is(printable(refusal.seen), refusal.seen)
   assert.is(fake.asked.filter((each) => each.startsWith('POST')).length, 1)
+})
+
+test('a password that a BMC repeats is in no failure, and a 400 for it is not answered with another try', async () => {
+  const password = 'a "quoted" s3cret'
+  for (const [status, words] of [
+    [400, `Base.1.0.UnauthorizedLoginAttempt: ${password}`],
+    [401, `The value ${password} is no password`],
+  ] as const) {
+    const asked: string[] = []
+    const http = {
+      async ask(url: URL, { method }: BmcRequest) {
+        asked.push(`${method} ${url.pathname}`)
+        const isRoot = method === 'GET'
+        const body = isRoot
+          ? { Systems: { '@odata.id': '/redfish/v1/Systems' } }
+          : { error: { message: words } }
+        const bytes = Buffer.from(JSON.stringify(body))
+        return accept({ status: isRoot ? 200 : status, headers: {}, bytes })
+      },
+      close() {},
+    }
+    const opened = await openRedfish(new URL(fake.address), http, { user: 'admin', password })
+    const { refusal } = refused(opened)
+    assert.is(refusal.kind, 'login')
+    assert.not.match(refusal.seen, /s3cret/)
+    assert.equal(asked, ['GET /redfish/v1/', 'POST /redfish/v1/SessionService/Sessions'])
+  }
 })
 
 test('one that is on is not booted anew unless a restart is asked for', async () => {

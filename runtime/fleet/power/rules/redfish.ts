@@ -170,6 +170,9 @@ export function lacksBootDevice({ Boot }: System, { device }: BootOnce): boolean
 const NO_ROOM =
   /session ?limit|SessionLimitExceeded|too many sessions|maximum number of (?:user )?sessions/i
 
+/** Some refuse a password with a 400; it is not tried in another form then. */
+const NO_LOGIN = /UnauthorizedLoginAttempt|invalid (?:user ?name|user|password|credentials?)\b/i
+
 /** Statuses that say that trying again may help, besides those from 500. */
 const PASSING: ReadonlySet<number> = new Set([409, 412, 428, 429])
 
@@ -187,7 +190,8 @@ export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
   const words = readError(bytes)
   const seen = `it answered ${status}${words === '' ? '' : `: ${quote(words)}`}`
   if (NO_ROOM.test(words)) return passing('sessions', seen, 'End some of its sessions.')
-  const [kind, fix] = LASTING[status] ?? ['refused', 'Look at the log of its BMC.']
+  const known = NO_LOGIN.test(words) ? LASTING[401] : LASTING[status]
+  const [kind, fix] = known ?? ['refused', 'Look at the log of its BMC.']
   const passes = kind === 'refused' && (status >= 500 || PASSING.has(status))
   return { kind, seen, fix, passes }
 }
