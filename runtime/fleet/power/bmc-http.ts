@@ -66,15 +66,15 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
 
   async function check(socket: tls.TLSSocket): Promise<void> {
     const pinned = given.certificate()
-    if (socket.authorized && pinned === BY_AUTHORITY) return
-    const shown = socket.getPeerCertificate()?.fingerprint256 ?? ''
-    const seen = shown.replaceAll(':', '').toLowerCase()
-    if (seen !== '' && pinned === null) return given.pin(socket.authorized ? BY_AUTHORITY : seen)
-    if (seen !== '' && pinned === seen) return
+    const shown = readFingerprint(socket)
+    // The pinned one stays what it is where an authority vouches for it by now.
+    const seen = socket.authorized && shown !== pinned ? BY_AUTHORITY : shown
+    if (seen !== null && pinned === null) return given.pin(seen)
+    if (seen !== null && pinned === seen) return
     socket.destroy()
-    if (seen === '') throw codedError('ECONNRESET', 'no certificate')
+    if (seen === null) throw codedError('ECONNRESET', 'no certificate')
     const what = pinned === BY_AUTHORITY ? 'vouched for by no authority any more' : 'another one'
-    trouble = lasting('certificate', `its certificate is ${what}: ${seen}`, TRUST)
+    trouble = lasting('certificate', `its certificate is ${what}: ${shown}`, TRUST)
     throw codedError(CHANGED, trouble.seen)
   }
 
@@ -111,6 +111,12 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
     },
     close: () => agent.destroy(),
   }
+}
+
+/** SHA-256 of the certificate, hexadecimal; null: it showed none. */
+function readFingerprint(socket: tls.TLSSocket): string | null {
+  const shown = socket.getPeerCertificate()?.fingerprint256
+  return shown === undefined ? null : shown.replaceAll(':', '').toLowerCase()
 }
 
 /** BMCs are old and speak what they speak; who they are is decided by the pin. */

@@ -35,11 +35,12 @@ const READINGS = 2
 /** The failure says what was asked, what was seen, and what to do. */
 export async function actOnPower(
   driver: PowerDriver,
-  { action, boot, isTrial = false, refuseOff = () => null }: PowerRequest,
+  request: PowerRequest,
   { times, signal }: { readonly times: PowerTimes; readonly signal: AbortSignal },
 ): Promise<Result<PowerDone, PowerFailure>> {
   await using visits = createVisits(driver, signal)
-  const watch = { visits, times, signal, refuseOff, state: { current: 'unknown' as PowerState } }
+  const { action, boot } = request
+  const watch = { visits, times, signal, request, state: { current: 'unknown' as PowerState } }
   const failed = (trouble: PowerTrouble, asked: string) =>
     refuse({ ...trouble, asked, state: watch.state.current })
 
@@ -47,9 +48,8 @@ export async function actOnPower(
   if (!read.ok) return failed(read.refusal, ASKED.read)
   const plan = planPower(action, boot, read.value, driver.abilities)
   if (!plan.ok) return failed(plan.refusal, ASKED[action])
+  const steps = request.isTrial === true ? [] : plan.value.steps
   const isRead = driver.abilities.reads
-  if (isTrial) return accept({ state: watch.state.current, confirmed: isRead, boot: null })
-  const { steps, isOwnOrder } = plan.value
   for (const [at, step] of steps.entries()) {
     const made = isRead ? await makeSo(watch, step) : await sendUnseen(watch, step, at > 0)
     if (!made.ok) return failed(made.refusal, ASKED[step.press])
@@ -58,7 +58,7 @@ export async function actOnPower(
   return accept({
     state: watch.state.current,
     confirmed: isRead,
-    boot: isBooted ? bootWord(driver, isOwnOrder) : null,
+    boot: isBooted ? bootWord(driver, plan.value.isOwnOrder) : null,
   })
 }
 
@@ -84,7 +84,7 @@ interface PowerWatch {
   readonly visits: Visits
   readonly times: PowerTimes
   readonly signal: AbortSignal
-  refuseOff(): PowerTrouble | null
+  readonly request: PowerRequest
   readonly state: { current: PowerState }
 }
 
@@ -160,7 +160,7 @@ const notSo = ({ state, times }: PowerWatch): PowerTrouble =>
 
 /** The boot device right before the press: IPMI forgets it after a minute. */
 const sendOnce = (
-  { visits, refuseOff }: PowerWatch,
+  { visits, request }: PowerWatch,
   { press, boot }: PowerStep,
   onBootSet: () => void = () => {},
 ): PowerAnswer<null> =>
@@ -168,8 +168,8 @@ const sendOnce = (
     const set = boot === null ? accept(null) : await visit.setBoot(boot)
     if (!set.ok) return set
     onBootSet()
-    const refusal = press === 'off' ? refuseOff() : null
-    if (refusal !== null) return refuse(refusal)
+    const refusal = press === 'off' ? request.refuseOff?.() : null
+    if (refusal) return refuse(refusal)
     return await visit.press(press)
   })
 

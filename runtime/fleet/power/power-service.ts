@@ -48,7 +48,7 @@ export function createPower(given: PowerDependencies) {
     try {
       const context = { times: times(), signal: ending.signal }
       const done = await queue.run(async () => {
-        const subject = findSubject(mac, labels, key)
+        const subject = findSubject(book, mac, labels, key)
         if (subject === null) return refuse({ ...CHANGED, asked, state: 'unknown' as const })
         return await actOnPower(createDriver(subject, given), request, context)
       })
@@ -61,19 +61,6 @@ export function createPower(given: PowerDependencies) {
       queue.waiting -= 1
       if (queue.waiting === 0) queues.delete(key)
       mark(mac, -1)
-    }
-  }
-
-  /** What is contacted when its turn has come; null: the machine is reached in another way by then. */
-  function findSubject(mac: Mac, labels: readonly string[], key: string): PowerSubject | null {
-    const entry = book.find(mac)
-    if (entry === null || queueOf(entry.bmc) !== key) return null
-    return {
-      mac,
-      bmc: entry.bmc,
-      credential: book.findCredential(mac, labels)?.credential ?? null,
-      learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
-      learn: (learned) => book.learn(mac, learned, key),
     }
   }
 
@@ -106,6 +93,24 @@ export function createPower(given: PowerDependencies) {
       ending.abort()
       await Promise.all([...queues.values()].map(({ run }) => run(async () => {})))
     },
+  }
+}
+
+/** What is contacted when its turn has come; null: the machine is reached in another way by then. */
+function findSubject(
+  book: PowerBook,
+  mac: Mac,
+  labels: readonly string[],
+  key: string,
+): PowerSubject | null {
+  const entry = book.find(mac)
+  if (entry === null || queueOf(entry.bmc) !== key) return null
+  return {
+    mac,
+    bmc: entry.bmc,
+    credential: book.findCredential(mac, labels)?.credential ?? null,
+    learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
+    learn: (learned) => book.learn(mac, learned, key),
   }
 }
 

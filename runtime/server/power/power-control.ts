@@ -39,9 +39,6 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
-/** What became of it is on record. */
-const isDone = () => null
-
 /** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
@@ -98,28 +95,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     },
     /** Carries out a request that is not refused, and puts it on record. */
     act: (mac: Mac, asked: PowerBody, by: By) => act(mac, asked, by),
-    /**
-     * Begins with one machine after the other, `pause` milliseconds apart; what becomes of each goes on
-     * record. What has meanwhile come to speak against one leaves it out, and that goes on record, too.
-     */
-    async actOnEach(macs: readonly Mac[], asked: PowerBody, pause: number, by: By): Promise<void> {
-      const inTurn = createQueue(AT_ONCE)
-      const acts: Promise<unknown>[] = []
-      for (const [at, mac] of macs.entries()) {
-        if (at > 0) await sleep(pause, undefined, { signal: power.signal }).catch(() => {})
-        if (power.signal.aborted) break
-        const actNow = async () => {
-          const refusal = refuse(mac, asked)
-          const failure = refusal ?? (await act(mac, asked, by).then(isDone, renderError))
-          if (failure === null) return
-          const summary = `${mac}: ${failure}`
-          const event = { kind: 'machine.power.failed', summary, details: null }
-          await recordAll([event], { subject_id: mac, ...by })
-        }
-        acts.push(inTurn(actNow))
-      }
-      await Promise.allSettled(acts)
-    },
+    actOnEach: createActOnEach({ ...given, refuse, act }),
     /** What is known of a machine's power, from memory; null: no way to it is set. */
     view(mac: Mac): PowerView | null {
       const entry = book.find(mac)
@@ -142,3 +118,37 @@ export function createPowerControl(given: PowerControlDependencies) {
     forget: power.forget,
   }
 }
+
+interface EachDependencies extends Pick<PowerControlDependencies, 'power' | 'recordAll'> {
+  refuse(mac: Mac, asked: PowerBody): string | null
+  act(mac: Mac, asked: PowerBody, by: By): Promise<unknown>
+}
+
+/**
+ * Makes what begins with one machine after the other, `pause` milliseconds apart; what becomes of each
+ * goes on record. What has meanwhile come to speak against one leaves it out, and that goes on record,
+ * too.
+ */
+function createActOnEach({ power, recordAll, refuse, act }: EachDependencies) {
+  async function actNow(mac: Mac, asked: PowerBody, by: By): Promise<void> {
+    const refusal = refuse(mac, asked)
+    const failure = refusal ?? (await act(mac, asked, by).then(isOnRecord, renderError))
+    if (failure === null) return
+    const summary = `${mac}: ${failure}`
+    const event = { kind: 'machine.power.failed', summary, details: null }
+    await recordAll([event], { subject_id: mac, ...by })
+  }
+
+  return async (macs: readonly Mac[], asked: PowerBody, pause: number, by: By): Promise<void> => {
+    const inTurn = createQueue(AT_ONCE)
+    const acts: Promise<unknown>[] = []
+    for (const [at, mac] of macs.entries()) {
+      if (at > 0) await sleep(pause, undefined, { signal: power.signal }).catch(() => {})
+      if (power.signal.aborted) break
+      acts.push(inTurn(() => actNow(mac, asked, by)))
+    }
+    await Promise.allSettled(acts)
+  }
+}
+
+const isOnRecord = () => null

@@ -2,7 +2,7 @@
 import { listFieldErrors, renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
-import { BmcSchema, CredentialSchema } from './bmc.ts'
+import { BmcSchema, CredentialSchema, type Bmc } from './bmc.ts'
 import type { PowerChange } from './power-book.ts'
 
 /** The longest list, in bytes and rows. */
@@ -58,18 +58,23 @@ function parseRow(
   const { mac = '', user = '', password: _, ...fields } = cells
   const parsedMac = parseMac(mac)
   if (!parsedMac.ok) return refuse('not a MAC address')
-  if (fields['way'] === 'hook')
-    return refuse('a hook has no columns for its URLs; set it by itself')
-  const filled = Object.entries(fields).filter(([, cell]) => cell !== '')
-  const bmc = BmcSchema.safeParse(Object.fromEntries(filled))
-  if (!bmc.success) return refuse(renderFieldErrors(listFieldErrors(bmc.error)))
+  const bmc = parseBmc(fields)
+  if (!bmc.ok) return bmc
   // A password may begin or end with a blank.
   const password = row[names.indexOf('password')] ?? ''
   const credential = CredentialSchema.safeParse({ user, password })
   if (!credential.success) return refuse(renderFieldErrors(listFieldErrors(credential.error)))
   const isGiven = user !== '' || password !== ''
-  const change = { bmc: bmc.data, credential: isGiven ? credential.data : undefined }
+  const change = { bmc: bmc.value, credential: isGiven ? credential.data : undefined }
   return accept({ mac: parsedMac.value, change })
+}
+
+function parseBmc(fields: Readonly<Record<string, string>>): Result<Bmc, string> {
+  if (fields['way'] === 'hook')
+    return refuse('a hook has no columns for its URLs; set it by itself')
+  const filled = Object.entries(fields).filter(([, cell]) => cell !== '')
+  const bmc = BmcSchema.safeParse(Object.fromEntries(filled))
+  return bmc.success ? accept(bmc.data) : refuse(renderFieldErrors(listFieldErrors(bmc.error)))
 }
 
 /** Rows of cells; a cell in quotes may hold commas, line ends, and quotes as two. Null: quotes are wrong. */

@@ -302,14 +302,6 @@ export const longDuration: Kind<number, typeof NO_LABELS> = {
   field: { as: 'duration', least: 60 },
 }
 
-/** A span that somebody waits for. */
-export const shortDuration: Kind<number, typeof NO_LABELS> = {
-  ...duration,
-  schema: duration.schema.refine((seconds) => seconds <= 3600),
-  wants: 'a span of at most 1h, like 90s or 5m',
-  field: { as: 'text', example: '90 s' },
-}
-
 const PART = /(\d+)\s*([a-z]*)/g
 
 function parseDuration(given: string): number {

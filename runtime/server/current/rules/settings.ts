@@ -28,6 +28,14 @@ import {
 const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
 const setting = settingOf('flasher-web')
 
+/** A span that somebody waits for. */
+const shortDuration: typeof duration = {
+  ...duration,
+  schema: duration.schema.refine((seconds) => seconds <= 3600),
+  wants: 'a span of at most 1h, like 90s or 5m',
+  field: { as: 'text', example: '90 s' },
+}
+
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   server: {
@@ -180,14 +188,14 @@ export const SETTINGS = {
       title: 'Wait for a machine to turn on or off',
       topic: 'power',
       help: 'How long a machine may take to be on or off after its BMC was asked, before that counts as failed.',
-      kind: kinds.shortDuration,
+      kind: shortDuration,
       fallback: 120,
     }),
     stagger: setting({
       title: 'Pause between machines',
       topic: 'power',
       help: 'How long the server waits between two machines when it turns on several.',
-      kind: kinds.shortDuration,
+      kind: shortDuration,
       fallback: 2,
     }),
   },

@@ -44,8 +44,9 @@ test('loopback and link-local addresses, metadata among them, are only in networ
   assert.is(isAllowed('169.254.3.1', ['169.254.3.0/24']), true)
 })
 
+const isTaken = (bmc: object) => BmcSchema.safeParse(bmc).success
+
 test('what can never be connected to is no address', () => {
-  const isTaken = (bmc: object) => BmcSchema.safeParse(bmc).success
   for (const way of ['redfish', 'ipmi', 'wake-on-lan']) {
     for (const address of ['10.0.0.9', 'bmc.example:1443', '[fd00::9]', '[fd00::9]:8443']) {
       assert.is(isTaken({ way, address }), true, address)
