@@ -39,6 +39,9 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
+/** Why something is not tried: the answer says it, and nobody has to look after the machine. */
+const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['refused', 'unsupported'])
+
 /** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
@@ -70,8 +73,8 @@ export function createPowerControl(given: PowerControlDependencies) {
     const once: BootOnce | null = boot === null ? null : { device: boot, firmware, url }
     const request = { action, boot: once, isTrial, refuseOff: () => refuseCut(mac, asked) }
     const done = await power.act(mac, labelsOf(mac), request)
-    const isQuiet = entry === null || (isTrial && done.ok)
-    const event = isQuiet ? null : renderPowerEvent(mac, asked, entry, done)
+    const isQuiet = isTrial && (done.ok || IS_ANSWER.has(done.refusal.kind))
+    const event = entry === null || isQuiet ? null : renderPowerEvent(mac, asked, entry, done)
     if (event !== null) await recordAll([event], { subject_id: mac, ...by })
     return done
   }

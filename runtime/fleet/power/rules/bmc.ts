@@ -114,7 +114,7 @@ export const BmcUpsertSchema = z.discriminatedUnion('way', [
 ])
 export type BmcOf<Way extends Bmc['way']> = Extract<Bmc, { readonly way: Way }>
 
-/** Instead of a pinned certificate. */
+/** It is kept instead of a pinned certificate. */
 export const BY_AUTHORITY = 'authority'
 
 /** What was learned of a BMC while it was used. */

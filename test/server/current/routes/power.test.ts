@@ -320,6 +320,7 @@ test('nothing is armed where the way to its power can never do what was asked', 
     assert.match((await refused.json()).detail, /this way cannot turn it off/)
     assert.is((await readJson(lab.ask(`/machines/${MAC}`))).boot_mode, 'ipxe-exit')
   }
+  assert.equal(await lab.events(), [])
 })
 
 test('one call that arms and cannot boot says both', async () => {
