@@ -84,4 +84,36 @@ test('off unless it is enabled, and a registry that cannot be written is one lin
   assert.equal(await listTags(registry.host), ['v1'])
 })
 
+test('a registry that is gone does not keep the others waiting for each of its images', async () => {
+  await using folder = await makeFolder()
+  await using other = await startRegistry()
+  const { lines, log } = listen()
+  const registryPins = { ...quick, retryMs: 0, env: {} }
+  await using cache = await openCache(folder.path, { log, registryPins })
+  const sources: string[] = []
+  {
+    await using gone = await startRegistry()
+    for (const tag of ['v1', 'v2', 'v3']) {
+      const bytes = makeBytes(9000, sources.length)
+      await pushImage(gone, `lab/disk:${tag}`, [{ bytes, title: 'disk.img.zst' }])
+      sources.push(`oras://${gone.host}/lab/disk:${tag}`)
+      await bring(cache, { src: sources.at(-1) })
+    }
+  }
+  await pushImage(other, 'lab/disk:v1', [{ bytes: BYTES, title: 'disk.img.zst' }])
+  sources.push(`oras://${other.host}/lab/disk:v1`)
+  await bring(cache, { src: sources.at(-1) })
+  await cache.pin(
+    'server',
+    sources.map(keyFor),
+    sources.map(() => 1),
+  )
+  await until(() => lines.some((line) => line.includes(`${TAG} keeps`)))
+  const before = lines.slice(
+    0,
+    lines.findIndex((line) => line.includes(`${TAG} keeps`)),
+  )
+  assert.is(before.filter((line) => line.includes('cannot be kept')).length, 1, before.join('\n'))
+})
+
 test.run()

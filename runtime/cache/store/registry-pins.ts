@@ -8,7 +8,7 @@ import {
   type CacheEntry,
 } from '../../engine/catalog/rules/cache-entry.ts'
 import { decideFormat } from '../../engine/catalog/rules/catalog.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 import { linger } from '../../kit/host/watch.ts'
 import {
@@ -71,23 +71,23 @@ export async function startRegistryPins(parts: TagDependencies): Promise<AsyncDi
   )
   /** When each is looked at again, in milliseconds of the monotonic clock. */
   const dueAt = new Map<string, number>()
-  const said = new Set<string>()
-
-  function warn(message: string) {
-    if (!said.has(message)) log.warn(message)
-    said.add(message)
-  }
+  const warn = createWarnings(log)
+  /** Registries that did not answer in this look: the rest of their tags waits for the next one. */
+  const unreachable = new Set<string>()
 
   const isDue = (id: string) => performance.now() >= (dueAt.get(id) ?? 0)
   const save = () => records.setItem(KEY, JSON.stringify([...kept.values()]))
 
   async function open(tag: KeptTag, act: (writer: RepositoryWriter) => Promise<void>) {
     const id = idOf(tag)
+    if (unreachable.has(tag.host)) return
     dueAt.set(id, performance.now() + AGAIN_MS.failed)
     await using registry = createRegistryWriter({ env, signal, stallMs: STALL_MS, retryMs })
     try {
       await act(await registry.open(refOf(tag)))
     } catch (thrown) {
+      // A refusal is of one repository; what the network did is of them all.
+      if (thrown instanceof Fault && thrown.cause !== undefined) unreachable.add(tag.host)
       if (!signal.aborted) warn(`the image cannot be kept as ${id}: ${renderError(thrown)}`)
     }
   }
@@ -120,6 +120,7 @@ export async function startRegistryPins(parts: TagDependencies): Promise<AsyncDi
     })
 
   async function look() {
+    unreachable.clear()
     const wanted = listWanted(index, pins)
     for (const [id, tag] of wanted) if (isDue(id)) await keep(tag)
     const over = [...kept.entries()].filter(([id]) => !wanted.has(id))
@@ -139,6 +140,15 @@ export async function startRegistryPins(parts: TagDependencies): Promise<AsyncDi
       closing.abort()
       await running
     },
+  }
+}
+
+/** Says each thing once. */
+function createWarnings(log: TagDependencies['log']) {
+  const said = new Set<string>()
+  return (message: string) => {
+    if (!said.has(message)) log.warn(message)
+    said.add(message)
   }
 }
 
