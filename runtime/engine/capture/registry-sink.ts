@@ -22,6 +22,8 @@ interface RegistryOrder {
   readonly onStored: (manifest: string) => void
   /** This runs when the registry has forgotten the upload, so that the disk is read again. */
   readonly onAgain: () => void
+  /** This runs when the registry sends no parts of an image, so that nothing of it was read back. */
+  readonly onUnread: () => void
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
 }
@@ -68,7 +70,7 @@ export const toRegistry =
 /** Null: the registry has forgotten the upload. */
 async function storeOnce(
   writer: RepositoryWriter,
-  { ref, onStored }: RegistryOrder,
+  { ref, onStored, onUnread }: RegistryOrder,
   write: Parameters<CaptureSink>[0],
 ): Promise<WrittenFrames | null> {
   const upload = await writer.upload(() => undefined)
@@ -80,6 +82,7 @@ async function storeOnce(
     })
     const blob = await sender.end()
     if (blob === null || !(await isStored(writer, upload, blob))) return null
+    if (!(await writer.compare(blob, blob.samples))) onUnread()
     const { sha256, indexSha256 } = frames
     const name = ref.repository.split('/').at(-1) ?? ''
     const { sizeBytes } = blob
@@ -101,7 +104,5 @@ async function isStored(
   blob: SentBlob,
 ): Promise<boolean> {
   const isThere = () => writer.hasBlob(blob)
-  if ((await upload.finish(blob.digest, isThere)) === 'lost' || !(await isThere())) return false
-  await writer.compare(blob, blob.samples)
-  return true
+  return (await upload.finish(blob.digest, isThere)) === 'sent' && (await isThere())
 }

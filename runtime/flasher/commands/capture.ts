@@ -134,6 +134,7 @@ async function chooseRegistry(
         env,
         signal,
         onAgain: () => log.note('The registry has forgotten the upload: the disk is read again.'),
+        onUnread: () => log.note(UNREAD),
         onStored(digest) {
           pinned = renderOrasRef({ ...ref, version: { kind: 'digest', digest } })
         },
@@ -141,4 +142,6 @@ async function chooseRegistry(
   }
 }
 
+const UNREAD =
+  'This registry sends no parts of an image, so a flash reads it from start to end, and nothing was read back.'
 const TOKEN = 'Put it into FLASHER_UPLOAD_TOKEN. The cache makes one: "flasher-cache token NAME".'
