@@ -63,8 +63,7 @@ export async function fetchImage(
   environment: ProcessEnvironment,
   given: Arguments,
 ): Promise<number> {
-  const client = await connect(environment, given)
-  const [name = ''] = given.positionals
+  const { client, name } = await connectFor(environment, given)
   await client.download(name, { force: true })
   return wait(environment, client, name)
 }
@@ -74,8 +73,7 @@ export async function fetchImage(
  * Fault where the cache refuses.
  */
 export async function remove(environment: ProcessEnvironment, given: Arguments): Promise<number> {
-  const client = await connect(environment, given)
-  const [name = ''] = given.positionals
+  const { client, name } = await connectFor(environment, given)
   await client.remove(name, { force: given.switches.has('force') })
   openVoice(environment.stdout, environment.env).success(`${name} removed`)
   return SUCCESS
@@ -89,13 +87,18 @@ export async function makeToken(
   environment: ProcessEnvironment,
   given: Arguments,
 ): Promise<number> {
-  const client = await connect(environment, given)
-  const [name = ''] = given.positionals
+  const { client, name } = await connectFor(environment, given)
   const made = await client.makeUploadToken(name)
   const token = textIn(made, 'token')
   // Alone on its line, for a script.
   environment.stdout.write(given.switches.has('json') ? `${renderJson(made)}\n` : `${token}\n`)
   return SUCCESS
+}
+
+/** Connects for a command whose argument is the name of an image. */
+async function connectFor(environment: ProcessEnvironment, given: Arguments) {
+  const [name = ''] = given.positionals
+  return { client: await connect(environment, given), name }
 }
 
 async function connect(environment: ProcessEnvironment, given: Arguments): Promise<CacheClient> {

@@ -12,14 +12,8 @@ import type { CommandSession } from './session.ts'
  * Pushes an image, with a live bar on a terminal, and returns the exit code. Rejects with a Fault
  * as `pushImage` does.
  */
-export async function push({
-  given,
-  environment,
-  json,
-  log,
-  style,
-  document,
-}: CommandSession): Promise<number> {
+export async function push(session: CommandSession): Promise<number> {
+  const { given, environment, json, log, style, document } = session
   const request = parsePushRequest(given)
   if (!request.ok) {
     const { message, hint } = request.refusal

@@ -6,13 +6,8 @@ import { SUCCESS } from './rules/exit-codes.ts'
 import type { CommandSession } from './session.ts'
 
 /** Prints the completion for the shell that is named, else for bash, and returns the exit code. */
-export async function completion({
-  given,
-  environment,
-  line,
-  json,
-  document,
-}: CommandSession): Promise<number> {
+export async function completion(session: CommandSession): Promise<number> {
+  const { given, environment, line, json, document } = session
   const shell = shellOf(given.positionals)
   const script = renderCompletion(line, shell)
   if (json) document({ shell, script })
@@ -21,12 +16,8 @@ export async function completion({
 }
 
 /** Prints the manual page and returns the exit code. */
-export async function manual({
-  environment,
-  line,
-  json,
-  document,
-}: CommandSession): Promise<number> {
+export async function manual(session: CommandSession): Promise<number> {
+  const { environment, line, json, document } = session
   const page = renderManual(line)
   if (json) document({ manual: page })
   else environment.stdout.write(page)

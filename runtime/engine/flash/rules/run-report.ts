@@ -10,18 +10,27 @@ import type { ProgressPost, RunMode } from '../../inventory/rules/run.ts'
 import type { SourceShare } from '../../image/rules/source-share.ts'
 import type { FlashOutcome } from './outcome.ts'
 
+/** An image that a flash was ordered to write, wherever it lies. */
+export interface OrderedImage {
+  /** The name that people read. */
+  readonly name: string
+  /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
+  readonly location: string
+  /** Null: the name of the image or of its source decides. */
+  readonly format: ImageFormat | null
+  /** Bytes as stored; null where nobody said. */
+  readonly sizeBytes: number | null
+  /**
+   * The digest of the stored bytes, lower case; checked while they are read. Null: none is known.
+   */
+  readonly sha256: string | null
+  /** The image's identity (`engine/catalog/rules/catalog.ts`); null where it has none. */
+  readonly ref: string | null
+}
+
 /** What a flash was ordered to do. */
 interface ReportedChoice {
-  readonly image: {
-    readonly name: string
-    readonly location: string
-    readonly format: ImageFormat | null
-    /** The size of the image file in bytes; null: not known. */
-    readonly sizeBytes: number | null
-    readonly sha256: string | null
-    /** The identity that the catalog gives it; null: it is not from one. */
-    readonly ref: string | null
-  }
+  readonly image: OrderedImage
   /** `/dev/sda`, or the serial number of a disk that is not there. */
   readonly disk: string
 }

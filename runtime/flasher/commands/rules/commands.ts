@@ -1,5 +1,6 @@
 /** Earlier line: the command table ("Command line"); parser, help, completion and manual are generated from it. */
 import {
+  textFlag,
   type Command,
   type CommandLine,
   type Flag,
@@ -74,6 +75,11 @@ const SHA256: Value = {
   shape: { pattern: /^[0-9a-f]{64}$/i, words: '64 hexadecimal digits' },
 }
 
+const FORMAT_FLAG = {
+  name: 'format',
+  value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
+  help: 'format of the image, overriding its name',
+} as const satisfies Flag
 const LEVEL_FLAG = {
   name: 'level',
   value: {
@@ -83,6 +89,12 @@ const LEVEL_FLAG = {
     shape: { pattern: /^([1-9]|1[0-9]|2[0-2])$/, words: 'a number from 1 to 22' },
   },
   help: 'compression level of zstd, 1 to 22',
+} as const satisfies Flag
+
+const DIGEST_FLAG = {
+  name: 'sha256',
+  value: SHA256,
+  help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
 } as const satisfies Flag
 
 const PACK = {
@@ -101,16 +113,8 @@ const PACK = {
       help: 'file to write; its name ends in .img.zst',
     },
     LEVEL_FLAG,
-    {
-      name: 'format',
-      value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
-      help: 'format of the image, overriding its name',
-    },
-    {
-      name: 'sha256',
-      value: SHA256,
-      help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
-    },
+    FORMAT_FLAG,
+    DIGEST_FLAG,
     JSON_FLAG,
   ],
   examples: [{ line: 'flasher pack debian.qcow2 --output debian.img.zst', does: 'pack an image' }],
@@ -132,27 +136,11 @@ const PUSH = {
     },
   ],
   flags: [
-    {
-      name: 'name',
-      value: { name: 'NAME', completes: 'nothing' },
-      help: 'what to call the image (default: its file name)',
-    },
-    {
-      name: 'arch',
-      value: { name: 'ARCH', completes: 'nothing' },
-      help: 'architecture that the image is for, such as x86_64 or arm64',
-    },
+    textFlag('name', 'NAME', 'what to call the image (default: its file name)'),
+    textFlag('arch', 'ARCH', 'architecture that the image is for, such as x86_64 or arm64'),
     LEVEL_FLAG,
-    {
-      name: 'format',
-      value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
-      help: 'format of the image, overriding its name',
-    },
-    {
-      name: 'sha256',
-      value: SHA256,
-      help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
-    },
+    FORMAT_FLAG,
+    DIGEST_FLAG,
     JSON_FLAG,
   ],
   examples: [
@@ -189,16 +177,8 @@ const FLASH_FLAGS = [
   },
   { name: 'dry-run', value: null, help: 'check everything but write nothing; overrides --yes' },
   { name: 'yes', value: null, help: 'check everything, then write (needs root)' },
-  {
-    name: 'format',
-    value: { name: 'FORMAT', completes: 'choices', choices: IMAGE_FORMATS },
-    help: 'format of the image, overriding its name; required with --image -',
-  },
-  {
-    name: 'sha256',
-    value: SHA256,
-    help: 'expected digest of the image file (default: from IMAGE.sha256 if it exists)',
-  },
+  { ...FORMAT_FLAG, help: `${FORMAT_FLAG.help}; required with --image -` },
+  DIGEST_FLAG,
   {
     name: 'index-sha256',
     value: SHA256,

@@ -1,29 +1,15 @@
 /** An image and the disks for it, chosen by a person or ordered by a server, and the order for the flasher that follows. */
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import type { DiskIdentity, SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
 import type { FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
 import { WHOLE_DISK, type FlashOrder } from '../../../engine/flash/rules/flash.ts'
+import type { OrderedImage } from '../../../engine/flash/rules/run-report.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { renderDevice } from '../../text/rules/flash-text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { OrderedFlash } from './server-order.ts'
 
-/** An image that was chosen, wherever it lies. */
-export interface ChosenImage {
-  /** The name that people read. */
-  readonly name: string
-  /** A path, an http(s) URL or an oras reference, as `sources.open` takes it. */
-  readonly location: string
-  /** Null: the name of the image or of its source decides. */
-  readonly format: ImageFormat | null
-  /** Bytes as stored; null where nobody said. */
-  readonly sizeBytes: number | null
-  /**
-   * The digest of the stored bytes, lower case; checked while they are read. Null: none is known.
-   */
-  readonly sha256: string | null
-  /** The image's identity (`engine/catalog/rules/catalog.ts`); null where it has none. */
-  readonly ref: string | null
+/** An image that was chosen, by a person or a server. */
+export interface ChosenImage extends OrderedImage {
   /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
   readonly anyContent?: boolean
 }

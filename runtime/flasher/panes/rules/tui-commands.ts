@@ -1,5 +1,9 @@
 /** Earlier line: the command table of `flasher-tui` ("flasher-tui"). */
-import type { Command, CommandLine } from '../../../kit/terminal/command/rules/command.ts'
+import {
+  textFlag,
+  type Command,
+  type CommandLine,
+} from '../../../kit/terminal/command/rules/command.ts'
 import { SOURCE_ENVIRONMENT } from '../../../kit/terminal/command/rules/environment.ts'
 import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
 import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
@@ -14,16 +18,16 @@ export const TUI = {
   ],
   positionals: [],
   flags: [
-    {
-      name: 'server',
-      value: { name: 'URL', completes: 'nothing' },
-      help: 'the machine server whose images are offered: an address, or a bare name for http://',
-    },
-    {
-      name: 'mac',
-      value: { name: 'MAC', completes: 'nothing' },
-      help: 'with --server: notify it of a successful flash of the machine with this MAC address',
-    },
+    textFlag(
+      'server',
+      'URL',
+      'the machine server whose images are offered: an address, or a bare name for http://',
+    ),
+    textFlag(
+      'mac',
+      'MAC',
+      'with --server: notify it of a successful flash of the machine with this MAC address',
+    ),
   ],
   examples: [
     { line: 'flasher-tui', does: 'choose an image from the image folder' },

@@ -58,36 +58,25 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
         return json(showPower(control, mac))
       },
     },
-    {
-      method: 'DELETE',
-      path: '/machines/:mac/power',
-      access: 'admin',
-      doc: { summary: 'Forgets how the power of a machine is reached', answers: { 204: null } },
-      async handle(event) {
+    removalRoute(site, '/machines/:mac/power', {
+      summary: 'Forgets how the power of a machine is reached',
+      async remove(event) {
         const mac = readMac(event)
         if (!(await book.remove(mac))) throw refuse(404, `no way to the power of ${mac} is set`)
         control.forget(mac)
-        await recordEvent(site, event, mac, `How the power of ${mac} is reached was forgotten`)
-        return nothing()
+        return { mac, summary: `How the power of ${mac} is reached was forgotten` }
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/machines/:mac/power/certificate',
-      access: 'admin',
-      doc: {
-        summary: 'Forgets the certificate of its BMC: the next one that it shows is pinned',
-        answers: { 204: null },
-      },
-      async handle(event) {
+    }),
+    removalRoute(site, '/machines/:mac/power/certificate', {
+      summary: 'Forgets the certificate of its BMC: the next one that it shows is pinned',
+      async remove(event) {
         const mac = readMac(event)
         const entry = book.find(mac)
         if (entry === null) throw refuse(404, `no way to the power of ${mac} is set`)
         await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
-        await recordEvent(site, event, mac, `The certificate of the BMC of ${mac} was forgotten`)
-        return nothing()
+        return { mac, summary: `The certificate of the BMC of ${mac} was forgotten` }
       },
-    },
+    }),
   ]
 }
 
@@ -124,7 +113,6 @@ function importRoute(site: Site<Machine>, { book, forget }: PowerControl): Route
 }
 
 function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly Route[] {
-  const body = renderSchema(CredentialSchema, 'input')
   return [
     {
       method: 'GET',
@@ -136,82 +124,93 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
       },
       handle: () => json(book.listUsers()),
     },
-    {
-      method: 'PUT',
-      path: '/power/credentials',
-      access: 'admin',
-      takes: 'json',
-      doc: { summary: 'Sets what opens the BMCs of all machines', body, answers: { 204: null } },
-      async handle(event, sent) {
-        await book.saveForAll(checked(CredentialSchema, sent))
-        await recordEvent(site, event, null, 'The credentials for all BMCs were set')
-        return nothing()
+    credentialRoute(site, '/power/credentials', {
+      summary: 'Sets what opens the BMCs of all machines',
+      async save(_event, credential) {
+        await book.saveForAll(credential)
+        return 'The credentials for all BMCs were set'
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/power/credentials',
-      access: 'admin',
-      doc: { summary: 'Forgets what opens the BMCs of all machines', answers: { 204: null } },
-      async handle(event) {
+    }),
+    removalRoute(site, '/power/credentials', {
+      summary: 'Forgets what opens the BMCs of all machines',
+      async remove() {
         await book.saveForAll(null)
-        await recordEvent(site, event, null, 'The credentials for all BMCs were removed')
-        return nothing()
+        return { mac: null, summary: 'The credentials for all BMCs were removed' }
       },
-    },
+    }),
   ]
 }
 
 function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Route[] {
-  const body = renderSchema(CredentialSchema, 'input')
   return [
-    {
-      method: 'PUT',
-      path: '/power/credentials/labels/:label',
-      access: 'admin',
-      takes: 'json',
-      doc: {
-        summary: 'Sets what opens the BMCs of machines with a label',
-        body,
-        answers: { 204: null },
-        isNeverMissing: true,
-      },
-      async handle(event, sent) {
+    credentialRoute(site, '/power/credentials/labels/:label', {
+      summary: 'Sets what opens the BMCs of machines with a label',
+      async save(event, credential) {
         const label = readLabel(event)
-        await book.saveForLabel(label, checked(CredentialSchema, sent))
-        await recordEvent(
-          site,
-          event,
-          null,
-          `The credentials for BMCs with the label ${label} were set`,
-        )
-        return nothing()
+        await book.saveForLabel(label, credential)
+        return `The credentials for BMCs with the label ${label} were set`
       },
-    },
-    {
-      method: 'DELETE',
-      path: '/power/credentials/labels/:label',
-      access: 'admin',
-      doc: {
-        summary: 'Forgets what opens the BMCs of a label',
-        answers: { 204: null },
-      },
-      async handle(event) {
+    }),
+    removalRoute(site, '/power/credentials/labels/:label', {
+      summary: 'Forgets what opens the BMCs of a label',
+      async remove(event) {
         const label = nameLabel(event)
         const isKnown = Object.hasOwn(book.listUsers().labels, label)
         if (!isKnown) throw refuse(404, 'this label has no credentials')
         await book.saveForLabel(label, null)
-        await recordEvent(
-          site,
-          event,
-          null,
-          `The credentials for BMCs with the label ${label} were removed`,
-        )
-        return nothing()
+        const summary = `The credentials for BMCs with the label ${label} were removed`
+        return { mac: null, summary }
       },
-    },
+    }),
   ]
 }
+
+interface CredentialUse {
+  readonly summary: string
+  /** Throws what it refuses; returns what is put on record. */
+  save(event: H3Event, credential: z.output<typeof CredentialSchema>): Promise<string>
+}
+
+/** Makes a route that sets a credential (204), and puts that on record. */
+const credentialRoute = (
+  site: Site<Machine>,
+  path: string,
+  { summary, save }: CredentialUse,
+): Route => ({
+  method: 'PUT',
+  path,
+  access: 'admin',
+  takes: 'json',
+  doc: {
+    summary,
+    body: renderSchema(CredentialSchema, 'input'),
+    answers: { 204: null },
+    isNeverMissing: true,
+  },
+  async handle(event, sent) {
+    await recordEvent(site, event, null, await save(event, checked(CredentialSchema, sent)))
+    return nothing()
+  },
+})
+
+interface Removal {
+  readonly summary: string
+  /** Throws what it refuses; returns what is put on record, and the machine whose record it is. */
+  remove(event: H3Event): Promise<{ readonly mac: string | null; readonly summary: string }>
+}
+
+/** Makes a route that forgets something (204), and puts that on record. */
+const removalRoute = (site: Site<Machine>, path: string, { summary, remove }: Removal): Route => ({
+  method: 'DELETE',
+  path,
+  access: 'admin',
+  doc: { summary, answers: { 204: null } },
+  async handle(event) {
+    const removed = await remove(event)
+    await recordEvent(site, event, removed.mac, removed.summary)
+    return nothing()
+  },
+})
 
 const nameLabel = (event: H3Event) => getRouterParam(event, 'label', { decode: true }) ?? ''
 

@@ -68,16 +68,21 @@ export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): r
   },
 ]
 
+/** Throws what `admitMachine` refuses, and 404 where the machine is not known. */
+async function admit(site: Site<Machine>, event: H3Event) {
+  const mac = readMac(event)
+  const contact = site.contact(event)
+  await site.admitMachine(mac, 'plan', contact)
+  return { mac, contact, machine: site.findMachine(mac) }
+}
+
 /** For a flash that no plan names: a person at the machine chose image and disk. Nothing is recorded. */
 async function offer(
   site: Site<Machine>,
   { templates, bootKey, settings }: SeedDependencies,
   event: H3Event,
 ): Promise<Answer> {
-  const mac = readMac(event)
-  const contact = site.contact(event)
-  await site.admitMachine(mac, 'plan', contact)
-  const machine = site.findMachine(mac)
+  const { mac, contact, machine } = await admit(site, event)
   const { first_boot: template, first_boot_taken_at: takenAt } = machine
   if (template === null) throw refuse(404, `${mac} has no first-boot template`)
   if (MODES[machine.boot_mode].does === 'boot-disk') throw refuse(409, NO_NETWORK_BOOT)
@@ -100,10 +105,7 @@ async function fetchOnce(
   event: H3Event,
   body: unknown,
 ): Promise<Answer> {
-  const mac = readMac(event)
-  const contact = site.contact(event)
-  await site.admitMachine(mac, 'plan', contact)
-  const machine = site.findMachine(mac)
+  const { mac, contact, machine } = await admit(site, event)
   const { token } = checked(TicketSchema, body)
   const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
   if (kept === null) throw refuse(409, `${mac} has no first-boot template`)

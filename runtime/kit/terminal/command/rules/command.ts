@@ -73,6 +73,13 @@ export type ShellName = (typeof SHELLS)[number]
 /** Renders the hyphenated name of a command, as JSON documents have it: `list-disks`. */
 export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
 
+/** Makes a flag that takes any text; `word` is what help calls the text: `URL`. */
+export const textFlag = <const Name extends string>(name: Name, word: string, help: string) => ({
+  name,
+  value: { name: word, completes: 'nothing' as const },
+  help,
+})
+
 /** The help of a flag, with its default where it has one. */
 export const helpOf = ({ value, help }: Flag): string =>
   value?.default === undefined ? help : `${help} (default: ${value.default})`

@@ -94,25 +94,35 @@ const renderBootOptions = (form: ConfigurationForm): Html =>
         hint: t.driveHint,
         error: errorOf(form, 'sanboot_drive'),
       })}
-      ${selectField({
-        name: 'serial_console',
+      ${renderChoice(form, 'serial_console', {
         label: t.console,
-        value: form.values.serial_console,
-        options: [
-          { value: 'ttyS0', text: t.consoles.ttyS0 },
-          { value: 'ttyS1', text: t.consoles.ttyS1 },
-        ],
+        options: { ttyS0: t.consoles.ttyS0, ttyS1: t.consoles.ttyS1 },
         hint: t.consoleHint,
       })}
-      ${selectField({
-        name: 'grow',
+      ${renderChoice(form, 'grow', {
         label: t.grow,
-        value: form.values.grow,
-        options: [
-          { value: 'false', text: t.growths.no },
-          { value: 'true', text: t.growths.yes },
-        ],
+        options: { false: t.growths.no, true: t.growths.yes },
         hint: t.growHint,
       })}
     </div>
   </details>`
+
+interface ChoiceTexts {
+  readonly label: string
+  /** The texts by the values. */
+  readonly options: Readonly<Record<string, string>>
+  readonly hint: string
+}
+
+const renderChoice = (
+  form: ConfigurationForm,
+  name: 'serial_console' | 'grow',
+  { label, options, hint }: ChoiceTexts,
+): Html =>
+  selectField({
+    name,
+    label,
+    value: form.values[name],
+    options: Object.entries(options).map(([value, text]) => ({ value, text })),
+    hint,
+  })
