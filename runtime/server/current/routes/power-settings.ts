@@ -193,14 +193,18 @@ const credentialRoute = (
   },
 })
 
-interface Removal {
+interface PowerRemoval {
   readonly summary: string
   /** Throws what it refuses; returns what is put on record, and the machine whose record it is. */
   remove(event: H3Event): Promise<{ readonly mac: string | null; readonly summary: string }>
 }
 
 /** Makes a route that forgets something (204), and puts that on record. */
-const removalRoute = (site: Site<Machine>, path: string, { summary, remove }: Removal): Route => ({
+const removalRoute = (
+  site: Site<Machine>,
+  path: string,
+  { summary, remove }: PowerRemoval,
+): Route => ({
   method: 'DELETE',
   path,
   access: 'admin',
