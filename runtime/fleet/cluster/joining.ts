@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../kit/foundation/fault.ts'
-import { writeMembership } from '../state/membership.ts'
+import { NOWHERE, writeMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import type { Commits, CommitsDependencies } from '../state/commits.ts'
 import type { SqliteFile } from '../state/sqlite.ts'
@@ -130,13 +130,16 @@ const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<v
 const LOOK_MS = 500
 const AWAY_MS = 1000
 
-/** Reads the lease until it may be taken; each lost session begins the five seconds anew. */
+/**
+ * Reads the lease until it may be taken; each lost session begins the five seconds anew. Meanwhile a
+ * server follows what changes, so that it knows of a database that went back before it leads.
+ */
 async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   const { url, line, member, patience, log, signal } = options
   const session = await openSession(url)
   const begun = performance.now()
   let watch: LeaseWatch | null = null
-  let told = ''
+  let [told, followed] = ['', NOWHERE]
   try {
     await ensureTables(session, line, listTables(file))
     for (;;) {
@@ -150,6 +153,9 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       if (patience === 'now' && performance.now() - begun > 2 * LEASE_MS) throw ledBy(lease)
       if (lease.holder !== told) log.info(`standing by: ${lease.holder} leads since ${lease.since}`)
       told = lease.holder
+      if (patience === 'wait' && lease.seq !== followed) {
+        followed = (await catchUp(session, file, 'usual')).seq
+      }
       await pause(LOOK_MS, signal)
     }
   } catch (thrown) {

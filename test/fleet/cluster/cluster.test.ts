@@ -330,31 +330,6 @@ test('what is read at once may take longer than a group', async () => {
   await session.transact('', () => session.query('SELECT pg_sleep(6.5)'))
 })
 
-test('an older database that was accepted is refused again until something is stored in it', async () => {
-  const name = await postgres.create()
-  const url = postgres.urlOf(name)
-  await using folder = await createStateFolder()
-  {
-    await using member = await openMember(folder, url)
-    for (const n of [1, 2]) await member.machines.commit(macOf(n), null, machineOf(n))
-  }
-  await postgres.query(
-    name,
-    `UPDATE flasher.lease SET seq = seq - 1; DELETE FROM flasher.change WHERE seq > 1;
-     DELETE FROM flasher.machines WHERE mac = '${macOf(2)}'`,
-  )
-  // Ended before it could remove the orders.
-  await (await openMember(folder, url, { start: 'accept-older' }))[Symbol.asyncDispose]()
-  assert.match((await faultOf(openMember(folder, url))).message, 'older than this state')
-  {
-    await using member = await openMember(folder, url, { start: 'accept-older' })
-    assert.is(member.machines.peek(macOf(2)), null)
-    await member.journal.record(noteOf({}))
-  }
-  await using member = await openMember(folder, url)
-  assert.is(member.machines.peek(macOf(1))?.mac, macOf(1))
-})
-
 test('a backup that cannot be used leaves everything as it was', async () => {
   const name = await postgres.create()
   await using member = await openFreshMember(postgres.urlOf(name))

@@ -1,0 +1,65 @@
+/** A database that was restored from an older backup: nobody leads with it by mistake. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { readMembership } from '../../../runtime/fleet/state/membership.ts'
+import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
+import { openFreshMember, openMember } from '../../support/cluster/members.ts'
+import { startPostgres } from '../../support/cluster/postgres.ts'
+import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '../../support/server/state.ts'
+
+const test = suite('older databases')
+const postgres = await startPostgres()
+test.after(() => postgres[Symbol.asyncDispose]())
+
+test('a server that stands by follows, and does not lead once the database went back', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using leader = await openFreshMember(url)
+  await leader.machines.commit(macOf(1), null, machineOf(1))
+  await using folder = await createStateFolder()
+  const waiting = openMember(folder, url, { patience: 'wait' })
+  const refused = faultOf(waiting)
+  await sleep(1000)
+  await leader.machines.commit(macOf(2), null, machineOf(2))
+  const file = openSqlite(folder.path)
+  for (let tries = 0; tries < 50 && readMembership(file)?.seq !== 2; tries += 1) await sleep(100)
+  assert.is(readMembership(file)?.seq, 2)
+  assert.equal(
+    file.all('SELECT mac FROM machines ORDER BY mac'),
+    leader.database.sql.all('SELECT mac FROM machines ORDER BY mac'),
+  )
+  file.close()
+  await postgres.query(
+    name,
+    'UPDATE flasher.lease SET seq = seq - 1; DELETE FROM flasher.change WHERE seq > 1',
+  )
+  assert.match((await refused).message, 'older than this state')
+})
+
+test('an older database that was accepted is refused again until something is stored in it', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using folder = await createStateFolder()
+  {
+    await using member = await openMember(folder, url)
+    for (const n of [1, 2]) await member.machines.commit(macOf(n), null, machineOf(n))
+  }
+  await postgres.query(
+    name,
+    `UPDATE flasher.lease SET seq = seq - 1; DELETE FROM flasher.change WHERE seq > 1;
+     DELETE FROM flasher.machines WHERE mac = '${macOf(2)}'`,
+  )
+  // Ended before it could remove the orders.
+  await (await openMember(folder, url, { start: 'accept-older' }))[Symbol.asyncDispose]()
+  assert.match((await faultOf(openMember(folder, url))).message, 'older than this state')
+  {
+    await using member = await openMember(folder, url, { start: 'accept-older' })
+    assert.is(member.machines.peek(macOf(2)), null)
+    await member.journal.record(noteOf({}))
+  }
+  await using member = await openMember(folder, url)
+  assert.is(member.machines.peek(macOf(1))?.mac, macOf(1))
+})
+
+test.run()
