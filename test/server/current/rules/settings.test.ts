@@ -24,7 +24,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
   [/^a list of caches/, 'http://10.1.0.5:8081 10.1.0.0/24; rack a, http://10.1.0.6:8081'],
   [/^seconds, a span/, '7m'],
-  [/^a span of at least 1m/, '7m'],
+  [/^a span of at (?:least 1m|most 1h)/, '7m'],
   [/^bytes, or a size/, '12345'],
   [/^owner\/name/, 'acme/tools'],
   [/^a tag/, 'v9.9.9'],
