@@ -1,5 +1,5 @@
 /** The wizard's command line ("Wizard command line"); help, completion and manual are generated from it. */
-import { textFlag, type Command } from '../../kit/terminal/command/rules/command.ts'
+import type { Command } from '../../kit/terminal/command/rules/command.ts'
 import { WIZARD_ENVIRONMENT } from '../../kit/terminal/command/rules/environment.ts'
 
 /** Where the server is looked for when `--mac` is given alone. */
@@ -19,7 +19,11 @@ export const WIZARD = {
       repeatable: true,
       help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER}); given more than once, the next one is asked when one does not answer`,
     },
-    textFlag('mac', 'MAC', 'MAC address of this machine; the server decides what is done'),
+    {
+      name: 'mac',
+      value: { name: 'MAC', completes: 'nothing' },
+      help: 'MAC address of this machine; the server decides what is done',
+    },
     {
       name: 'catalog',
       value: { name: 'LOCATION', completes: 'file' },
