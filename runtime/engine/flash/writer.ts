@@ -137,6 +137,10 @@ export async function* writeBody(
     // Where an image begins with zeros, it is decided later than at the first event.
     yield { ...meter.snapshot(), ...delta.report() }
     return body
+  } catch (thrown) {
+    // Why a source was left is known by now, and the last tick was before.
+    if (counted.source.shares !== undefined) yield meter.snapshot()
+    throw thrown
   } finally {
     await settle(zeroer[Symbol.asyncDispose](), CLEANUP_MS)
   }

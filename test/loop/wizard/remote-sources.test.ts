@@ -92,8 +92,7 @@ run('what fails says in its log what came from where', async () => {
   const { id, result } = await findRun(server)
   assert.is(result, 'failed')
   const log = await (await server.ask(`/machines/${MAC}/runs/${id}/log`)).text()
-  assert.match(log, 'connection closed by the server')
-  assert.match(log, dying.origin)
+  assert.match(log, `${dying.origin} was left: connection closed by the server`)
   assert.match(log, /MB came from http:/)
 })
 
