@@ -31,7 +31,7 @@ test('--help on every level: 0, on stdout alone', async () => {
     assert.is(stderr, '')
   }
 })
-test('list images: from the flag, from the environment, the flag wins; exit 0 without a folder', async () => {
+test('list images: from the flag, from the environment, the flag wins; exit 1 without the folder that it names', async () => {
   await using fixture = await createFolder()
   await mkdir(join(fixture.folder, 'img'))
   await writeFile(join(fixture.folder, 'img', 'UPPER.IMG'), 'x')
@@ -63,7 +63,7 @@ test('list images: from the flag, from the environment, the flag wins; exit 0 wi
     'NAME       FORMAT  SIZE_BYTES\n---------  ------  ----------\nUPPER.IMG  img     1\n',
   )
   const none = await runFlasher(['list', 'images', '--image-root', 'nowhere'], options)
-  assert.equal({ code: none.code, stdout: none.stdout }, { code: 0, stdout: '(no entries)\n' })
+  assert.equal({ code: none.code, stdout: none.stdout }, { code: 1, stdout: '' })
   assert.match(none.stderr, /there is no folder nowhere/)
 })
 test('a file name with terminal escapes is shown, not obeyed', async () => {

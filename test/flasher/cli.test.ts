@@ -87,8 +87,12 @@ test('what is no image says so, and has no format; an image root that is not the
   assert.equal([file.code, image.format], [0, null])
   assert.match(image.detail_error, /^\/proc\/version is not an image: its name ends in none of/)
   const listed = await run(['list', 'images', '--image-root', '/nope'])
-  assert.is(listed.code, 0)
-  assert.is(listed.stderr, 'flasher: there is no folder /nope; --image-root names another\n')
+  assert.is(listed.code, 1)
+  assert.match(listed.stderr, /^flasher: there is no folder \/nope\n/)
+  const document = JSON.parse(
+    (await run(['list', 'images', '--image-root', '/nope', '--json'])).stdout,
+  )
+  assert.equal([document.error.code, document.images], ['source-broken', undefined])
 })
 test('an unexpected error: one line, 1, no stack unless it is asked for', async () => {
   const broken = { env: 'FLASHER_DEBUG' }

@@ -233,7 +233,7 @@ test('on a terminal: a bar between the event lines, none in a log', async () => 
   assert.match(said, /\r verify .*MB/)
   assert.match(
     said,
-    /\[synced\] everything is on the disk\r?\n\[partprobed\] .*\r?\n\[done\] the disk is ready/,
+    /Everything is on the disk\.\r?\nThe kernel .*\r?\nThe disk is ready\./,
   )
 })
 test.run()

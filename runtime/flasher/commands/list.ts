@@ -1,4 +1,6 @@
 /** `flasher list disks` and `flasher list images`. */
+import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
 import { resolveImageRoot } from '../../engine/image/image-folder.ts'
 import { createDisks } from '../../engine/disk/disks.ts'
 import { isFolder } from '../../kit/host/folders.ts'
@@ -39,12 +41,21 @@ export async function listDisks({
   return SUCCESS
 }
 
-/** Prints the images of the image root and returns the exit code; an empty list is no failure. */
+/**
+ * Prints the images of the image root and returns the exit code. An empty list is no failure, nor
+ * is a default folder that was never made; one that was named and is missing is a Fault.
+ */
 export async function listImages(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const root = resolveImageRoot(given.values['image-root'], environment.env)
   const { list } = createImages({ shell: createShell({ env: environment.env }) })
   const images = await untilAborted(environment.signal, list(root))
+  const isMissing = images.length === 0 && !(await isFolder(root))
+  if (isMissing && root !== DEFAULT_IMAGE_ROOT) {
+    throw new Fault('source-broken', `there is no folder ${root}`, {
+      hint: 'name another one with --image-root, or make it',
+    })
+  }
   if (json) {
     document({ image_root: root, images })
     return SUCCESS
@@ -53,7 +64,7 @@ export async function listImages(session: CommandSession): Promise<number> {
   const columns = imageColumns(given.switches.has('bytes'))
   stdout.write(renderTable(images.map(renderImageCells), columns, tableRoomOf(stdout, env)))
   if (images.length === 0) {
-    const why = (await isFolder(root)) ? `no images in ${root}` : `there is no folder ${root}`
+    const why = isMissing ? `there is no folder ${root}` : `no images in ${root}`
     log.note(`${why}; --image-root names another`)
   }
   return SUCCESS

@@ -72,9 +72,9 @@ export function renderEventText(event: FlashEvent): string {
   return `[${name}]${note === '' ? '' : ` ${printable(note)}`}${total}\n`
 }
 
-/** The same line with a note for people. */
+/** The same for people on a terminal: a line that says what happens, and no name for programs. */
 export const renderEventWords = (event: FlashEvent): string =>
-  `[${event.event}] ${printable(decideCase(NOTES, 'event', event))}\n`
+  `${printable(decideCase(NOTES, 'event', event))}\n`
 
 const NOTES: Cases<'event', FlashEvent, string> = {
   started: ({ total_bytes }) =>
@@ -92,7 +92,7 @@ const NOTES: Cases<'event', FlashEvent, string> = {
   partprobed: () => TEXTS.partprobed,
   provisioning: ({ note }) => PROVISIONING[note] ?? note,
   done: () => TEXTS.done,
-  failed: ({ note }) => note,
+  failed: ({ note }) => fill(TEXTS.failed, { reason: note }),
 }
 
 const PROVISIONING: Readonly<Record<string, string>> = {

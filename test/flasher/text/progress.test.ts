@@ -98,12 +98,12 @@ test('events as the deployed clients spell them', () => {
     assert.is(renderEventText(event), text)
   }
 })
-test('on a terminal the same events have notes for people', () => {
+test('on a terminal the same events are sentences for people', () => {
   const rows: readonly (readonly [FlashEvent, string])[] = [
-    [{ event: 'started', total_bytes: null }, '[started] preparing the disk\n'],
-    [writing(0, 'img', 'verify'), '[writing] reading back what was written\n'],
-    [{ event: 'provisioning', note: 'cloud-init' }, '[provisioning] adding the cloud-init data\n'],
-    [{ event: 'failed', note: 'no\u001b[31m' }, `[failed] ${String.raw`no\x1b[31m`}\n`],
+    [{ event: 'started', total_bytes: null }, 'Preparing the disk.\n'],
+    [writing(0, 'img', 'verify'), 'Reading back what was written.\n'],
+    [{ event: 'provisioning', note: 'cloud-init' }, 'Adding the cloud-init data.\n'],
+    [{ event: 'failed', note: 'no\u001b[31m' }, `Failed: ${String.raw`no\x1b[31m`}\n`],
   ]
   for (const [event, text] of rows) assert.is(renderEventWords(event), text)
 })
@@ -144,13 +144,13 @@ test('text on a terminal: a bar between the event lines, gone before each', () =
   assert.is(drawings.length, 6)
   assert.match(
     stderr,
-    /^\[started\] preparing the disk, 1\.00 kB to write\n\[writing\] the image \(img\.zst\)\n\r write {4}2%/,
+    /^Preparing the disk, 1\.00 kB to write\.\nWriting the image \(img\.zst\)\.\n\r write {4}2%/,
   )
   assert.ok(
     stderr.endsWith(
-      '\r\u001b[K[synced] everything is on the disk\n' +
-        '[partprobed] the kernel has read the new partition table\n' +
-        '[provisioning] running the cijoe workflow\n[done] the disk is ready\n',
+      '\r\u001b[KEverything is on the disk.\n' +
+        'The kernel has read the new partition table.\n' +
+        'Running the cijoe workflow.\nThe disk is ready.\n',
     ),
   )
 })

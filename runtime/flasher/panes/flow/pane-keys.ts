@@ -1,5 +1,5 @@
 /** What each key does while the panes have it. Pure. */
-import { decideChoice, findMarked } from './rows.ts'
+import { decideChoice, findMarked, refuseMarkedImage } from './rows.ts'
 import { ensureMark, moveMark, type MarkMove } from './marks.ts'
 import { signalDone } from './dialog-keys.ts'
 import { REFRESHING, stay, type PaneStep, type PaneName, type PanesState } from './state.ts'
@@ -56,9 +56,14 @@ function flash(state: PanesState): PaneStep {
 
 export const ROOT = 'Writing to a disk needs root: start flasher-tui again with sudo.'
 
-/** Enter goes on: from the images to the disks, from the disks to the question. */
-const enter = (state: PanesState): PaneStep =>
-  state.focus === 'images' ? goTo(state, 'disks') : flash(state)
+/** Enter goes on: from the images to the disks, from the disks to the question; not from what cannot be chosen. */
+function enter(state: PanesState): PaneStep {
+  if (state.focus === 'disks') return flash(state)
+  const refusal = refuseMarkedImage(state)
+  return refusal === null
+    ? goTo(state, 'disks')
+    : stay({ ...state, status: { tone: 'danger', text: refusal } })
+}
 
 const KEYS: ReadonlyMap<string, (state: PanesState) => PaneStep> = new Map([
   ['tab', (state) => goTo(state, otherPane(state))],

@@ -76,14 +76,22 @@ const findImage = ({ images, marked }: PanesState): PaneImage | null =>
 const findDisk = ({ disks, marked }: PanesState): SurveyedDisk | null =>
   disks.rows?.find(({ path }) => path === marked.disks) ?? null
 
+/** Returns why the marked image cannot be written, as a sentence; null: it can, or none is marked. */
+export function refuseMarkedImage(state: PanesState): string | null {
+  const [image, row] = [findImage(state), findMarked(state, 'images')]
+  return image === null || row === null || row.refusal === null
+    ? null
+    : `${printable(image.name)} cannot be written: ${row.refusal}.`
+}
+
 /** Returns what would be written where; a sentence where that is not decided, or cannot be. */
 export function decideChoice(state: PanesState): ChosenFlash | string {
   const [image, disk] = [findImage(state), findDisk(state)]
   const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const
   if (image === null || rows[0] === null) return 'Choose an image first.'
   if (disk === null || rows[1] === null) return 'Choose a disk first: Tab goes to the disks.'
-  if (rows[0].refusal !== null)
-    return `${printable(image.name)} cannot be written: ${rows[0].refusal}.`
+  const refusal = refuseMarkedImage(state)
+  if (refusal !== null) return refusal
   if (rows[1].refusal !== null) return `${disk.path} cannot be chosen: ${rows[1].refusal}.`
   return { image, disk }
 }

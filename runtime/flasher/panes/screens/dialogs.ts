@@ -7,7 +7,8 @@ import { renderDuration } from '../../../kit/foundation/rate.ts'
 import { renderBar } from '../../text/bar.ts'
 import { layOutLosses } from '../../text/loss-table.ts'
 import { wrap, wrapColumns } from '../../../kit/terminal/text/wrap.ts'
-import type { ChosenFlash, Dialog } from '../flow/state.ts'
+import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { ChosenFlash, Dialog, PaneImage } from '../flow/state.ts'
 import type { ScreenRow, PaneStyle } from './pane-box.ts'
 
 interface DialogRoom {
@@ -81,6 +82,7 @@ function renderConfirm({
     const rejected = reasons.flatMap((reason) => lines(reason, width, 'danger'))
     return { title: 'This cannot be flashed', lines: [...head, ...rejected] }
   }
+  if (height < SHORT) return { title: `Erase ${disk.path}?`, lines: renderShort(image, disk) }
   const losses = layOutLosses(checked.disk.parts, width - 2, style.unicode)
   const warning: ScreenRow = {
     text: printable(`Everything on ${disk.path} will be lost:`),
@@ -99,6 +101,15 @@ function renderConfirm({
     ],
   }
 }
+
+/** A dialog with fewer rows cannot show an image, a disk and what is lost at once. */
+const SHORT = 6
+
+/** What must be seen before a disk is erased, in two rows: the path first, whole. */
+const renderShort = (image: PaneImage, { path, device }: SurveyedDisk): readonly ScreenRow[] => [
+  { text: printable(`all on ${path} (${renderDevice(device)})`), ink: 'danger' },
+  { text: printable(`for ${image.name}`) },
+]
 
 /** The last row says how many there is no room for. */
 function fit(rows: readonly string[], room: number): readonly string[] {

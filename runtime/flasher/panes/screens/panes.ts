@@ -1,7 +1,7 @@
 /** The two panes side by side, images and disks, and what is known of the marked rows. Pure. */
 import { printable } from '../../../kit/foundation/printable.ts'
 import { clip } from '../../../kit/terminal/text/clip.ts'
-import { layOut, type Column } from '../../../kit/terminal/text/columns.ts'
+import { layOut, naturalWidth, type Column } from '../../../kit/terminal/text/columns.ts'
 import { wrap } from '../../../kit/terminal/text/wrap.ts'
 import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
 import type { PaneName, PanesState } from '../flow/state.ts'
@@ -51,10 +51,31 @@ export const pageRowsOf = (height: number): number => Math.max(1, height - AROUN
 /** As wide as `width`, as high as `height`. */
 export function renderPanes(state: PanesState, { width, height }: PaneRoom, style: PaneStyle) {
   if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, style)
-  const left = Math.floor(width * IMAGES_SHARE)
+  const left = decideLeft(state, width)
   const images = renderPane(state, 'images', { width: left, height }, style)
   const disks = renderPane(state, 'disks', { width: width - left, height }, style)
   return images.map((line, row) => line + (disks[row] ?? ''))
+}
+
+/**
+ * The images get their share, and what the disks leave free where their names need more; and the
+ * other way round. Disks show all of their columns where the images leave room for them.
+ */
+function decideLeft(state: PanesState, width: number): number {
+  const share = Math.floor(width * IMAGES_SHARE)
+  const images = needOf(state, 'images', IMAGE_COLUMNS)
+  const whole = Math.max(needOf(state, 'disks', DISK_COLUMNS), WIDE + BORDER_WIDTH + LEAD)
+  const disks = images + whole <= width ? whole : needOf(state, 'disks', FEW_DISK_COLUMNS)
+  if (images > share) return Math.max(share, Math.min(images, width - disks))
+  return disks > width - share ? Math.max(images, Math.min(share, width - disks)) : share
+}
+
+/** The width at which a pane shows its rows whole; one without rows has a sentence, and needs its share. */
+function needOf(state: PanesState, pane: PaneName, columns: readonly Column[]): number {
+  const rows = listRows(state, pane)
+  if (rows.length === 0) return Infinity
+  const cells = rows.map((row) => (columns === FEW_DISK_COLUMNS ? shorten(row) : row.cells))
+  return naturalWidth(columns, cells) + BORDER_WIDTH + LEAD
 }
 
 function renderPane(

@@ -43,6 +43,9 @@ interface ConfirmRoom {
 /** The fewest rows about what would be lost. */
 const MIN_ROWS = 3
 
+/** With fewer rows what identifies a disk cannot be shown whole. */
+const SMALL_ROOM = 5
+
 export function renderConfirm(
   state: WizardState,
   known: KnownPlan,
@@ -56,8 +59,10 @@ export function renderConfirm(
   const left = room - boxes.length
   if (left >= outcome.least) return [...boxes, ...outcome.lines(left)]
   const words = renderBriefly(state, style)
-  // Which disk it is counts more than which image.
-  const facts = words.length + outcome.least <= room ? words : words.slice(1)
+  const isWhole = words.length + outcome.least <= room
+  // Which disk it is counts more than which image; the smallest screen has its path and the image.
+  const part = room < SMALL_ROOM ? words.slice(0, Math.max(1, room - 1)) : words.slice(1)
+  const facts = isWhole ? words : part
   return [...facts, ...outcome.lines(Math.max(1, room - facts.length))]
 }
 

@@ -33,15 +33,7 @@ export function layOut(
   width: number,
   unicode: boolean,
 ): ColumnLayout {
-  const all = columns.map((column, index) => ({
-    column,
-    index,
-    width: Math.max(
-      displayWidth(column.title),
-      ...rows.map((cells) => displayWidth(cells[index] ?? '')),
-    ),
-    isEmpty: column.keepsEmpty !== true && rows.every((cells) => (cells[index] ?? '') === ''),
-  }))
+  const all = measure(columns, rows)
   // Columns without any content are left out, unless all are.
   const filled = all.filter(({ isEmpty }) => !isEmpty)
   const kept = fit(filled.length === 0 ? all : filled, width)
@@ -67,6 +59,23 @@ export function layOut(
     lines: rows.map((_cells, row) => layOutLine(row + 1)),
   }
 }
+
+/** Returns the width at which nothing of the rows is cut or left out. */
+export const naturalWidth = (
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): number => sum(measure(columns, rows).filter(({ isEmpty }) => !isEmpty))
+
+const measure = (columns: readonly Column[], rows: readonly (readonly string[])[]) =>
+  columns.map((column, index) => ({
+    column,
+    index,
+    width: Math.max(
+      displayWidth(column.title),
+      ...rows.map((cells) => displayWidth(cells[index] ?? '')),
+    ),
+    isEmpty: column.keepsEmpty !== true && rows.every((cells) => (cells[index] ?? '') === ''),
+  }))
 
 interface Measured {
   readonly column: Column

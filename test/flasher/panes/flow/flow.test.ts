@@ -125,6 +125,8 @@ test('what cannot be chosen says why, for images and disks', () => {
   assert.is(state.dialog, null)
   const other = play(open(), ...listed(), 'tab', 'tab', 'up', 'f').state
   assert.is(statusOf(other), 'notes.txt cannot be written: not a format that flasher writes.')
+  const stays = play(open(), ...listed(), 'up', 'return').state
+  assert.equal([stays.focus, statusOf(stays)], ['images', statusOf(other)])
 })
 
 test('a disk is too small for the raw image that is marked, before anything is opened', () => {
@@ -270,6 +272,26 @@ test('a screen is never wider or higher than the terminal, and is plain without 
       )
     }
   }
+})
+
+test('the question names the disk and the image on the smallest screen, and names use free columns', () => {
+  const style = { ink: createInk({ colour: false }), unicode: false }
+  const asked = play(open(), ...listed(), 'tab', 'f', CHECKED).state
+  const { lines } = renderScreen(asked, { columns: 30, rows: 8 }, style, 0)
+  assert.match(lines.join('\n'), /all on \/dev\/sdb/)
+  assert.match(lines.join('\n'), /for debian\.img/)
+  const rows = [image('debian-trixie-server-2026-11-19-nightly.img.zst', 'img', GB)]
+  const long: Input = { input: 'images', listing: { rows, trouble: null } }
+  const wide = renderScreen(
+    play(open(), ...listed(), long).state,
+    { columns: 120, rows: 16 },
+    style,
+    0,
+  )
+  assert.match(
+    wide.lines.join('\n'),
+    /debian-trixie-server-2026-11-19-nightly\.img\.zst +img +1\.00 GB/,
+  )
 })
 
 test('a flash that the server does not know of is reported with d', () => {

@@ -121,6 +121,12 @@ test('on 40x12', () => {
   ])
 })
 
+test('the smallest screen names the image and the path', () => {
+  const text = show(30, 8).join('\n')
+  assert.match(text, /debian.*-> \/dev\/nvme0n1/)
+  assert.match(text, /All of it will be lost/)
+})
+
 test('a disk with a long name leaves the image out, and one that goes on for ever ends', () => {
   const serial = 'X'.repeat(120)
   const disk = { path: '/dev/nvme0n1', identity }
