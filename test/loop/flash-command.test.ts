@@ -231,9 +231,6 @@ test('on a terminal: a bar between the event lines, none in a log', async () => 
   const said = await readFile(record, 'utf8')
   assert.match(said, /\r write .*MB/)
   assert.match(said, /\r verify .*MB/)
-  assert.match(
-    said,
-    /Everything is on the disk\.\r?\nThe kernel .*\r?\nThe disk is ready\./,
-  )
+  assert.match(said, /Everything is on the disk\.\r?\nThe kernel .*\r?\nThe disk is ready\./)
 })
 test.run()
