@@ -72,7 +72,7 @@ export function renderEventText(event: FlashEvent): string {
   return `[${name}]${note === '' ? '' : ` ${printable(note)}`}${total}\n`
 }
 
-/** The same for people on a terminal: a line that says what happens, and no name for programs. */
+/** Returns a line for people on a terminal: what happens, and no name for programs. */
 export const renderEventWords = (event: FlashEvent): string =>
   `${printable(decideCase(NOTES, 'event', event))}\n`
 

@@ -105,7 +105,7 @@ function renderConfirm({
 /** A dialog with fewer rows cannot show an image, a disk and what is lost at once. */
 const SHORT = 6
 
-/** What must be seen before a disk is erased, in two rows: the path first, whole. */
+/** Returns what must be seen before a disk is erased, in two rows: the path first, whole. */
 const renderShort = (image: PaneImage, { path, device }: SurveyedDisk): readonly ScreenRow[] => [
   { text: printable(`all on ${path} (${renderDevice(device)})`), ink: 'danger' },
   { text: printable(`for ${image.name}`) },

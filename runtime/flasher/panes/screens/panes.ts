@@ -70,7 +70,7 @@ function decideLeft(state: PanesState, width: number): number {
   return disks > width - share ? Math.max(images, Math.min(share, width - disks)) : share
 }
 
-/** The width at which a pane shows its rows whole; one without rows has a sentence, and needs its share. */
+/** Returns the width at which a pane shows its rows whole; one without rows has a sentence, and needs its share. */
 function needOf(state: PanesState, pane: PaneName, columns: readonly Column[]): number {
   const rows = listRows(state, pane)
   if (rows.length === 0) return Infinity

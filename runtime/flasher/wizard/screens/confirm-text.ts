@@ -43,7 +43,7 @@ interface ConfirmRoom {
 /** The fewest rows about what would be lost. */
 const MIN_ROWS = 3
 
-/** With fewer rows what identifies a disk cannot be shown whole. */
+/** A room with fewer rows cannot show whole what identifies a disk. */
 const SMALL_ROOM = 5
 
 export function renderConfirm(
