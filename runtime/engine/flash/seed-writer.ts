@@ -125,8 +125,8 @@ async function writeFirstBoot(
 }
 
 const listFiles = (seed: CloudInitSeed | null) =>
-  Object.entries(seed ?? {}).flatMap(([name, text]: [string, string | null]) =>
-    text === null ? [] : [{ name, content: Buffer.from(text) }],
+  Object.entries(seed ?? {}).flatMap(([name, text]: [string, string | null | undefined]) =>
+    typeof text === 'string' ? [{ name, content: Buffer.from(text) }] : [],
   )
 
 async function writeIgnition(

@@ -3,7 +3,12 @@ import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { parseMac } from '../../kit/net/rules/mac.ts'
 import { RUN_FIGURES, type RunColumn, type RunSortRow } from './rules/run-order.ts'
 import { parseRun } from './rules/run-record.ts'
-import { RUN_RESULTS, type Run, type RunResult } from '../../engine/inventory/rules/run.ts'
+import {
+  RUN_RESULTS,
+  type ProofState,
+  type Run,
+  type RunResult,
+} from '../../engine/inventory/rules/run.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
 import { condition, flag, renderWhere, search } from '../state/where.ts'
 
@@ -26,6 +31,8 @@ export interface RunCondition {
   /** Words, each somewhere in machine, image, disk and who armed it. */
   readonly text?: string | undefined
   readonly before?: number | undefined
+  /** What is known of the first boot of the new system. */
+  readonly boot?: ProofState | undefined
   /** Those that go on. */
   readonly open?: boolean | undefined
 }
@@ -53,6 +60,18 @@ export const findRun = (sql: Sql, mac: string, id: string): NumberedRun | null =
 
 export const findNewest = (sql: Sql, mac: string): NumberedRun | null =>
   readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1', mac))
+
+/** The newest runs of one machine, the newest first. */
+export const listNewest = (sql: Sql, mac: string, limit: number): readonly Run[] =>
+  listRuns(sql, { mac }, limit).map(({ run }) => run)
+
+/** Runs whose system is awaited, or may still be heard of at `now` (ISO 8601); oldest first. */
+export const listWatched = (sql: Sql, now: string): readonly Run[] =>
+  sql.all(WATCHED, now).flatMap((row) => readRow(row)?.run ?? [])
+
+const WATCHED = `SELECT n, record FROM runs WHERE result = 'done' AND
+  (record ->> '$.proof.state' = 'watching' OR
+  (record ->> '$.proof.state' = 'failed' AND record ->> '$.proof.until' > ?)) ORDER BY n`
 
 /** Newest first. */
 export function listRuns(sql: Sql, filter: RunCondition, limit: number): readonly NumberedRun[] {
@@ -123,6 +142,7 @@ const renderRunWhere = (filter: RunCondition) =>
     ...condition('began >= ?', filter.since),
     ...condition('began < ?', filter.until),
     ...flag('result IS NULL', filter.open),
+    ...condition(`record ->> '$.proof.state' = ?`, filter.boot),
     ...condition('n < ?', filter.before),
     ...search(SEARCHED, filter.text),
   ])

@@ -20,6 +20,7 @@ import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
 import { openPower } from './assembly/power.ts'
+import { openProofs } from './assembly/proof.ts'
 import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
@@ -30,6 +31,7 @@ import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
+import { proofRoutes } from './routes/proof.ts'
 import { powerRoutes } from './routes/power.ts'
 import { powerSettingRoutes } from './routes/power-settings.ts'
 import { releaseRoutes } from './routes/releases.ts'
@@ -57,7 +59,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { catalog, netboot, backups, control } = await openServices(given, secret, opened)
+    const { catalog, netboot, backups, control, proofs } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
     const gate = createFlashGate({
       find: state.machines.peek,
@@ -100,7 +102,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
             schemas: SCHEMAS,
             routes: [
               ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
-              ...firstBootRoutes(site, { ...state, ...rules }),
+              ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
+              ...proofRoutes(site, { proofs, ...rules }),
               ...cacheRoutes(site),
               ...captureRoutes(site),
               ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
@@ -124,6 +127,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
+      proof: proofs,
       onLogout: (cookie) =>
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
@@ -186,7 +190,8 @@ async function openServices(
   const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
   const { control } = opened.use(await openPower({ config, state, log, env, now }))
-  return { catalog, netboot, backups, control }
+  const proofs = openProofs({ config, state, now })
+  return { catalog, netboot, backups, control, proofs }
 }
 
 const now = () => new Date()

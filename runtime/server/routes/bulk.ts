@@ -9,6 +9,7 @@ import type { By } from '../../kit/web/answers/caller.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { Proof, ProofState } from '../../engine/inventory/rules/run.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
@@ -20,6 +21,12 @@ const FLASH_BODY = z.looseObject({
     .max(LIMITS.waitSeconds)
     .optional()
     .describe('Seconds to wait for the end of the flash before answering'),
+  until: z
+    .enum(['flashed', 'booted'])
+    .default('flashed')
+    .describe(
+      'What is waited for; booted: until the new system was seen, which takes [proof] enabled',
+    ),
   power: z
     .union([z.boolean(), z.literal('restart')])
     .default(false)
@@ -83,9 +90,10 @@ export function bulkRoutes(site: Site): readonly Route[] {
 }
 
 async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer> {
-  const { line, machines, fleet } = site
+  const { line, machines } = site
   const mac = readMac(event)
-  const { wait = 0, power, ...parameters } = checked(FLASH_BODY, body ?? {})
+  const { wait = 0, until, power, ...parameters } = checked(FLASH_BODY, body ?? {})
+  checkUntil(site, until)
   checkAction(site, event, 'flash', parameters)
   const boot = power === false ? null : await prepareBoot(site, event, power === 'restart')
   const armed = await actOn(site, event, 'flash', parameters)
@@ -94,15 +102,49 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
     const detail = `It is armed, and was not booted. ${trouble}`
     return json({ detail, outcome: 'not-booted', machine: line.toWire(armed) }, 502)
   }
-  const outcome = wait === 0 ? 'armed' : await waitFor(line.nameOrder(armed))
+  const order = { mac, order: line.nameOrder(armed), until }
+  const ended = wait === 0 ? { outcome: 'armed' } : await awaitEnd(site, event, wait, order)
   // It may have gone while we waited.
-  return json({ outcome, machine: line.toWire(machines.peek(mac) ?? armed) })
-
-  async function waitFor(order: string) {
-    const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
-    return (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
-  }
+  return json({ ...ended, machine: line.toWire(machines.peek(mac) ?? armed) })
 }
+
+/** Throws a 422 where nobody would ever say what is waited for. */
+function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
+  if (until === 'booted' && proof?.isEnabled() !== true) throw refuse(422, NOT_AWAITED)
+}
+
+const NOT_AWAITED = 'until: this server does not wait for first boots; set [proof] enabled = true'
+
+interface AwaitedOrder {
+  readonly mac: Mac
+  readonly order: string
+  readonly until: 'flashed' | 'booted'
+}
+
+interface EndedOrder {
+  readonly outcome: string
+  /** The run whose first boot was waited for. */
+  readonly run?: string
+  readonly proof?: Proof | null
+}
+
+/** Waits at most `wait` seconds for what became of an order, and of the system that it wrote. */
+async function awaitEnd(
+  { fleet, proof }: Site,
+  event: H3Event,
+  wait: number,
+  { mac, order, until }: AwaitedOrder,
+): Promise<EndedOrder> {
+  const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
+  const outcome = (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
+  if (outcome !== 'flashed' || until === 'flashed') return { outcome }
+  const run = (await proof?.awaitEnd(mac, order, signal)) ?? null
+  if (run === null || run.proof === null) return { outcome: signal.aborted ? 'timeout' : outcome }
+  return { outcome: nameBoot(run.proof.state), run: run.id, proof: run.proof }
+}
+
+/** `failed` is a flash that failed. */
+const nameBoot = (state: ProofState): string => (state === 'failed' ? 'failed-to-boot' : state)
 
 /** Checks what can be known before anything is armed; what it returns boots the machine. */
 async function prepareBoot(

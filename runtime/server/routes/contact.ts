@@ -103,6 +103,7 @@ function createHandlers(site: Site) {
     { mode, offer, script }: ScriptTransition<MachineBase>,
   ): Eventual<Answer> =>
     after(leaveStalled(site, mac, contact), () => {
+      watchBoot(site, mac, contact)
       metrics.count('flasher_pxe_requests_total', { mode, offer })
       return text(script)
     })
@@ -159,6 +160,14 @@ function createHandlers(site: Site) {
   }
 
   return { answerScript, answerPlan }
+}
+
+/** GRUB asks again within one boot, and says what it was offered. The answer waits for nothing. */
+function watchBoot({ proof, log }: Site, mac: Mac, { query }: Contact): void {
+  if (proof === undefined || query['offered'] !== undefined) return
+  proof.contact(mac)?.catch((error: unknown) => {
+    log.error(`first boot of ${mac}: ${renderError(error)}`)
+  })
 }
 
 /** Who asks for a script is not flashing: a run that was not heard of for a while is over. */

@@ -100,7 +100,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
 
 /** What a post means for the machine, the metrics and the record. */
 async function settle(
-  { line, fleet, changes, metrics, recordAll }: Site,
+  { line, fleet, changes, metrics, recordAll, proof }: Site,
   contact: Contact,
   { run, lost, ...update }: RunUpdate,
 ): Promise<void> {
@@ -112,6 +112,7 @@ async function settle(
       const decided = line.transition(before, signal, contact)
       return { ...decided, events: nameRun(run.id, decided.events) }
     })
+  await followBoot(proof, { run, ...update })
   if (update.isNew && result === null && run.mode === 'flash') {
     await transition({ kind: 'run-began' })
   }
@@ -124,6 +125,15 @@ async function settle(
   if (!update.hasEnded) return
   countRun(metrics, run)
   if (run.mode !== 'capture') await endFlash(run, transition)
+}
+
+/** The next flash ends the wait for the system before; the end of a flash begins one. */
+async function followBoot(
+  proof: Site['proof'],
+  { run, isNew, hasEnded }: Pick<RunUpdate, 'run' | 'isNew' | 'hasEnded'>,
+): Promise<void> {
+  if (isNew) await proof?.leave(run.mac)
+  if (hasEnded) await proof?.begin(run)
 }
 
 type Apply = (signal: Signal) => Eventual<unknown>

@@ -5,7 +5,7 @@ import { MacSchema } from '../../kit/net/rules/mac-schema.ts'
 import { printableText } from '../../kit/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../fleet/run/rules/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../fleet/run/rules/run-record.ts'
-import { RUN_RESULTS, type Run } from '../../engine/inventory/rules/run.ts'
+import { PROOF_STATES, RUN_RESULTS, type Run } from '../../engine/inventory/rules/run.ts'
 import type { RunFilter, Runs } from '../../fleet/run/runs.ts'
 import type { NumberedRun } from '../../fleet/run/run-rows.ts'
 import { json, text } from '../../kit/web/answers/answers.ts'
@@ -19,6 +19,7 @@ const word = z.string().max(300).optional()
 const QUERY = z.object({
   mac: z.string().max(40).pipe(MacSchema).optional(),
   state: z.enum(['running', 'stalled', ...RUN_RESULTS]).optional(),
+  boot: z.enum(PROOF_STATES).optional(),
   image: word,
   serial: word,
   since: QueryTimeSchema.optional(),
@@ -38,6 +39,7 @@ const PAGE = z.object({
 
 const FILTERS = {
   state: 'running, stalled, done, failed, cancelled or lost',
+  boot: 'What is known of the first boot: watching, booted, seen, not-seen or failed',
   image: 'Exactly this name or ref',
   serial: 'Exactly this disk',
   since: 'Started at this time or later',

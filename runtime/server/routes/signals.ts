@@ -129,7 +129,7 @@ function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
  * Null: nothing is known of a run.
  */
 async function endRun(
-  { line, machines, runs, metrics }: Site,
+  { line, machines, runs, metrics, proof }: Site,
   mac: Mac,
   { result, reason, run }: Pick<RunEnd, 'result' | 'reason'> & { readonly run: Run | null },
   contact: Contact,
@@ -139,7 +139,10 @@ async function endRun(
   const { origin, ...which } = line.describeRun(machine, contact, run?.order ?? null)
   const ended = await runs.end(origin, { result, reason, run: run?.id ?? null, ...which })
   if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
-  else if (ended.hasEnded) countRun(metrics, ended.run)
+  else if (ended.hasEnded) {
+    countRun(metrics, ended.run)
+    await proof?.begin(ended.run)
+  }
   return ended
 }
 

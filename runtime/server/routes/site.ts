@@ -7,6 +7,7 @@ import type { Changes } from '../../kit/host/changes.ts'
 import type { Leader } from '../../fleet/cluster/leader.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
+import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import type { SignedOut } from '../../kit/web/access/signed-out.ts'
@@ -43,6 +44,23 @@ export interface MachinePower {
   forgetMachine(mac: Mac): Promise<void>
 }
 
+/** Waits for the first boot of systems that were flashed. */
+interface BootProof {
+  /** Whether runs that end now are followed. */
+  isEnabled(): boolean
+  /** A run has ended. */
+  begin(run: Run): Promise<void>
+  /** The next flash of the machine began. */
+  leave(mac: Mac): Promise<void>
+  /** The machine asked for its boot script; no promise where nothing follows. */
+  contact(mac: Mac): Promise<void> | undefined
+  /**
+   * Resolves with the run of an order once it is known what became of its system, or with null where
+   * nobody waits for that or `signal` is aborted before.
+   */
+  awaitEnd(mac: Mac, order: string, signal: AbortSignal): Promise<Run | null>
+}
+
 /** What the program assembles: real services in production, the same ones in tests. */
 export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly line: ServerLine<M>
@@ -69,6 +87,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   onFlashSlot?(machine: M, slot: FlashSlot): void
   /** Absent: this line controls no power. */
   readonly power?: MachinePower | undefined
+  /** Absent: this line does not wait for first boots. */
+  readonly proof?: BootProof | undefined
   /**
    * The listener is called when a session was ended, with its cookie (`name=value`), for whoever else
    * takes the sessions.

@@ -14,6 +14,7 @@ import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
 import { createSecret, deriveSecret, type Secret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
+import { createProofs, type Proofs } from '../../../runtime/fleet/proof/proofs.ts'
 import { createTemplates, type Templates } from '../../../runtime/fleet/first-boot/templates.ts'
 import { createTokens } from '../../../runtime/fleet/access/tokens.ts'
 import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
@@ -40,6 +41,8 @@ interface TestRules {
   readonly templates: Templates
   readonly bootKey: Secret
   settings(): typeof PXE_RULES
+  readonly proofs: Proofs
+  proof(): NonNullable<TestServerOptions['proof']>
 }
 
 /** What of a test server the control of power needs. */
@@ -61,6 +64,8 @@ export interface TestServerOptions {
   /** Absent: one that nobody asks. Null: there is no cache service. */
   readonly cacheUrl?: () => string | null
   power?(parts: PowerServices): MachinePower
+  /** `[proof]`; absent: nobody waits for first boots. */
+  readonly proof?: { readonly enabled: boolean; readonly limit: number; readonly url: string }
 }
 
 const SETTINGS: WebSettings = {
@@ -149,13 +154,23 @@ export async function createTestServer(options: TestServerOptions = {}) {
     cacheUrl,
     otherServers,
   })
+  const proof = () => options.proof ?? { enabled: false, limit: 0, url: '' }
+  const proofs = createProofs({
+    database,
+    changes,
+    settings: proof,
+    findCall: (mac) => machines.peek(mac)?.first_boot_taken_at ?? null,
+    now,
+    elapsed,
+  })
   const server = createServer<Machine>({
     elapsed,
+    proof: proofs,
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
     plugins: [
       () => ({ schemas: SCHEMAS }),
-      (site) => ({ routes: routes(site, { templates, bootKey, settings: pxe }) }),
+      (site) => ({ routes: routes(site, { templates, bootKey, settings: pxe, proofs, proof }) }),
     ],
     checkPassword: options.checkPassword ?? (async (given) => given === password.current),
     async setPassword(given) {
@@ -210,6 +225,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     changes,
     journal,
     runs,
+    proofs,
     machines,
     settings,
     request,

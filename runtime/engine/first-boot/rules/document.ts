@@ -13,6 +13,7 @@ export const DocumentSchema = z.object({
       'user-data': text,
       'meta-data': text,
       'network-config': text.nullable().default(null),
+      'vendor-data': text.optional(),
     })
     .nullable(),
   ignition: text.nullable(),

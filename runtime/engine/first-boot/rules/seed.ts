@@ -11,6 +11,8 @@ export interface CloudInitSeed {
   readonly 'user-data': string
   readonly 'meta-data': string
   readonly 'network-config': string | null
+  /** What the server adds; absent: nothing. */
+  readonly 'vendor-data'?: string | undefined
 }
 
 /** What is written to a disk that was flashed; at least one of the two is there. */

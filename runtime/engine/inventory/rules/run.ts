@@ -114,6 +114,37 @@ export type ProgressPost = z.input<typeof ProgressSchema>
 const time = z.iso.datetime()
 const text = z.string().nullable()
 
+/**
+ * Whether the system that was flashed has booted. `booted`: proved; `seen`: something answered at its
+ * address; `not-seen`: nothing was seen of it; `failed`: the machine asked for its boot script instead.
+ */
+export const PROOF_STATES = ['watching', 'booted', 'seen', 'not-seen', 'failed'] as const
+export type ProofState = (typeof PROOF_STATES)[number]
+
+const ProofSchema = z.object({
+  state: z.enum(PROOF_STATES),
+  /** `call`: the new system called its one-time address; null: nothing was seen. */
+  how: z.enum(['call', 'network']).nullable(),
+  /** When the flash ended, and until when the new system is awaited. */
+  since: time,
+  until: time,
+  /** Seconds from the end of the flash to what was seen; null: nothing was. */
+  seconds: z.number().nullable(),
+  /** Boots from the network since the flash; the first one is expected. */
+  contacts: z.int(),
+  last_contact_at: time.nullable(),
+  /** When nothing answered at its address since its last contact; null: that has not been seen. */
+  silent_at: time.nullable(),
+  /** When its address answered again after that; null: it did not. */
+  network_at: time.nullable(),
+  /** When the one-time address was made; null: the new system has none. */
+  call_made_at: time.nullable(),
+  /** What was seen instead. */
+  reason: text,
+})
+/** What is known of the first boot of a system that was flashed. */
+export type Proof = Readonly<z.output<typeof ProofSchema>>
+
 /** A run as it is stored. Every text comes from the machine itself and is hostile. */
 export const RunSchema = z.object({
   /** Made by the client, new per attempt; unique within its machine. */
@@ -174,6 +205,8 @@ export const RunSchema = z.object({
   steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
   /** Whether the machine sent its log. */
   has_log: z.boolean(),
+  /** Whether what was flashed has booted; null: nobody waits for it. */
+  proof: ProofSchema.nullable().default(null),
   /** Which order of its machine it carries out; null or absent: not known. Not on the wire. */
   order: text.optional(),
 })
@@ -184,13 +217,14 @@ export type RunDisk = Readonly<NonNullable<StoredRun['disk']>>
 export type Armer = Readonly<NonNullable<StoredRun['armed_by']>>
 
 export interface Run extends Readonly<
-  Omit<StoredRun, 'mac' | 'image' | 'sources' | 'disk' | 'armed_by' | 'steps'>
+  Omit<StoredRun, 'mac' | 'image' | 'sources' | 'disk' | 'armed_by' | 'steps' | 'proof'>
 > {
   readonly mac: Mac
   readonly image: RunImage | null
   readonly sources: readonly Readonly<NonNullable<StoredRun['sources']>[number]>[] | null
   readonly disk: RunDisk | null
   readonly armed_by: Armer | null
+  readonly proof: Proof | null
   readonly steps: readonly Readonly<StoredRun['steps'][number]>[]
 }
 
@@ -228,6 +262,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   server: null,
   steps: [{ phase: 'started', at: now }],
   has_log: false,
+  proof: null,
 })
 
 /**

@@ -28,6 +28,9 @@ const COLUMNS = {
   armed_from: ({ armed_by }) => armed_by?.ip,
   armed_at: ({ armed_by }) => armed_by?.at,
   reason: ({ reason }) => reason,
+  boot: ({ proof }) => proof?.state,
+  boot_seen_by: ({ proof }) => proof?.how,
+  boot_seconds: ({ proof }) => proof?.seconds,
 } as const satisfies Readonly<Record<string, (run: Run) => Cell>>
 
 export const CSV_HEAD = renderCsvRow(Object.keys(COLUMNS))

@@ -13,6 +13,8 @@ export const SECTIONS = {
   flash: 'How machines flash themselves.',
   pxe: 'What machines are offered.',
   power: 'How the server turns machines on and off ([power.md](power.md)).',
+  proof:
+    'Whether the server waits for the first boot of what was flashed ([first-boot.md](first-boot.md#has-it-booted)).',
   netboot: 'What else network boot needs.',
   database: 'What several servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',

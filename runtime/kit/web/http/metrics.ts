@@ -24,6 +24,7 @@ const OWN_BOUNDS: Readonly<Record<string, readonly number[]>> = {
 const boundsOf = (name: string) => OWN_BOUNDS[name] ?? BOUNDS
 
 const HELP: Readonly<Record<string, string>> = {
+  flasher_boot_total: 'First boots of flashed systems, by what was seen of them.',
   flasher_boot_bytes_total: 'Bytes of boot files that were asked for.',
   flasher_boot_tokens_refused_total:
     'Requests of machines refused for their boot token, by what they asked for.',

@@ -16,6 +16,7 @@ import {
 } from '../../../engine/first-boot/rules/seed-token.ts'
 import { renderFirstBoot } from '../../../engine/first-boot/rules/seed.ts'
 import { hasSecrets } from '../../../engine/first-boot/rules/template.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Secret } from '../../../kit/web/access/secret.ts'
 import { makeInstance, type Templates } from '../../../fleet/first-boot/templates.ts'
 import type { Site } from '../../routes/site.ts'
@@ -26,13 +27,23 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 import { describeFirstBootFetched } from '../rules/machine-events.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { TokenPolicy } from '../rules/token.ts'
+import { addProofCall } from '../../../engine/first-boot/rules/proof-call.ts'
+import { renderProofToken } from '../../../fleet/proof/rules/proof-token.ts'
 import { readSerial, templateRoutes } from './first-boot.ts'
+
+interface ProofCalls {
+  readonly enabled: boolean
+  /** Where new systems reach the server; empty: where the machine did. */
+  readonly url: string
+}
 
 interface SeedDependencies {
   readonly templates: Templates
   /** The key of the one-time tokens. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   settings(): { readonly tokens: TokenPolicy }
+  /** `[proof]`; absent: nobody waits for first boots. */
+  proof?(): ProofCalls
 }
 
 const NO_STORE = { 'cache-control': 'no-store' }
@@ -101,10 +112,11 @@ const NO_NETWORK_BOOT = 'The machine is set to boot its own disk.'
 /** The token is used up in the transaction that stores when it was made. */
 async function fetchOnce(
   site: Site<Machine>,
-  { templates, bootKey, settings }: SeedDependencies,
+  given: SeedDependencies,
   event: H3Event,
   body: unknown,
 ): Promise<Answer> {
+  const { templates, bootKey, settings } = given
   const { mac, contact, machine } = await admit(site, event)
   const { token } = checked(TicketSchema, body)
   const kept = machine.first_boot === null ? null : templates.find(machine.first_boot)
@@ -118,6 +130,7 @@ async function fetchOnce(
   const who = { actor: 'pxe-client', ip: contact.ip } as const
   const { now } = contact
   let refusal: string | null = null
+  let madeAt: string | null = null
   await site.fleet.update(mac, who, (before) => {
     if (before === null) return null
     const shown = { mac, now, takenAt: before.first_boot_taken_at }
@@ -125,9 +138,25 @@ async function fetchOnce(
     refusal = issued.ok ? null : SEED_TOKEN_REFUSALS[issued.refusal]
     if (!issued.ok || !rendered.ok) return { machine: before, events: [] }
     const taken = { ...before, first_boot_taken_at: issued.value }
+    madeAt = issued.value
     return { machine: taken, events: [describeFirstBootFetched(taken)] }
   })
   if (refusal !== null) throw refuse(401, refusal)
   if (!rendered.ok) throw refuse(409, `the template ${kept.name}: ${rendered.refusal}`)
-  return json(renderDocument(rendered.value), 200, NO_STORE)
+  const url = nameCall(given, mac, contact.baseUrl, madeAt)
+  const document = url === null ? rendered.value : addProofCall(rendered.value, url)
+  return json(renderDocument(document), 200, NO_STORE)
+}
+
+/** Where the new system says that it has booted; null: nobody waits for that. */
+function nameCall(
+  { proof, bootKey }: SeedDependencies,
+  mac: Mac,
+  reached: string,
+  madeAt: string | null,
+): string | null {
+  const calls = proof?.()
+  if (madeAt === null || calls?.enabled !== true) return null
+  const token = renderProofToken(mac, madeAt, bootKey.sign)
+  return `${calls.url || reached}/pxe/${mac}/booted/${token}`
 }

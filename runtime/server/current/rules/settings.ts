@@ -199,6 +199,29 @@ export const SETTINGS = {
       fallback: 2,
     }),
   },
+  proof: {
+    enabled: setting({
+      title: 'Wait for the first boot',
+      topic: 'flashing',
+      help: 'Whether the server waits after each flash until the new system has booted, and has first-boot templates tell it so.',
+      kind: toggle,
+      fallback: false,
+    }),
+    limit: setting({
+      title: 'Longest first boot',
+      topic: 'flashing',
+      help: 'How long a new system may take to be seen after its flash, before it counts as not seen.',
+      kind: shortDuration,
+      fallback: 1800,
+    }),
+    url: setting({
+      title: 'Address of the server for new systems',
+      topic: 'flashing',
+      help: 'Where systems that were flashed reach this server to say that they have booted; empty: where the machine reached it.',
+      kind: baseUrl('http://192.0.2.10:8080'),
+      fallback: '',
+    }),
+  },
   netboot: {
     tftp_probe_host: setting({
       title: 'TFTP server to check',

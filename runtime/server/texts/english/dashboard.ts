@@ -4,6 +4,7 @@ export const DASHBOARD = {
     machines: 'Machines',
     running: 'Running',
     failed: 'Failed in 24 hours',
+    notBooted: 'Failed to boot in 24 hours',
     attention: 'Need attention',
     unassigned: 'Not configured',
     images: 'Images',

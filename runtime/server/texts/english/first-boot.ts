@@ -78,5 +78,6 @@ export const FIRST_BOOT = {
     needsTokens:
       'The template has secrets, and this machine is not flashed without {setting}: nothing would show that it is the one to get them.',
     noIgnition: 'Not for images that use Ignition: {reason}.',
+    noCall: 'It cannot tell the server that the new system has booted. {reason}',
   },
 } as const

@@ -138,6 +138,27 @@ export const RUNS = {
       armed: 'Armed',
       run: 'Run',
     },
+    proof: {
+      title: 'First boot',
+      sentences: {
+        watching: 'Waiting until the new system has booted, at most until {until}.',
+        booted: 'The new system has booted.',
+        seen: 'The machine answered on the network again. Nothing proves that the new system runs.',
+        'not-seen': 'Flashed, and the new system was not seen.',
+        failed: 'The new system failed to boot.',
+      },
+      how: 'Seen by',
+      hows: {
+        call: 'a call of its one-time address',
+        network: 'an answer of its network card',
+      },
+      after: 'After the flash',
+      contacts: 'Network boots since',
+      call: 'One-time address',
+      hasCall: 'in its first-boot configuration',
+      noCall: 'none: it was flashed without a first-boot template that has one',
+      seen: 'Seen instead',
+    },
     log: {
       title: 'Log',
       asText: 'As text',

@@ -224,6 +224,14 @@ export const VIEW = {
       cancelled: 'cancelled',
       lost: 'lost',
     },
+    /** What is known of the first boot of the new system. */
+    proofs: {
+      watching: 'waiting for its boot',
+      booted: 'booted',
+      seen: 'seen on the network',
+      'not-seen': 'flashed, not seen',
+      failed: 'failed to boot',
+    },
     /** A disk that neither a model nor a serial number nor a path tells apart. */
     someDisk: 'a disk',
     unknownImage: 'unknown image',

@@ -67,6 +67,7 @@ async function show(context: CurrentContext): Promise<Answer> {
           site.runs.count({ result: 'failed', since }),
           address('/ui/runs', { state: 'failed', since }),
         ],
+        ...listUnbooted(site, since),
         [t.numbers.attention, waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
         [
           t.numbers.unassigned,
@@ -108,9 +109,24 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-const renderNumbers = (
-  numbers: readonly (readonly [title: string, count: number, href: string])[],
-): Html =>
+/** Only where first boots are waited for. */
+const listUnbooted = (
+  { proof, runs }: CurrentContext['site'],
+  since: string,
+): readonly CountedLink[] =>
+  proof?.isEnabled() === true
+    ? [
+        [
+          t.numbers.notBooted,
+          runs.count({ boot: 'failed', since }),
+          address('/ui/runs', { boot: 'failed', since }),
+        ],
+      ]
+    : []
+
+type CountedLink = readonly [title: string, count: number, href: string]
+
+const renderNumbers = (numbers: readonly CountedLink[]): Html =>
   html`<div class="numbers">
     ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
   </div>`

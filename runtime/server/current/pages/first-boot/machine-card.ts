@@ -1,4 +1,5 @@
 /** The first-boot template on a machine's page: which one it has, and what that is for this machine. */
+import { findCallObstacle } from '../../../../engine/first-boot/rules/proof-call.ts'
 import { hasSecrets } from '../../../../engine/first-boot/rules/template.ts'
 import type { FirstBoot } from '../../../../engine/first-boot/rules/seed.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -63,7 +64,14 @@ function renderPreview(
   const isOpen =
     kept !== null && hasSecrets(kept.template) && services.config.current().pxe.tokens !== 'require'
   return html`${isOpen ? banner('needs-you', fillHtml(t.needsTokens, { setting: html`<code>[pxe] tokens = require</code>` })) : null}
+  ${preview.ok && services.config.current().proof.enabled ? renderNoCall(preview.value) : null}
   ${preview.ok ? renderTexts(preview.value) : banner('failed', fillHtml(t.refused, { reason: preview.refusal, template: html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>` }))}`
+}
+
+/** Where the server waits for first boots, but this template cannot say that one has happened. */
+function renderNoCall(firstBoot: FirstBoot): Content {
+  const reason = findCallObstacle(firstBoot)
+  return reason === null ? null : html`<p class="hint">${fill(t.noCall, { reason })}</p>`
 }
 
 const renderTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>

@@ -31,6 +31,7 @@ import { renderExact, renderTime, type Clock } from '../../../../kit/web/ui/time
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
+import { renderProof } from './first-boot-card.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import {
@@ -75,7 +76,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="columns">
         <div>
           ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
-          ${renderLog(run, log)}
+          ${renderProof(run.proof, context.clock())} ${renderLog(run, log)}
         </div>
         <div>${renderFacts(context, run)}</div>
       </div>

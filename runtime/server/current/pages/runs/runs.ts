@@ -30,7 +30,7 @@ import { renderRunTable } from '../view/run-table.ts'
 const t = PAGES.runs.list
 
 const PATH = '/ui/runs'
-const KEPT = ['q', 'state', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
+const KEPT = ['q', 'state', 'boot', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
 
 export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 

@@ -3,7 +3,7 @@ import { renderRate } from '../../../../kit/foundation/rate.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { renderHyphens } from '../../../../kit/net/rules/mac.ts'
 import type { RunColumn } from '../../../../fleet/run/rules/run-order.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import type { Proof, ProofState, Run } from '../../../../engine/inventory/rules/run.ts'
 import {
   averageRateOf,
   secondsOf,
@@ -51,8 +51,22 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
-/** Renders the state of a run as a badge. */
-export const renderRunState = (run: Run): Html => badge(TONES[stateOf(run)], t.states[stateOf(run)])
+/** Renders the state of a run as a badge, and that of its first boot as another. */
+export const renderRunState = (run: Run): Html => {
+  const state = badge(TONES[stateOf(run)], t.states[stateOf(run)])
+  return run.proof === null ? state : html`${state} ${renderProofState(run.proof)}`
+}
+
+/** Renders in a badge what is known of the first boot of a new system. */
+const renderProofState = ({ state }: Proof): Html => badge(PROOF_TONES[state], t.proofs[state])
+
+const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
+  watching: 'running',
+  booted: 'done',
+  seen: 'ready',
+  'not-seen': 'needs-you',
+  failed: 'failed',
+}
 
 /** Renders who armed the machine: `operator`, or `token:ci` for a token; a dash where it is unknown. */
 export const renderArmer = ({ armed_by }: Run): Content => {

@@ -52,6 +52,7 @@ const RUN: Run = {
   verified: null,
   reason: null,
   steps: [],
+  proof: null,
 }
 
 test('from its discovery to its end: nothing but its run while it is flashed', () => {

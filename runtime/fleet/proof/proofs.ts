@@ -1,0 +1,116 @@
+/** Waits for the first boot of systems that were flashed, and keeps what is known of it with their runs. */
+import type { Run } from '../../engine/inventory/rules/run.ts'
+import type { Changes } from '../../kit/host/changes.ts'
+import { listNewest } from '../run/run-rows.ts'
+import type { Database } from '../state/database.ts'
+import { createProof, decideCall } from './rules/proof.ts'
+import { createWatches } from './watches.ts'
+
+interface ProofsDependencies {
+  readonly database: Database
+  readonly changes: Changes
+  settings(): { readonly enabled: boolean; readonly limit: number }
+  /** When the seed token was made with which the machine fetched its newest configuration; null: none. */
+  findCall(mac: Run['mac']): string | null
+  now(): Date
+  /** Milliseconds of a clock that nobody sets. */
+  elapsed(): number
+  /** Looks whether machines' network cards answer at their addresses; what cannot be seen from here is left out. */
+  findAnswers?(macs: readonly Run['mac'][]): Promise<ReadonlyMap<string, boolean>>
+}
+
+const SWEEP_MS = 1000
+const LOOK_MS = 5000
+
+export type Proofs = ReturnType<typeof createProofs>
+
+export function createProofs(given: ProofsDependencies) {
+  const { database, settings, findCall, now, elapsed } = given
+  const { current, count, keep, save, take, onEnd } = createWatches(given)
+
+  async function sweep(): Promise<void> {
+    const at = elapsed()
+    const over = [...current().values()].filter(({ endsAt }) => endsAt <= at)
+    await Promise.all(over.map((watch) => take(watch, { kind: 'limit' })))
+  }
+  async function look(): Promise<void> {
+    const watched = [...current().values()]
+    const macs = watched.map(({ run }) => run.mac)
+    const found = macs.length === 0 ? null : await given.findAnswers?.(macs)
+    for (const watch of watched) {
+      const answers = found?.get(watch.run.mac)
+      if (answers !== undefined) await take(watch, { kind: 'network', answers })
+    }
+  }
+  database.repeat(SWEEP_MS, sweep)
+  database.repeat(LOOK_MS, look)
+
+  return {
+    /** Whether runs that end now are followed. */
+    isEnabled: (): boolean => settings().enabled,
+    /** A run has ended: the first boot of what it wrote is awaited from now on. */
+    async begin(run: Run): Promise<void> {
+      const { enabled, limit } = settings()
+      if (!enabled || run.result !== 'done' || run.mode === 'capture') return
+      const known = current().get(run.mac)
+      if (known?.run.id === run.id) return
+      if (known !== undefined) await take(known, { kind: 'flash' })
+      const former = listNewest(database.sql, run.mac, 2).find(({ id }) => id !== run.id) ?? null
+      const proof = createProof(now().toISOString(), limit, decideCall(findCall(run.mac), former))
+      keep({ ...run, proof })
+      await save(run, proof)
+    },
+    /** Its next flash began. */
+    async leave(mac: string): Promise<void> {
+      const watch = current().get(mac)
+      if (watch !== undefined) await take(watch, { kind: 'flash' })
+    },
+    /** A machine asked for its boot script. From memory, and nothing for machines that nobody waits for. */
+    contact(mac: string): Promise<void> | undefined {
+      const watch = count() === 0 ? undefined : current().get(mac)
+      return watch === undefined ? undefined : take(watch, { kind: 'contact' })
+    },
+    /** A system called the address that was made at `issued` (ISO 8601). */
+    async call(mac: string, issued: string): Promise<void> {
+      const watch = current().get(mac)
+      if (watch !== undefined) await take(watch, { kind: 'call', issued })
+    },
+    /** When the wait for this machine's newest system began (ISO 8601); null: nobody waits for it. */
+    since: (mac: string): string | null => current().get(mac)?.run.proof.since ?? null,
+    /** Ends waits that have lasted long enough; also runs every second. */
+    sweep,
+    /** Looks whether the machines answer; also runs every five seconds. */
+    look,
+    onEnd,
+    awaitEnd: createAwaiting(given),
+  }
+}
+
+/** A machine begins no more runs than this of one order while somebody waits. */
+const FEW = 8
+
+/**
+ * Makes what resolves with the run of an order once it is known what became of its system, or with null
+ * where nobody waits for that or `signal` is aborted before.
+ */
+function createAwaiting({ database, changes }: ProofsDependencies) {
+  return (mac: Run['mac'], order: string, signal: AbortSignal): Promise<Run | null> => {
+    const { promise, resolve } = Promise.withResolvers<Run | null>()
+    const check = () => {
+      const run = listNewest(database.sql, mac, FEW).find((each) => each.order === order)
+      if ((run?.proof ?? null) === null) resolve(null)
+      else if (run?.proof?.state !== 'watching') resolve(run ?? null)
+    }
+    const leave = () => resolve(null)
+    const stop = changes.listen((change) => {
+      if (change.topic === 'run' && change.mac === mac) check()
+    })
+    signal.addEventListener('abort', leave, { once: true })
+    check()
+    if (signal.aborted) leave()
+    return promise.finally(() => {
+      stop()
+      signal.removeEventListener('abort', leave)
+    })
+  }
+}

@@ -1,0 +1,107 @@
+/** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards. */
+import type { Proof, Run } from '../../../engine/inventory/rules/run.ts'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+
+/** What is seen of a machine after its flash. */
+export type Sign =
+  /** It asked for its boot script: firmware, and no system that runs. */
+  | { readonly kind: 'contact' }
+  /** The new system called the one-time address that was made then (ISO 8601). */
+  | { readonly kind: 'call'; readonly issued: string }
+  /** Whether its network card answers at its address. */
+  | { readonly kind: 'network'; readonly answers: boolean }
+  /** Its next flash began. */
+  | { readonly kind: 'flash' }
+  /** The time to wait is over. */
+  | { readonly kind: 'limit' }
+
+/** So many boots from the network in a row are no system that runs: one is expected, one is a restart. */
+const TOO_MANY_CONTACTS = 3
+/** Boot loaders ask several times within one boot. */
+const SAME_BOOT_MS = 5000
+
+/** Creates what is known at the end of a flash. `limit` in seconds; `callMadeAt` as in `decideCall`. */
+export const createProof = (now: string, limit: number, callMadeAt: string | null): Proof => ({
+  state: 'watching',
+  how: null,
+  since: now,
+  until: Temporal.Instant.from(now).add({ seconds: limit }).toString({ fractionalSecondDigits: 3 }),
+  seconds: null,
+  contacts: 0,
+  last_contact_at: null,
+  silent_at: null,
+  network_at: null,
+  call_made_at: callMadeAt,
+  reason: null,
+})
+
+/**
+ * Decides which one-time address the system of a run has: that of the newest configuration which its
+ * machine fetched, unless it was made for the run before. Null: it has none.
+ */
+export function decideCall(takenAt: string | null, former: Run | null): string | null {
+  if (takenAt === null || former === null) return takenAt
+  const before = former.ended_at ?? former.updated_at
+  return epochOf(takenAt) > epochOf(before) ? takenAt : null
+}
+
+/** What a sign makes of a proof; the same object when nothing. */
+export function nextProof(proof: Proof, sign: Sign, now: string): Proof {
+  if (sign.kind === 'call') return takeCall(proof, sign.issued, now)
+  if (proof.state !== 'watching') return proof
+  switch (sign.kind) {
+    case 'contact':
+      return takeContact(proof, now)
+    case 'network':
+      return takeAnswer(proof, sign.answers, now)
+    case 'flash':
+      return { ...proof, state: 'not-seen', reason: 'The next flash of the machine began.' }
+    case 'limit':
+      return endAtLimit(proof)
+  }
+}
+
+/** Says whether a call may still change something: until then the watch is kept. */
+export const isOpen = ({ state, until }: Proof, now: string): boolean =>
+  state === 'watching' || (state === 'failed' && epochOf(now) < epochOf(until))
+
+/** Contacts count for little against the word of the system itself. */
+function takeCall(proof: Proof, issued: string, now: string): Proof {
+  const isOwn = proof.call_made_at !== null && epochOf(proof.call_made_at) === epochOf(issued)
+  if (!isOwn || !isOpen(proof, now)) return proof
+  return { ...proof, state: 'booted', how: 'call', seconds: secondsSince(proof, now), reason: null }
+}
+
+function takeContact(proof: Proof, now: string): Proof {
+  const { last_contact_at: last } = proof
+  if (last !== null && epochOf(now) - epochOf(last) < SAME_BOOT_MS) return proof
+  const contacts = proof.contacts + 1
+  // What answered before is no system that runs.
+  const seen = { ...proof, contacts, last_contact_at: now, silent_at: null, network_at: null }
+  return contacts < TOO_MANY_CONTACTS ? seen : { ...seen, state: 'failed', reason: asked(contacts) }
+}
+
+/** The live system and firmware answer, too, so that counts only after a silence. */
+function takeAnswer(proof: Proof, answers: boolean, now: string): Proof {
+  const { silent_at, network_at } = proof
+  if (!answers) return silent_at === null ? { ...proof, silent_at: now } : proof
+  return silent_at !== null && network_at === null ? { ...proof, network_at: now } : proof
+}
+
+function endAtLimit(proof: Proof): Proof {
+  const { contacts, network_at: at } = proof
+  if (at !== null)
+    return { ...proof, state: 'seen', how: 'network', seconds: secondsSince(proof, at) }
+  // The first contact is expected: the network comes first, then the disk.
+  if (contacts > 1) return { ...proof, state: 'failed', reason: asked(contacts) }
+  return { ...proof, state: 'not-seen', reason: contacts === 0 ? NOTHING : ONLY_CONTACT }
+}
+
+const asked = (contacts: number) =>
+  `The machine booted from the network ${contacts} times instead of running the new system.`
+const NOTHING = 'Nothing was seen of the machine.'
+const ONLY_CONTACT =
+  'The machine asked for its boot script once, and nothing was seen of it afterwards.'
+
+const secondsSince = ({ since }: Proof, now: string): number =>
+  Math.max(0, epochOf(now) - epochOf(since)) / 1000

@@ -1,0 +1,137 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  createProof,
+  decideCall,
+  isOpen,
+  nextProof,
+  type Sign,
+} from '../../../../runtime/fleet/proof/rules/proof.ts'
+import { createRun } from '../../../../runtime/engine/inventory/rules/run.ts'
+import { MAC } from '../../../support/server/machine-fixture.ts'
+import { originOf } from '../../../support/server/runs.ts'
+
+const test = suite('what is seen of a system that was flashed')
+
+const START = Date.parse('2026-11-26T08:00:00.000Z')
+const at = (seconds: number) => new Date(START + seconds * 1000).toISOString()
+const ISSUED = at(-60)
+
+type Step = readonly [
+  seconds: number,
+  sign: Sign | 'contact' | 'limit' | 'call' | 'answers' | 'silent',
+]
+
+const SIGNS = {
+  contact: { kind: 'contact' },
+  limit: { kind: 'limit' },
+  call: { kind: 'call', issued: ISSUED },
+  answers: { kind: 'network', answers: true },
+  silent: { kind: 'network', answers: false },
+} as const satisfies Record<string, Sign>
+
+const after = (...steps: readonly Step[]) =>
+  steps.reduce(
+    (proof, [seconds, sign]) =>
+      nextProof(proof, typeof sign === 'string' ? SIGNS[sign] : sign, at(seconds)),
+    createProof(at(0), 1800, ISSUED),
+  )
+const word = (...steps: readonly Step[]) => after(...steps).state
+
+test('the system that calls has booted, whatever was seen before', () => {
+  const { state, how, seconds } = after([20, 'contact'], [95, 'call'])
+  assert.equal([state, how, seconds], ['booted', 'call', 95])
+  assert.is(word([20, 'contact'], [80, 'contact'], [140, 'contact'], [400, 'call']), 'booted')
+})
+
+test('three boots from the network, or two and then nothing, are a failure', () => {
+  assert.is(word([20, 'contact'], [80, 'contact']), 'watching')
+  assert.is(word([20, 'contact'], [80, 'contact'], [140, 'contact']), 'failed')
+  assert.is(word([20, 'contact'], [80, 'contact'], [1800, 'limit']), 'failed')
+  assert.match(after([20, 'contact'], [80, 'contact'], [140, 'contact']).reason ?? '', '3 times')
+})
+
+test('what nobody sees is not called a failure', () => {
+  assert.is(word([1800, 'limit']), 'not-seen')
+  assert.is(word([20, 'contact'], [1800, 'limit']), 'not-seen')
+})
+
+test('a network card that answers after a silence is a sign, and no proof', () => {
+  const seen = after([20, 'contact'], [30, 'silent'], [60, 'answers'], [1800, 'limit'])
+  assert.equal([seen.state, seen.how, seen.seconds], ['seen', 'network', 60])
+  assert.is(word([20, 'silent'], [60, 'answers']), 'watching')
+  assert.is(word([20, 'silent'], [60, 'answers'], [90, 'call']), 'booted')
+})
+
+test('no proof where nothing booted', () => {
+  const other: Sign = { kind: 'call', issued: at(-61) }
+  const rows: readonly (readonly [string, string, ...Step[]])[] = [
+    ['the live system still answers', 'not-seen', [1, 'answers'], [1800, 'limit']],
+    [
+      'firmware answers while it boots',
+      'not-seen',
+      [20, 'contact'],
+      [21, 'answers'],
+      [1800, 'limit'],
+    ],
+    [
+      'an answer before firmware came again',
+      'not-seen',
+      [5, 'silent'],
+      [9, 'answers'],
+      [20, 'contact'],
+      [1800, 'limit'],
+    ],
+    ['a card that never answers', 'not-seen', [5, 'silent'], [1800, 'limit']],
+    ['the address of another flash', 'not-seen', [50, other], [1800, 'limit']],
+    ['a call after the limit', 'not-seen', [1800, 'limit'], [1801, 'call']],
+    ['a call after the next flash', 'not-seen', [50, { kind: 'flash' }], [60, 'call']],
+    [
+      'a boot loader that asks three times in one boot',
+      'not-seen',
+      [20, 'contact'],
+      [21, 'contact'],
+      [22, 'contact'],
+      [1800, 'limit'],
+    ],
+    ['a boot loop', 'failed', [20, 'contact'], [40, 'contact'], [60, 'contact'], [1800, 'limit']],
+    [
+      'a call after a boot loop and the limit',
+      'failed',
+      [20, 'contact'],
+      [40, 'contact'],
+      [60, 'contact'],
+      [1800, 'call'],
+    ],
+  ]
+  for (const [name, expected, ...steps] of rows) assert.is(word(...steps), expected, name)
+})
+
+test('a run without an address of its own is not proved by any', () => {
+  const none = createProof(at(0), 1800, null)
+  assert.is(nextProof(none, SIGNS.call, at(9)), none)
+})
+
+test('what changes nothing is the same object: a repeat, and all that comes after the end', () => {
+  const booted = after([95, 'call'])
+  for (const sign of Object.values(SIGNS)) assert.is(nextProof(booted, sign, at(99)), booted)
+  const waiting = after([20, 'contact'])
+  assert.is(nextProof(waiting, SIGNS.contact, at(22)), waiting)
+})
+
+test('a wait is open until it is proved or over, and after a boot loop until its limit', () => {
+  assert.ok(isOpen(after([20, 'contact']), at(5000)))
+  assert.not(isOpen(after([95, 'call']), at(96)))
+  const failed = after([20, 'contact'], [80, 'contact'], [140, 'contact'])
+  assert.equal([isOpen(failed, at(200)), isOpen(failed, at(1801))], [true, false])
+})
+
+test('an address that was made for the run before is not of this one', () => {
+  const former = { ...createRun('run-00000001', originOf(MAC), at(-500)), ended_at: at(-400) }
+  assert.is(decideCall(at(-450), former), null)
+  assert.is(decideCall(at(-60), former), at(-60))
+  assert.is(decideCall(at(-60), null), at(-60))
+  assert.is(decideCall(null, former), null)
+})
+
+test.run()
