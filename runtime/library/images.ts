@@ -65,8 +65,8 @@ export const detectFormat = (name: string): ImageFormat | null => detect(name)
 export const defaultImageRoot = (): string => resolveImageRoot(null, process.env)
 
 /**
- * Lists the images that lie directly in a folder, in byte order of their paths. Only their names decide;
- * no file is opened.
+ * Lists the images that lie directly in a folder, in the natural order of their names (2.4.2 before
+ * 2.4.10). Only their names decide; no file is opened.
  *
  * @param root - The folder (default: `defaultImageRoot()`).
  * @returns The images; none if there is no such folder. `size_bytes` is the size as stored.

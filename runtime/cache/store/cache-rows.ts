@@ -1,4 +1,5 @@
 /** Lists everything that the cache holds, one row per image with its state. */
+import { naturalKey } from '../../kit/net/rules/natural-order.ts'
 import {
   blobKeyOf,
   type CacheEntry,
@@ -57,12 +58,19 @@ interface RowDependencies {
   readonly pins: Pick<Pins, 'has' | 'countMachines'>
 }
 
-/** Entries in the order in which they were added, then dropped files by name. */
+/** Lists entries, then dropped files, each in the natural order of their names (2.4.2 before 2.4.10). */
 export function listRows(parts: RowDependencies): readonly CacheRow[] {
   const sources = parts.index.entries().map((entry) => rowOfEntry(parts, entry))
   const names = new Set(sources.map(({ entry }) => entry.name))
   const files = parts.dropped.list().map((file) => rowOfFile(parts, file, names))
-  return [...sources, ...files]
+  return [...sources.toSorted(byName), ...files.toSorted(byName)]
+}
+
+const keyOfName = ({ entry }: CacheRow) => naturalKey(entry.name)
+
+function byName(one: CacheRow, other: CacheRow): number {
+  const [a, b] = [keyOfName(one), keyOfName(other)]
+  return a < b ? -1 : Number(a > b)
 }
 
 function rowOfEntry(parts: RowDependencies, entry: CacheEntry): CacheRow {

@@ -25,15 +25,17 @@ export function joinImagePath(root: string, name: string): string {
 }
 
 /**
- * Lists the images in a folder, in byte order of their paths; the list is empty where there is no
- * folder.
+ * Lists the images in a folder in the natural order of their names (2.4.2 before 2.4.10); the list
+ * is empty where there is no folder.
  */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
   const rows = await Promise.all((await readNames(root)).map((name) => readRow(root, name)))
-  return rows
-    .filter((row) => row !== null)
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)))
+  return rows.filter((row) => row !== null).toSorted((a, b) => compare(a.name, b.name))
 }
+
+/** Where the natural order sees no difference, the characters decide. */
+const compare = (one: string, other: string) =>
+  one.localeCompare(other, 'en', { numeric: true }) || (one < other ? -1 : Number(one > other))
 
 const readNames = (root: string): Promise<readonly string[]> =>
   readdir(root).catch((cause: unknown) => {

@@ -25,7 +25,7 @@ export function createImageShelf(given: string, now: () => Date) {
       await makeFolder(root)
       await clearUploads(root)
     },
-    /** The images that can be served, in byte order of their names. */
+    /** The images that can be served, in the natural order of their names. */
     list(): Promise<readonly ImageRow[]> {
       const at = now().getTime()
       if (last === null || Math.abs(at - last.at) >= KEPT_MS) {

@@ -25,10 +25,20 @@ const ZST = zst(CONTENT)
 const makeQcow2 = (path: string, ...more: readonly string[]) =>
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', ...more, path, '4M'])
 
-test('lists what is named like an image and is a file, in byte order', async () => {
+test('lists what is named like an image and is a file, in natural order', async () => {
   await using folder = await temporary()
   const root = folder.path
-  const names = ['b.img', 'B.IMG', 'a.img.zst', 'ä.qcow2', '.hidden.img', '~.img.gz', '-x.img.bz2']
+  const names = [
+    'v2.4.10.img',
+    'v2.4.2.img',
+    'b.img',
+    'B.IMG',
+    'a.img.zst',
+    'ä.qcow2',
+    '.hidden.img',
+    '~.img.gz',
+    '-x.img.bz2',
+  ]
   for (const name of [...names, 'notes.txt', 'a.tar.gz', 'x.iso']) {
     await writeFile(join(root, name), name)
   }
@@ -41,18 +51,20 @@ test('lists what is named like an image and is a file, in byte order', async () 
   const order = [
     '-x.img.bz2',
     '.hidden.img',
-    'B.IMG',
-    'a.img.zst',
-    'b.img',
-    'link.img.xz',
     '~.img.gz',
+    'a.img.zst',
     'ä.qcow2',
+    'b.img',
+    'B.IMG',
+    'link.img.xz',
+    'v2.4.2.img',
+    'v2.4.10.img',
   ]
   assert.equal(
     rows.map(({ name }) => name),
     order,
   )
-  assert.equal(rows[2], { name: 'B.IMG', path: `${root}/B.IMG`, format: 'img', size_bytes: 5 })
+  assert.equal(rows[6], { name: 'B.IMG', path: `${root}/B.IMG`, format: 'img', size_bytes: 5 })
   assert.equal(
     (await images.list(`${root}/`)).map(({ path }) => path),
     order.map((name) => `${root}/${name}`),
