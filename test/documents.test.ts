@@ -3,14 +3,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { COMMAND_LINE as CACHE } from '../runtime/cache/rules/commands.ts'
-import { parseArguments, renderMisuse } from '../runtime/kit/terminal/command/rules/arguments.ts'
-import { completeArguments } from '../runtime/kit/terminal/command/rules/server-command.ts'
-import { WIZARD } from '../runtime/flasher/wizard/options.ts'
-import { COMMAND_LINE as WEB } from '../runtime/server/current/rules/commands.ts'
-import { COMMAND_LINE as FLASHER } from '../runtime/flasher/commands/rules/commands.ts'
-import { TUI_LINE as TUI } from '../runtime/flasher/panes/rules/tui-commands.ts'
 import { readTexts } from './support/arrows.ts'
+import { misuseOfLine } from './support/documents/commands.ts'
 
 const pages = readTexts(['*.md', 'docs/**/*.md'])
 const FENCED = /^```\w*\n([^]*?)^```$/gm
@@ -123,37 +117,10 @@ test('scripts that documents say to run exist', () => {
 
 test('commands and options that documents name exist', () => {
   const bad = code.flatMap(({ page, line }) => {
-    const [, program = '', rest = ''] =
-      /^(?:npx pnpm |sudo |\$ |# )*(flasher(?:-web|-cache|-tui)?)((?: [^\s|#;&>]+)*)/.exec(line) ??
-      []
-    const wrong =
-      program === '' || NAMES.has(line) ? null : misuseOf(program, rest.trim().split(' '))
+    const wrong = misuseOfLine(line)
     return wrong === null ? [] : [`${page}: ${line}: ${wrong}`]
   })
   assert.equal(bad, [])
 })
-
-/** What reads like a command: the boot entry of a disk, a row of figures. */
-const NAMES: ReadonlySet<string> = new Set(['flasher flashed', 'flasher (read back)'])
-
-const PROGRAMS = {
-  flasher: { ...FLASHER, main: WIZARD },
-  'flasher-web': WEB,
-  'flasher-cache': CACHE,
-  'flasher-tui': TUI,
-}
-/** A command's name alone is no mistake: what it needs is left to the reader. */
-const WRONG: ReadonlySet<string> = new Set(['unknown-command', 'unknown-flag', 'bad-choice'])
-
-function misuseOf(program: string, given: readonly string[]): string | null {
-  const words = given
-    .map((word) => word.replaceAll(/^\[|\]$/g, ''))
-    .filter((word) => /\w/.test(word))
-  const [, line] = Object.entries(PROGRAMS).find(([name]) => name === program) ?? []
-  if (line === undefined || words.includes('COMMAND')) return null
-  const argv = line.main !== undefined ? words : completeArguments(line, words)
-  const reading = parseArguments(line, argv)
-  return reading.ok || !WRONG.has(reading.refusal.why) ? null : renderMisuse(reading.refusal)
-}
 
 test.run()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { publishText } from '../bench/publish.ts'
+import { compareMeasured, MEASURED } from '../support/documents/measured.ts'
 
 const test = suite('publish')
 
@@ -13,7 +14,7 @@ test('a table comes out as the formatter wants it, and replaces the one before',
   const folder = await mkdtemp(join(tmpdir(), 'flasher-publish-'))
   try {
     const path = join(folder, 'page.md')
-    await writeFile(path, '# Page\n\n<!-- bench:x -->\n\nold\n\n<!-- /bench:x -->\n\nafter\n')
+    await writeFile(path, '# Page\n\n<!-- measured:x -->\n\nold\n\n<!-- /measured:x -->\n\nafter\n')
     const table = '| a | long head |\n|---|--:|\n| much longer | 1 |'
     for (const text of ['first', table]) publishText('x', text, path)
     execFileSync('node_modules/.bin/oxfmt', ['--check', path])
@@ -21,6 +22,11 @@ test('a table comes out as the formatter wants it, and replaces the one before',
     assert.match(page, '| much longer |         1 |')
     assert.match(page, 'after\n')
     assert.not.match(page, /old|first/)
+    const text = await readFile(join(folder, 'measured', 'x.json'), 'utf8')
+    const record = MEASURED.parse(JSON.parse(text))
+    assert.equal(compareMeasured('x', record, page), [])
+    assert.is(compareMeasured('x', record, page.replace(' 1 |', ' 2 |')).length, 1)
+    assert.match(page, `Measured on ${record.on}: ${record.where}.`)
   } finally {
     await rm(folder, { recursive: true })
   }
