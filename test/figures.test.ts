@@ -14,6 +14,9 @@ const byHand = readByHand()
 const pages = listHeldPages().map((page) => ({ page, text: readFileSync(page, 'utf8') }))
 const phrases = (text: string) => listFigures(text).map(({ phrase }) => phrase)
 
+/** A failure shows so many, that its advice is seen. */
+const MOST = 12
+
 const test = suite('figures')
 
 test('limits are those of the code', () => {
@@ -40,7 +43,7 @@ test('each other figure is in the list of those held by hand', () => {
   })
   const advice =
     'New figures that the code knows: a row in test/support/documents/limits.ts. Others, and those that are gone: pnpm docs:figures, which says more.'
-  assert.equal(unheld, [], advice)
+  assert.equal(unheld.slice(0, MOST), [], `${unheld.length} figures. ${advice}`)
 })
 
 test('lists are numbered one by one', () => {

@@ -22,8 +22,8 @@ export const NAMES: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(' ')),
 )
 
-/** Held as a whole: what was measured by its record, a screen by its digest. */
-const MEASURED = /<!-- measured:([\w-]+) -->[^]*?<!-- \/measured:\1 -->/g
+/** Held as a whole: what was measured by its record, what is worked out by test/growth.test.ts, a screen by its digest. */
+const MEASURED = /<!-- (measured:[\w-]+|bench:growth-\w+) -->[^]*?<!-- \/\1 -->/g
 const SCREEN = /<!-- (screen: [^\n]+) -->[^]*?<!-- end -->/g
 /** `[decision 38](decisions/0038-…)`: the link says the same number. */
 const DECISION = /\[(?:decisions?[ /])?0*(\d+)\]\((?:decisions\/)?0*\1-[^)]*\)/g

@@ -38,6 +38,19 @@ const SITE = 'runtime/flasher/link/server-site.ts'
 const ARRIVALS = 'runtime/cache/arrivals/arrivals.ts'
 
 export const LIMITS: readonly Limit[] = [
+  ofSetting(
+    'first-boot',
+    '`[proof] limit`](settings.md) ({} minutes)',
+    SETTINGS.proof.limit.fallback,
+    60,
+  ),
+  of(
+    'growing',
+    'a host that is gone after {} seconds',
+    'runtime/fleet/cluster/rules/lease.ts',
+    'LEASE_MS',
+    1000,
+  ),
   of('api', 'up to {} printable characters', LABEL, 'MAX_NAME_CHARACTERS'),
   of('api', 'up to {}, each of up to', LABEL, 'MAX_LABELS'),
   of('api', 'each of up to {} letters', LABEL, 'MAX_LABEL_CHARACTERS'),
