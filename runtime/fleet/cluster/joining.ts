@@ -10,6 +10,7 @@ import { catchUp, type Start } from './catching-up.ts'
 import { createGroupCommits } from './group-commits.ts'
 import { createLeader, type Leader } from './leader.ts'
 import { listTables, readParts } from './local-rows.ts'
+import { readWaitedFor, type Member } from './members.ts'
 import { openSession, toFault, type PgSession } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import { decideTakeover, LEASE_MS, type LeaseWatch } from './rules/lease.ts'
@@ -20,7 +21,6 @@ import {
   takeHint,
   takeLease,
   type Lease,
-  type Member,
   type TakenLease,
 } from './tables.ts'
 
@@ -147,12 +147,12 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       const holdsHint = await takeHint(session, lease.epoch)
       const decided = decideTakeover(watch, lease, performance.now(), holdsHint)
       watch = decided.watch
-      const term = randomUUID()
-      const taken = decided.take ? await takeLease(session, lease, term, member) : null
-      if (taken !== null) return { session, term, ...taken }
-      if (patience === 'now' && performance.now() - begun > 2 * LEASE_MS) throw ledBy(lease)
-      if (lease.holder !== told) log.info(`standing by: ${lease.holder} leads since ${lease.since}`)
-      told = lease.holder
+      const tried = decided.take ? await takeOver(session, lease, member) : renderLed(lease)
+      if (typeof tried !== 'string') return tried
+      const isLate = performance.now() - begun > 2 * LEASE_MS
+      if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
+      if (tried !== told) log.info(`standing by: ${tried}`)
+      told = tried
       if (patience === 'wait' && lease.seq !== followed) {
         followed = (await catchUp(session, file, 'usual')).seq
       }
@@ -164,10 +164,25 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   }
 }
 
-const ledBy = ({ holder, url }: Lease) =>
-  new Fault('conflict', `${holder} leads this fleet at the moment (${url})`, {
-    hint: 'Stop that server first, or do it on its pages.',
-  })
+/** Returns why it is not taken, in a clause, where it is not. */
+async function takeOver(session: PgSession, lease: Lease, member: Member): Promise<Taken | string> {
+  const waited = await readWaitedFor(session, member, lease.release)
+  if (waited.length > 0) {
+    return `${member.release} leads once every server has it; waiting for ${waited.join(', ')} (flasher-web database forget NAME for one that is gone)`
+  }
+  const term = randomUUID()
+  const taken = await takeLease(session, lease, term, member)
+  return taken === null ? renderLed(lease) : { session, term, ...taken }
+}
+
+const renderLed = ({ holder, since }: Lease): string => `${holder} leads since ${since}`
+
+const refuseTaking = ({ holder, url }: Lease, why: string) =>
+  holder === ''
+    ? new Fault('conflict', `this release may not lead yet: ${why}`)
+    : new Fault('conflict', `${holder} leads this fleet at the moment (${url})`, {
+        hint: 'Stop that server first, or do it on its pages.',
+      })
 
 /** Best effort: without it the next one waits five seconds. */
 async function leaveLease({ session, term }: Taken): Promise<void> {

@@ -1,6 +1,9 @@
 /** What the database says of itself and of who leads, for people. */
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import { forgetMember, readMembers } from './members.ts'
 import { openSession } from './postgres.ts'
+import { listDifferences, renderDifference, renderMember } from './rules/member.ts'
+import { readVersions } from './secret-rows.ts'
 import { hasTables, readLease } from './tables.ts'
 
 type StatusFact = readonly [name: string, value: string]
@@ -30,7 +33,21 @@ export async function readStatus(
   ])
   facts.push(['Changes', `${seq}; the leader has changed ${epoch} times`])
   facts.push(['This server', describeMembership(membership, cluster, seq)])
-  return facts
+  const members = await readMembers(session)
+  facts.push(...members.map((each): StatusFact => ['Server', renderMember(each, seq)]))
+  const isShared = (await readVersions(session)).size > 0
+  facts.push(['Secrets', isShared ? 'shared: wrapped rows' : "each server's own"])
+  const differences = listDifferences(members).map((each): StatusFact => [
+    'Differs',
+    renderDifference(each),
+  ])
+  return [...facts, ...differences]
+}
+
+/** Returns how many there were. */
+export async function forgetByName(url: string, name: string): Promise<number> {
+  await using session = await openSession(url)
+  return (await hasTables(session)) ? await forgetMember(session, name) : 0
 }
 
 function describeMembership(

@@ -5,7 +5,9 @@ import { SCHEMA } from '../state/schema.ts'
 import type { LeaseReading, Position } from './rules/lease.ts'
 import type { LogEnds } from './rules/catch-up.ts'
 import { renderTable, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
+import { MEMBER_TABLE, type Member } from './members.ts'
 import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
+import { SECRET_TABLE } from './secret-rows.ts'
 
 /** The lease, as every server may read it. */
 export interface Lease extends LeaseReading {
@@ -34,6 +36,8 @@ const OWN_TABLES = [
   `CREATE TABLE ${CHANGE} (seq bigint PRIMARY KEY, id text NOT NULL,
     at timestamptz NOT NULL DEFAULT now(), keys text NOT NULL)`,
   `CREATE INDEX change_by_time ON ${CHANGE} (at)`,
+  MEMBER_TABLE,
+  SECRET_TABLE,
 ]
 
 /** Two servers that make the tables at the same moment wait for each other. */
@@ -114,14 +118,6 @@ export async function takeHint(session: PgSession, epoch: number): Promise<boole
   return row?.['taken'] === true
 }
 
-/** Who takes the lease, as the others see it. */
-export interface Member {
-  /** A name for people, usually the host's. */
-  readonly name: string
-  readonly release: string
-  readonly url: string
-}
-
 /** The lease, as a server has just taken it. */
 export interface TakenLease {
   readonly epoch: number
@@ -134,7 +130,7 @@ export async function takeLease(
   session: PgSession,
   seen: LeaseReading,
   term: string,
-  { name, release, url }: Member,
+  { name, release, url }: Omit<Member, 'id'>,
 ): Promise<TakenLease | null> {
   const [taken] = await session.query(
     `UPDATE ${LEASE} SET term = $1, epoch = epoch + 1, beat = beat + 1, holder = $2, release = $3,

@@ -24,9 +24,10 @@ export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
 /**
  * Opens the book. What it answers comes from memory; a change is on disk before it resolves.
  *
- * Rejects with a Fault where the file is there and cannot be read.
+ * Rejects with a Fault where the file is there and cannot be read. `share` is awaited after each change,
+ * for whoever else must have it.
  */
-export async function openPowerBook(path: string) {
+export async function openPowerBook(path: string, share?: () => Promise<void>) {
   let content = await readBook(path)
   const inOrder = createQueue(1)
 
@@ -35,6 +36,7 @@ export async function openPowerBook(path: string) {
       const next = make(content)
       await replaceFile(path, `${JSON.stringify(next)}\n`, 0o600)
       content = next
+      await share?.()
     })
 
   const find = (mac: Mac): PowerEntry | null => content.machines[mac] ?? null

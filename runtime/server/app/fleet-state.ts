@@ -52,7 +52,8 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
-  const leader = await shareState(database, options)
+  const joined = await shareState(database, options)
+  const leader = joined?.leader ?? null
   // What the shared database has is the newest, whatever this file was.
   if (leader === null && options.shared !== null) await settleDoubt(database, options)
   const changes = createChanges()
@@ -67,6 +68,8 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     database,
     /** Null: this server stands alone. */
     leader,
+    /** Null: it stands alone, or this is a command. */
+    presence: joined?.presence ?? null,
     changes,
     store,
     machines: createMachines(database, {
@@ -83,7 +86,10 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
       patience: () => config.current().pxe.run_patience,
     }),
     tokens: createTokens(database),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]()
+      await joined?.presence?.end()
+    },
   }
 }
 

@@ -69,6 +69,7 @@ export async function openMachineServer<M extends MachineBase>(
       path: folders.signedOut,
       now,
       log,
+      share: async () => await state.presence?.share(),
       onDamage(summary) {
         const lost = { kind: 'auth.logouts.lost', subject_kind: 'auth', summary } as const
         journal.record({ ...SYSTEM_EVENT, ...lost }).catch((thrown: unknown) => {

@@ -5,6 +5,11 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { readMembership } from '../../fleet/state/membership.ts'
 import type { Database } from '../../fleet/state/database.ts'
 import type { JoinedLeader, JoinOptions } from '../../fleet/cluster/joining.ts'
+import type { Presence } from '../../fleet/cluster/presence.ts'
+import type { MemberFacts } from '../../fleet/cluster/rules/member.ts'
+import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
+import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
+import type { Member } from '../../fleet/cluster/members.ts'
 
 /** The settings of `[database]`, and what a program makes of them. */
 export interface SharedDatabase {
@@ -12,8 +17,17 @@ export interface SharedDatabase {
   readonly url: string
   /** The file whose first line is the password; empty: `url` has it. */
   readonly passwordFile: string
+  /** The key that wraps the secrets which servers share, and the file of it; both empty: none. */
+  readonly key: string
+  readonly keyFile: string
+  /** The files of those secrets. */
+  readonly files: SharedFilePaths
+  /** `<state_dir>/cluster.json`. */
+  readonly notes: string
   /** How people reach this server; empty where that is not known. */
   readonly publicUrl: string
+  /** What the others show of this server. */
+  facts(): MemberFacts
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
@@ -28,6 +42,13 @@ interface ShareOptions {
   readonly log: { info?(message: string): void; warn(message: string): void }
 }
 
+/** What a server has of its database. */
+interface SharedState {
+  readonly leader: JoinedLeader
+  /** Null for a command, which is over in a moment. */
+  readonly presence: Presence | null
+}
+
 /**
  * Null where this server stands alone. Rejects with a Fault `input-invalid` where the state belongs to a
  * database and none is configured, and as `joinCluster` does.
@@ -35,27 +56,89 @@ interface ShareOptions {
 export async function shareState(
   database: Database,
   { line, release, shared, log }: ShareOptions,
-): Promise<JoinedLeader | null> {
+): Promise<SharedState | null> {
   if (shared === null) return null
   if (shared === undefined || shared.url === '') {
     if (readMembership(database.sql) !== null && database.isOwner) throw notAlone(database.path)
     return null
   }
-  const { joinCluster, onlyRead } = await import('../../fleet/cluster/joining.ts')
   if (!database.isOwner) {
+    const { onlyRead } = await import('../../fleet/cluster/joining.ts')
     await onlyRead(database)
     return null
   }
+  return await joinOthers(database, shared, { line, release, log })
+}
+
+async function joinOthers(
+  database: Database,
+  shared: SharedDatabase,
+  { line, release, log }: Pick<ShareOptions, 'line' | 'release' | 'log'>,
+): Promise<SharedState> {
+  const { joinCluster } = await import('../../fleet/cluster/joining.ts')
+  const { openNotes } = await import('../../fleet/cluster/cluster-notes.ts')
   const { publicUrl, patience, start = 'usual', signal, onEnd } = shared
-  return await joinCluster(database, {
-    url: await completeUrl(shared),
-    member: { name: hostname(), release, url: publicUrl },
-    line,
-    patience,
-    start,
-    signal,
-    log: { info: (message) => log.info?.(message), warn: (message) => log.warn(message) },
-    onEnd,
+  const url = await completeUrl(shared)
+  const notes = await openNotes(shared.notes)
+  const member = { id: notes.id, name: hostname(), release, url: publicUrl }
+  const say = {
+    info: (message: string) => log.info?.(message),
+    warn: (message: string) => log.warn(message),
+  }
+  const more = { member, notes, url, log: say }
+  const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
+  try {
+    const join = { url, member, line, patience, start, signal, log: say, onEnd }
+    const leader = await joinCluster(database, join)
+    await presence?.lead()
+    return { leader, presence }
+  } catch (thrown) {
+    await presence?.end()
+    throw thrown
+  }
+}
+
+interface PresenceDependencies {
+  readonly member: Member
+  readonly notes: ClusterNotes
+  readonly url: string
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+async function beginPresence(
+  database: Database,
+  shared: SharedDatabase,
+  { member, notes, url, log }: PresenceDependencies,
+): Promise<Presence> {
+  const { createPresence } = await import('../../fleet/cluster/presence.ts')
+  const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
+  const { openSession } = await import('../../fleet/cluster/postgres.ts')
+  const key = await readKey(shared)
+  if (key === '') log.warn(NO_KEY)
+  return createPresence({
+    member,
+    files: createSharedFiles({ paths: shared.files, key, notes, log }),
+    open: () => openSession(url),
+    position: () => readMembership(database.sql)?.seq ?? null,
+    facts: shared.facts,
+    log,
+  })
+}
+
+const NO_KEY =
+  "database.key is not set: the key of sessions, the password, logouts and the BMCs of machines are this server's own. Give all servers one key to share them (openssl rand -base64 32)."
+
+/** Characters; what openssl makes of 32 bytes has 44. */
+const FEWEST = 32
+
+/** Rejects with a Fault where it is too short to keep anything secret, or its file cannot be read. */
+async function readKey({ key, keyFile }: SharedDatabase): Promise<string> {
+  const text = keyFile === '' ? key : await readLine(keyFile, 'database.key_file')
+  if (text === '' && keyFile === '') return ''
+  if (text.length >= FEWEST) return text
+  const where = keyFile === '' ? 'database.key' : `the key in ${keyFile} (database.key_file)`
+  throw new Fault('input-invalid', `${where} is shorter than ${FEWEST} characters`, {
+    hint: 'openssl rand -base64 32 makes a good one.',
   })
 }
 
@@ -74,13 +157,16 @@ export async function completeUrl({
     })
   }
   if (passwordFile === '') return address.href
-  const text = await readFile(passwordFile, 'utf8').catch((cause: unknown) => {
-    throw new Fault('input-missing', `${passwordFile} (database.password_file) cannot be read`, {
-      cause,
-    })
-  })
-  address.password = encodeURIComponent(text.split('\n')[0]?.trim() ?? '')
+  address.password = encodeURIComponent(await readLine(passwordFile, 'database.password_file'))
   return address.href
+}
+
+/** The first line of a file that a setting names. */
+async function readLine(path: string, setting: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new Fault('input-missing', `${path} (${setting}) cannot be read`, { cause })
+  })
+  return text.split('\n')[0]?.trim() ?? ''
 }
 
 const notAlone = (path: string) =>

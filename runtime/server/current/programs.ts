@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnv
   'database-import': async () => (await import('./commands/database.ts')).importDatabase,
   'database-detach': async () => (await import('./commands/database.ts')).detachDatabase,
   'database-accept-older': async () => (await import('./commands/database.ts')).acceptOlder,
+  'database-forget': async () => (await import('./commands/database.ts')).forgetServer,
   'config-show': async () => (await import('./commands/config.ts')).showConfig,
   'config-check': async () => (await import('./commands/config.ts')).checkConfig,
   'config-reference': async () => (await import('./commands/config.ts')).printReference,

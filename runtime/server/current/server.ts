@@ -123,7 +123,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       catalog,
       bootFiles,
       checkPassword: passwords.check,
-      setPassword: passwords.set,
+      setPassword: (password) => setPassword(given, password),
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
@@ -132,6 +132,12 @@ export async function createMachineServer(given: MachineServerDependencies) {
         endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
     }
   })
+}
+
+/** Stored here and, where servers share their secrets, in the database. */
+async function setPassword({ passwords, state }: MachineServerDependencies, password: string) {
+  await passwords.set(password)
+  await state.presence?.share()
 }
 
 /** The list that each release has of its own media; null: no release site is set. */

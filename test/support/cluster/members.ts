@@ -16,7 +16,7 @@ export async function openMember(
   try {
     const leader = await joinCluster(state.database, {
       url,
-      member: { name: 'a', release: RELEASE, url: 'http://a' },
+      member: { id: 'a', name: 'a', release: RELEASE, url: 'http://a' },
       line: 'current',
       patience: 'now',
       onEnd: (why) => ended.push(why),

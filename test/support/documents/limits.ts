@@ -38,6 +38,19 @@ const SITE = 'runtime/flasher/link/server-site.ts'
 const ARRIVALS = 'runtime/cache/arrivals/arrivals.ts'
 
 export const LIMITS: readonly Limit[] = [
+  of(
+    'several-servers',
+    'The key itself has at least {} characters',
+    'runtime/server/app/shared-state.ts',
+    'FEWEST',
+  ),
+  of(
+    'several-servers',
+    'has been silent for {} minutes',
+    'runtime/fleet/cluster/rules/member.ts',
+    'GONE_SECONDS',
+    60,
+  ),
   ofSetting(
     'first-boot',
     '`[proof] limit`](settings.md) ({} minutes)',

@@ -14,6 +14,8 @@ interface SignedOutDependencies {
   readonly path: string
   now(): Date
   readonly log: { warn(message: string): void }
+  /** Awaited after each end of a session, for whoever else must know of it. */
+  share?(): Promise<void>
   /** This is called with the words of the log each time that the file is found damaged. */
   onDamage?(message: string): void
 }
@@ -55,11 +57,13 @@ export async function createSignedOut(parts: SignedOutDependencies) {
     async add(id: string, until: Date): Promise<void> {
       list.ends.set(id, until.getTime())
       await list.store()
+      await parts.share?.()
     },
     /** All that were issued up to that second, in seconds of the epoch. */
     async addAll(issuedUpTo: number): Promise<void> {
       list.endUpTo(ALL, issuedUpTo)
       await list.store()
+      await parts.share?.()
     },
   }
 }

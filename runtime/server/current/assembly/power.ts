@@ -26,7 +26,9 @@ const REST_MS = 5000
 /** Rejects with a Fault where the file of BMCs cannot be read. */
 export async function openPower({ config, state, log, env, now }: PowerServices) {
   const settings = () => config.current()
-  const book = await openPowerBook(decideFolders(config).power)
+  const book = await openPowerBook(decideFolders(config).power, async () => {
+    await state.presence?.share()
+  })
   const power = createPower({
     book,
     shell: createShell({ env }),

@@ -3,7 +3,7 @@ import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
 import type { SharedDatabase } from '../../app/shared-state.ts'
 import type { OrderRules } from '../../../fleet/backup/disarming.ts'
 import { createTemplates, type Templates } from '../../../fleet/first-boot/templates.ts'
-import type { LineConfig } from './configuration.ts'
+import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
 import { disarm, keepHeldBack, nameMachine } from '../rules/disarming.ts'
 import { parseRecord } from '../rules/record.ts'
@@ -51,11 +51,41 @@ export function describeShared(
   return {
     url: database.url,
     passwordFile: database.password_file,
+    key: database.key,
+    keyFile: database.key_file,
+    files: listSharedFiles(config),
+    notes: decideFolders(config).cluster,
     publicUrl: server.public_url,
+    facts: () => describeMember(config),
     patience: leads === undefined ? 'now' : 'wait',
     // A command is over in a moment, and its next change is refused.
     onEnd: () => undefined,
     start,
     ...leads,
+  }
+}
+
+/** What a configuration sets itself is not shared as a file. */
+function listSharedFiles(config: LineConfig): SharedDatabase['files'] {
+  const { secret, password, signedOut, power } = decideFolders(config)
+  return {
+    ...(config.current().server.session_secret === '' ? { 'session-secret': secret } : {}),
+    ...(findPasswordOrigin(config) === null ? { 'admin-password': password } : {}),
+    'signed-out': signedOut,
+    power,
+  }
+}
+
+/** Sections that are each server's own, as are the addresses of its cache. */
+const OWN_SECTIONS: ReadonlySet<string> = new Set(['server', 'paths', 'log', 'database', 'cache'])
+
+function describeMember(config: LineConfig): ReturnType<SharedDatabase['facts']> {
+  const { backup } = config.current()
+  const compared = config
+    .list()
+    .filter(({ section, origin }) => !OWN_SECTIONS.has(section) && origin.by !== 'settings-page')
+  return {
+    settings: Object.fromEntries(compared.map(({ name, shown }) => [name, shown])),
+    backups: backup.driver === 'fs' ? decideFolders(config).backups : backup.driver,
   }
 }

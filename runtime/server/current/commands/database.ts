@@ -84,6 +84,22 @@ export const acceptOlder: DatabaseCommand = async (environment, given) => {
   return SUCCESS
 }
 
+/** Forgets servers by their name. Rejects with a Fault `not-found` where there is none of it. */
+export const forgetServer: DatabaseCommand = async (environment, given) => {
+  await using visit = await visitState(environment, given, { start: 'apart' })
+  const shared = requireShared(visit)
+  const [name = ''] = given.positionals
+  const { forgetByName } = await import('../../../fleet/cluster/status.ts')
+  const forgotten = await forgetByName(await completeUrl(shared), name)
+  if (forgotten === 0) {
+    throw new Fault('not-found', `no server named ${name} has been here in the last week`, {
+      hint: 'flasher-web database status lists them.',
+    })
+  }
+  visit.success(`Nobody waits for ${name} any more.`)
+  return SUCCESS
+}
+
 function requireShared({ config }: Visit) {
   const shared = describeShared(config)
   if (shared.url !== '') return shared

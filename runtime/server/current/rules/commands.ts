@@ -170,6 +170,23 @@ export const COMMANDS = {
       { line: 'flasher-web database accept-older', does: 'after a restore of the database' },
     ],
   },
+  'database-forget': {
+    words: ['database', 'forget'],
+    summary: 'forget a server that is gone for good',
+    about: [
+      'After an upgrade the new release leads once every server has it. Nobody waits any more for a server that was forgotten, or was silent for 10 minutes. One that runs is known again a second later. Works while servers are running.',
+    ],
+    positionals: [
+      {
+        value: { name: 'NAME', completes: 'nothing' },
+        help: 'name of the server, as flasher-web database status shows it',
+      },
+    ],
+    flags: [CONFIG],
+    examples: [
+      { line: 'flasher-web database forget flasher-2', does: 'wait no longer for flasher-2' },
+    ],
+  },
   'config-show': {
     words: ['config', 'show'],
     summary: 'show every setting with its value and origin',

@@ -251,6 +251,24 @@ export const SETTINGS = {
       restart: true,
       kept: true,
     }),
+    key: setting({
+      title: 'Key for secrets in the shared database',
+      topic: 'database',
+      help: 'Wraps the secrets that servers share as rows of that database (`openssl rand -base64 32`); empty: each server keeps its own.',
+      kind: kinds.secretText,
+      fallback: '',
+      restart: true,
+      kept: true,
+    }),
+    key_file: setting({
+      title: 'File with the key for secrets in the shared database',
+      topic: 'database',
+      help: 'The file whose first line is that key, instead of `database.key`.',
+      kind: path('/etc/flasher/database-key'),
+      fallback: '',
+      restart: true,
+      kept: true,
+    }),
   },
   backup: {
     enabled: setting({

@@ -1,0 +1,47 @@
+/** What a server remembers of the database that it shares: its own id there, and which secrets were the same. */
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { Fault } from '../../kit/foundation/fault.ts'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import type { SharedFileName, SharedFileNote } from './rules/shared-file.ts'
+
+const NotesSchema = z.object({
+  id: z.string(),
+  cluster: z.string(),
+  files: z.record(z.string(), z.object({ version: z.string(), digest: z.string() })),
+})
+
+export type ClusterNotes = Awaited<ReturnType<typeof openNotes>>
+
+/**
+ * Opens `<state_dir>/cluster.json`, and makes it where there is none. Rejects with a Fault
+ * `input-invalid` where it is damaged.
+ */
+export async function openNotes(path: string) {
+  let kept = (await readNotes(path)) ?? { id: randomUUID(), cluster: '', files: {} }
+  await replaceFile(path, JSON.stringify(kept), 0o600)
+  return {
+    id: kept.id,
+    /** Null: the file and the row of that name never were the same, in this database. */
+    find: (cluster: string, name: SharedFileName): SharedFileNote | null =>
+      kept.cluster === cluster ? (kept.files[name] ?? null) : null,
+    async keep(cluster: string, name: SharedFileName, note: SharedFileNote): Promise<void> {
+      const files = kept.cluster === cluster ? kept.files : {}
+      kept = { id: kept.id, cluster, files: { ...files, [name]: note } }
+      await replaceFile(path, JSON.stringify(kept), 0o600)
+    },
+  }
+}
+
+async function readNotes(path: string): Promise<z.infer<typeof NotesSchema> | null> {
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  if (text === null) return null
+  const read = NotesSchema.safeParse(parseJson(text))
+  if (read.success) return read.data
+  throw new Fault('input-invalid', `${path} is damaged`, {
+    hint: 'Delete it: this server then takes the keys that the others have.',
+  })
+}

@@ -1,0 +1,83 @@
+/** The rows of the servers that share a database: each writes its own, every second. */
+import { numberIn, textOf, type PgSession } from './postgres.ts'
+import { listWaitedFor, parseFacts, type MemberRow } from './rules/member.ts'
+import { SCHEMA_NAME } from './rules/shared-tables.ts'
+
+const MEMBER = `${SCHEMA_NAME}.member`
+export const MEMBER_TABLE = `CREATE TABLE ${MEMBER} (id text PRIMARY KEY, name text NOT NULL,
+  url text NOT NULL, release text NOT NULL, seq bigint, facts text NOT NULL,
+  seen timestamptz NOT NULL DEFAULT now())`
+
+/** A server that shares a database, as the others see it. */
+export interface Member {
+  /** Its own for as long as its state folder lives. */
+  readonly id: string
+  /** A name for people, usually the host's. */
+  readonly name: string
+  readonly release: string
+  readonly url: string
+}
+
+/** Says that a server is there; false: it has no row, or `writeMember` has to say more. */
+export async function touchMember(
+  session: PgSession,
+  id: string,
+  seq: number | null,
+): Promise<boolean> {
+  const touched = await session.repeat(
+    `UPDATE ${MEMBER} SET seen = now(), seq = $2 WHERE id = $1 RETURNING id`,
+    [id, seq],
+  )
+  return touched.length === 1
+}
+
+export async function writeMember(
+  session: PgSession,
+  { id, name, url, release }: Member,
+  seq: number | null,
+  facts: string,
+): Promise<void> {
+  await session.query(
+    `INSERT INTO ${MEMBER} (id, name, url, release, seq, facts) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url,
+     release = excluded.release, seq = excluded.seq, facts = excluded.facts, seen = now()`,
+    [id, name, url, release, seq, facts],
+  )
+}
+
+/** Lists them by name; those that have been silent for a week are left out. */
+export async function readMembers(session: PgSession): Promise<readonly MemberRow[]> {
+  const rows = await session.repeat(
+    `SELECT id, name, url, release, coalesce(seq, -1) AS seq, facts,
+     extract(epoch FROM now() - seen)::bigint AS silent FROM ${MEMBER}
+     WHERE seen > now() - interval '7 days' ORDER BY name, id`,
+    [],
+  )
+  return rows.map((row) => {
+    const seq = numberIn(row, 'seq')
+    return {
+      id: textOf(row, 'id'),
+      name: textOf(row, 'name'),
+      url: textOf(row, 'url'),
+      release: textOf(row, 'release'),
+      seq: seq < 0 ? null : seq,
+      silentSeconds: numberIn(row, 'silent'),
+      facts: parseFacts(textOf(row, 'facts')),
+    }
+  })
+}
+
+/** Forgets the servers of a name; returns how many. One that runs is back within a second. */
+export async function forgetMember(session: PgSession, name: string): Promise<number> {
+  return (await session.query(`DELETE FROM ${MEMBER} WHERE name = $1 RETURNING id`, [name])).length
+}
+
+/** Whose upgrade this server waits for before it leads; `led`: the release of the last leader. */
+export async function readWaitedFor(
+  session: PgSession,
+  own: Pick<Member, 'id' | 'release'>,
+  led: string,
+): Promise<readonly string[]> {
+  if (led === '' || led === own.release) return []
+  return listWaitedFor(await readMembers(session), own, led)
+}

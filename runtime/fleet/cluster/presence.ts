@@ -1,0 +1,132 @@
+/** What every server does each second, whether it leads or not: it says that it is there, and keeps what servers share alike. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import { readMembers, touchMember, writeMember, type Member } from './members.ts'
+import { toFault, type PgSession } from './postgres.ts'
+import type { MemberFacts, MemberRow } from './rules/member.ts'
+import { describePostgresError } from './rules/postgres-fault.ts'
+import type { ServerRole, SharedFiles } from './shared-files.ts'
+import { hasTables, readLease, type Lease } from './tables.ts'
+
+/** What the last reading of the database said. */
+interface ClusterView {
+  readonly ownId: string
+  readonly lease: Lease
+  readonly members: readonly MemberRow[]
+  /** Whether the secrets are rows; `unreadable`: they are, and this server has no key for them. */
+  readonly secrets: 'shared' | 'own' | 'unreadable'
+  readonly survivesHost: boolean
+}
+
+export type Presence = ReturnType<typeof createPresence>
+
+interface PresenceOptions {
+  readonly member: Member
+  readonly files: SharedFiles
+  open(): Promise<PgSession>
+  /** The newest change that this server has; null: it has not joined yet. */
+  position(): number | null
+  facts(): MemberFacts
+  readonly log: { warn(message: string): void }
+}
+
+const BEAT_MS = 1000
+/** A change waits for its database as long. */
+const SHARE_MS = 12_000
+
+/** Begins at once, in a session of its own; a database that is away is asked again each second. */
+export function createPresence(options: PresenceOptions) {
+  const { member, files, open, position, facts } = options
+  const inOrder = createQueue(1)
+  let session: PgSession | null = null
+  let view: ClusterView | null = null
+  let [role, said]: [ServerRole, string] = ['stands-by', '']
+  let isOver = false
+
+  /** Rejects where the database is away, or the rows of secrets cannot be opened. */
+  async function beat(): Promise<void> {
+    if (session === null || session.isOver()) session = await open()
+    const present = session
+    try {
+      view = (await look(present)) ?? view
+    } catch (thrown) {
+      if (thrown instanceof Fault || thrown instanceof TypeError) throw thrown
+      present.drop()
+      throw toFault(describePostgresError(thrown), thrown)
+    }
+  }
+
+  /** Null: there are no tables yet. */
+  async function look(present: PgSession): Promise<ClusterView | null> {
+    if (!(await hasTables(present))) return null
+    const lease = await readLease(present)
+    const saying = JSON.stringify(facts())
+    const isKnown = await touchMember(present, member.id, position())
+    if (!isKnown || saying !== said) await writeMember(present, member, position(), saying)
+    said = saying
+    await files.exchange(present, lease.cluster, role)
+    const members = await readMembers(present)
+    const secrets = files.isOn ? 'shared' : (await files.lacksKey(present)) ? 'unreadable' : 'own'
+    return { ownId: member.id, lease, members, secrets, survivesHost: present.survivesHost }
+  }
+
+  const ticks = startTicks(() => inOrder(beat), options.log)
+
+  return {
+    /** Null: the database has not answered yet. */
+    view: () => view,
+    /**
+     * Resolves once what this server changed is in the database. Rejects with a Fault `no-leader` where
+     * that takes longer than 12 s.
+     */
+    async share(): Promise<void> {
+      const until = performance.now() + SHARE_MS
+      for (;;) {
+        try {
+          await inOrder(beat)
+          return
+        } catch (thrown) {
+          const isAway = thrown instanceof Fault && thrown.code === 'no-leader'
+          if (!isAway || isOver || performance.now() > until) throw thrown
+          await sleep(BEAT_MS)
+        }
+      }
+    },
+    /** This server leads from here on. Rejects as `share`, before anything of it was used. */
+    async lead(): Promise<void> {
+      role = 'begins-to-lead'
+      await this.share()
+      role = 'leads'
+    },
+    async end(): Promise<void> {
+      isOver = true
+      ticks.end()
+      await session?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One after the other, each second; a failure is said once. */
+function startTicks(beat: () => Promise<void>, log: PresenceOptions['log']) {
+  let isBeating = false
+  let warned = ''
+  const tick = async () => {
+    if (isBeating) return
+    isBeating = true
+    try {
+      await beat()
+      warned = ''
+    } catch (thrown) {
+      // That the database is away is said by who leads or waits for it.
+      if (thrown instanceof Fault && thrown.code === 'no-leader') return
+      const why = renderError(thrown)
+      if (why !== warned) log.warn(`what servers share is not up to date: ${why}`)
+      warned = why
+    } finally {
+      isBeating = false
+    }
+  }
+  const timer = setInterval(() => void tick(), BEAT_MS).unref()
+  return { end: () => clearInterval(timer) }
+}

@@ -1,0 +1,102 @@
+/** The servers that share a database: who still counts, who is waited for, and where their settings differ. */
+import { z } from 'zod'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+
+/** What a server says of itself, for people. */
+export interface MemberFacts {
+  /** Its settings as the settings page shows them, by dotted name; those that pages saved are not here. */
+  readonly settings: Readonly<Record<string, string>>
+  /** Where its backups lie. */
+  readonly backups: string
+}
+
+/** A server as its row in the database says. */
+export interface MemberRow {
+  readonly id: string
+  readonly name: string
+  readonly url: string
+  readonly release: string
+  /** The newest change that it has; null: none yet. */
+  readonly seq: number | null
+  /** Seconds since it was seen, by the clock of the database. */
+  readonly silentSeconds: number
+  readonly facts: MemberFacts
+}
+
+/** Nobody waits for a server that was silent so long. */
+const GONE_SECONDS = 600
+
+/** A server says every second that it is there; one that was silent so long probably is not. */
+const SILENT_SECONDS = 10
+
+const isSilent = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
+  silentSeconds >= SILENT_SECONDS
+
+/** How many changes it lacks; null: it has none. */
+const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): number | null =>
+  seq === null ? null : Math.max(0, newest - seq)
+
+const isGone = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
+  silentSeconds >= GONE_SECONDS
+
+/**
+ * Lists whose upgrade a server waits for before it leads; `led`: the release of the last leader. One of
+ * that release waits for nobody.
+ */
+export function listWaitedFor(
+  members: readonly Pick<MemberRow, 'id' | 'name' | 'release' | 'silentSeconds'>[],
+  own: { readonly id: string; readonly release: string },
+  led: string,
+): readonly string[] {
+  if (led === '' || led === own.release) return []
+  return members
+    .filter((each) => each.id !== own.id && each.release !== own.release && !isGone(each))
+    .map(({ name, release }) => `${name} (${release})`)
+}
+
+interface SettingDifference {
+  /** The dotted name. */
+  readonly name: string
+  readonly values: readonly { readonly server: string; readonly value: string }[]
+}
+
+/** Lists the settings that are not the same on all servers that are there, with each one's value. */
+export function listDifferences(members: readonly MemberRow[]): readonly SettingDifference[] {
+  const present = members.filter((each) => !isGone(each))
+  const [first, ...others] = present
+  if (first === undefined) return []
+  return Object.keys(first.facts.settings).flatMap((name) => {
+    // Where one of them leaves it out, a page has saved it, which counts for all.
+    if (!others.every(({ facts }) => Object.hasOwn(facts.settings, name))) return []
+    const values = present.map((each) => ({
+      server: each.name,
+      value: each.facts.settings[name] ?? '',
+    }))
+    return new Set(values.map(({ value }) => value)).size > 1 ? [{ name, values }] : []
+  })
+}
+
+export const renderDifference = ({ name, values }: SettingDifference): string =>
+  `${name}: ${values.map(({ server, value }) => `${value || 'not set'} (${server})`).join(', ')}`
+
+/** `newest`: the number of the newest change. */
+export function renderMember(member: MemberRow, newest: number): string {
+  const { name, url, release, silentSeconds, facts } = member
+  const seen = isSilent(member) ? `silent for ${silentSeconds} s` : 'here'
+  const behind = describeBehind(member, newest)
+  const backups = facts.backups === '' ? '' : `; its backups: ${facts.backups}`
+  return `${name}${url === '' ? '' : ` (${url})`}, release ${release}, ${seen}, ${behind}${backups}`
+}
+
+const describeBehind = (member: MemberRow, newest: number): string => {
+  const behind = countBehind(member, newest)
+  if (behind === null) return 'has no change yet'
+  return behind === 0 ? 'has every change' : `is ${behind} changes behind`
+}
+
+const FactsSchema = z.object({ settings: z.record(z.string(), z.string()), backups: z.string() })
+const NO_FACTS: MemberFacts = { settings: {}, backups: '' }
+
+/** What another release wrote may look otherwise. */
+export const parseFacts = (text: string): MemberFacts =>
+  FactsSchema.safeParse(parseJson(text)).data ?? NO_FACTS

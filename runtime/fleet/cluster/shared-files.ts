@@ -1,0 +1,140 @@
+/** Keeps the secrets of all servers alike: files of the state folder here, wrapped rows in the database. */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import type { ClusterNotes } from './cluster-notes.ts'
+import type { PgSession } from './postgres.ts'
+import {
+  decideSharedFile,
+  mergeLogouts,
+  SharedFileNameSchema,
+  type SharedFileName,
+  type SharedFileNote,
+} from './rules/shared-file.ts'
+import { readSecret, readVersions, writeSecret } from './secret-rows.ts'
+import { createWrapping, type Wrapping } from './wrapping.ts'
+
+/** Where the files lie; one that is not named is this server's own. */
+export type SharedFilePaths = Partial<Readonly<Record<SharedFileName, string>>>
+
+export type ServerRole = 'stands-by' | 'begins-to-lead' | 'leads'
+
+interface SharedFilesOptions {
+  readonly paths: SharedFilePaths
+  /** The text of the key that wraps them; empty: every server keeps its own. */
+  readonly key: string
+  readonly notes: ClusterNotes
+  readonly log: { info(message: string): void }
+}
+
+export type SharedFiles = ReturnType<typeof createSharedFiles>
+
+export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions) {
+  const list = Object.entries(paths).map(([name, path]) => ({
+    name: SharedFileNameSchema.parse(name),
+    path,
+  }))
+  return {
+    isOn: key !== '',
+    /**
+     * Brings what was changed here, and takes what was changed elsewhere. Rejects with a Fault
+     * `input-invalid` where the rows were wrapped with another key.
+     */
+    async exchange(session: PgSession, cluster: string, role: ServerRole): Promise<void> {
+      if (key === '') return
+      const versions = await readVersions(session)
+      const wrapping = createWrapping(key, cluster)
+      for (const { name, path } of list) {
+        // Only who leads works with it, and its file may be years old elsewhere.
+        if (name === 'power' && role === 'stands-by') continue
+        const file = { name, path, cluster, session, wrapping, notes, log }
+        let stored = versions.get(name) ?? null
+        for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+          if (await exchangeOne(file, stored, role)) break
+          stored = (await readSecret(session, name))?.version ?? null
+        }
+      }
+    },
+    /** Whether the database has rows that this server could use, had it their key. */
+    lacksKey: async (session: PgSession): Promise<boolean> =>
+      key === '' && (await readVersions(session)).size > 0,
+  }
+}
+
+const MAX_TRIES = 4
+
+interface SharedFile extends Pick<SharedFilesOptions, 'notes' | 'log'> {
+  readonly name: SharedFileName
+  readonly path: string
+  readonly cluster: string
+  readonly session: PgSession
+  readonly wrapping: Wrapping
+}
+
+/** `stored`: the version of the row. False: look once more, as the row was changed meanwhile. */
+async function exchangeOne(
+  file: SharedFile,
+  stored: string | null,
+  role: ServerRole,
+): Promise<boolean> {
+  const { name, path, cluster, notes } = file
+  const content = await readFile(path).catch(ifMissing(null))
+  const noted = notes.find(cluster, name)
+  const local = content === null ? null : digestOf(content)
+  switch (decideSharedFile({ name, noted, local, stored })) {
+    case 'nothing':
+      return true
+    case 'bring':
+      return content !== null && (await bring(file, stored, content))
+    case 'renew':
+      return await renew(file, stored)
+    case 'take':
+      // Who leads has this one in memory, and works with it.
+      return (name === 'power' && role === 'leads') || (await takeChanged(file, stored, noted))
+    case 'merge':
+      await take(file, stored, (taken) => mergeLogouts(taken.toString(), String(content ?? '')))
+      return false
+  }
+}
+
+async function takeChanged(file: SharedFile, stored: string | null, noted: SharedFileNote | null) {
+  const isTaken = await take(file, stored, (taken) => taken)
+  if (isTaken && noted !== null) file.log.info(`${file.name} was changed on another server`)
+  return isTaken
+}
+
+const digestOf = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+
+/** What `make` makes of the row's content becomes the file's. */
+async function take(
+  { name, path, cluster, session, wrapping, notes }: SharedFile,
+  stored: string | null,
+  make: (taken: Buffer) => Buffer | string,
+): Promise<boolean> {
+  const row = await readSecret(session, name)
+  if (row === null || row.version !== stored) return false
+  const taken = Buffer.from(wrapping.unwrap(name, row.wrapped))
+  await replaceFile(path, make(taken), 0o600)
+  await notes.keep(cluster, name, { version: row.version, digest: digestOf(taken) })
+  return true
+}
+
+async function bring(
+  { name, cluster, session, wrapping, notes }: SharedFile,
+  before: string | null,
+  content: Uint8Array,
+): Promise<boolean> {
+  const version = randomUUID()
+  const wrapped = wrapping.wrap(name, content)
+  if (!(await writeSecret(session, { name, before, version, wrapped }))) return false
+  await notes.keep(cluster, name, { version, digest: digestOf(content) })
+  return true
+}
+
+async function renew(file: SharedFile, stored: string | null): Promise<boolean> {
+  const key = Buffer.from(`${randomBytes(32).toString('base64url')}\n`)
+  if (!(await bring(file, stored, key))) return false
+  await replaceFile(file.path, key, 0o600)
+  return true
+}

@@ -1,0 +1,57 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  listDifferences,
+  listWaitedFor,
+  parseFacts,
+  type MemberRow,
+} from '../../../../runtime/fleet/cluster/rules/member.ts'
+
+const test = suite('servers of one fleet')
+const facts = (settings: Record<string, string>) => ({ settings, backups: '' })
+const memberOf = (given: Partial<MemberRow>): MemberRow => ({
+  id: 'a',
+  name: 'a',
+  url: '',
+  release: '1.0.0',
+  seq: 1,
+  silentSeconds: 0,
+  facts: { settings: {}, backups: '' },
+  ...given,
+})
+
+test('another release leads once every server that is there has it', () => {
+  const own = { id: 'b', release: '2.0.0' }
+  const members = [memberOf({}), memberOf({ id: 'b', name: 'b' })]
+  assert.equal(listWaitedFor(members, own, '1.0.0'), ['a (1.0.0)'])
+  assert.equal(listWaitedFor([memberOf({ silentSeconds: 599 })], own, '1.0.0'), ['a (1.0.0)'])
+  assert.equal(listWaitedFor([memberOf({ silentSeconds: 600 })], own, '1.0.0'), [])
+  assert.equal(listWaitedFor([memberOf({ release: '2.0.0' })], own, '1.0.0'), [])
+  assert.equal(listWaitedFor(members, own, '2.0.0'), [], 'it is the release that led')
+  assert.equal(listWaitedFor(members, own, ''), [], 'nobody ever led')
+})
+
+test('settings that differ are listed with each value, but for what a page saved', () => {
+  const members = [
+    memberOf({ facts: facts({ 'pxe.tokens': 'off', 'pxe.same': '1', 'boot.release_tag': 'x' }) }),
+    memberOf({ name: 'b', facts: facts({ 'pxe.tokens': 'require', 'pxe.same': '1' }) }),
+    memberOf({ name: 'c', silentSeconds: 700, facts: facts({}) }),
+  ]
+  assert.equal(listDifferences(members), [
+    {
+      name: 'pxe.tokens',
+      values: [
+        { server: 'a', value: 'off' },
+        { server: 'b', value: 'require' },
+      ],
+    },
+  ])
+  assert.equal(listDifferences([]), [])
+})
+
+test('what another release says of itself in another shape says nothing', () => {
+  assert.equal(parseFacts('{"settings":{"a":"b"},"backups":"/x"}').backups, '/x')
+  assert.equal(parseFacts('nonsense'), { settings: {}, backups: '' })
+})
+
+test.run()

@@ -1,0 +1,148 @@
+/** Real servers on one database with one key: sessions, logouts and the password outlive the leader. */
+import { rm } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startPostgres } from '../support/cluster/postgres.ts'
+import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
+import { startFlasher } from '../support/terminal/flasher.ts'
+import { waitUntil } from '../support/waiting.ts'
+
+const test = suite('secrets that servers share')
+const postgres = await startPostgres()
+test.after(() => postgres[Symbol.asyncDispose]())
+
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+const KEY = 'a key of at least thirty-two characters'
+const PASSWORD = 'a password of the tests'
+type Home = Awaited<ReturnType<typeof createServerHome>>
+
+const start = async (home: Home, url: string, more: Readonly<Record<string, string>> = {}) =>
+  home.start([], {
+    FLASHER_SERVER_PORT: String(await findPort()),
+    FLASHER_DATABASE_URL: url,
+    FLASHER_DATABASE_KEY: KEY,
+    ...more,
+  })
+const isLoggedIn = async (url: string, cookie: string) =>
+  (await fetch(`${url}/machines`, { headers: { cookie } })).status === 200
+
+test('a session, a logout and the password are the same on the server that takes over', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  await first.run(['password'], {}, `${PASSWORD}\n`)
+  const key = () => first.text('state/session-secret')
+  let [kept, gone] = ['', '']
+  {
+    await using server = await start(first, url)
+    kept = (await login(server.url, PASSWORD)).cookie
+    gone = (await login(server.url, PASSWORD)).cookie
+    await fetch(`${server.url}/ui/logout`, { method: 'POST', headers: { cookie: gone } })
+    assert.is(await isLoggedIn(server.url, gone), false)
+    // Nothing more is written: what was acknowledged is in the database.
+    server.child.kill('SIGKILL')
+    await server.ended
+  }
+  const rows = await postgres.query(name, 'SELECT * FROM flasher.secret')
+  assert.equal(rows.map((row) => row['name']).toSorted(), [
+    'admin-password',
+    'session-secret',
+    'signed-out',
+  ])
+  const stored = rows.map((row) => String(row['wrapped'])).join('')
+  for (const plain of [(await key()).trim(), '$scrypt$']) assert.not.match(stored, plain)
+  {
+    await using server = await start(second, url)
+    assert.is(await isLoggedIn(server.url, kept), true, 'the session goes on')
+    assert.is(await isLoggedIn(server.url, gone), false, 'who logged out stays logged out')
+    assert.ok((await login(server.url, PASSWORD)).cookie, 'the password is the same')
+    assert.is(await second.text('state/session-secret'), await key())
+  }
+  // Its key is deleted and it is started again: all sessions end, everywhere.
+  await rm(second.at('state/session-secret'))
+  {
+    await using server = await start(second, url)
+    assert.is(await isLoggedIn(server.url, kept), false)
+  }
+  {
+    await using server = await start(first, url)
+    assert.is(await isLoggedIn(server.url, kept), false)
+    assert.is(await key(), await second.text('state/session-secret'))
+  }
+})
+
+test('the key that is deleted and the password that is set where a server stands by count where it leads', async () => {
+  const url = postgres.urlOf(await postgres.create())
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  await first.run(['password'], {}, `${PASSWORD}\n`)
+  await using leads = await start(first, url)
+  const { cookie } = await login(leads.url, PASSWORD)
+  const standBy = async () => {
+    const own = { FLASHER_SERVER_PORT: String(await findPort()), FLASHER_DATABASE_URL: url }
+    const env = { ...second.env, ...own, FLASHER_DATABASE_KEY: KEY }
+    const started = startFlasher([], { program: PROGRAM, env })
+    await started.saw('standing by')
+    return {
+      ...started,
+      async [Symbol.asyncDispose]() {
+        started.child.kill('SIGTERM')
+        await started.ended
+      },
+    }
+  }
+  const areAlike = async (file: string) => {
+    const read = (home: typeof first) => home.text(`state/${file}`).catch(() => null)
+    const [one, two] = [await read(first), await read(second)]
+    return one !== null && one === two
+  }
+  {
+    await using _ = await standBy()
+    await waitUntil(
+      () => areAlike('session-secret'),
+      () => 'both have one key',
+    )
+    assert.is(await isLoggedIn(leads.url, cookie), true, 'a first join ends nothing')
+  }
+  await rm(second.at('state/session-secret'))
+  await using _ = await standBy()
+  await waitUntil(
+    async () => !(await isLoggedIn(leads.url, cookie)),
+    () => 'the session ends',
+  )
+  await waitUntil(
+    () => areAlike('session-secret'),
+    () => 'both have one key',
+  )
+  const other = 'another password of the tests'
+  await second.run(['password'], {}, `${other}\n`)
+  await waitUntil(
+    () => areAlike('admin-password'),
+    () => 'both have one password',
+  )
+  assert.ok((await login(leads.url, other)).cookie)
+})
+
+test('another key is refused with a hint, and without one the log says so', async () => {
+  const url = postgres.urlOf(await postgres.create())
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  {
+    await using server = await start(first, url)
+    server.child.kill('SIGTERM')
+    await server.ended
+  }
+  const env = { FLASHER_DATABASE_URL: url }
+  const other = await second.run([], { ...env, FLASHER_DATABASE_KEY: KEY.toUpperCase() })
+  assert.is(other.code, 2, other.stderr)
+  assert.match(other.stderr, 'database.key does not open the row')
+  const short = await second.run([], { ...env, FLASHER_DATABASE_KEY: 'short' })
+  assert.is(short.code, 2, short.stderr)
+  assert.match(short.stderr, 'database.key is shorter than 32 characters')
+  await using alone = await start(second, url, { FLASHER_DATABASE_KEY: '' })
+  await alone.saw('database.key is not set')
+})
+
+test.run()
