@@ -9,6 +9,8 @@ import { listHeldPages, readByHand } from './support/documents/held-pages.ts'
 import { LIMITS } from './support/documents/limits.ts'
 import { compareMeasured } from './support/documents/measured.ts'
 import { readMeasured } from './support/documents/measured-records.ts'
+import { findMistakes, MADE_PAGES } from './support/documents/page-check.ts'
+import { plantWrongDigits } from './support/documents/wrong-digits.ts'
 
 const byHand = readByHand()
 const pages = listHeldPages().map((page) => ({ page, text: readFileSync(page, 'utf8') }))
@@ -93,6 +95,21 @@ test('constants are read with their products and powers', () => {
   assert.is(numberIn('runtime/kit/web/answers/limits.ts', 'json'), 2 ** 20)
   assert.is(numberIn('runtime/fleet/run/run-logs.ts', 'MAX_IN_ALL'), 2 ** 28)
   assert.throws(() => numberIn('runtime/fleet/run/run-logs.ts', 'NONE'), /has no NONE/)
+})
+
+test('pages are as they should be, and each of some wrong digits is found', () => {
+  const held = { byHand, measured: readMeasured() }
+  const wrong = [
+    ...pages,
+    ...MADE_PAGES.map((page) => ({ page, text: readFileSync(page, 'utf8') })),
+  ].filter(({ page, text }) => findMistakes(page, text, held).size > 0)
+  assert.equal(
+    wrong.map(({ page }) => page),
+    [],
+  )
+  const planted = plantWrongDigits(24, 7)
+  const missed = planted.filter(({ found }) => found.size === 0)
+  assert.equal(missed, [], 'pnpm docs:drift plants 200 of them')
 })
 
 test.run()

@@ -39,9 +39,10 @@ export function checkLimits(
       (whole: string, left: string, number: string, right: string) => {
         times += 1
         const value = is()
-        if (valueOf(number) === value) return `${left}${number.replaceAll(/\d/g, '#')}${right}`
-        wrong.push(`${page} says “${whole.replaceAll(/\s+/g, ' ')}”, and the code has ${value}`)
-        return whole
+        if (valueOf(number) !== value) {
+          wrong.push(`${page} says “${whole.replaceAll(/\s+/g, ' ')}”, and the code has ${value}`)
+        }
+        return `${left}${number.replaceAll(/\d/g, '#')}${right}`
       },
     )
     if (times === 0) {
