@@ -26,3 +26,16 @@ export function decidePaths(config: CacheConfig) {
     signedOut: `${stateDir}/signed-out.json`,
   } as const
 }
+
+/** Says where the cache listens; it speaks plain HTTP. */
+export function listenSettings(config: CacheConfig) {
+  const { host, port } = config.current().cache
+  return {
+    host,
+    port,
+    tls_cert: '',
+    tls_key: '',
+    settingHint:
+      'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
+  } as const
+}

@@ -12,7 +12,12 @@ import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import { createSources } from '../../engine/image/sources/sources.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { createCacheServer } from '../routes/server.ts'
-import { decidePaths, readConfiguration, type CacheConfig } from './configuration.ts'
+import {
+  decidePaths,
+  listenSettings,
+  readConfiguration,
+  type CacheConfig,
+} from './configuration.ts'
 
 const now = () => new Date()
 
@@ -27,6 +32,10 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const paths = decidePaths(config)
   await prepareStateDir(paths.stateDir)
   const version = await readVersion()
+  if (config.current().cache.follow !== '') {
+    const { follow } = await import('./follow.ts')
+    return follow(environment, { config, log, paths, version })
+  }
   await using cache = await createImageCache({
     folder: paths.folder,
     sources: createSources({ env }),
@@ -60,19 +69,11 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     now,
     log,
   })
-  const { host, port } = config.current().cache
   return await runServer(environment, {
     app,
     config,
     log,
-    settings: {
-      host,
-      port,
-      tls_cert: '',
-      tls_key: '',
-      settingHint:
-        'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
-    },
+    settings: listenSettings(config),
     endChannels: cache.endWaiting,
     announce({ urls }) {
       log.info(`flasher-cache ${version} serves ${paths.folder} on ${urls.join(' ')}`)

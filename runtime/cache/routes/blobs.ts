@@ -22,14 +22,14 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
     if (source === null) throw refuse(400, 'missing url')
     const reader = await cache.open(source, peerOf(event).host)
     if (reader === null) throw miss(site, source)
-    return send(event, reader, blobName(source))
+    return sendBlob(event, reader, blobName(source))
   }
 
   async function sendFile(event: H3Event) {
     const name = readSegment(event, 1) ?? ''
     const reader = await cache.openFile(name)
     if (reader === null) throw refuse(404, 'no such file is offered')
-    return send(event, reader, name)
+    return sendBlob(event, reader, name)
   }
 
   const open = { method: 'GET', access: 'open' } as const
@@ -46,7 +46,8 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
   ]
 }
 
-function readToken(event: H3Event): string | null {
+/** The source that the second part of the path names; null: it names none. */
+export function readToken(event: H3Event): string | null {
   const token = parseBlobToken(readSegment(event, 1) ?? '')
   return token.ok ? token.value : null
 }
@@ -74,7 +75,8 @@ function miss({ cache, log }: CacheSite, source: string) {
   return refuse(404, 'not in the cache; it is being downloaded now', { headers })
 }
 
-async function send(event: H3Event, reader: BlobReader, name: string) {
+/** Answers with an image, or a range of it, and closes it. Throws a 404 where another version is asked for. */
+export async function sendBlob(event: H3Event, reader: BlobReader, name: string) {
   const wanted = event.url.searchParams.get(VERSION_PARAMETER)
   if (wanted !== null && reader.sha256 !== null && wanted !== reader.sha256) {
     // Whoever keeps what is answered here must not keep another version under this address.

@@ -133,7 +133,7 @@ export const COMMAND_LINE: CommandLine = {
   environment: [
     [
       'FLASHER_CACHE_<KEY>',
-      'one setting: HOST, PORT, DIR, MAX_BYTES, UPSTREAM_CHECK_INTERVAL or TOKEN',
+      'one setting: HOST, PORT, DIR, FOLLOW, MAX_BYTES, UPSTREAM_CHECK_INTERVAL or TOKEN',
     ],
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,

@@ -72,7 +72,11 @@ export function createBlobReaders(parts: BlobReadersDependencies) {
   }
 }
 
-async function openWhole(parts: BlobReadersDependencies, key: string): Promise<BlobReader | null> {
+/** Opens what is here whole under a key, and keeps it from being removed; null: it is not here. */
+export async function openWhole(
+  parts: Pick<BlobReadersDependencies, 'blobs' | 'index' | 'room' | 'used' | 'now'>,
+  key: string,
+): Promise<BlobReader | null> {
   const { blobs, index, room, used, now } = parts
   const stored = index.find(key)
   if (stored === null) return null

@@ -38,7 +38,7 @@ export interface DownloadDependencies {
   readonly sources: Pick<Sources, 'open'>
   readonly blobs: Blobs
   readonly partials: PartialFiles<PartRecord>
-  readonly indexes: IndexChecks
+  readonly indexes: Pick<IndexChecks, 'check'>
   now(): Date
   /** After so many bytes they are made durable, so that a power cut costs no more than them. */
   readonly checkpointBytes?: number

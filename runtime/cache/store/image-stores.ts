@@ -14,7 +14,7 @@ import { type Blobs, createBlobs } from '../blobs/blobs.ts'
 import { PartRecordSchema } from './download-run.ts'
 import { createDecodedImages } from './decoded-images.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
-import { createIndexChecks } from '../../engine/image/frame/index-checks.ts'
+import { createIndexChecks, type IndexChecks } from '../../engine/image/frame/index-checks.ts'
 import { createPins, type Pins } from './pins.ts'
 import type { RegistryPinning } from './registry-pins.ts'
 
@@ -31,6 +31,8 @@ export interface ImageCacheDependencies {
   readonly log: { info(message: string): void; warn(message: string): void }
   /** Tags for images in use in their registries; absent: none are made. */
   readonly registryPins?: RegistryPinning
+  /** What compares the frames of an image with its index; absent: that decodes them. */
+  readonly frameChecks?: Pick<IndexChecks, 'check'>
   /** Milliseconds; smaller in tests. */
   readonly settleMs?: number
   readonly scanMs?: number
@@ -76,7 +78,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
     ...parts,
     blobs,
     partials,
-    indexes,
+    indexes: parts.frameChecks ?? indexes,
     async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
       const before = index.find(key)
       await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
