@@ -85,6 +85,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         backups,
         netboot,
         templates: state.templates,
+        power: control,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,

@@ -48,11 +48,14 @@ const AT_ONCE = 8
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, isWriting, recordAll, now } = given
 
+  /** Lists the machines without power after a cut whose disk is being written. */
+  const listWriting = (mac: Mac): readonly string[] =>
+    [mac, ...book.listSharing(mac)].filter(isWriting)
+
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
     if (book.find(mac) === null) return `no way to the power of ${mac} is set`
-    const together = [mac, ...book.listSharing(mac)]
-    return refusePower(mac, asked, { writing: together.filter(isWriting) })
+    return refusePower(mac, asked, { writing: listWriting(mac) })
   }
 
   /** The same for a request that has waited for its BMC: a run may have begun meanwhile. */
@@ -82,6 +85,7 @@ export function createPowerControl(given: PowerControlDependencies) {
   return {
     book,
     refuse,
+    listWriting,
     /** Says why a machine cannot be booted from the network now; null: it can be tried. */
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))

@@ -10,6 +10,7 @@ import { IMAGES } from './english/images.ts'
 import { MACHINE } from './english/machine.ts'
 import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
+import { POWER } from './english/power.ts'
 import { RUNS } from './english/runs.ts'
 import { SETTINGS } from './english/settings.ts'
 import { VIEW } from './english/view.ts'
@@ -24,6 +25,7 @@ export const ENGLISH = {
   earlier: EARLIER,
   machines: MACHINES,
   machine: MACHINE,
+  power: POWER,
   runs: RUNS,
   view: VIEW,
   settings: SETTINGS,

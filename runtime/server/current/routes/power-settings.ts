@@ -54,7 +54,12 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
         const { credential, ...bmc } = checked(BmcUpsertSchema, body)
         await book.save(new Map([[mac, { bmc, credential }]]))
         control.forget(mac)
-        await recordEvent(site, event, mac, `The power of ${mac} is reached by ${renderBmc(bmc)}`)
+        await recordPowerSetting(
+          site,
+          event,
+          mac,
+          `The power of ${mac} is reached by ${renderBmc(bmc)}`,
+        )
         return json(showPower(control, mac))
       },
     },
@@ -106,7 +111,12 @@ function importRoute(site: Site<Machine>, { book, forget }: PowerControl): Route
       }
       await book.save(list.value)
       for (const mac of list.value.keys()) forget(mac)
-      await recordEvent(site, event, null, `The BMCs of ${list.value.size} machines were imported`)
+      await recordPowerSetting(
+        site,
+        event,
+        null,
+        `The BMCs of ${list.value.size} machines were imported`,
+      )
       return json({ imported: list.value.size })
     },
   }
@@ -188,7 +198,7 @@ const credentialRoute = (
     isNeverMissing: true,
   },
   async handle(event, sent) {
-    await recordEvent(site, event, null, await save(event, checked(CredentialSchema, sent)))
+    await recordPowerSetting(site, event, null, await save(event, checked(CredentialSchema, sent)))
     return nothing()
   },
 })
@@ -211,7 +221,7 @@ const removalRoute = (
   doc: { summary, answers: { 204: null } },
   async handle(event) {
     const removed = await remove(event)
-    await recordEvent(site, event, removed.mac, removed.summary)
+    await recordPowerSetting(site, event, removed.mac, removed.summary)
     return nothing()
   },
 })
@@ -220,8 +230,13 @@ const nameLabel = (event: H3Event) => getRouterParam(event, 'label', { decode: t
 
 const readLabel = (event: H3Event) => checked(LabelSchema, nameLabel(event), 'query')
 
-/** Puts a change on record, without what opens anything. */
-function recordEvent(site: Site<Machine>, event: H3Event, mac: string | null, summary: string) {
+/** Puts a change of how power is reached on record, without what opens anything. */
+export function recordPowerSetting(
+  site: Site<Machine>,
+  event: H3Event,
+  mac: string | null,
+  summary: string,
+) {
   const kind = 'settings.power.updated'
   const on = { subject_id: mac, ...site.by(event) }
   return site.recordAll([{ kind, subject_kind: 'settings', summary, details: null }], on)

@@ -3,6 +3,7 @@ import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { renderPowerFailure, type PowerFailure } from '../../../fleet/power/rules/power.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { By } from '../../../kit/web/answers/caller.ts'
 import { json } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
@@ -15,6 +16,7 @@ import {
   PowerDoneSchema,
   PowerViewSchema,
   PowerBodySchema,
+  type PowerBody,
 } from '../../power/rules/power-request.ts'
 import type { Machine } from '../rules/machine.ts'
 
@@ -112,6 +114,25 @@ export function showPower(control: PowerControl, mac: Mac) {
   return view
 }
 
+interface PowerBegun {
+  readonly macs: readonly Mac[]
+  readonly asked: PowerBody
+  /** Milliseconds between two machines. */
+  readonly pause: number
+  readonly by: By
+}
+
+/** Begins with one machine after the other, and waits for none: each has its event. */
+export function beginPower(
+  { log }: Pick<Site<Machine>, 'log'>,
+  control: PowerControl,
+  { macs, asked, pause, by }: PowerBegun,
+): void {
+  control.actOnEach(macs, asked, pause, by).catch((thrown: unknown) => {
+    log.error(`power of machines: ${String(thrown)}`)
+  })
+}
+
 /** Answers a failure: with a 409 what must be changed here, with a 502 what the BMC did or did not. */
 function answerPowerFailure(failure: PowerFailure) {
   const { kind, asked, seen, fix, state } = failure
@@ -141,10 +162,7 @@ async function actOnMany(
   const results = found.map(judge)
   const going = found.filter((_, at) => results[at]?.result === 'started')
   if (!dry_run) {
-    // Each has its event; the answer does not wait for the last one.
-    control.actOnEach(going, asked, pause * 1000, site.by(event)).catch((thrown: unknown) => {
-      site.log.error(`power of many machines: ${String(thrown)}`)
-    })
+    beginPower(site, control, { macs: going, asked, pause: pause * 1000, by: site.by(event) })
   }
   return { dry_run, started: going.length, refused: found.length - going.length, results }
 }

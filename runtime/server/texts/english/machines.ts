@@ -122,6 +122,7 @@ export const MACHINES = {
         'Refresh the inventory of',
         'Requested the inventory of',
       ),
+      power: action('Power…', 'Ask the power of', 'Asked the power of'),
       lock: action('Lock', 'Lock', 'Locked'),
       unlock: action('Unlock', 'Unlock', 'Unlocked'),
       delete: action('Delete', 'Delete', 'Deleted'),

@@ -16,6 +16,7 @@ export const BULK_ACTIONS = [
   'label',
   'capture',
   'refresh',
+  'power',
   'lock',
   'unlock',
   'delete',
@@ -24,7 +25,7 @@ export type BulkAction = (typeof BULK_ACTIONS)[number]
 
 export const titleOf = (action: BulkAction): string => t.actions[action].title
 
-export const renderBulkBar = (total: number, query: ListQuery): Html =>
+export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean): Html =>
   total === 0
     ? html`<span class="bulk" hidden></span>`
     : html`<div class="bulk" role="group" aria-label="${t.selected}">
@@ -35,7 +36,7 @@ export const renderBulkBar = (total: number, query: ListQuery): Html =>
         >
         ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
         <select name="action" aria-label="${t.action}">
-          ${BULK_ACTIONS.map((action) => html`<option value="${action}">${t.actions[action].menu}</option>`)}
+          ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map((action) => html`<option value="${action}">${t.actions[action].menu}</option>`)}
         </select>
         <button class="primary">${t.preview}</button>
         <button type="reset">${t.clear}</button>

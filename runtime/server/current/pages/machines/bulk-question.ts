@@ -65,7 +65,7 @@ export function askedOf(verdicts: readonly BulkPreview[], action: BulkAction): s
 }
 
 /** "Arm 96 machines (1 skipped: locked)". */
-function summarize(text: PluralText, rows: readonly BulkResult[]): string {
+export function summarize(text: PluralText, rows: readonly BulkResult[]): string {
   const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
   const summary = fillCount(text, rows.length - reasons.length)
   if (reasons.length === 0) return summary
@@ -157,7 +157,7 @@ interface ListedRow extends BulkResult {
 const MAX_LISTED = 500
 
 /** The disks that are lost first. */
-const renderRows = (rows: readonly ListedRow[]): Html => {
+export const renderRows = (rows: readonly ListedRow[]): Html => {
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
     [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
     [t.groups.machines, rows.filter(({ refusal, loses }) => refusal === null && !loses)],

@@ -22,6 +22,7 @@ import {
 import { listOptions } from '../first-boot/machine-card.ts'
 import { formAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { showPowerBulk } from './power-bulk.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -35,10 +36,11 @@ export const BULK_PAGES = [formAt(BULK_PATH, handle)]
 async function handle(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const action = readAction(form)
   const machines = await listSelected(context, form)
-  const parameters = readParameters(action, form)
   const show = (body: Html) =>
     context.show({ title: titleOf(action), section: '/ui/machines', body })
   if (machines.length === 0) return await show(renderResult(action, [], form))
+  if (action === 'power') return await show(showPowerBulk(context, machines, form))
+  const parameters = readParameters(action, form)
   const error = parameters === null ? null : findError(context, action, parameters, machines.length)
   if (parameters === null || error !== null) {
     const choices = {

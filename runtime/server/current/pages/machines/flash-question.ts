@@ -21,9 +21,11 @@ export interface FlashQuestion {
   /** The fields of the form that led here. */
   readonly values: Readonly<Record<string, string>>
   readonly error: string | null
+  /** What else is asked. */
+  readonly more?: Content
 }
 
-export function renderFlashQuestion({ view, action, values, error }: FlashQuestion): Html {
+export function renderFlashQuestion({ view, action, values, error, more }: FlashQuestion): Html {
   const { machine, image, disk } = view
   const serial = machine.target_disk_serial ?? ''
   const name = nameOf(machine)
@@ -57,7 +59,8 @@ export function renderFlashQuestion({ view, action, values, error }: FlashQuesti
         required: true,
         maxLength: 8,
         error,
-      })}`,
+      })}
+      ${more}`,
       cancel: machinePath(machine.mac),
       button: html`<button class="danger">${t.button}</button>`,
     },

@@ -30,6 +30,8 @@ import {
   type FormValues,
 } from './machine-form.ts'
 import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
+import { bootAfter } from '../power/power-posts.ts'
+import { renderBootField } from '../power/power-card.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
 
@@ -108,7 +110,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   }
   await saveOptions(context, saved.value, values)
   if (confirm === null) return context.goTo(localPath(form.get('back'), '/ui/machines'))
-  const note = armed === null ? SAVED : { armed: 1 }
+  const note = armed === null ? SAVED : armedQuery(context, form)
   return context.goTo(address(machinePath(mac), { ...note, ...query }))
 }
 
@@ -144,11 +146,17 @@ async function ask(
   form: URLSearchParams,
   error: string | null,
 ): Promise<Answer> {
-  const { confirm: _, ...values } = Object.fromEntries(form)
+  const { confirm: _, power: __, ...values } = Object.fromEntries(form)
   return await context.show({
     title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
     section: '/ui/machines',
-    body: renderFlashQuestion({ view, action: context.event.url.pathname, values, error }),
+    body: renderFlashQuestion({
+      view,
+      action: context.event.url.pathname,
+      values,
+      error,
+      more: renderBootField(context, view.machine),
+    }),
   })
 }
 
@@ -160,7 +168,9 @@ async function flash(context: CurrentContext, form: URLSearchParams): Promise<An
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   // The question is about the machine as it was shown: a change since then asks again.
   const isSame = isExpected(form.get('was'))(machine)
-  if (refusal === undefined && isSame) return act(context, 'flash', { armed: 1 })
+  if (refusal === undefined && isSame) {
+    return act(context, 'flash', () => armedQuery(context, form))
+  }
   const error = refusal === undefined ? t.page.changed : refusal
   return ask(context, view, new URLSearchParams({ was: fingerprint(machine) }), error)
 }
@@ -204,10 +214,16 @@ async function capture(context: CurrentContext, form: URLSearchParams): Promise<
   })
 }
 
+type PageQuery = Readonly<Record<string, number>>
+
+/** It was armed, and is booted now where that was asked for as well. */
+const armedQuery = (context: CurrentContext, form: URLSearchParams): PageQuery =>
+  bootAfter(context, form) ? { armed: 1, powered: 1 } : { armed: 1 }
+
 async function act(
   context: CurrentContext,
   action: string,
-  note: Readonly<Record<string, number>>,
+  note: PageQuery | (() => PageQuery),
   parameters: object = {},
 ): Promise<Answer> {
   const mac = readMac(context.event)
@@ -215,7 +231,7 @@ async function act(
   if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
   return acted.result === 'refused'
     ? context.goBack(machinePath(mac), { error: acted.reason })
-    : context.goTo(address(machinePath(mac), note))
+    : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))
 }
 
 /** A post without these fields leaves them as they are. */

@@ -17,6 +17,7 @@ import { renderCaptureCard } from '../../captures/capture-card.ts'
 import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
 import { MACHINE_POSTS } from './machine-posts.ts'
+import { renderPowerCard } from '../power/power-card.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
@@ -65,6 +66,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     actions: renderLock(machine),
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
+    ${renderPowerCard(context, machine, notice)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
     ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,

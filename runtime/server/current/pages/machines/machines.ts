@@ -16,6 +16,7 @@ import { cutPage, type PageOfRows } from '../../../../kit/web/ui/paging.ts'
 import { readListQuery } from '../../../../kit/web/ui/search.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { pickColumn, renderPager, type TableColumn } from '../../../../kit/web/ui/tables.ts'
+import { hasPower } from '../power/power-card.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -151,7 +152,7 @@ function renderFleet(context: CurrentContext, { query, page, columns }: FleetVie
         isWide: columns.length > MAX_BESIDE,
         rows: page.rows.map((machine) => renderMachineRow(context.view(machine), clock, columns)),
       })}
-      ${renderBulkBar(page.total, query)}
+      ${renderBulkBar(page.total, query, hasPower(context))}
     </form>
     ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }

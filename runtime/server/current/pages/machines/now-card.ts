@@ -23,7 +23,7 @@ import { MODE_TEXTS } from './mode-cards.ts'
 const t = PAGES.machine.now
 
 /** What the machine reports elsewhere on the page; what is being edited stays (`configuration.js`). */
-const ALSO = '#facts:morph,#configuration:morph'
+const ALSO = '#facts:morph,#configuration:morph,#power-state:morph'
 
 export const renderNow = (
   context: CurrentContext,
@@ -158,6 +158,10 @@ function renderScript(context: CurrentContext, { machine, boot }: MachineView): 
 
 const DONE = [
   ['disk', t.savedDisk],
+  ['powered', PAGES.power.asked],
+  ['bmc', PAGES.power.saved],
+  ['bmc-forgotten', PAGES.power.forgotten],
+  ['unpinned', PAGES.power.unpinned],
   ['captured', PAGES.machine.capture.ordered],
   ['uncaptured', PAGES.machine.capture.stopped],
 ] as const

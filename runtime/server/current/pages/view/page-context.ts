@@ -5,6 +5,7 @@ import type { Templates } from '../../../../fleet/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../fleet/state/settings-store.ts'
 import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '../../../pages/page-context.ts'
+import type { PowerControl } from '../../../power/power-control.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
 import type { Machine } from '../../rules/machine.ts'
@@ -24,6 +25,7 @@ export interface CurrentServices extends PageServices {
   readonly backups: Backups
   readonly netboot: Netboot
   readonly templates: Templates
+  readonly power: PowerControl
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */

@@ -1,0 +1,213 @@
+/** The power of many machines at once: what is asked for, a preview for each, then one after the other. */
+import { renderBmc } from '../../../../fleet/power/rules/bmc.ts'
+import { fill, pluralOf } from '../../../../kit/texts/text.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { checkField, hidden, radioCards, textField } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderSpan } from '../../../../kit/web/ui/times.ts'
+import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { beginPower } from '../../routes/power.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { backOf, BULK_PATH, keptOf, renderRows, summarize } from './bulk-question.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { CHOICE_NAMES, isCut, parseChoice, type PowerChoice } from '../power/power-buttons.ts'
+import { listNames } from '../power/power-card.ts'
+import { requestOf } from '../power/power-posts.ts'
+
+const t = PAGES.power.bulk
+const bulk = PAGES.machines.bulk
+
+/** What the parameters are called in the form. */
+const FIELDS = ['power_action', 'power_stagger', 'power_even']
+
+/** Seconds between two machines. */
+const MAX_STAGGER = 3600
+
+interface PowerChosen {
+  readonly choice: PowerChoice
+  /** Seconds. */
+  readonly stagger: number
+  readonly isEven: boolean
+}
+
+interface PowerVerdict {
+  readonly machine: Machine
+  readonly refusal: string | null
+  readonly text: Content
+}
+
+/** Renders the next page of the action: its parameters, the preview, or that it was begun. */
+export function showPowerBulk(
+  context: CurrentContext,
+  machines: readonly Machine[],
+  form: URLSearchParams,
+): Html {
+  const chosen = readChosen(form)
+  if (chosen === null) return renderParameters(context, machines.length, form)
+  const verdicts = machines.map((machine) => judge(context, machine, chosen))
+  const going = verdicts.filter(({ refusal }) => refusal === null)
+  const wanted = isCut(chosen.choice) && going.length > 0 ? String(going.length) : null
+  const typed = form.get('sure')
+  if (typed === null || going.length === 0 || (wanted ?? typed) !== typed.trim()) {
+    const isMistyped = typed !== null && wanted !== null
+    const error = isMistyped ? fill(bulk.typeToContinue, { number: wanted }) : null
+    return renderPowerPreview({ verdicts, chosen, form, wanted, error })
+  }
+  beginPower(context.site, context.services.power, {
+    macs: going.map(({ machine }) => machine.mac),
+    asked: requestOf(chosen.choice, chosen.isEven),
+    pause: chosen.stagger * 1000,
+    by: context.by(),
+  })
+  return renderBegun(verdicts, chosen, form)
+}
+
+/** Null: not everything is chosen yet, or a number is none. */
+function readChosen(form: URLSearchParams): PowerChosen | null {
+  const choice = parseChoice(form.get('power_action'))
+  const stagger = readStagger(form)
+  const isEven = form.get('power_even') === '1'
+  return choice === null || stagger === null ? null : { choice, stagger, isEven }
+}
+
+/** Seconds; null: none that are possible. */
+function readStagger(form: URLSearchParams): number | null {
+  const text = (form.get('power_stagger') ?? '').trim()
+  const seconds = text === '' ? Number.NaN : Number(text)
+  return seconds >= 0 && seconds <= MAX_STAGGER ? seconds : null
+}
+
+function judge(
+  context: CurrentContext,
+  machine: Machine,
+  { choice, isEven }: PowerChosen,
+): PowerVerdict {
+  const { power } = context.services
+  const entry = power.book.find(machine.mac)
+  const skip = (refusal: string) => ({ machine, refusal, text: null })
+  if (entry === null) return skip(PAGES.power.noWay)
+  const writing = power.listWriting(machine.mac)
+  if (isCut(choice) && !isEven && writing.length > 0) {
+    return skip(fill(PAGES.power.question.writing, { names: writing.join(', ') }))
+  }
+  const sharing = power.book.listSharing(machine.mac)
+  const shared =
+    isCut(choice) && sharing.length > 0
+      ? html` <span class="warning"
+          >${fillHtml(t.shared, { names: listNames(context, sharing) })}</span
+        >`
+      : null
+  return {
+    machine,
+    refusal: null,
+    text: html`${fill(t.plain, { way: renderBmc(entry.bmc) })}${shared}`,
+  }
+}
+
+function renderParameters(context: CurrentContext, count: number, form: URLSearchParams): Html {
+  const isTyped = form.has('power_stagger')
+  const lacksChoice = isTyped && parseChoice(form.get('power_action')) === null
+  return renderQuestion({
+    title: fill(pluralOf(bulk.parameters.title, count), { action: t.action, count }),
+    form: {
+      action: BULK_PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form, FIELDS)} ${lacksChoice ? banner('failed', t.chosen) : null}
+      ${radioCards({
+        name: 'power_action',
+        legend: t.action,
+        value: form.get('power_action'),
+        className: 'modes',
+        cards: CHOICE_NAMES.map((name) => ({ value: name, ...t.actions[name] })),
+      })}
+      ${textField({
+        name: 'power_stagger',
+        label: t.stagger,
+        value: form.get('power_stagger') ?? String(context.services.config.current().power.stagger),
+        error: isTyped && readStagger(form) === null ? t.staggerWrong : null,
+        maxLength: 6,
+      })}
+      ${checkField({
+        name: 'power_even',
+        label: t.writing,
+        hint: t.writingHint,
+        checked: form.get('power_even') === '1',
+      })}`,
+      cancel: backOf(form),
+      button: html`<button class="primary">${bulk.preview}</button>`,
+    },
+  })
+}
+
+interface PowerPreview {
+  readonly verdicts: readonly PowerVerdict[]
+  readonly chosen: PowerChosen
+  readonly form: URLSearchParams
+  readonly wanted: string | null
+  readonly error: string | null
+}
+
+function renderPowerPreview({ verdicts, chosen, form, wanted, error }: PowerPreview): Html {
+  const { title } = t.actions[chosen.choice]
+  const going = verdicts.filter(({ refusal }) => refusal === null).length
+  return renderQuestion({
+    title: summaryOf(chosen, verdicts),
+    body: html`${renderEnd(going, chosen)} ${listVerdicts(verdicts)}`,
+    form: {
+      action: BULK_PATH,
+      opensQuestion: true,
+      fields: html`${keptOf(form)}
+      ${
+        wanted === null
+          ? hidden({ sure: '' })
+          : textField({
+              name: 'sure',
+              label: fillHtml(bulk.typeMachines, { number: html`<code>${wanted}</code>` }),
+              mono: true,
+              required: true,
+              maxLength: 6,
+              error,
+            })
+      }`,
+      cancel: backOf(form),
+      button:
+        going === 0
+          ? null
+          : html`<button class="${wanted === null ? 'primary' : 'danger'}">
+              ${title} (${going})
+            </button>`,
+    },
+  })
+}
+
+const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): string => {
+  const { title } = t.actions[choice]
+  return summarize(
+    { one: `${title}: {count} machine`, other: `${title}: {count} machines` },
+    verdicts,
+  )
+}
+
+/** When the last one begins; nothing where that is at once. */
+function renderEnd(going: number, { stagger }: PowerChosen): Content {
+  const seconds = Math.max(0, going - 1) * stagger
+  return seconds === 0 ? null : html`<p>${fill(t.takes, { span: renderSpan(seconds) })}</p>`
+}
+
+const listVerdicts = (verdicts: readonly PowerVerdict[]): Html =>
+  renderRows(verdicts.map((verdict) => ({ ...verdict, loses: false })))
+
+const renderBegun = (
+  verdicts: readonly PowerVerdict[],
+  chosen: PowerChosen,
+  form: URLSearchParams,
+): Html =>
+  renderAnswer(
+    summaryOf(chosen, verdicts),
+    html`${banner('done', t.started)} ${listVerdicts(verdicts)}
+      <div class="row">
+        <a class="button" href="/ui/events?q=machine.power">${t.events}</a>
+        <a class="button primary" href="${backOf(form)}">${bulk.back}</a>
+      </div>`,
+  )

@@ -1,0 +1,148 @@
+/** The card of a machine's page on its power: the state as last seen, the requests, how it is reached. */
+import { BY_AUTHORITY } from '../../../../fleet/power/rules/bmc.ts'
+import type { PowerEntry } from '../../../../fleet/power/rules/power-book.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import {
+  banner,
+  card,
+  copyable,
+  factList,
+  progress,
+  shorten,
+} from '../../../../kit/web/ui/elements.ts'
+import { checkField, hidden, postButton } from '../../../../kit/web/ui/fields.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
+import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { opensQuestion, questionButton } from '../../../pages/question.ts'
+import type { PowerView } from '../../../power/rules/power-request.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { renderBmcForm } from './bmc-form.ts'
+import { chooseBoot, isCut, listPowerChoices, type PowerChoice } from './power-buttons.ts'
+
+const t = PAGES.power
+
+/** Whether this server may control the power of any machine. */
+export const hasPower = ({ services }: CurrentContext): boolean =>
+  services.config.current().power.networks.length > 0
+
+/** Renders the card; null: no power is controlled here. */
+export function renderPowerCard(
+  context: CurrentContext,
+  { mac }: Machine,
+  notice: Notice | null,
+): Content {
+  const { power } = context.services
+  const [entry, view] = [power.book.find(mac), power.view(mac)]
+  if (entry === null && !hasPower(context)) return null
+  const here = machinePath(mac)
+  return card({
+    title: t.title,
+    id: 'power',
+    body: html`${
+      entry === null || view === null
+        ? html`<p>${t.none}</p>`
+        : html`<div class="stack" id="power-state">
+            ${renderState(context, view)} ${renderButtons(here, entry, view)}
+            ${renderReached(context, here, entry, view)}
+          </div>`
+    }
+    ${renderBmcForm(`${here}/power`, entry, notice)}
+    ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: t.removal.button })}`,
+  })
+}
+
+function renderState(context: CurrentContext, view: PowerView): Html {
+  const { state, seen_at, failure, busy, bmc } = view
+  const time = renderTime(seen_at, context.clock())
+  const sentence =
+    bmc['way'] === 'wake-on-lan'
+      ? t.cannotTell
+      : seen_at === null
+        ? t.never
+        : fillHtml(t.seen[state], { time, ...STRONG })
+  return html`<p class="sentence">${sentence}</p>
+    ${
+      busy
+        ? html`<div class="wide-bar">${progress(null, null, t.busy)}</div>
+            <noscript><p class="hint">${t.reload}</p></noscript>`
+        : null
+    }
+    ${failure === null || busy ? null : banner('failed', printable(failure))}`
+}
+
+const renderButtons = (here: string, { bmc }: PowerEntry, { state }: PowerView): Html =>
+  html`<div class="row">
+    ${listPowerChoices(bmc, state).map((choice) => renderButton(`${here}/do/power`, choice))}
+  </div>`
+
+const renderButton = (action: string, choice: PowerChoice): Html =>
+  isCut(choice)
+    ? html`<form class="inline" ${opensQuestion(action)}>
+        ${hidden({ choice, confirm: 'ask' })}<button>${t.buttons[choice]}</button>
+      </form>`
+    : postButton({ action, values: { choice }, label: t.buttons[choice] })
+
+function renderReached(
+  context: CurrentContext,
+  here: string,
+  { bmc }: PowerEntry,
+  view: PowerView,
+): Html {
+  const sharing = listNames(context, view.shares_outlet_with)
+  const { certificate, user } = view
+  const isSecured = bmc.way === 'redfish' || bmc.way === 'hook' || certificate !== null
+  return factList([
+    [t.facts.way, t.form.ways[bmc.way]],
+    [t.facts.address, bmc.way === 'hook' ? null : copyable(bmc.address)],
+    [t.facts.outlet, bmc.outlet === null ? null : printable(bmc.outlet)],
+    [t.facts.sharing, view.shares_outlet_with.length === 0 ? null : sharing],
+    [t.facts.user, user === null ? null : html`<bdi>${nameUser(view, printable(user))}</bdi>`],
+    [t.facts.certificate, isSecured ? renderCertificate(here, certificate) : null],
+  ])
+}
+
+function nameUser({ credential_from: from, credential_label }: PowerView, user: string): string {
+  if (from === 'label') return fill(t.facts.users.label, { user, label: credential_label ?? '' })
+  return from === 'all' ? fill(t.facts.users.all, { user }) : user
+}
+
+function renderCertificate(here: string, certificate: string | null): Content {
+  if (certificate === null) return t.facts.unseen
+  const unpin = postButton({ action: `${here}/power/unpin`, label: t.facts.unpin })
+  if (certificate === BY_AUTHORITY) return html`${t.facts.authority} ${unpin}`
+  return html`${copyable(certificate, html`<span title="${certificate}">${shorten(certificate, 23)}</span>`)}
+    <span class="dim">${t.facts.pinned}</span> ${unpin}`
+}
+
+/** Their names as links, with commas between them. */
+export const listNames = (context: CurrentContext, macs: readonly string[]): Html =>
+  html`${macs.map(
+    (mac, at) =>
+      html`${at === 0 ? null : ', '}<a href="${machinePath(mac)}"
+          ><bdi>${nameOf(context, mac)}</bdi></a
+        >`,
+  )}`
+
+const nameOf = (context: CurrentContext, text: string): string => {
+  const mac = parseMac(text)
+  return mac.ok ? context.nameOf(mac.value) : text
+}
+
+/** What the question before a flash offers beside: to boot the machine right now. Null: nothing does. */
+export function renderBootField({ services }: CurrentContext, { mac }: Machine): Content {
+  const entry = services.power.book.find(mac)
+  const boot = entry === null ? null : chooseBoot(entry.bmc)
+  if (boot === null) return null
+  return checkField({
+    name: 'power',
+    label: boot === 'network' ? t.flash.wake : t.flash.label,
+    ...(boot === 'network' ? {} : { hint: t.flash.hint }),
+    checked: false,
+  })
+}

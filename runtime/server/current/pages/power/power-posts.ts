@@ -1,0 +1,150 @@
+/** Handles the posts of a machine's power card: its buttons, the form of its BMC, what is forgotten. */
+import { queueOf, renderBmc } from '../../../../fleet/power/rules/bmc.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { readMac } from '../../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { address, fillHtml, html } from '../../../../kit/web/ui/html.ts'
+import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
+import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
+import { renderRemoval } from '../../../pages/question.ts'
+import type { PowerBody } from '../../../power/rules/power-request.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { beginPower } from '../../routes/power.ts'
+import { recordPowerSetting } from '../../routes/power-settings.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
+import { chooseBoot, isCut, parseChoice, POWER_CHOICES, type PowerChoice } from './power-buttons.ts'
+import { renderCutQuestion, titleCut } from './power-question.ts'
+
+const t = PAGES.power
+
+const PATH = '/ui/machines/:mac'
+
+export const POWER_POSTS = [
+  formAt(`${PATH}/do/power`, press),
+  formAt(`${PATH}/power`, save),
+  removalAt(`${PATH}/power/delete`, askRemoval, remove),
+  buttonAt(`${PATH}/power/unpin`, unpin),
+]
+
+/** The request of a choice. */
+export const requestOf = (choice: PowerChoice, isEven: boolean): PowerBody => ({
+  ...POWER_CHOICES[choice],
+  url: null,
+  even_while_writing: isEven,
+})
+
+/** Begins what was asked for; the page shows what becomes of it. What ends a system is asked first. */
+async function press(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const machine = await find(context)
+  const { mac } = machine
+  const { power } = context.services
+  const choice = parseChoice(form.get('choice'))
+  if (choice === null) throw refuse(400, t.wrongAction)
+  if (power.book.find(mac) === null) return refusePress(context, t.noWay)
+  const isEven = form.get('even') === '1'
+  const isSure = form.get('confirm') === 'yes'
+  const writing = power.listWriting(mac)
+  if (isCut(choice) && (!isSure || (writing.length > 0 && !isEven))) {
+    const sharing = power.book.listSharing(mac)
+    return await context.show({
+      title: titleCut(choice, nameOf(machine)),
+      section: '/ui/machines',
+      trail: MACHINES_TRAIL,
+      body: renderCutQuestion(context, { machine, choice, writing, sharing, isSecond: isSure }),
+    })
+  }
+  const asked = requestOf(choice, isEven)
+  const refusal = power.refuse(mac, asked)
+  if (refusal !== null) return refusePress(context, refusal)
+  beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
+  return showPage(context, { powered: 1 })
+}
+
+const refusePress = (context: CurrentContext, error: string): Answer =>
+  context.goBack(machinePath(readMac(context.event)), { error, anchor: 'power' })
+
+/** Boots a machine that was just armed, where its form asked for that. Returns whether it did. */
+export function bootAfter(context: CurrentContext, form: URLSearchParams): boolean {
+  const { power } = context.services
+  const mac = readMac(context.event)
+  const entry = power.book.find(mac)
+  const choice = entry === null ? null : chooseBoot(entry.bmc)
+  if (choice === null || !form.has('power')) return false
+  const asked = requestOf(choice, false)
+  beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
+  return true
+}
+
+async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const { mac } = await find(context)
+  const { power } = context.services
+  const values = readBmcForm(form)
+  const parsed = parseBmcForm(values, power.book.find(mac))
+  if (!parsed.ok) {
+    const typed = typedBmc(values, parsed.refusal)
+    return context.goBack(machinePath(mac), { error: parsed.refusal.text, typed, anchor: 'power' })
+  }
+  const { bmc } = parsed.value
+  await power.book.save(new Map([[mac, parsed.value]]))
+  power.forget(mac)
+  await record(context, `The power of ${mac} is reached by ${renderBmc(bmc)}`)
+  // Its state, or why it cannot be reached, is what whoever saved it wants to know next.
+  if (bmc.way === 'wake-on-lan') return showPage(context, { saved: 1 })
+  const asked = requestOf('read', false)
+  beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
+  return showPage(context, { bmc: 1 })
+}
+
+async function askRemoval(context: CurrentContext): Promise<Answer> {
+  const machine = await find(context)
+  const name = nameOf(machine)
+  return await context.show({
+    title: fill(t.removal.title, { name }),
+    section: '/ui/machines',
+    trail: MACHINES_TRAIL,
+    body: renderRemoval({
+      title: fillHtml(t.removal.title, { name: html`<bdi>${name}</bdi>` }),
+      body: html`<p>${t.removal.text}</p>`,
+      action: context.event.url.pathname,
+      cancel: machinePath(machine.mac),
+      button: t.removal.sure,
+    }),
+  })
+}
+
+async function remove(context: CurrentContext): Promise<Answer> {
+  const { mac } = await find(context)
+  const { power } = context.services
+  if (await power.book.remove(mac)) {
+    power.forget(mac)
+    await record(context, `How the power of ${mac} is reached was forgotten`)
+  }
+  return showPage(context, { 'bmc-forgotten': 1 })
+}
+
+async function unpin(context: CurrentContext): Promise<Answer> {
+  const { mac } = await find(context)
+  const { book } = context.services.power
+  const entry = book.find(mac)
+  if (entry === null) return refusePress(context, t.noWay)
+  await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
+  await record(context, `The certificate of the BMC of ${mac} was forgotten`)
+  return showPage(context, { unpinned: 1 })
+}
+
+const record = (context: CurrentContext, summary: string) =>
+  recordPowerSetting(context.site, context.event, readMac(context.event), summary)
+
+const showPage = (context: CurrentContext, note: Readonly<Record<string, number>>): Answer =>
+  context.goTo(`${address(machinePath(readMac(context.event)), note)}#power`)
+
+async function find({ site, event }: CurrentContext): Promise<Machine> {
+  const mac = readMac(event)
+  const machine = await site.machines.find(mac)
+  if (machine === null) throw refuse(404, fill(PAGES.machine.page.missing, { mac }))
+  return machine
+}

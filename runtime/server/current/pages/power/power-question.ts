@@ -1,0 +1,57 @@
+/** The question before the power of a machine is cut: what ends with it, and what else hangs on its outlet. */
+import { fill } from '../../../../kit/texts/text.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { renderQuestion } from '../../../pages/question.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import type { PowerChoice } from './power-buttons.ts'
+import { listNames } from './power-card.ts'
+
+const t = PAGES.power.question
+
+interface CutQuestion {
+  readonly machine: Machine
+  readonly choice: PowerChoice
+  /** The machines without power afterwards whose disk is being written. */
+  readonly writing: readonly string[]
+  readonly sharing: readonly string[]
+  /** It was asked once already, and a disk is being written. */
+  readonly isSecond: boolean
+}
+
+/** What is being written is asked for twice: the first answer leads to the second question. */
+export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
+  const { machine, choice, writing, sharing, isSecond } = asked
+  const asksAgain = writing.length > 0 && !isSecond
+  const name = html`<bdi>${nameOf(machine)}</bdi>`
+  const warn = (text: typeof t.writing | typeof t.shared, macs: readonly string[]) =>
+    macs.length === 0
+      ? null
+      : banner('needs-you', fillHtml(text, { names: listNames(context, macs) }))
+  return renderQuestion({
+    title: isSecond ? t.twice : fillHtml(t.titles[titleOf(choice)], { name }),
+    body: html`${warn(t.writing, writing)} ${isSecond ? null : html`<p>${t.text}</p>`}
+    ${warn(t.shared, sharing)}`,
+    form: {
+      action: context.event.url.pathname,
+      opensQuestion: asksAgain,
+      fields: hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null }),
+      cancel: machinePath(machine.mac),
+      button: html`<button class="danger">${asksAgain ? t.next : buttonOf(asked)}</button>`,
+    },
+  })
+}
+
+const buttonOf = ({ choice, isSecond }: CutQuestion): string =>
+  isSecond ? t.cut : t.buttons[choice === 'off' ? 'off' : 'restart']
+
+export const titleCut = (choice: PowerChoice, name: string): string =>
+  fill(t.titles[titleOf(choice)], { name })
+
+const titleOf = (choice: PowerChoice): keyof typeof t.titles =>
+  choice === 'off' ? 'off' : choice === 'network-restart' ? 'network' : 'restart'
