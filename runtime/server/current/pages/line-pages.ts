@@ -18,7 +18,6 @@ import { createMatch } from './machines/fleet-query.ts'
 import { MACHINE_PAGES } from './machines/machine.ts'
 import { MACHINES_PAGES } from './machines/machines.ts'
 import { NETBOOT_PAGES } from './netboot/netboot.ts'
-import { POWER_POSTS } from './power/power-posts.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
 import { accountPages } from '../../pages/account/account.ts'
@@ -35,7 +34,6 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...MACHINES_PAGES,
   ...BULK_PAGES,
   ...MACHINE_PAGES,
-  ...POWER_POSTS,
   ...TEMPLATE_PAGES,
   ...RUN_PAGES,
   ...CACHE_PAGES,

@@ -8,10 +8,12 @@ import {
   queueOf,
   renderBmc,
 } from '../../../fleet/power/rules/bmc.ts'
+import type { PowerChange } from '../../../fleet/power/rules/power-book.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { json, nothing } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 import type { Site } from '../../routes/site.ts'
 import type { PowerControl } from '../../power/power-control.ts'
@@ -37,7 +39,6 @@ export const powerSettingRoutes = (
 ]
 
 function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Route[] {
-  const { book } = control
   return [
     {
       method: 'PUT',
@@ -52,14 +53,7 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
       async handle(event, body) {
         const { mac } = site.findMachine(readMac(event))
         const { credential, ...bmc } = checked(BmcUpsertSchema, body)
-        await book.save(new Map([[mac, { bmc, credential }]]))
-        control.forget(mac)
-        await recordPowerSetting(
-          site,
-          event,
-          mac,
-          `The power of ${mac} is reached by ${renderBmc(bmc)}`,
-        )
+        await saveBmc({ site, control, event, mac }, { bmc, credential })
         return json(showPower(control, mac))
       },
     },
@@ -67,22 +61,54 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
       summary: 'Forgets how the power of a machine is reached',
       async remove(event) {
         const mac = readMac(event)
-        if (!(await book.remove(mac))) throw refuse(404, `no way to the power of ${mac} is set`)
-        control.forget(mac)
-        return { mac, summary: `How the power of ${mac} is reached was forgotten` }
+        const summary = await forgetBmc(control, mac)
+        if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
+        return { mac, summary }
       },
     }),
     removalRoute(site, '/machines/:mac/power/certificate', {
       summary: 'Forgets the certificate of its BMC: the next one that it shows is pinned',
       async remove(event) {
         const mac = readMac(event)
-        const entry = book.find(mac)
-        if (entry === null) throw refuse(404, `no way to the power of ${mac} is set`)
-        await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
-        return { mac, summary: `The certificate of the BMC of ${mac} was forgotten` }
+        const summary = await forgetCertificate(control, mac)
+        if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
+        return { mac, summary }
       },
     }),
   ]
+}
+
+interface PowerEdit {
+  readonly site: Site<Machine>
+  readonly control: PowerControl
+  readonly event: H3Event
+  readonly mac: Mac
+}
+
+/** Saves how the power of a machine is reached, and puts that on record. */
+export async function saveBmc(
+  { site, control, event, mac }: PowerEdit,
+  change: PowerChange,
+): Promise<void> {
+  await control.book.save(new Map([[mac, change]]))
+  control.forget(mac)
+  const summary = `The power of ${mac} is reached by ${renderBmc(change.bmc)}`
+  await recordPowerSetting(site, event, mac, summary)
+}
+
+/** Forgets how it is reached. Resolves to what goes on record; null: no way was set. */
+export async function forgetBmc(control: PowerControl, mac: Mac): Promise<string | null> {
+  if (!(await control.book.remove(mac))) return null
+  control.forget(mac)
+  return `How the power of ${mac} is reached was forgotten`
+}
+
+/** Forgets the certificate of its BMC. Resolves to what goes on record; null: no way is set. */
+export async function forgetCertificate({ book }: PowerControl, mac: Mac): Promise<string | null> {
+  const entry = book.find(mac)
+  if (entry === null) return null
+  await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
+  return `The certificate of the BMC of ${mac} was forgotten`
 }
 
 function importRoute(site: Site<Machine>, { book, forget }: PowerControl): Route {

@@ -18,6 +18,7 @@ import { renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
 import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderPowerCard } from '../power/power-card.ts'
+import { POWER_POSTS } from '../power/power-posts.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
@@ -29,7 +30,7 @@ const t = PAGES.machine.page
 /** Runs that the page lists. */
 const MAX_RUNS = 8
 
-export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS]
+export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS, ...POWER_POSTS]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context

@@ -1,5 +1,4 @@
 /** Handles the posts of a machine's power card: its buttons, the form of its BMC, what is forgotten. */
-import { queueOf, renderBmc } from '../../../../fleet/power/rules/bmc.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
@@ -11,7 +10,12 @@ import { renderRemoval } from '../../../pages/question.ts'
 import type { PowerBody } from '../../../power/rules/power-request.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { beginPower } from '../../routes/power.ts'
-import { recordPowerSetting } from '../../routes/power-settings.ts'
+import {
+  forgetBmc,
+  forgetCertificate,
+  recordPowerSetting,
+  saveBmc,
+} from '../../routes/power-settings.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -89,9 +93,8 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
     return context.goBack(machinePath(mac), { error: parsed.refusal.text, typed, anchor: 'power' })
   }
   const { bmc } = parsed.value
-  await power.book.save(new Map([[mac, parsed.value]]))
-  power.forget(mac)
-  await record(context, `The power of ${mac} is reached by ${renderBmc(bmc)}`)
+  const { site, event } = context
+  await saveBmc({ site, control: power, event, mac }, parsed.value)
   // Its state, or why it cannot be reached, is what whoever saved it wants to know next.
   if (bmc.way === 'wake-on-lan') return showPage(context, { saved: 1 })
   const asked = requestOf('read', false)
@@ -118,26 +121,20 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
 
 async function remove(context: CurrentContext): Promise<Answer> {
   const { mac } = await find(context)
-  const { power } = context.services
-  if (await power.book.remove(mac)) {
-    power.forget(mac)
-    await record(context, `How the power of ${mac} is reached was forgotten`)
-  }
+  await record(context, await forgetBmc(context.services.power, mac))
   return showPage(context, { 'bmc-forgotten': 1 })
 }
 
 async function unpin(context: CurrentContext): Promise<Answer> {
   const { mac } = await find(context)
-  const { book } = context.services.power
-  const entry = book.find(mac)
-  if (entry === null) return refusePress(context, t.noWay)
-  await book.learn(mac, { certificate: null }, queueOf(entry.bmc))
-  await record(context, `The certificate of the BMC of ${mac} was forgotten`)
+  await record(context, await forgetCertificate(context.services.power, mac))
   return showPage(context, { unpinned: 1 })
 }
 
-const record = (context: CurrentContext, summary: string) =>
-  recordPowerSetting(context.site, context.event, readMac(context.event), summary)
+/** Null: nothing was there to forget, which is what was asked for. */
+async function record({ site, event }: CurrentContext, summary: string | null): Promise<void> {
+  if (summary !== null) await recordPowerSetting(site, event, readMac(event), summary)
+}
 
 const showPage = (context: CurrentContext, note: Readonly<Record<string, number>>): Answer =>
   context.goTo(`${address(machinePath(readMac(context.event)), note)}#power`)
