@@ -110,11 +110,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
               ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
               ...powerSettingRoutes(site, control),
               ...runRemovalRoutes(site),
-              ...releaseRoutes(site, {
-                releases,
-                tag: () => settings().boot.release_tag,
-                save: (changes) => saveSettings({ config, store: state.store }, changes),
-              }),
+              ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
               ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
             ],
           }
@@ -140,6 +136,13 @@ async function setPassword({ passwords, state }: MachineServerDependencies, pass
   await passwords.set(password)
   await state.presence?.share()
 }
+
+/** Which release is wanted, and where that is saved. */
+const releaseSettings = ({ config, state }: MachineServerDependencies) => ({
+  tag: () => config.current().boot.release_tag,
+  save: (changes: Parameters<typeof saveSettings>[1]) =>
+    saveSettings({ config, store: state.store }, changes),
+})
 
 /** The list that each release has of its own media; null: no release site is set. */
 function findMedia({ releases, boot }: ReturnType<LineConfig['current']>): ListedFolder | null {
