@@ -1,0 +1,45 @@
+/** The files of the server appliance over those of this host, in a mount namespace of their own: `flasher-setup` runs there as it would on the appliance. */
+import { fileURLToPath } from 'node:url'
+
+const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/**
+ * `$1` is an empty folder, `$2` this checkout, `$3` Node; the rest is run. Services are not started: what systemctl is
+ * asked for stands in /run/systemctl.
+ */
+const SCRIPT = String.raw`
+set -eu
+folder=$1 checkout=$2 node=$3
+shift 3
+mount -t tmpfs tmpfs "$folder"
+chmod 755 "$folder"
+mkdir "$folder/checkout"
+mount --bind "$checkout" "$folder/checkout"
+touch "$folder/node"
+mount --bind "$node" "$folder/node"
+for tree in usr etc var; do
+  mkdir "$folder/$tree" "$folder/$tree.work"
+  mount -t overlay overlay -o "lowerdir=/$tree,upperdir=$folder/$tree,workdir=$folder/$tree.work" "/$tree"
+done
+mount -t tmpfs tmpfs /run
+mkdir /run/issue.d
+cp -r "$folder"/checkout/overlays/server/usr/. "$folder"/checkout/overlays/service/usr/. /usr/
+rm -f /etc/nginx/sites-enabled/default
+printf '#!/bin/sh\necho "$*" >>/run/systemctl\n' >/usr/bin/systemctl.new
+printf '#!/bin/sh\nexec %s %s "$@"\n' "$folder/node" "$folder/checkout/runtime/bin/flasher-web.ts" >/usr/bin/flasher-web.new
+for program in systemctl flasher-web; do
+  chmod 755 "/usr/bin/$program.new"
+  mv "/usr/bin/$program.new" "/usr/bin/$program"
+done
+for user in flasher admin; do id "$user" >/dev/null 2>&1 || useradd --system --user-group --no-create-home "$user"; done
+mkdir -p /etc/flasher /var/lib/flasher-server
+: >/etc/flasher/flasher.env
+install -d -m 700 -o flasher -g flasher /var/lib/flasher
+exec "$@"
+`
+
+/** A command, with its words, as it runs on the appliance. `folder`: empty, and still there afterwards. */
+export const onAppliance = (folder: string, command: readonly string[]): readonly string[] =>
+  ['unshare', '--mount', 'sh', '-c', SCRIPT, 'sh', folder, CHECKOUT, process.execPath].concat(
+    command,
+  )
