@@ -14,6 +14,8 @@ import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
 const test = suite('flasher-setup')
 const run = process.getuid?.() === 0 ? test : test.skip
 const NGINX_SITE = 'overlays/server/usr/lib/flasher/server/images.nginx'
+/** Long enough to be the key of what servers share, too. */
+const PASSWORD = 'not-on-the-screen-and-long-enough'
 const openFolder = () => mkdtempDisposable(join(tmpdir(), 'flasher-setup-'))
 
 /** The lines for a shell, and what they printed. */
@@ -50,14 +52,15 @@ run('three answers join two servers, and the database says so', async () => {
   await terminal.waitFor('Database that two servers share')
   await terminal.press(url, 'Enter')
   await terminal.waitFor('Password of its user')
-  await terminal.press('not-on-the-screen', 'Enter')
+  await terminal.press(PASSWORD, 'Enter')
   const asked = await terminal.waitFor('The other server')
-  assert.not.match(asked.join('\n'), 'not-on-the-screen')
+  assert.not.match(asked.join('\n'), PASSWORD)
   await terminal.press('http://192.0.2.11:8080/', 'Enter')
   const screen = (await terminal.waitFor(`${EXITED}0`)).join('\n')
   assert.match(screen, 'The current line is served.')
   assert.match(screen, `FLASHER_DATABASE_URL=${url}`)
   assert.match(screen, 'FLASHER_DATABASE_PASSWORD_FILE=/etc/flasher/database-password')
+  assert.match(screen, 'FLASHER_DATABASE_KEY_FILE=/etc/flasher/database-password')
   assert.match(screen, 'FLASHER_PXE_SERVERS=http://192.0.2.11:8080\n')
   assert.match(screen, '/etc/flasher/database-password root:flasher 640')
   assert.match(screen, '/etc/flasher/flasher.env root:flasher 640')
@@ -74,6 +77,7 @@ run('a server brings its machines into the database, and takes them back', async
   const said = await runSetup(
     [
       `flasher-setup --database '${url}'`,
+      'echo short | flasher-setup --database-password',
       'flasher-setup --database none',
       'echo "not joined: $(cat /etc/flasher/flasher.env)"',
       `flasher-setup --database '${url}' --import`,
@@ -81,6 +85,7 @@ run('a server brings its machines into the database, and takes them back', async
       'echo "alone: $(cat /etc/flasher/flasher.env)"',
     ].join('\n'),
   )
+  assert.match(said, 'With a password of 32 characters or more')
   assert.match(said, /^not joined: $/m)
   assert.match(said, 'The database has the state of this server.')
   assert.match(said, /^This server +has every change$/m)
