@@ -10,7 +10,7 @@ import type { ServerRole, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
 
 /** What the last reading of the database said. */
-interface ClusterView {
+export interface ClusterView {
   readonly ownId: string
   readonly lease: Lease
   readonly members: readonly MemberRow[]

@@ -54,7 +54,7 @@ interface MachineServerDependencies {
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
 export async function createMachineServer(given: MachineServerDependencies) {
-  const { environment, config, state, log, release, passwords } = given
+  const { config, state, log, release, passwords } = given
   const settings = () => config.current()
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
@@ -86,6 +86,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         netboot,
         templates: state.templates,
         power: control,
+        presence: state.presence,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,
@@ -125,11 +126,15 @@ export async function createMachineServer(given: MachineServerDependencies) {
       otherServers,
       power: control,
       proof: proofs,
-      onLogout: (cookie) =>
-        endCacheSession({ url: settings().withcache.url, cookie, env: environment.env, log }),
+      onLogout: endCacheSessions(given),
     }
   })
 }
+
+const endCacheSessions =
+  ({ environment, config, log }: MachineServerDependencies) =>
+  (cookie: string) =>
+    endCacheSession({ url: config.current().withcache.url, cookie, env: environment.env, log })
 
 /** Stored here and, where servers share their secrets, in the database. */
 async function setPassword({ passwords, state }: MachineServerDependencies, password: string) {

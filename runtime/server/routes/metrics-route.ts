@@ -4,6 +4,9 @@ import { text } from '../../kit/web/answers/answers.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { gaugeRuns } from './run-events.ts'
+import type { Presence } from '../../fleet/cluster/presence.ts'
+import { countBehind, type MemberRow } from '../../fleet/cluster/rules/member.ts'
+import type { Metrics } from '../../kit/web/http/metrics.ts'
 
 export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {
   const { line, machines, catalog, journal, metrics, now } = site
@@ -27,6 +30,7 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
     gauge('flasher_database_up', () => (leader.trouble() === null ? 1 : 0))
     gauge('flasher_database_survives_host', () => (leader.survivesHost() ? 1 : 0))
   }
+  if (site.presence) measureServers(metrics, site.presence)
   gauge('process_resident_memory_bytes', () => process.memoryUsage.rss())
 
   return [
@@ -44,4 +48,23 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
         }),
     },
   ]
+}
+
+/** The servers that share the database, as its last answer said. */
+function measureServers(metrics: Metrics, { view }: Pick<Presence, 'view'>): void {
+  const measure = (name: string, read: (member: MemberRow, newest: number) => number | null) =>
+    metrics.gauge(name, async () => {
+      const present = view()
+      if (present === null) return []
+      return present.members.flatMap((member) => {
+        const value = read(member, present.lease.seq)
+        return value === null ? [] : [{ labels: { server: member.name }, value }]
+      })
+    })
+  measure('flasher_server_silent_seconds', ({ silentSeconds }) => silentSeconds)
+  measure('flasher_server_behind_changes', countBehind)
+  metrics.gauge('flasher_leader_since_seconds', async () => {
+    const since = Date.parse(view()?.lease.since ?? '')
+    return Number.isNaN(since) ? [] : [{ labels: {}, value: since / 1000 }]
+  })
 }

@@ -5,6 +5,7 @@ import type { BootFiles } from '../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import type { Leader } from '../../fleet/cluster/leader.ts'
+import type { Presence } from '../../fleet/cluster/presence.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
@@ -101,6 +102,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly version: string
   /** Where a database that several servers share decides who leads; null or absent: this one stands alone. */
   readonly leader?: Pick<Leader, 'trouble' | 'ended' | 'survivesHost'> | null
+  /** What is known of the servers that share that database; null or absent: this one stands alone. */
+  readonly presence?: Pick<Presence, 'view'> | null
 }
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */

@@ -29,11 +29,11 @@ const GONE_SECONDS = 600
 /** A server says every second that it is there; one that was silent so long probably is not. */
 const SILENT_SECONDS = 10
 
-const isSilent = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
+export const isSilent = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
   silentSeconds >= SILENT_SECONDS
 
 /** How many changes it lacks; null: it has none. */
-const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): number | null =>
+export const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): number | null =>
   seq === null ? null : Math.max(0, newest - seq)
 
 const isGone = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>

@@ -18,6 +18,7 @@ import type { Refusals } from '../../../pages/settings/settings-rows.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
 import { CARD_POSTS } from './card-posts.ts'
+import { renderServers } from './servers-card.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
@@ -29,6 +30,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await showSettings(context, async (view) => ({
     first: {
       tabs: [
+        ...(context.services.presence === null ? [] : [[t.servers.title, '#servers'] as const]),
         [t.cache.title, '#ramboot'],
         [t.release.title, '#netboot-release'],
         [t.backup.title, '#backup-schedule'],
@@ -43,13 +45,19 @@ async function show(context: CurrentContext): Promise<Answer> {
 }
 
 const renderCards = (context: CurrentContext, { rows, refusals, search }: SettingsView): Html =>
-  html`<div class="columns">
-    <div>
-      ${search.wrap(t.keywords.cache, renderCache(context, rows, refusals))}
-      ${search.wrap(t.keywords.release, renderRelease(rows, refusals))}
-    </div>
-    <div>${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}</div>
-  </div>`
+  html`${renderCluster(context, search)}
+    <div class="columns">
+      <div>
+        ${search.wrap(t.keywords.cache, renderCache(context, rows, refusals))}
+        ${search.wrap(t.keywords.release, renderRelease(rows, refusals))}
+      </div>
+      <div>${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}</div>
+    </div>`
+
+const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView['search']) =>
+  services.presence === null
+    ? null
+    : search.wrap(t.keywords.servers, renderServers(services.presence.view(), clock()))
 
 function renderCache(
   context: CurrentContext,

@@ -1,5 +1,6 @@
 /** Current line: what its pages use beside the site, and how a request sees a machine. */
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { Presence } from '../../../../fleet/cluster/presence.ts'
 import type { Backups } from '../../../../fleet/backup/backups.ts'
 import type { Templates } from '../../../../fleet/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../fleet/state/settings-store.ts'
@@ -34,6 +35,8 @@ export interface CurrentServices extends PageServices {
   cacheUrl(): string | null
   /** How many machines flash and wait; null: flashes are not limited. */
   queue(): Queue | null
+  /** The servers that share a database with this one; null: it stands alone. */
+  readonly presence: Pick<Presence, 'view'> | null
 }
 
 export interface CurrentContext extends PageContext<Machine, CurrentServices> {

@@ -1,0 +1,59 @@
+import { fileURLToPath } from 'node:url'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startPostgres } from '../../../../support/cluster/postgres.ts'
+import { createServerHome, findPort, login } from '../../../../support/server/flasher-web.ts'
+import { startFlasher } from '../../../../support/terminal/flasher.ts'
+import { waitUntil } from '../../../../support/waiting.ts'
+
+const test = suite('the card of servers')
+const postgres = await startPostgres()
+test.after(() => postgres[Symbol.asyncDispose]())
+const PASSWORD = 'a password of the tests'
+const PROGRAM = fileURLToPath(new URL('../../../../../runtime/bin/flasher-web.ts', import.meta.url))
+
+test('the settings page and the metrics say who leads, how far each one is, and what differs', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  const env = { FLASHER_ADMIN_PASSWORD: PASSWORD, FLASHER_DATABASE_URL: url }
+  await using leads = await first.start([], {
+    ...env,
+    FLASHER_PXE_TOKENS: 'require',
+    FLASHER_SERVER_PUBLIC_URL: 'http://127.0.0.1:1',
+  })
+  const started = startFlasher([], {
+    program: PROGRAM,
+    env: { ...second.env, ...env, FLASHER_SERVER_PORT: String(await findPort()) },
+  })
+  try {
+    await started.saw('standing by')
+    const { cookie } = await login(leads.url, PASSWORD)
+    const read = async (path: string) =>
+      (await fetch(`${leads.url}${path}`, { headers: { cookie } })).text()
+    const readPage = async () => (await read('/ui/settings')).replaceAll(/\s+/g, ' ')
+    await waitUntil(
+      async () => (await readPage()).includes('2 servers'),
+      () => 'both servers are listed',
+    )
+    const page = await readPage()
+    assert.match(page, /pxe\.tokens<\/code>.*: require<.*: off</)
+    assert.not.match(page, /<code>server\.public_url<\/code><\/td>/)
+    assert.match(page, 'synchronous_standby_names is empty')
+    assert.match(page, 'database.key is not set')
+    assert.match(page, `${first.at('state/backups')}`)
+    const metrics = await read('/metrics')
+    assert.match(metrics, /^flasher_server_behind_changes\{server="[^"]+"\} \d+$/m)
+    assert.match(metrics, /^flasher_server_silent_seconds\{/m)
+    assert.match(metrics, /^flasher_leader_since_seconds \d{10}/m)
+    const status = await second.run(['database', 'status'], env)
+    assert.match(status.stdout, /^Differs +pxe\.tokens: .*require.*off|off.*require/m)
+    assert.is(status.stdout.match(/^Server /gm)?.length, 2)
+  } finally {
+    started.child.kill('SIGTERM')
+    await started.ended
+  }
+})
+
+test.run()
