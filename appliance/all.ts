@@ -79,6 +79,12 @@ export const NAMED_APPLIANCES: readonly Appliance[] = [
     archs: ['arm64'],
   },
   {
+    name: 'usb-files',
+    says: 'the live system as files to copy to a FAT32 stick, for PCs with UEFI',
+    shape: 'files',
+    archs: ['x86_64'],
+  },
+  {
     name: 'server-rpi',
     says: 'the machine server as a disk of its own, for Raspberry Pi and for UEFI on arm64',
     shape: 'server',

@@ -5,12 +5,13 @@ export type Arch = (typeof ARCHS)[number]
 
 /**
  * How it boots a machine: kernel, initrd and root over the network, a stick or disc, UEFI programs that
- * chain, or a disk that stays; `board` is usb for single-board computers; `deb` and `containers` boot nothing. `live`
+ * chain, or a disk that stays; `files` is usb as files to copy, `board` is usb for single-board computers; `deb` and `containers` boot nothing. `live`
  * and `live-usb` are netboot and usb of the earlier line.
  */
 type Shape =
   | 'netboot'
   | 'usb'
+  | 'files'
   | 'board'
   | 'ipxe'
   | 'secureboot'

@@ -23,6 +23,11 @@ export const LIVE_USB = 'flasher-usb-x86_64.img.zst'
 
 export const usbIso = (arch: Arch, version: string) => `flasher-usbboot-pc-${arch}-v${version}.iso`
 
+/** The stick as files to copy: an archive, and the page that copies them; the same names in every release. */
+export const STICK_FILES = { archive: 'flasher.zip', page: 'flasher-stick.html' } as const
+/** Begins the names of the lists beside them. */
+export const STICK_STEM = 'flasher-stick'
+
 export const ipxeFile = (arch: Arch, version: string) => `flasher-ipxe-${arch}-v${version}.efi`
 
 /** Begins the names of Debian's signed boot loaders and of the lists beside them: `flasher-secureboot-x86_64-v1.2.0`. */

@@ -21,6 +21,8 @@ export const KERNEL_ARGS = {
   sha256: 'flasher.sha256',
   /** The identity of the medium that holds the root file system. */
   media: 'flasher.media',
+  /** `1`: the initrd reads the root on the medium completely and compares its digest before it starts it. */
+  verify: 'flasher.verify',
   /** The public key that may log in over SSH; without it SSH does not run. */
   sshKey: 'flasher.ssh_key',
 } as const
@@ -36,7 +38,7 @@ export const FEATURES = {
 /** exFAT labels hold only 11 characters, so the label is shorter than the partition's name. */
 export const IMAGES_PARTITION = { name: 'FLASHER_IMAGES', label: 'FLASHER_IMG' } as const
 
-/** On a Ventoy stick, images are found in this folder. */
+/** On a Ventoy stick and on a stick of files, images are found in this folder. */
 export const VENTOY_FOLDER = 'flasher-images'
 
 export const LIVE_PATHS = {
@@ -69,6 +71,8 @@ export const BOOT_FACTS = {
   mediumDisk: 'medium_disk',
   /** The path of the ISO file on it that holds the root, as on a Ventoy stick. */
   mediumFile: 'medium_file',
+  /** `yes` when the medium has a folder for images beside the root, as a stick of files has. */
+  imagesBeside: 'images_beside',
   /** `yes` when the root was copied to memory: the medium may be removed. */
   toMemory: 'to_memory',
   interface: 'interface',

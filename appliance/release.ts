@@ -18,6 +18,8 @@ import {
   serverImage,
   serverUpdate,
   sourceArchive,
+  STICK_FILES,
+  STICK_STEM,
   stemOf,
   usbIso,
 } from './assets.ts'
@@ -40,6 +42,7 @@ export const RELEASES: Readonly<Record<ReleaseLine, (version: string) => readonl
   current: (version) => [
     alone(usbIso('x86_64', version)),
     alone(boardImage(version)),
+    beside(stickGroup()),
     ...ARCHS.map((arch) => alone(ipxeFile(arch, version))),
     netbootGroup('x86_64', version),
     beside(netbootGroup('arm64', version)),
@@ -95,6 +98,13 @@ function updateGroup(arch: (typeof ARCHS)[number], version: string): AssetGroup 
   const checksums = checksumsOf(kernel.replace(/\.vmlinuz$/, ''))
   return { files: [kernel, initrd, squashfs], checksums, stem: null, isSpecified: true }
 }
+
+const stickGroup = (): AssetGroup => ({
+  files: Object.values(STICK_FILES),
+  checksums: checksumsOf(STICK_STEM),
+  stem: STICK_STEM,
+  isSpecified: true,
+})
 
 const liveGroup = (): AssetGroup => ({
   files: Object.values(LIVE_TRIO),

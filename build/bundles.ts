@@ -17,6 +17,8 @@ import {
   secureBootStem,
   serverImage,
   serverUpdate,
+  STICK_FILES,
+  STICK_STEM,
   stemOf,
   usbIso,
 } from '../appliance/assets.ts'
@@ -39,6 +41,8 @@ export interface Bundle {
   readonly stem: string
   readonly checksums: string
   readonly files: readonly { readonly asset: string; readonly from: string }[]
+  /** Folders that are handed over as well, beside the files; they are parts of no release. */
+  readonly folders?: readonly { readonly name: string; readonly from: string }[]
   /** Lists of the Debian packages in it, and of those that built it, each with a title. */
   readonly packages: readonly {
     readonly title: string
@@ -127,6 +131,15 @@ export const BUNDLES: Readonly<Record<Appliance['shape'], MakeBundle>> = {
       packages: [...LIVE.packages, LOADERS],
     }
   },
+  files: (appliance) => ({
+    appliance,
+    stem: STICK_STEM,
+    checksums: checksumsOf(STICK_STEM),
+    files: Object.values(STICK_FILES).map((asset) => ({ asset, from: `@usb-files/${asset}` })),
+    folders: [{ name: STICK_STEM, from: `@usb-files/${STICK_STEM}` }],
+    ...LIVE,
+    packages: [...LIVE.packages, LOADERS],
+  }),
   board: (appliance, arch, { facts: { version } }) => {
     const asset = boardImage(version)
     const live = liveOf(arch)

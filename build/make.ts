@@ -1,6 +1,7 @@
 /** Carries out a plan: into `dist`, or twice to compare the bytes. */
-import { rm } from 'node:fs/promises'
+import { cp, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import process from 'node:process'
 import { ownerOf } from './cache/key.ts'
 import { CHECKOUT } from './facts.ts'
 import { readContents } from './pack/read.ts'
@@ -51,6 +52,9 @@ export async function make({ plan, cache, facts, report, signal }: Work): Promis
     const files = bundle.files.map(({ asset, from }) => ({ asset, path: outcome.pathOf(from) }))
     const contents = await readContents(bundle, outcome.pathOf)
     const released = await writeRelease({ ...bundle, ...facts, folder, files, contents })
+    for (const { name, from } of bundle.folders ?? []) {
+      await handOver(outcome.pathOf(from), join(folder, name))
+    }
     const owners = bundle.files.map(({ from }) => ownerOf(from))
     finished.push(
       ...released.map((file, at) => ({
@@ -61,6 +65,14 @@ export async function make({ plan, cache, facts, report, signal }: Work): Promis
   }
   report.finish(finished, folder)
   return 0
+}
+
+/** Replaces a folder by a copy of another one; a rename completes it. */
+async function handOver(from: string, to: string): Promise<void> {
+  const part = `${to}.${process.pid}.part`
+  await cp(from, part, { recursive: true, preserveTimestamps: true })
+  await rm(to, { recursive: true, force: true })
+  await rename(part, to)
 }
 
 /** Resolves to the exit code. */

@@ -25,6 +25,7 @@ import { serverDiskStep } from './steps/server-disk.ts'
 import { appendStep, squashfsStep } from './steps/squashfs.ts'
 import type { BuildFacts, Step } from './steps/step.ts'
 import { tftpStep } from './steps/tftp.ts'
+import { usbFilesStep } from './steps/usb-files.ts'
 import { toolsStep, withTools } from './steps/tools.ts'
 import {
   APART,
@@ -138,6 +139,13 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
     ...liveSteps('x86_64', facts),
     BOOT_PACKAGES,
     isoStep({ ...media, name: 'iso', packages: '@boot-packages/root' }),
+    usbFilesStep({
+      facts,
+      kernel: media.kernel,
+      initrd: media.initrd,
+      squashfs,
+      packages: '@boot-packages/root',
+    }),
     BOOT_PACKAGES_ARM,
     ...ARM64_APP_STEPS,
     ...liveSteps('arm64', facts),

@@ -7,6 +7,8 @@ interface MenuPlace {
   /** Where kernel and initrd lie; empty: at the top. */
   readonly folder: string
   readonly consoles: readonly string[]
+  /** Arguments of the kernel on this medium alone. */
+  readonly args: readonly string[]
   /** How GRUB itself uses a serial line, where the firmware's console does not include it. */
   readonly terminal: readonly string[]
 }
@@ -15,6 +17,7 @@ interface MenuPlace {
 const ISO_MENU: MenuPlace = {
   folder: '/live',
   consoles: ['console=tty0', 'console=ttyS0,115200'],
+  args: [],
   terminal: [
     'if serial --unit=0 --speed=115200; then',
     '  terminal_input console serial',
@@ -23,10 +26,14 @@ const ISO_MENU: MenuPlace = {
   ],
 }
 
+/** A stick whose files were copied one by one. */
+export const FILES_MENU: MenuPlace = { ...ISO_MENU, args: [`${KERNEL_ARGS.verify}=1`] }
+
 /** UEFI on arm64. */
 export const BOARD_MENU: MenuPlace = {
   folder: '',
   consoles: ['console=tty0', 'console=ttyAMA0'],
+  args: [],
   terminal: [],
 }
 
@@ -66,10 +73,17 @@ const ENTRIES: readonly Entry[] = [
 
 /** Renders GRUB's menu for a medium. */
 export function renderMenu({ version, media, asks, place = ISO_MENU }: MenuPlan): string {
-  const { folder, consoles, terminal } = place
+  const { folder, consoles, args: own, terminal } = place
   const quirks = LIVE_QUIRKS.map(([name, value]) => `${name}=${value}`)
   // gpt: use the backup table when a power cut during growth has damaged the first one.
-  const common = [`${KERNEL_ARGS.media}=${media}`, ...ASKING[asks], 'gpt', ...quirks, ...consoles]
+  const common = [
+    `${KERNEL_ARGS.media}=${media}`,
+    ...own,
+    ...ASKING[asks],
+    'gpt',
+    ...quirks,
+    ...consoles,
+  ]
   return [
     ...terminal,
     `set timeout=${MENU_SECONDS}`,
@@ -94,11 +108,11 @@ export const renderMark = (media: string): string => `.disk/flasher-${media}`
 
 /**
  * Renders what GRUB runs first, for BIOS and on the EFI partition: it finds the medium that it was
- * started from.
+ * started from, by a file.
  */
-export const renderEarly = (media: string): string =>
+export const renderEarly = (media: string, mark: string = renderMark(media)): string =>
   [
-    `search --file --set=root /${renderMark(media)}`,
+    `search --file --set=root /${mark}`,
     'set prefix=($root)/boot/grub',
     'configfile $prefix/grub.cfg',
     '',

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { PARTITION_TYPES, parseSpans, renderTable } from '../../build/gpt/table.ts'
-import { renderEarly, renderMark, renderMenu } from '../../build/iso/grub.ts'
+import { FILES_MENU, renderEarly, renderMark, renderMenu } from '../../build/iso/grub.ts'
 import { planHybrid } from '../../build/iso/partitions.ts'
 import { renderReadme } from '../../build/iso/readme.ts'
 import { isoStep } from '../../build/steps/iso.ts'
@@ -103,6 +103,15 @@ test('the stick of the earlier line starts the terminal UI, and the other one do
   assert.is(panes.length, 3)
   for (const entry of panes) assert.match(entry, ' flasher.mode=interactive ')
   assert.not.match(renderMenu({ ...args, asks: 'wizard' }), 'flasher.mode')
+})
+
+test('only a stick of files has its root verified at each start', () => {
+  const args = { version: '1.2.3', media: '1.2.3-abc', asks: 'wizard' } as const
+  assert.not.match(renderMenu(args), 'flasher.verify')
+  const entries = renderMenu({ ...args, place: FILES_MENU })
+    .split('menuentry')
+    .slice(1)
+  for (const entry of entries) assert.match(entry, ' flasher.verify=1 ')
 })
 
 test('GRUB looks for a file that lies on this medium alone', () => {

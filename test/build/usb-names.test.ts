@@ -39,7 +39,7 @@ test('udev starts it for every label that is looked for, and for no other', () =
   assert.match(rules, `ENV{ID_PART_ENTRY_NAME}=="${IMAGES_PARTITION.name}"`)
   const labels = /ENV\{ID_FS_LABEL\}=="([^"]+)"/.exec(rules)?.[1]?.split('|') ?? []
   assert.is(labels.length, 3)
-  const medium = { disk: null, partition: null, isFile: false }
+  const medium = { disk: null, partition: null, hasImages: false }
   const disks = [{ node: '/dev/sdb', isFixed: false }]
   for (const label of labels) {
     const labelled = new Map([[label, '/dev/sdb']])

@@ -118,7 +118,7 @@ test('a stick that does not grow is mounted anyway', async () => {
     name: 'FLASHER_IMAGES',
     isFixed: false,
   }
-  const medium = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
+  const medium = { disk: '/dev/sda', partition: '/dev/sda1', hasImages: false }
   const code = await openImages({
     say: async (line) => {
       said.push(line)
@@ -143,7 +143,7 @@ test('a stick that does not grow is mounted anyway', async () => {
 
 test('looking around changes nothing and fails on no machine', async () => {
   const { medium, parts } = await sticks.inspect()
-  assert.equal(medium, { disk: null, partition: null, isFile: false })
+  assert.equal(medium, { disk: null, partition: null, hasImages: false })
   assert.ok(parts.every(({ node, disk, number }) => node.startsWith(disk) && number > 0))
 })
 

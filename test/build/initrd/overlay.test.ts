@@ -18,8 +18,8 @@ const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
 const text = files.map((path) => readFileSync(path, 'utf8')).join('\n')
 
 test('arguments of the kernel command line', () => {
-  const { server, mac, token, squashfs, sha256, media } = KERNEL_ARGS
-  for (const name of [server, mac, token, squashfs, sha256, media]) {
+  const { server, mac, token, squashfs, sha256, media, verify } = KERNEL_ARGS
+  for (const name of [server, mac, token, squashfs, sha256, media, verify]) {
     assert.match(text, new RegExp(String.raw`param ${name.replace('.', String.raw`\.`)}\b`), name)
   }
 })

@@ -23,6 +23,7 @@ import {
   secureBootFiles,
   serverImage,
   serverUpdate,
+  STICK_FILES,
   usbIso,
 } from '../../../appliance/assets.ts'
 import { readVersion } from '../../../build/facts.ts'
@@ -43,6 +44,12 @@ export function findBuildObstacle(): string | null {
 /** The path of the ISO. */
 export async function openIso(): Promise<string> {
   return join(await build('usb-pc'), usbIso('x86_64', version))
+}
+
+/** The stick as files: the archive, and the page that copies them. */
+export async function openStickFiles(): Promise<{ readonly zip: string; readonly page: string }> {
+  const folder = await build('usb-files')
+  return { zip: join(folder, STICK_FILES.archive), page: join(folder, STICK_FILES.page) }
 }
 
 /** The stick for boards, unpacked: removed at the end. */

@@ -24,7 +24,10 @@ find_on_medium() { # ID: what live/id holds there
   note medium "$medium"
   note medium_disk "$(disk_of "$medium")"
   note medium_file "$medium_file"
-  if param flasher.toram && [ "$value" != 0 ]; then copy_to_memory; fi
+  note images_beside "$images_beside"
+  if param flasher.toram && [ "$value" != 0 ]; then copy_to_memory
+  elif param flasher.verify && [ "$value" != 0 ]; then verify_medium
+  fi
 }
 
 # Everything that may be a medium: disks, discs and their partitions.
@@ -68,6 +71,8 @@ try_device() { # DEVICE
   medium=/dev/$1
   medium_file=${file#"$folder/medium"}
   image=$top/live/root.squashfs
+  images_beside=
+  [ ! -d "$top/flasher-images" ] || images_beside=yes
   say "the system is on $medium${medium_file:+, in the file $medium_file} ($kind)"
 }
 
@@ -124,6 +129,14 @@ describe_disks() {
   echo "${seen:-no disk at all}"
 }
 
+# A stick whose files were copied one by one, by whatever program: the digest tells whether all arrived.
+verify_medium() {
+  say "reading $(mib "$(size_of "$image")") MiB to verify them"
+  prove_medium
+}
+
+prove_medium() { prove 'the system on the medium is damaged' 'write the stick again'; }
+
 copy_to_memory() {
   size=$(size_of "$image")
   need=$(($(mib "$size") + 120))
@@ -136,7 +149,7 @@ copy_to_memory() {
   close_medium
   blockdev --setrw "$medium"
   image=$folder/root.squashfs
-  prove 'the system on the medium is damaged' 'write the stick again'
+  prove_medium
   note to_memory yes
   say 'the system is in memory: the medium may be removed'
 }

@@ -49,13 +49,13 @@ hand_over() {
   exec switch_root /sysroot /usr/lib/systemd/systemd
 }
 
-# The live system waits only for media with images, on a partition of their own or beside the ISO file
-# that this system comes from.
+# The live system waits only for media with images, on a partition of their own, beside the ISO file that
+# this system comes from, or in their folder beside its files.
 want_images_partition() {
   [ -n "$medium" ] || return 0
   disk=$(disk_of "$medium")
   disk=${disk#/dev/}
-  [ -n "$medium_file" ] || grep -qsx PARTNAME=FLASHER_IMAGES "/sys/block/$disk/$disk"*/uevent ||
+  [ -n "$medium_file$images_beside" ] || grep -qsx PARTNAME=FLASHER_IMAGES "/sys/block/$disk/$disk"*/uevent ||
     return 0
   wants=/run/systemd/system/flasher-wizard.service.wants
   mkdir -p "$wants"

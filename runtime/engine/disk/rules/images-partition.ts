@@ -7,8 +7,8 @@ interface BootMedium {
   readonly disk: string | null
   /** `/dev/sda1` */
   readonly partition: string | null
-  /** Whether the root came out of an ISO file on that partition, as with Ventoy. */
-  readonly isFile: boolean
+  /** Whether images lie on that partition: beside an ISO file, as with Ventoy, or in their folder on a stick of files. */
+  readonly hasImages: boolean
 }
 
 /** A partition as the kernel shows it. */
@@ -55,8 +55,8 @@ export function parseBootMedium(text: string): BootMedium {
     const value = valueOf(key)
     return /^\/dev\/[\w-]+$/.test(value) ? value : null
   }
-  const isFile = valueOf('medium_file') !== ''
-  return { disk: node('medium_disk'), partition: node('medium'), isFile }
+  const hasImages = valueOf('medium_file') !== '' || valueOf('images_beside') === 'yes'
+  return { disk: node('medium_disk'), partition: node('medium'), hasImages }
 }
 
 /**
@@ -70,13 +70,13 @@ export function chooseImagesPartition(around: DiskSurroundings): ImagesPartition
   const named = parts.filter(({ name }) => name === IMAGES_PARTITION.name)
   const own = named.find(({ disk }) => disk === medium.disk)
   if (own !== undefined) return { node: own.node, growable: own }
-  const file = medium.isFile ? medium.partition : null
+  const beside = medium.hasImages ? medium.partition : null
   const free = [
     ...parts.filter(({ isFixed }) => !isFixed),
     ...disks.filter(({ node, isFixed }) => !isFixed || node === medium.disk),
   ]
   const known = new Set(free.map(({ node }) => node))
   const wanted = [...named.map(({ node }) => node), ...LABELS.map((label) => labels.get(label))]
-  const node = file ?? wanted.find((each) => each !== undefined && known.has(each))
+  const node = beside ?? wanted.find((each) => each !== undefined && known.has(each))
   return node === undefined ? null : { node, growable: null }
 }

@@ -7,9 +7,9 @@ import {
 
 const test = suite('images place')
 
-const NETWORK = { disk: null, partition: null, isFile: false }
-const STICK = { disk: '/dev/sda', partition: '/dev/sda1', isFile: false }
-const VENTOY = { disk: '/dev/sda', partition: '/dev/sda1', isFile: true }
+const NETWORK = { disk: null, partition: null, hasImages: false }
+const STICK = { disk: '/dev/sda', partition: '/dev/sda1', hasImages: false }
+const VENTOY = { disk: '/dev/sda', partition: '/dev/sda1', hasImages: true }
 const own = {
   node: '/dev/sda3',
   disk: '/dev/sda',
@@ -180,6 +180,8 @@ test('the notes of the boot system', () => {
   const notes = 'origin=medium\nmedium=/dev/sda1\nmedium_disk=/dev/sda\nmedium_file=\nversion=1\n'
   assert.equal(parseBootMedium(notes), STICK)
   assert.equal(parseBootMedium(notes.replace('file=', 'file=/iso/a=b c.iso')), VENTOY)
+  assert.equal(parseBootMedium(`${notes}images_beside=yes\n`), VENTOY)
+  assert.equal(parseBootMedium(`${notes}images_beside=\n`), STICK)
   assert.equal(parseBootMedium('origin=http\nurl=http://x/y?medium=/dev/sda1\n'), NETWORK)
   assert.equal(parseBootMedium(''), NETWORK)
 })
