@@ -76,20 +76,22 @@ test('the specified names of arm64 are handed over', () => {
   )
 })
 
+const inputsOf = (name: string) => everything.steps.find((step) => step.name === name)?.inputs
+
 test('the stick as files is an archive, a page and a folder, of the live system of the ISO', () => {
   const appliances = NAMED_APPLIANCES.filter(({ name }) => name === 'usb-files')
   const { steps, bundles } = planImages({ ...options, appliances })
   assert.equal(
     bundles.flatMap(({ files, checksums, folders = [] }) => [
-      ...[...files.map(({ asset }) => asset), checksums],
+      ...files.map(({ asset }) => asset),
+      checksums,
       ...folders.map(({ name }) => `${name}/`),
     ]),
     ['flasher.zip', 'flasher-stick.html', 'flasher-stick.sha256', 'flasher-stick/'],
   )
-  const inputs = (name: string) => everything.steps.find((step) => step.name === name)?.inputs
   for (const input of ['@base/vmlinuz', '@initrd-media/initrd', '@squashfs/root.squashfs']) {
-    assert.ok(inputs('usb-files')?.includes(input), input)
-    assert.ok(inputs('iso')?.includes(input), input)
+    assert.ok(inputsOf('usb-files')?.includes(input), input)
+    assert.ok(inputsOf('iso')?.includes(input), input)
   }
   assert.not.ok(steps.some(({ name }) => name === 'iso'))
 })
