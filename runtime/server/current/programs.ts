@@ -7,6 +7,7 @@ import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 /** What each command starts; nothing of a command is loaded before it is called. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./serve.ts')).serve,
+  flash: async () => (await import('./commands/flash.ts')).flash,
   export: async () => (await import('./commands/bundles.ts')).exportFleet,
   import: async () => (await import('./commands/bundles.ts')).importFleet,
   backup: async () => (await import('./commands/backups.ts')).backUp,

@@ -9,7 +9,7 @@ import type { By } from '../../kit/web/answers/caller.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
-import type { Proof, ProofState } from '../../engine/inventory/rules/run.ts'
+import { awaitEnd, followOrder, type AwaitedOrder } from './flash-follow.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
@@ -67,7 +67,8 @@ export function bulkRoutes(site: Site): readonly Route[] {
       access: 'flash',
       takes: 'json',
       doc: {
-        summary: 'Flashes the machine at its next network boot',
+        summary:
+          'Flashes the machine at its next network boot; with Accept: text/event-stream and wait, followed as events',
         body: renderSchema(FLASH_BODY, 'input'),
         answers: { 200: { type: 'object' } },
         refuses: [409],
@@ -90,7 +91,7 @@ export function bulkRoutes(site: Site): readonly Route[] {
 }
 
 async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer> {
-  const { line, machines } = site
+  const { line } = site
   const mac = readMac(event)
   const { wait = 0, until, power, ...parameters } = checked(FLASH_BODY, body ?? {})
   checkUntil(site, until)
@@ -102,11 +103,28 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
     const detail = `It is armed, and was not booted. ${trouble}`
     return json({ detail, outcome: 'not-booted', machine: line.toWire(armed) }, 502)
   }
-  const order = { mac, order: line.nameOrder(armed), until }
-  const ended = wait === 0 ? { outcome: 'armed' } : await awaitEnd(site, event, wait, order)
+  return await answerOrder(site, event, armed, { mac, order: line.nameOrder(armed), until, wait })
+}
+
+/** Answers at once, at the end of the order, or with events until then. */
+async function answerOrder(
+  site: Site,
+  event: H3Event,
+  armed: MachineBase,
+  awaited: AwaitedOrder,
+): Promise<Answer> {
+  const { line, machines } = site
+  const { mac, wait } = awaited
+  if (wait > 0 && isEventStream(event)) return followOrder(site, line.toWire(armed), awaited)
+  const ended = wait === 0 ? ARMED : await awaitEnd(site, awaited, event.req.signal)
   // It may have gone while we waited.
   return json({ ...ended, machine: line.toWire(machines.peek(mac) ?? armed) })
 }
+
+const ARMED = { outcome: 'armed' } as const
+
+const isEventStream = ({ req }: H3Event): boolean =>
+  req.headers.get('accept')?.includes('text/event-stream') === true
 
 /** Throws a 422 where nobody would ever say what is waited for. */
 function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
@@ -114,37 +132,6 @@ function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
 }
 
 const NOT_AWAITED = 'until: this server does not wait for first boots; set [proof] enabled = true'
-
-interface AwaitedOrder {
-  readonly mac: Mac
-  readonly order: string
-  readonly until: 'flashed' | 'booted'
-}
-
-interface EndedOrder {
-  readonly outcome: string
-  /** The run whose first boot was waited for. */
-  readonly run?: string
-  readonly proof?: Proof | null
-}
-
-/** Waits at most `wait` seconds for what became of an order, and of the system that it wrote. */
-async function awaitEnd(
-  { fleet, proof }: Site,
-  event: H3Event,
-  wait: number,
-  { mac, order, until }: AwaitedOrder,
-): Promise<EndedOrder> {
-  const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), event.req.signal])
-  const outcome = (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
-  if (outcome !== 'flashed' || until === 'flashed') return { outcome }
-  const run = (await proof?.awaitEnd(mac, order, signal)) ?? null
-  if (run === null || run.proof === null) return { outcome: signal.aborted ? 'timeout' : outcome }
-  return { outcome: nameBoot(run.proof.state), run: run.id, proof: run.proof }
-}
-
-/** `failed` is a flash that failed. */
-const nameBoot = (state: ProofState): string => (state === 'failed' ? 'failed-to-boot' : state)
 
 /** Checks what can be known before anything is armed; what it returns boots the machine. */
 async function prepareBoot(

@@ -279,4 +279,11 @@ export const LIMITS: readonly Limit[] = [
     'runtime/fleet/power/rules/ipmi.ts',
     'MAX_PASSWORD',
   ),
+  of(
+    'flash-jobs',
+    'a comment every {} seconds keeps proxies',
+    'runtime/server/routes/flash-follow.ts',
+    'QUIET_MS',
+    1000,
+  ),
 ]

@@ -1,5 +1,10 @@
 /** Current line: the command table of `flasher-web`; parser, help and manual are generated from it. */
-import type { Command, CommandLine, Value } from '../../../kit/terminal/command/rules/command.ts'
+import {
+  textFlag,
+  type Command,
+  type CommandLine,
+  type Value,
+} from '../../../kit/terminal/command/rules/command.ts'
 import {
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
@@ -11,6 +16,7 @@ import {
 } from '../../../kit/terminal/command/rules/server-command.ts'
 import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+import { FLASH_EXITS } from '../commands/rules/flash-outcome.ts'
 
 const FOLDER: Value = { name: 'DIR', completes: 'folder' }
 
@@ -27,6 +33,55 @@ export const COMMANDS = {
     examples: [
       { line: 'flasher-web', does: 'use the configuration in /etc/flasher' },
       { line: 'flasher-web --config ./flasher.toml', does: 'use this file only' },
+    ],
+  },
+  flash: {
+    words: ['flash'],
+    summary: 'have a running server flash a machine, and wait for it',
+    about: [
+      'For scripts: asks a server over its API with the token in FLASHER_TOKEN (scope flash, with --power also power). Prints the outcome on stdout and how far it is on stderr. Ending the program ends the wait, not the flash.',
+      'With --until booted it waits until the new system was seen running, which takes [proof] enabled on the server.',
+    ],
+    positionals: [
+      { value: { name: 'MAC', completes: 'nothing' }, help: 'the MAC address of the machine' },
+    ],
+    flags: [
+      {
+        name: 'server',
+        value: { name: 'URL', completes: 'nothing', default: 'http://127.0.0.1:8080' },
+        help: 'the address of the server',
+      },
+      textFlag('image', 'NAME|REF', 'the image to assign first; without it, the present one'),
+      textFlag('disk', 'SERIAL', 'the disk to assign first; without it, the present one'),
+      { name: 'wait', value: null, help: 'wait for the end of the flash' },
+      {
+        name: 'until',
+        value: {
+          name: 'WHAT',
+          completes: 'choices',
+          choices: ['flashed', 'booted'],
+          default: 'flashed',
+        },
+        help: 'what to wait for; booted implies --wait',
+      },
+      {
+        name: 'limit',
+        value: { name: 'SECONDS', completes: 'nothing', default: '3600' },
+        help: 'the longest wait',
+      },
+      { name: 'power', value: null, help: 'turn the machine on and boot it from the network' },
+      { name: 'restart', value: null, help: 'the same, also where it is on' },
+      JSON_FLAG,
+    ],
+    examples: [
+      {
+        line: 'flasher-web flash aa:bb:cc:dd:ee:01 --power --wait',
+        does: 'turn it on, flash it and wait',
+      },
+      {
+        line: 'flasher-web flash aa:bb:cc:dd:ee:01 --image debian-13.img.zst --until booted --json',
+        does: 'flash that image and wait until its system runs',
+      },
     ],
   },
   export: {
@@ -231,8 +286,9 @@ export const COMMAND_LINE: CommandLine = {
     'Network-boots machines, shows them in a browser, and has them flash images to their disks.',
   ],
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
-  exitCodes: listExitCodes('server'),
+  exitCodes: [...listExitCodes('server'), ...FLASH_EXITS],
   environment: [
+    ['FLASHER_TOKEN', 'the API token of "flash"'],
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,
@@ -241,5 +297,5 @@ export const COMMAND_LINE: CommandLine = {
     ...CONFIG_FILES,
     ['<state_dir>/state.db', 'machines, events, and settings saved in the browser'],
   ],
-  revised: '2026-11-22',
+  revised: '2026-11-26',
 }

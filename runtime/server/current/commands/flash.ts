@@ -1,0 +1,158 @@
+/** `flasher-web flash`: has a running server flash a machine, for scripts, and says how that ended. */
+import { Fault } from '../../../kit/foundation/fault.ts'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { isRecord } from '../../../kit/foundation/shape.ts'
+import { createHttpClient, type HttpAnswer, type HttpClient } from '../../../kit/net/http-client.ts'
+import { parseHttpTarget, type HttpTarget } from '../../../kit/net/rules/image-location.ts'
+import { parseMac } from '../../../kit/net/rules/mac.ts'
+import { describeFailure } from '../../../kit/net/rules/network-failure.ts'
+import { renderRefusal } from '../../../kit/net/rules/refusal-detail.ts'
+import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
+import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import {
+  decideExit,
+  findRef,
+  parseStreamEvent,
+  renderFlashBody,
+  renderRunLine,
+} from './rules/flash-outcome.ts'
+
+/** Servers send something every 15 seconds; a machine that is turned on first may take minutes. */
+const STALL_MS = 10 * 60_000
+const MAX_ANSWER_BYTES = 16 * 2 ** 20
+const LONGEST_SECONDS = 3600
+
+interface ServerAccess {
+  readonly client: HttpClient
+  /** The address of the server, without a slash at its end. */
+  readonly server: string
+  readonly token: string | null
+}
+
+/** Resolves to the exit code, which says what became of the flash (docs/flash-jobs.md). */
+export const flash: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  const { env, stdout, stderr, signal } = environment
+  const [named = ''] = given.positionals
+  const mac = parseMac(named)
+  if (!mac.ok) throw new Fault('misuse', `${named} is no MAC address`)
+  const options = readOptions(given)
+  await using client = createHttpClient({ env, signal, stallMs: STALL_MS })
+  const server = (given.values['server'] ?? '').replace(/\/+$/, '')
+  const asked = { client, server, token: env['FLASHER_TOKEN'] ?? null }
+  const image = given.values['image'] ?? null
+  const ref = image === null ? null : await findImage(asked, image)
+  const body = renderFlashBody({ ...options, ref })
+  const answer = await ask(asked, `/machines/${mac.value}/flash`, JSON.stringify(body))
+  const ended = await readEnd(answer, (line) => stderr.write(`${line}\n`))
+  const outcome = String(ended['outcome'])
+  if (given.switches.has('json')) stdout.write(`${JSON.stringify(ended, null, 2)}\n`)
+  else stdout.write(`${outcome}\n`)
+  return decideExit(outcome, options.until)
+}
+
+function readOptions({ switches, values }: Arguments) {
+  const until = values['until'] === 'booted' ? 'booted' : 'flashed'
+  const limit = Number(values['limit'] ?? LONGEST_SECONDS)
+  if (!Number.isInteger(limit) || limit < 1 || limit > LONGEST_SECONDS) {
+    throw new Fault('misuse', `--limit takes 1 to ${LONGEST_SECONDS} seconds`)
+  }
+  const power: boolean | 'restart' = switches.has('restart') ? 'restart' : switches.has('power')
+  const isAwaited = switches.has('wait') || until === 'booted'
+  return { disk: values['disk'] ?? null, power, until, wait: isAwaited ? limit : 0 } as const
+}
+
+async function findImage(asked: ServerAccess, named: string): Promise<string> {
+  const answer = await ask(asked, '/images', null)
+  const ref = findRef(parseJson(await readText(answer)), named)
+  if (ref !== null) return ref
+  throw new Fault('not-found', `the server has not exactly one image ${named}`, {
+    hint: 'GET /images lists them; name one by its ref.',
+  })
+}
+
+/** Posts a body, or fetches where it is null. Rejects with what the server refuses. */
+async function ask({ client, server, token }: ServerAccess, path: string, body: string | null) {
+  const target = readTarget(`${server}${path}`)
+  const headers = {
+    accept: 'text/event-stream, application/json',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  }
+  const request =
+    body === null
+      ? ({ method: 'GET', headers } as const)
+      : ({ method: 'POST', headers, body } as const)
+  const answer = await client.fetch(target, { ...request, redirects: 'answer' }).catch(nameFailure)
+  if (answer.status === 200 || isNotBooted(answer)) return answer
+  const words = renderRefusal(answer.status, await readText(answer))
+  const hint =
+    answer.status === 401 ? 'FLASHER_TOKEN takes a token with the scope flash.' : undefined
+  throw new Fault('upstream-failed', `${path}: ${words}`, { hint })
+}
+
+function readTarget(url: string): HttpTarget {
+  const target = parseHttpTarget(url)
+  if (target === null) throw new Fault('misuse', '--server takes an address like http://host:port')
+  return target
+}
+
+/** It was armed, and then could not be turned on: the body says why. */
+const isNotBooted = ({ status, headers }: HttpAnswer): boolean =>
+  status === 502 && headers['content-type']?.startsWith('application/json') === true
+
+function nameFailure(thrown: unknown): never {
+  const failure = describeFailure(thrown)
+  if (failure === null) throw thrown
+  throw new Fault('upstream-failed', `the server: ${failure.reason}`)
+}
+
+async function readText(answer: HttpAnswer): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of answer.body()) {
+    bytes += piece.length
+    if (bytes > MAX_ANSWER_BYTES)
+      throw new Fault('too-large', 'the answer of the server is too large')
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+type Ended = Readonly<Record<string, unknown>>
+
+/** Reads how it ended, from one document or from events, and says on the way how far it is. */
+async function readEnd(answer: HttpAnswer, say: (line: string) => void): Promise<Ended> {
+  const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+  const ended = isStream ? await followEvents(answer, say) : parseJson(await readText(answer))
+  if (isRecord(ended) && typeof ended['outcome'] === 'string') return ended
+  throw new Fault('upstream-failed', 'the answer of the server has no outcome', {
+    hint: 'A machine that is armed is flashed nevertheless.',
+  })
+}
+
+/** Resolves with the data of the event that ends the stream; null: it ended before. */
+async function followEvents(answer: HttpAnswer, say: (line: string) => void): Promise<unknown> {
+  let shown = ''
+  for await (const { name, data } of readEvents(answer)) {
+    if (name === 'end') return data
+    const line = name === 'armed' ? 'armed' : (renderRunLine(data) ?? shown)
+    if (line !== shown) say(line)
+    shown = line
+  }
+  return null
+}
+
+async function* readEvents(answer: HttpAnswer) {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const piece of answer.body()) {
+    const blocks = `${rest}${decoder.decode(piece, { stream: true })}`.split('\n\n')
+    rest = blocks.pop() ?? ''
+    if (rest.length > MAX_ANSWER_BYTES) throw new Fault('too-large', 'an event is too large')
+    for (const block of blocks) {
+      const event = parseStreamEvent(block)
+      if (event !== null) yield event
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** Waits for what becomes of an order to flash, and of the system that it wrote: answered at its end, or followed as server-sent events. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Proof, ProofState } from '../../engine/inventory/rules/run.ts'
+import { toWireRun } from '../../fleet/run/rules/run-record.ts'
+import { KEEP_ALIVE, renderData, renderEvent } from '../../kit/net/rules/event-stream.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import { answer, type Answer } from '../../kit/web/answers/answers.ts'
+import type { Site } from './site.ts'
+
+export interface AwaitedOrder {
+  readonly mac: Mac
+  readonly order: string
+  readonly until: 'flashed' | 'booted'
+  /** The longest wait, seconds. */
+  readonly wait: number
+}
+
+interface EndedOrder {
+  readonly outcome: string
+  /** The run whose first boot was waited for. */
+  readonly run?: string
+  readonly proof?: Proof | null
+}
+
+/** Waits until it is known what became of an order; `signal` ends the wait, and nothing else. */
+export async function awaitEnd(
+  { fleet, proof }: Site,
+  { mac, order, until, wait }: AwaitedOrder,
+  given: AbortSignal,
+): Promise<EndedOrder> {
+  const signal = AbortSignal.any([AbortSignal.timeout(wait * 1000), given])
+  const outcome = (await fleet.awaitOutcome(mac, order, signal)) ?? 'timeout'
+  if (outcome !== 'flashed' || until === 'flashed') return { outcome }
+  const run = (await proof?.awaitEnd(mac, order, signal)) ?? null
+  if (run === null || run.proof === null) return { outcome: signal.aborted ? 'timeout' : outcome }
+  return { outcome: nameBoot(run.proof.state), run: run.id, proof: run.proof }
+}
+
+/** `failed` is a flash that failed. */
+const nameBoot = (state: ProofState): string => (state === 'failed' ? 'failed-to-boot' : state)
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  // nginx holds back what it takes for a page.
+  'x-accel-buffering': 'no',
+}
+const STEP_MS = 1000
+const QUIET_MS = 15_000
+
+/**
+ * Answers with events: `armed` with the machine, `run` with its run after each change, and `end` with
+ * what the answer without events would be.
+ */
+export const followOrder = (
+  site: Site,
+  armed: Readonly<Record<string, unknown>>,
+  awaited: AwaitedOrder,
+): Answer =>
+  answer(200, HEADERS, async function* (signal) {
+    const encoder = new TextEncoder()
+    yield encoder.encode(renderJson('armed', armed))
+    for await (const event of follow(site, awaited, signal)) yield encoder.encode(event)
+  })
+
+async function* follow(
+  site: Site,
+  awaited: AwaitedOrder,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const end = awaitEnd(site, awaited, signal)
+  let [shown, quiet] = ['', 0]
+  for (;;) {
+    const ended = await Promise.race([end, pause(signal)])
+    const event = renderRun(site, awaited)
+    quiet = event === shown ? quiet + STEP_MS : 0
+    if (event !== shown) yield event
+    shown = event
+    if (ended !== null) {
+      const machine = site.machines.peek(awaited.mac)
+      const wire = machine === null ? null : site.line.toWire(machine)
+      return yield renderJson('end', { ...ended, machine: wire })
+    }
+    if (quiet < QUIET_MS) continue
+    quiet = 0
+    yield KEEP_ALIVE
+  }
+}
+
+const pause = (signal: AbortSignal): Promise<null> =>
+  sleep(STEP_MS, null, { signal }).catch(() => null)
+
+/** The order's newest run as an event; empty: there is none yet. */
+function renderRun({ runs }: Site, { mac, order }: AwaitedOrder): string {
+  const [newest] = runs.list({ mac, limit: 1 })
+  return newest?.run.order === order ? renderJson('run', toWireRun(newest.run)) : ''
+}
+
+const renderJson = (name: string, value: object): string =>
+  renderEvent(name, renderData(JSON.stringify(value)))
