@@ -112,6 +112,9 @@ export const RELEASE_MANIFEST = 'release.toml'
 /** What Raspberry Pi Imager reads of a release, as a custom repository. */
 export const IMAGER_LIST = 'imager.json'
 
+/** What other package managers read of a release to install it. */
+export const RECIPES = { arch: 'PKGBUILD', homebrew: 'flasher.rb', nix: 'flasher.nix' } as const
+
 /** The SSH signature of a file, for this purpose only (`ssh-keygen -Y sign -n …`). */
 export const signatureOf = (name: string) => `${name}.sig`
 export const SIGNATURE_NAMESPACE = 'flasher-release'

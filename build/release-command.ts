@@ -36,7 +36,7 @@ const SCRIPT = {
     },
     url: {
       value: 'URL',
-      help: 'Where the files will be published, for imager.json, which Raspberry Pi Imager reads',
+      help: 'Where the files will be published: imager.json and the recipes of other package managers name it',
     },
     complete: { help: 'A missing asset is an error' },
     'skip-images': { help: 'Takes the images that are in dist/, and builds none' },

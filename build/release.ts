@@ -72,7 +72,10 @@ async function writeFolders(
   const lines = RELEASE_LINES.map((line) => ({ line, ...collectAssets(line, version, built) }))
   for (const found of lines) sayMissing(found, isComplete ? say.fail : say.warn)
   if (isComplete && lines.some(({ missing }) => missing.length > 0)) return 1
-  if (url === null) say.warn('Without --url, imager.json for Raspberry Pi Imager is left out.')
+  if (url === null)
+    say.warn(
+      'Without --url, imager.json for Raspberry Pi Imager and the recipes for Homebrew, Nix and Arch Linux are left out.',
+    )
   const apt = await makeApt(options, built, epoch, say)
   for (const { line, groups } of lines) {
     const to = join(DIST, 'release', line)

@@ -14,6 +14,7 @@ import { renderSums } from '../pack/sums.ts'
 import { listsOf } from './collect.ts'
 import { renderManifest, type HashedFile } from './manifest.ts'
 import { decodeMedia, renderImagerFile, xzOf } from './media.ts'
+import { renderRecipes } from './recipes.ts'
 import { signFile } from './signature.ts'
 
 interface FolderOptions {
@@ -71,6 +72,7 @@ export async function writeFolder(options: FolderOptions): Promise<readonly Hash
     if (url !== null) {
       const list = renderImagerFile({ ...options, url, files: [...assets, ...beside], decoded })
       beside.push(await put(part, IMAGER_LIST, list))
+      beside.push(...(await putRecipes(part, { ...options, url, files: assets })))
     }
     const manifest = renderManifest(template, { ...options, files: assets })
     beside.push(await put(part, RELEASE_MANIFEST, manifest))
@@ -83,6 +85,17 @@ export async function writeFolder(options: FolderOptions): Promise<readonly Hash
   } finally {
     await rm(part, { recursive: true, force: true })
   }
+}
+
+/** The current line's packages are for every line: both are in them. */
+async function putRecipes(
+  part: string,
+  { line, ...facts }: Parameters<typeof renderRecipes>[0] & Pick<FolderOptions, 'line'>,
+): Promise<readonly HashedFile[]> {
+  const recipes: HashedFile[] = []
+  if (line !== 'current') return recipes
+  for (const { name, text } of renderRecipes(facts)) recipes.push(await put(part, name, text))
+  return recipes
 }
 
 const asSum = ({ name, digest }: HashedFile) => ({ file: name, digest })
