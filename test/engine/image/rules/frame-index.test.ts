@@ -172,7 +172,7 @@ test('hostile fields: sizes of 2^63, frames that overlap, digests and flags that
 
 test('the test vector of docs/image-format.md', () => {
   const page = readFileSync('docs/image-format.md', 'utf8')
-  const [, hex = ''] = /```\n([0-9a-f\n]+)```/.exec(page) ?? []
+  const [, hex = ''] = /```text\n([0-9a-f\n]+)```/.exec(page) ?? []
   const file = Buffer.from(hex.replaceAll('\n', ''), 'hex')
   const image = execFileSync('zstd', ['-qdc'], { input: file, maxBuffer: 2 ** 24 })
   const numbers = Buffer.from(Array.from({ length: 512 }, (_, at) => at % 256))
