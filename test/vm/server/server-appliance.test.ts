@@ -6,6 +6,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle } from '../../support/vm/built-images.ts'
 import {
+  login,
+  readPassword,
+  runAsRoot,
   startAppliance,
   waitForHealth,
   waitForLogin,
@@ -25,6 +28,24 @@ test.after(() => rm(folder, { recursive: true }))
 run('a fresh disk boots by BIOS, is updated and rolled back, and keeps its state', () =>
   updateAndRollBack({ arch: 'x86_64', firmware: 'bios', folder }),
 )
+
+run('nginx takes the place of the image cache, and gives it back', async () => {
+  await using machine = await startAppliance({
+    firmware: 'bios',
+    disk: await writeServerDisk(folder),
+  })
+  const { qemu } = machine
+  const password = readPassword(await waitForLogin(qemu))
+  await waitForHealth(machine)
+  await login(qemu, password)
+  const isNginx = 'curl -sSI http://127.0.0.1:8081/healthz | grep -i ^server:.nginx'
+  const ready =
+    'curl -fsS --retry 60 --retry-delay 1 --retry-all-errors -o /dev/null http://127.0.0.1:8081/healthz'
+  await runAsRoot(qemu, password, 'flasher-setup --rack-cache http://10.0.2.2:8081')
+  await runAsRoot(qemu, password, `${ready} && ${isNginx}`)
+  await runAsRoot(qemu, password, 'flasher-setup --rack-cache none')
+  await runAsRoot(qemu, password, `${ready} && ! ${isNginx}`)
+})
 
 run('a seed chooses the earlier line and its password, under Secure Boot', async () => {
   const disk = await writeServerDisk(folder)
