@@ -48,10 +48,13 @@ export function createPower(given: PowerDependencies) {
     try {
       const context = { times: times(), signal: ending.signal }
       const done = await queue.run(async () => {
+        if (ending.signal.aborted) return refuse({ ...ENDED, asked, state: 'unknown' as const })
         const subject = findSubject(book, mac, labels, key)
         if (subject === null) return refuse({ ...CHANGED, asked, state: 'unknown' as const })
         return await actOnPower(createDriver(subject, given), request, context)
       })
+      // What broke off because the server ends says nothing of the BMC.
+      if (!done.ok && ending.signal.aborted) return refuse({ ...done.refusal, ...ENDED })
       keep(mac, done)
       return done
     } catch (thrown) {

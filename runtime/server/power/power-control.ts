@@ -40,13 +40,16 @@ const bootBody = (isRestart: boolean): PowerBody => ({
 })
 
 /** Why something is not tried: the answer says it, and nobody has to look after the machine. */
-const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['refused', 'unsupported'])
+const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['not-now', 'unsupported'])
+
+/** Machines that one event names. */
+const MAX_NAMED = 20
 
 /** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
 export function createPowerControl(given: PowerControlDependencies) {
-  const { power, book, labelsOf, isWriting, recordAll, now } = given
+  const { power, book, labelsOf, isWriting, recordAll } = given
 
   /** Lists the machines without power after a cut whose disk is being written. */
   const listWriting = (mac: Mac): readonly string[] =>
@@ -61,8 +64,10 @@ export function createPowerControl(given: PowerControlDependencies) {
   /** The same for a request that has waited for its BMC: a run may have begun meanwhile. */
   function refuseCut(mac: Mac, asked: PowerBody): PowerTrouble | null {
     const refusal = refuse(mac, asked)
-    return refusal === null ? null : lasting('refused', 'it is not done by now', refusal)
+    return refusal === null ? null : lasting('not-now', 'it is not done by now', refusal)
   }
+
+  const { follow, settle } = createFollower()
 
   async function act(
     mac: Mac,
@@ -82,6 +87,8 @@ export function createPowerControl(given: PowerControlDependencies) {
     return done
   }
 
+  const actOnEach = createActOnEach({ ...given, refuse, act })
+
   return {
     book,
     refuse,
@@ -97,25 +104,16 @@ export function createPowerControl(given: PowerControlDependencies) {
     async boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
       if (refusal !== null) return refusal
-      const done = await act(mac, bootBody(isRestart), by)
+      const done = await follow(act(mac, bootBody(isRestart), by))
       return done.ok ? null : renderPowerFailure(done.refusal)
     },
     /** Carries out a request that is not refused, and puts it on record. */
-    act: (mac: Mac, asked: PowerBody, by: By) => act(mac, asked, by),
-    actOnEach: createActOnEach({ ...given, refuse, act }),
-    /** What is known of a machine's power, from memory; null: no way to it is set. */
-    view(mac: Mac): PowerView | null {
-      const entry = book.find(mac)
-      if (entry === null) return null
-      const shown = {
-        entry,
-        found: book.findCredential(mac, labelsOf(mac)),
-        seen: power.lastSeen(mac),
-        isBusy: power.isBusy(mac),
-        sharing: book.listSharing(mac),
-      }
-      return renderPowerView(shown, now().getTime())
-    },
+    act: (mac: Mac, asked: PowerBody, by: By) => follow(act(mac, asked, by)),
+    /** Resolves once whatever was begun has ended and is on record: soon, where the service has ended. */
+    settle,
+    actOnEach: (macs: readonly Mac[], asked: PowerBody, pause: number, by: By) =>
+      follow(actOnEach(macs, asked, pause, by)),
+    view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
     async forgetMachine(mac: Mac): Promise<void> {
       await book.remove(mac)
@@ -123,6 +121,41 @@ export function createPowerControl(given: PowerControlDependencies) {
     },
     /** Forgets what was seen, where a machine is reached in another way now. */
     forget: power.forget,
+  }
+}
+
+/** What is known of a machine's power, from memory; null: no way to it is set. */
+function viewPower(
+  { power, book, labelsOf, now }: PowerControlDependencies,
+  mac: Mac,
+): PowerView | null {
+  const entry = book.find(mac)
+  if (entry === null) return null
+  const shown = {
+    entry,
+    found: book.findCredential(mac, labelsOf(mac)),
+    seen: power.lastSeen(mac),
+    isBusy: power.isBusy(mac),
+    sharing: book.listSharing(mac),
+  }
+  return renderPowerView(shown, now().getTime())
+}
+
+/** Makes what knows of all work that is under way. */
+function createFollower() {
+  const underway = new Set<Promise<unknown>>()
+  return {
+    async follow<T>(work: Promise<T>): Promise<T> {
+      underway.add(work)
+      try {
+        return await work
+      } finally {
+        underway.delete(work)
+      }
+    },
+    async settle(): Promise<void> {
+      await Promise.allSettled(underway)
+    },
   }
 }
 
@@ -146,12 +179,23 @@ function createActOnEach({ power, recordAll, refuse, act }: EachDependencies) {
     await recordAll([event], { subject_id: mac, ...by })
   }
 
+  async function recordUnreached(macs: readonly Mac[], by: By): Promise<void> {
+    const named = macs.slice(0, MAX_NAMED).join(', ')
+    const more = macs.length > MAX_NAMED ? ` and ${macs.length - MAX_NAMED} more` : ''
+    const summary = `The server ended before the power of ${named}${more} was asked`
+    const event = { kind: 'machine.power.failed', summary, details: { macs: macs.length } }
+    await recordAll([event], { subject_id: null, ...by })
+  }
+
   return async (macs: readonly Mac[], asked: PowerBody, pause: number, by: By): Promise<void> => {
     const inTurn = createQueue(AT_ONCE)
     const acts: Promise<unknown>[] = []
     for (const [at, mac] of macs.entries()) {
       if (at > 0) await sleep(pause, undefined, { signal: power.signal }).catch(() => {})
-      if (power.signal.aborted) break
+      if (power.signal.aborted) {
+        acts.push(recordUnreached(macs.slice(at), by))
+        break
+      }
       acts.push(inTurn(() => actNow(mac, asked, by)))
     }
     await Promise.allSettled(acts)

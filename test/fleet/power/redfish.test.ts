@@ -136,7 +136,7 @@ test('a password that a BMC repeats is in no failure, and a 400 for it is not an
 test('one that is on is not booted anew unless a restart is asked for', async () => {
   fake.state.isOn = true
   const { refusal } = refused(await actWith(subject(), { action: 'on', boot: PXE }))
-  assert.is(refusal.kind, 'refused')
+  assert.is(refusal.kind, 'not-now')
   assert.equal(fake.bodies.length, 1)
   assert.is((await actWith(subject(), { action: 'restart', boot: PXE })).ok, true)
   assert.equal(

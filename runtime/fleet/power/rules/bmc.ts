@@ -135,11 +135,38 @@ export type LearnedBmc = z.infer<typeof LearnedSchema>
 
 export const NOTHING_LEARNED: LearnedBmc = { certificate: null, suite: null }
 
-/** Names what a BMC's queue is for: machines that share it wait for each other. */
+/**
+ * Names what a BMC's queue is for: machines that share it wait for each other. An address has one name,
+ * however it is spelled; a host name and its address are two.
+ */
 export function queueOf(bmc: Bmc): string {
-  if (bmc.way !== 'hook') return `${bmc.way} ${bmc.address.toLowerCase()}`
-  const url = URL.parse(bmc.on ?? bmc.off ?? bmc.state ?? bmc.network ?? '')
-  return `hook ${url?.host ?? ''}`
+  switch (bmc.way) {
+    case 'redfish':
+      return `redfish ${nameUrl(bmc.address)}`
+    case 'ipmi':
+      return `ipmi ${nameHost(bmc.address, 623)}`
+    case 'wake-on-lan':
+      return `wake-on-lan ${nameHost(bmc.address, 9)}`
+    case 'hook':
+      return `hook ${nameHook(bmc)}`
+  }
+}
+
+const nameHook = ({ on, off, state, network }: BmcOf<'hook'>): string =>
+  URL.parse(on ?? off ?? state ?? network ?? '')?.host ?? ''
+
+function nameUrl(address: string): string {
+  const isHttp = /^http:/i.test(address)
+  return `${isHttp ? 'http' : 'https'} ${nameHost(address.replace(/^https?:\/\//i, ''), isHttp ? 80 : 443)}`
+}
+
+/** `usual`: the port where it names none. The URL parser knows all spellings of an address. */
+function nameHost(address: string, usual: number): string {
+  // No scheme has this port as its own, so none is left out.
+  const url = URL.parse(`ftp://${address}`)
+  if (url === null) return address.toLowerCase()
+  const port = url.port === '' && !/:21(?:\/|$)/.test(address) ? usual : url.port || 21
+  return `${url.hostname.replace(/\.$/, '')}:${port}`
 }
 
 /** Says where it is, for lists. */

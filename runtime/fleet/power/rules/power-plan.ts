@@ -62,7 +62,7 @@ function listSteps(
       return accept(seen === 'off' ? [] : [off])
     case 'on':
       if (seen !== 'on') return accept([on])
-      return boot === null ? accept([]) : refuse(lasting('refused', IS_ON, RESTART))
+      return boot === null ? accept([]) : refuse(lasting('not-now', IS_ON, RESTART))
     case 'restart':
       return accept(seen === 'off' ? [on] : [off, on])
   }

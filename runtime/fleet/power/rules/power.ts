@@ -34,6 +34,7 @@ const TROUBLES = [
   'sessions', // it has too many sessions
   'unsupported', // it cannot do that
   'refused', // it refused
+  'not-now', // the machine is on, or being written, and nobody asked to end that
   'answer', // it answered what cannot be understood
   'boot-lost', // the boot device that was set reads back as another
   'not-so', // it accepted, and the state never became so

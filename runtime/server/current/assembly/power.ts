@@ -54,5 +54,12 @@ export async function openPower({ config, state, log, env, now }: PowerServices)
     recordAll: createEventRecorder({ journal: state.journal, log }),
     now,
   })
-  return { control, [Symbol.asyncDispose]: power[Symbol.asyncDispose] }
+  return {
+    control,
+    /** What is cut off is on record before the journal closes. */
+    async [Symbol.asyncDispose]() {
+      await power[Symbol.asyncDispose]()
+      await control.settle()
+    },
+  }
 }

@@ -141,7 +141,7 @@ function answerPowerFailure(failure: PowerFailure) {
   return json({ detail, failure: { kind, asked, seen, fix, state } }, status)
 }
 
-const OURS: ReadonlySet<PowerFailure['kind']> = new Set(['address', 'unsupported', 'refused'])
+const OURS: ReadonlySet<PowerFailure['kind']> = new Set(['address', 'unsupported', 'not-now'])
 
 async function actOnMany(
   site: Site<Machine>,

@@ -1,119 +1,18 @@
 /** The power of machines over HTTP: what is set, what is done, what is refused, what goes on record. */
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPowerBook } from '../../../../runtime/fleet/power/power-store.ts'
-import { createPower } from '../../../../runtime/fleet/power/power-service.ts'
-import { createReach } from '../../../../runtime/fleet/power/address-check.ts'
-import { createShell } from '../../../../runtime/kit/host/shell.ts'
-import { createPowerControl } from '../../../../runtime/server/power/power-control.ts'
-import { powerSettingRoutes } from '../../../../runtime/server/current/routes/power-settings.ts'
-import { powerRoutes } from '../../../../runtime/server/current/routes/power.ts'
-import { createEventRecorder } from '../../../../runtime/server/routes/fleet.ts'
-import { BMC_USER, startRedfish } from '../../../support/power/redfish-fake.ts'
-import { NETWORK, TIMES } from '../../../support/power/acting.ts'
+import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
+import { BMC_USER } from '../../../support/power/redfish-fake.ts'
 import { MAC, entryOf, REF } from '../../../support/server/machine-fixture.ts'
 import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
 
 const test = suite('power over HTTP')
-const OTHER = '52:54:00:12:34:57'
 const POWER = `/machines/${MAC}/power`
 
-async function open({ networks = NETWORK }: { readonly networks?: readonly string[] } = {}) {
-  const stack = new AsyncDisposableStack()
-  const fake = stack.use(await startRedfish())
-  const folder = await mkdtemp(join(tmpdir(), 'flasher-power-'))
-  stack.defer(() => rm(folder, { recursive: true }))
-  const file = join(folder, 'power.json')
-  const book = await openPowerBook(file)
-  const power = stack.use(
-    createPower({
-      book,
-      shell: createShell({ env: process.env }),
-      findAddress: createReach(() => ({ networks, ownPorts: [] })),
-      timeoutMs: 500,
-      times: () => TIMES,
-      now: () => new Date(),
-    }),
-  )
-  const made: { control?: ReturnType<typeof createPowerControl> } = {}
-  const server = stack.use(
-    await createTestServer({
-      catalog: [entryOf(REF)],
-      power({ machines, runs, journal, log }) {
-        made.control = createPowerControl({
-          power,
-          book,
-          labelsOf: (mac) => machines.peek(mac)?.labels ?? [],
-          isWriting: (mac) => runs.findRunning(mac) !== null,
-          recordAll: createEventRecorder({ journal, log }),
-          now: () => new Date(),
-        })
-        return made.control
-      },
-      routes(site) {
-        const { control } = made
-        if (control === undefined) throw new Error('the control is made first')
-        return [
-          ...powerRoutes(site, { control, stagger: () => 0 }),
-          ...powerSettingRoutes(site, control),
-        ]
-      },
-    }),
-  )
-  const ask = await server.operator()
-  for (const mac of [MAC, OTHER]) {
-    const machine = { boot_mode: 'ipxe-exit', labels: ['rack-1'], bty_image_ref: REF }
-    await readJson(ask(`/machines/${mac}`, asJson({ ...machine, target_disk_serial: 'S1' }, 'PUT')))
-  }
-  const bmc = { way: 'redfish', address: fake.address }
-  return {
-    fake,
-    server,
-    ask,
-    file,
-    bmc,
-    set: (more: object = {}, mac: string = MAC) =>
-      readJson(ask(`/machines/${mac}/power`, asJson({ ...bmc, ...more }, 'PUT'))),
-    async events() {
-      const { events } = await readJson(ask('/events?limit=50'))
-      return (events as { kind: string; summary: string }[]).filter(({ kind }) =>
-        kind.startsWith('machine.power'),
-      )
-    },
-    async token(...scopes: readonly string[]) {
-      const body = { name: scopes.join(' '), scopes }
-      const { token } = await (await ask('/tokens', asJson(body))).json()
-      return (path: string, init: RequestInit = {}) =>
-        server.request(path, {
-          ...init,
-          headers: { ...(init.headers as object), authorization: `Bearer ${token}` },
-        })
-    },
-    /** A run of the machine is under way. */
-    begin: () =>
-      server.request(
-        `/pxe/${MAC}/progress`,
-        asJson({
-          run: 'run-00001',
-          mode: 'flash',
-          phase: 'write',
-          eta_seconds: null,
-          bytes_read: 0,
-          bytes_written: 0,
-          total_bytes: null,
-          rate: null,
-        }),
-      ),
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
-  }
-}
-
 test('is set, turned on from the network, seen with its age, and on record', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   assert.is((await lab.ask(POWER)).status, 404)
   const view = await lab.set({ credential: BMC_USER })
   assert.is(view.state, 'unknown')
@@ -135,7 +34,7 @@ test('is set, turned on from the network, seen with its age, and on record', asy
 })
 
 test('credentials: its own, then that of its label, then that of all', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set()
   const refused = await lab.ask(POWER, asJson({ action: 'read' }))
   assert.is(refused.status, 502)
@@ -161,7 +60,7 @@ test('credentials: its own, then that of its label, then that of all', async () 
 })
 
 test('a token needs the scope power, and only admin says where a BMC is', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER })
   const machines = await lab.token('read', 'machines', 'flash')
   assert.is((await machines(POWER, asJson({ action: 'on' }))).status, 403)
@@ -175,7 +74,7 @@ test('a token needs the scope power, and only admin says where a BMC is', async 
 })
 
 test('what is being written is cut off only where that is asked twice, its neighbour at the outlet, too', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' })
   await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' }, OTHER)
   assert.equal((await readJson(lab.ask(POWER))).shares_outlet_with, [OTHER])
@@ -195,7 +94,7 @@ test('what is being written is cut off only where that is asked twice, its neigh
 
 for (const action of ['off', 'restart'] as const) {
   test(`${action}: a run that begins after it was asked, and before the power is cut, is not cut off`, async () => {
-    await using lab = await open()
+    await using lab = await openPowerLab()
     await lab.set({ credential: BMC_USER })
     lab.fake.state.isOn = true
     lab.fake.lies.slowMs = 100
@@ -211,7 +110,7 @@ for (const action of ['off', 'restart'] as const) {
 }
 
 test('a request that waited is not sent to a BMC that the machine no longer has', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER })
   lab.fake.lies.slowMs = 100
   const first = lab.ask(POWER, asJson({ action: 'read' }))
@@ -227,7 +126,7 @@ test('a request that waited is not sent to a BMC that the machine no longer has'
 })
 
 test('a deleted machine takes its BMC and its password with it', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER })
   await lab.set({ credential: BMC_USER }, OTHER)
   assert.is((await lab.ask(`/machines/${MAC}`, { method: 'DELETE' })).status, 204)
@@ -237,7 +136,7 @@ test('a deleted machine takes its BMC and its password with it', async () => {
 })
 
 test('many at once: a preview changes nothing, then each has its event', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER, outlet: 'pdu-1/7' })
   const body = { action: 'on', boot: 'network', q: 'rack-1', dry_run: true }
   const preview = await readJson(lab.ask('/power/bulk', asJson(body)))
@@ -251,7 +150,7 @@ test('many at once: a preview changes nothing, then each has its event', async (
 })
 
 test('nothing is sent where no network is allowed, and the event says so', async () => {
-  await using lab = await open({ networks: [] })
+  await using lab = await openPowerLab({ networks: [] })
   await lab.set({ credential: BMC_USER })
   const refused = await lab.ask(POWER, asJson({ action: 'on' }))
   assert.is(refused.status, 409)
@@ -261,7 +160,7 @@ test('nothing is sent where no network is allowed, and the event says so', async
 })
 
 test('a list is taken whole or not at all', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   const send = (text: string) => lab.ask('/power/import', { method: 'POST', body: text })
   const good = `mac,way,address,user,password,outlet\n${MAC},redfish,${lab.fake.address},admin,s3cret,\n${OTHER},ipmi,10.0.0.7,"ad""min"," x,y",pdu/2\n`
   assert.equal(await readJson(send(good)), { imported: 2 })
@@ -282,7 +181,7 @@ test('a list is taken whole or not at all', async () => {
 })
 
 test('one call arms a machine and boots it; one that is on is neither armed nor restarted unasked', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER })
   const flash = (power: unknown) =>
     lab.ask(`/machines/${MAC}/flash`, asJson({ boot_mode: 'flasher-flash-once', power }))
@@ -308,7 +207,7 @@ test('one call arms a machine and boots it; one that is on is neither armed nor 
 })
 
 test('nothing is armed where the way to its power can never do what was asked', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   for (const bmc of [
     { way: 'wake-on-lan', address: '127.0.0.1' },
     { way: 'hook', on: 'http://127.0.0.1:9/on' },
@@ -324,7 +223,7 @@ test('nothing is armed where the way to its power can never do what was asked', 
 })
 
 test('one call that arms and cannot boot says both', async () => {
-  await using lab = await open()
+  await using lab = await openPowerLab()
   await lab.set({ credential: BMC_USER })
   lab.fake.lies.lostResets = 1000
   const answer = await lab.ask(

@@ -1,0 +1,65 @@
+/** The power of machines over HTTP: the end of the server in the middle, what is whose fault, and the line of flashes. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
+import { BMC_USER } from '../../../support/power/redfish-fake.ts'
+import { MAC } from '../../../support/server/machine-fixture.ts'
+import { asJson, readJson } from '../../../support/server/server.ts'
+
+const test = suite('power over HTTP: ends and lines')
+const POWER = `/machines/${MAC}/power`
+
+test('what the end of the server cut off, and what it did not reach, is on record', async () => {
+  await using lab = await openPowerLab()
+  await lab.set({ credential: BMC_USER })
+  await lab.set({ credential: BMC_USER }, OTHER)
+  lab.fake.lies.lostResets = 1000
+  const one = lab.ask(POWER, asJson({ action: 'on' }))
+  while (!lab.fake.asked.some((each) => each.includes('Reset'))) await sleep(10)
+  const waiting = lab.ask(`/machines/${OTHER}/power`, asJson({ action: 'on' }))
+  const bulk = { action: 'on', macs: [MAC, OTHER], stagger: 3600 }
+  assert.is((await readJson(lab.ask('/power/bulk', asJson(bulk)))).started, 2)
+  await lab.end()
+  assert.equal([(await one).status, (await waiting).status], [503, 503])
+  const told = (await lab.events()).map(({ summary }) => summary)
+  const cut = told.filter((summary) => /the server ended meanwhile/.test(summary))
+  assert.is(cut.filter((summary) => summary.startsWith(MAC)).length, 2)
+  assert.is(cut.filter((summary) => summary.startsWith(OTHER)).length, 1)
+  const unreached = `The server ended before the power of ${OTHER} was asked`
+  assert.equal(
+    told.filter((summary) => summary.startsWith('The server')),
+    [unreached],
+  )
+})
+
+test('a BMC that refuses is a 502, a machine that is on a 409', async () => {
+  await using lab = await openPowerLab()
+  await lab.set({ credential: BMC_USER })
+  lab.fake.lies.errors = 1_000_000
+  const refused = await lab.ask(POWER, asJson({ action: 'on' }))
+  assert.equal([refused.status, (await refused.json()).failure.kind], [502, 'refused'])
+  lab.fake.reset()
+  lab.fake.state.isOn = true
+  const isOn = await lab.ask(POWER, asJson({ action: 'on', boot: 'network' }))
+  assert.equal([isOn.status, (await isOn.json()).failure.kind], [409, 'not-now'])
+})
+
+test('those that are turned on to be flashed wait in line where not all may flash at once', async () => {
+  await using lab = await openPowerLab({ max_flashes: 1 })
+  const body = { boot_mode: 'flasher-flash-once', power: 'restart' }
+  for (const mac of [MAC, OTHER]) {
+    await lab.set({ credential: BMC_USER }, mac)
+    const { outcome } = await readJson(lab.ask(`/machines/${mac}/flash`, asJson(body)))
+    assert.is(outcome, 'armed')
+    assert.is(lab.fake.state.isOn, true)
+  }
+  const contact = async (mac: string) =>
+    (await lab.server.request(`/pxe/${mac}?buildarch=x86_64`)).text()
+  assert.match(await contact(MAC), '\nkernel ')
+  const waits = await contact(OTHER)
+  assert.match(waits, /waits: place 1 of 1/)
+  assert.not.match(waits, /sanboot|\bexit\b/)
+})
+
+test.run()
