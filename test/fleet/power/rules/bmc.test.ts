@@ -1,4 +1,4 @@
-/** How BMCs are told apart: an address has one name, however it is spelled. */
+/** An address of a BMC has one name, however it is spelled. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { BmcSchema, queueOf } from '../../../../runtime/fleet/power/rules/bmc.ts'
