@@ -13,9 +13,11 @@ import { listTables, readParts } from './local-rows.ts'
 import { readWaitedFor, type Member } from './members.ts'
 import { openSession, toFault, type PgSession } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
+import { upgradeTables } from './upgrading.ts'
 import { decideTakeover, LEASE_MS, type LeaseWatch } from './rules/lease.ts'
 import {
   ensureTables,
+  isOlderShape,
   HAND_OVER,
   readLease,
   takeHint,
@@ -93,6 +95,8 @@ const beside = () =>
   })
 
 interface Taken extends TakenLease {
+  /** The lease as it was before. */
+  readonly seen: Lease
   readonly session: PgSession
   readonly term: string
 }
@@ -153,15 +157,19 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
       if (tried !== told) log.info(`standing by: ${tried}`)
       told = tried
-      if (patience === 'wait' && lease.seq !== followed) {
-        followed = (await catchUp(session, file, 'usual')).seq
-      }
+      if (patience === 'wait') followed = await follow(session, file, lease, followed)
       await pause(LOOK_MS, signal)
     }
   } catch (thrown) {
     session.drop()
     throw thrown
   }
+}
+
+/** Returns up to which change the file has followed. */
+async function follow(session: PgSession, file: SqliteFile, lease: Lease, followed: number) {
+  if (isOlderShape(lease) || lease.seq === followed) return followed
+  return (await catchUp(session, file, 'usual')).seq
 }
 
 /** Returns why it is not taken, in a clause, where it is not. */
@@ -172,7 +180,7 @@ async function takeOver(session: PgSession, lease: Lease, member: Member): Promi
   }
   const term = randomUUID()
   const taken = await takeLease(session, lease, term, member)
-  return taken === null ? renderLed(lease) : { session, term, ...taken }
+  return taken === null ? renderLed(lease) : { session, term, seen: lease, ...taken }
 }
 
 const renderLed = ({ holder, since }: Lease): string => `${holder} leads since ${since}`
@@ -192,12 +200,18 @@ async function leaveLease({ session, term }: Taken): Promise<void> {
 
 /** Nobody else appends from here on; it answers when everything that was acknowledged is here. */
 async function lead(
-  { session, ...taken }: Taken,
+  { session, seen, ...taken }: Taken,
   dependencies: CommitsDependencies,
   options: JoinOptions,
 ): Promise<{ readonly joined: JoinedLeader; readonly commits: Commits }> {
   const { url, log, onEnd, start = 'usual' } = options
   const file = dependencies.current()
+  if (isOlderShape(seen)) {
+    const { release } = options.member
+    const upgrade = { from: seen, term: taken.term, release, tables: listTables(file) }
+    const former = await upgradeTables(session, upgrade)
+    log.warn(`upgraded the database from ${seen.release}; its former tables are in ${former}`)
+  }
   const position = await catchUp(session, file, start)
   const lease = await readLease(session)
   const { cluster } = lease

@@ -48,7 +48,19 @@ export async function hasTables(session: PgSession): Promise<boolean> {
   return found?.['name'] !== null
 }
 
-/** Makes the tables where there are none. Rejects with a Fault where they are of another line or shape. */
+/** Makes the tables, without rows; part of the caller's transaction. */
+export async function createTables(
+  session: PgSession,
+  tables: readonly SharedTable[],
+): Promise<void> {
+  await session.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA_NAME}`)
+  for (const text of [...OWN_TABLES, ...tables.map(renderTable)]) await session.query(text)
+}
+
+/** Whether only an upgrade makes these tables usable, which the server does that leads next. */
+export const isOlderShape = ({ schema }: Pick<Lease, 'schema'>): boolean => schema < SCHEMA
+
+/** Makes the tables where there are none. Rejects with a Fault where they are of another line, or newer. */
 export async function ensureTables(
   session: PgSession,
   line: string,
@@ -58,8 +70,7 @@ export async function ensureTables(
     await session.transact('', async () => {
       await session.query(ONE_MAKES)
       if (await hasTables(session)) return
-      await session.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA_NAME}`)
-      for (const text of [...OWN_TABLES, ...tables.map(renderTable)]) await session.query(text)
+      await createTables(session, tables)
       await session.query(
         `INSERT INTO ${LEASE} (cluster, line, "schema", term, epoch, seq, beat, holder, release, url)
          VALUES ($1, $2, $3, $4, 0, 0, 0, '', '', '')`,
@@ -78,11 +89,11 @@ export async function ensureTables(
       { hint: 'Give this line a database of its own.' },
     )
   }
-  if (lease.schema !== SCHEMA) {
+  if (lease.schema > SCHEMA) {
     throw new Fault(
       'input-invalid',
       `the tables in the database are of shape ${lease.schema} (release ${lease.release}); this release works with shape ${SCHEMA}`,
-      { hint: 'Start the release that made them.' },
+      { hint: 'Start that release, or a newer one.' },
     )
   }
 }
