@@ -81,7 +81,7 @@ interface Reset {
   readonly to: string
 }
 
-/** As the upgrade of a server that stands alone does. */
+/** Records it as the upgrade of a server does that stands alone. */
 async function record(session: PgSession, { at, former, from, to }: Reset): Promise<void> {
   const [counted] = await session.query(`SELECT count(*) AS machines FROM ${SCHEMA_NAME}.machines`)
   const machines = numberIn(counted, 'machines')
