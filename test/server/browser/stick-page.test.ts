@@ -1,6 +1,7 @@
 /** The page that fills a stick from flasher.zip, in Chromium: what it writes, what it asks, and what it refuses. */
 import {
   closeSync,
+  copyFileSync,
   ftruncateSync,
   mkdtempDisposableSync,
   openSync,
@@ -10,14 +11,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { buildStick, type StickBuild } from '../../support/boot/stick-parts.ts'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openBrowser } from '../../support/browser/browser.ts'
+import { logIn, openBrowser, openContext, startSite } from '../../support/browser/browser.ts'
 import { openStickPage, saveStick, serveStickPage } from '../../support/browser/stick-page.ts'
 
 const test = suite('page that fills a stick')
@@ -302,6 +303,32 @@ test('from plain HTTP the page offers itself as a file, which works when it is o
   } finally {
     await context.close()
   }
+})
+
+test('a server with both files in its boot directory offers them on the Netboot page, as downloads', async () => {
+  await using site = await startSite()
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await page.goto('/ui/netboot')
+  const title = page.getByRole('heading', { name: 'Make a USB stick' })
+  assert.is(await title.count(), 0)
+  for (const path of [stick.page, stick.zip]) {
+    copyFileSync(path, join(site.home.at('state/boot'), basename(path)))
+  }
+  await page.reload()
+  await title.waitFor()
+  for (const path of [stick.page, stick.zip]) {
+    const name = basename(path)
+    const sentence = page.getByText(/^Save flasher-stick\.html and flasher\.zip,/)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      sentence.getByRole('link', { name, exact: true }).click(),
+    ])
+    assert.is(download.suggestedFilename(), name)
+    assert.ok(readFileSync(await download.path()).equals(readFileSync(path)), name)
+  }
+  assert.equal(opened.complaints, [])
 })
 
 test.run()

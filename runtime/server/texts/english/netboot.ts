@@ -27,6 +27,10 @@ export const NETBOOT = {
     size: 'Size',
     added: 'Added',
   },
+  stick: {
+    title: 'Make a USB stick',
+    text: 'Save {page} and {archive}, then open the page in Chrome, Edge or another Chromium browser: it copies the live system to a FAT32 stick, from which PCs with UEFI start without this server.',
+  },
   install: {
     title: 'Install a live system',
     /** Where machines already boot one. */

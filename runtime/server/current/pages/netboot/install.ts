@@ -107,7 +107,7 @@ const renderUpload = (): Html =>
       name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
       sums: html`<code>.sha256</code>`,
     }),
-    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi',
+    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi,.zip,.html',
     isMultiple: true,
     button: t.upload.button,
     unscripted: t.upload.unscripted,

@@ -23,6 +23,7 @@ import { renderTftpSetup } from '../../../../fleet/boot/rules/tftp.ts'
 import type { BootFile, BootFolder, KnownSet } from '../../../../fleet/boot/boot-files.ts'
 import type { FetchJob } from '../../../../fleet/boot/release-job.ts'
 import { isOver } from '../../../../kit/host/jobs.ts'
+import { STICK_FILES } from '../../../../../appliance/assets.ts'
 import { renderInstall } from './install.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -62,7 +63,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderInstall(context)} ${renderTftp(context)}
+        ${renderInstall(context)} ${renderStick(files)} ${renderTftp(context)}
         ${card({
           title: t.activity.title,
           id: 'activity',
@@ -138,6 +139,19 @@ function renderArtifacts(
       ),
     })}`
 }
+
+/** Both come as downloads: a browser lets the page write to a stick when it is opened from a file, not from plain HTTP. */
+function renderStick(files: readonly BootFile[]): Content {
+  const { page, archive } = STICK_FILES
+  if (![page, archive].every((name) => files.some((file) => file.name === name))) return null
+  const sentence = fillHtml(t.stick.text, {
+    page: renderDownload(page),
+    archive: renderDownload(archive),
+  })
+  return card({ title: t.stick.title, body: html`<p>${sentence}</p>` })
+}
+
+const renderDownload = (name: string): Html => html`<a href="/boot/${name}" download>${name}</a>`
 
 /** `why`: what keeps machines from booting it. */
 const renderUnused = (
