@@ -85,13 +85,37 @@ async function* timeEach(
 }
 
 /**
- * Reads all of a source to compare its digest, for images that are then read out of order. Rejects
- * with a Fault `digest-mismatch` where it is another one.
+ * Opens the first of the source's places whose bytes have the digest, with the patience of an only
+ * source: nothing compares what is read out of order, so nothing of it may come from elsewhere later.
+ * `sha256` null: it is not known, and another place may have another image. Rejects with
+ * what the last place failed for, a Fault `digest-mismatch` where it is another image.
  */
-export async function checkDigestFirst(source: Source, sha256: string, signal: AbortSignal) {
-  // Nothing compares what is read out of order: it has to come from the place that is checked here.
-  const { joined: _joined, ...place } = source
-  const counted = countSource(place, sha256)
-  for await (const _ of counted.source.stream()) signal.throwIfAborted()
-  counted.checkDigest()
+export async function openUnordered(
+  source: Source,
+  sha256: string | null,
+  signal: AbortSignal,
+): Promise<Source> {
+  const openings = source.alone ?? [async () => source]
+  const most = sha256 === null ? 1 : openings.length
+  for (const [at, open] of openings.entries()) {
+    try {
+      const place = await open()
+      if (sha256 !== null) await checkDigest(place, sha256, signal)
+      return place
+    } catch (thrown) {
+      if (signal.aborted || at >= most - 1) throw thrown
+    }
+  }
+  return source
+}
+
+async function checkDigest(source: Source, sha256: string, signal: AbortSignal) {
+  const counted = countSource(source, sha256)
+  try {
+    for await (const _ of counted.source.stream()) signal.throwIfAborted()
+    counted.checkDigest()
+  } catch (thrown) {
+    for (const place of source.places ?? []) place.refused(thrown)
+    throw thrown
+  }
 }

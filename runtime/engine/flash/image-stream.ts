@@ -12,7 +12,7 @@ import type { SeekableSource, Source } from '../image/sources/source.ts'
 import type { Sources } from '../image/sources/sources.ts'
 import { openRaw } from '../image/stream-blocks.ts'
 import { copyBody } from './copier.ts'
-import { checkDigestFirst, countSource, type Counted } from './counted-source.ts'
+import { countSource, openUnordered, type Counted } from './counted-source.ts'
 import type { Waits } from './meter.ts'
 import type { SlotPool } from './write-slots.ts'
 
@@ -91,12 +91,12 @@ interface StreamOptions {
 export async function openImage(
   decoders: Decoders,
   plan: FlashPlan,
-  source: Source,
+  found: Source,
   { waits, signal, mirrors }: StreamOptions,
 ): Promise<OpenedBody> {
   const { image, sha256 } = plan
   const isUnordered = isOutOfOrder(image.format)
-  if (sha256 !== null && isUnordered) await checkDigestFirst(source, sha256, signal)
+  const source = isUnordered ? await openUnordered(found, sha256, signal) : found
   const map = await findFrames(plan, source)
   const counted = countSource(source, isUnordered || map !== null ? null : sha256, waits)
   // What other places hold is known to be the same by the digests of the frames alone.

@@ -14,7 +14,7 @@ import { checkSize, writeFrames, type WrittenFrames } from '../image/frame/frame
 import { createImages } from '../image/images.ts'
 import type { Source } from '../image/sources/source.ts'
 import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
-import { checkDigestFirst, compareDigest, countSource } from '../flash/counted-source.ts'
+import { compareDigest, countSource, openUnordered } from '../flash/counted-source.ts'
 import { checkImage } from '../flash/image-checks.ts'
 import { createMeter } from '../flash/meter.ts'
 import { checkNothingThere, writeWhole } from './whole-file.ts'
@@ -121,7 +121,7 @@ async function openReading(opening: PackOpening): Promise<OpenedReading> {
     }
   }
   const isUnordered = isOutOfOrder(format)
-  if (isUnordered && sha256 !== null) await checkDigestFirst(source, sha256, signal)
+  if (isUnordered && sha256 !== null) await openUnordered(source, sha256, signal)
   const counted = countSource(source, isUnordered ? null : sha256)
   const blocks = await untilAborted(signal, decoders.open(counted.source, format))
   return {

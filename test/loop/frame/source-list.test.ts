@@ -1,5 +1,6 @@
 /** Flashes of an image that lies in several places: sources that are away, die, stall, crawl or lie, in the middle of a flash. */
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import type * as http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
@@ -14,6 +15,7 @@ import type { SourceShare } from '../../../runtime/engine/image/rules/source-sha
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
 import { packBuffer } from '../../support/disk/packed-image.ts'
+import { openWorkshop } from '../../support/disk/qcow2-image.ts'
 import { assertBlank, assertSame, readDisk } from '../../support/disk/writer.ts'
 import {
   sendFile,
@@ -109,7 +111,7 @@ async function flash(
     {
       image,
       sources,
-      format: image.endsWith('.zst') ? 'img.zst' : 'img',
+      format: formatOf(image),
       targets: [{ path: loop.device }],
       options: { ...WHOLE_DISK, ...options },
     },
@@ -123,6 +125,11 @@ async function flash(
   }
   await check(flashed)
   return flashed
+}
+
+function formatOf(image: string) {
+  if (image.endsWith('.zst')) return 'img.zst'
+  return image.endsWith('.qcow2') ? 'qcow2' : 'img'
 }
 
 const toRaw = (url: string) => url.replace('.zst', '')
@@ -275,6 +282,59 @@ run('a lie in the other half is found by the digest, and the disk does not boot'
     assert.match(reason, 'its sha256 is')
     await assertBlank(device)
   })
+})
+
+/** Compressed, so that it is read in many parts. */
+async function makeQcow2() {
+  await using workshop = await openWorkshop()
+  const file = await readFile(await workshop.convert(IMAGE, ['-c']))
+  return { file, known: { sha256: createHash('sha256').update(file).digest('hex') } }
+}
+
+const toQcow2 = (url: string) => url.replace('.img.zst', '.qcow2')
+
+run('a qcow2 goes on at its place after each of many breaks', async () => {
+  const { file, known } = await makeQcow2()
+  let breaks = 0
+  const breakOften: Behave = ({ bytes }) => {
+    if (breaks >= 12 || (bytes > 0 && bytes < 65_536)) return {}
+    breaks += 1
+    return { cutAfter: bytes === 0 ? 4 * MIB : 20_000 }
+  }
+  await using near = await serve(file, breakOften)
+  await using cache = await serve(file)
+  const { kind, reason, shares } = await flash([toQcow2(near.url)], toQcow2(cache.url), known)
+  assert.is(kind, 'done', reason)
+  assert.is(breaks, 12)
+  assert.ok((shares[0]?.bytes ?? 0) >= file.length)
+  assert.equal(cache.parts, [])
+})
+
+run('a qcow2 whose place goes before its digest is compared comes from the next one', async () => {
+  const { file, known } = await makeQcow2()
+  let isGone = false
+  const leave: Behave = ({ bytes }) => {
+    if (isGone) return 'gone'
+    isGone = bytes === 0
+    return isGone ? { cutAfter: 4 * MIB } : {}
+  }
+  await using near = await serve(file, leave)
+  await using cache = await serve(file)
+  const { kind, reason, shares } = await flash([toQcow2(near.url)], toQcow2(cache.url), known)
+  assert.is(kind, 'done', reason)
+  assert.match(shares[0]?.trouble ?? '', /gave up/)
+  assert.ok((shares[1]?.bytes ?? 0) >= file.length)
+})
+
+run('a qcow2 with another content at a place is not taken from there', async () => {
+  const { file, known } = await makeQcow2()
+  const other = Buffer.from(file)
+  other.fill(0x55, 10 * MIB, 10 * MIB + 10)
+  await using liar = await serve(other)
+  await using cache = await serve(file)
+  const { kind, reason, shares } = await flash([toQcow2(liar.url)], toQcow2(cache.url), known)
+  assert.is(kind, 'done', reason)
+  assert.match(shares[0]?.trouble ?? '', /its sha256 is/)
 })
 
 run('without index and digest nothing is joined', async () => {

@@ -90,6 +90,7 @@ export function createSourceList({ sources, locations, sha256, signal }: SourceL
       ...source,
       places: places.slice(from),
       shares,
+      alone: listAlone(first, again, from).map((place) => () => openAlone(place, shares)),
       joined: (start) => joinSources(places.slice(from), signal, start),
       [Symbol.asyncDispose]: async () => {},
     }
@@ -106,6 +107,31 @@ export function createSourceList({ sources, locations, sha256, signal }: SourceL
       place?.refused(why)
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+}
+
+/** The patient ones from `from` on: the last location is opened patiently at once. */
+const listAlone = (
+  first: readonly AccountedSource[],
+  again: readonly AccountedSource[],
+  from: number,
+): readonly AccountedSource[] =>
+  again
+    .map((place, at) => (at === first.length - 1 ? (first[at] ?? place) : place))
+    .slice(from)
+    .filter((place, index) => index === 0 || !place.account.isDoubted)
+
+/** What it fails for is noted, so that its share says why another one was asked. */
+async function openAlone(
+  place: AccountedSource,
+  shares: () => readonly SourceShare[],
+): Promise<Source> {
+  try {
+    const { joined: _joined, ...source } = await place.source()
+    return { ...source, places: [place], shares, [Symbol.asyncDispose]: async () => {} }
+  } catch (thrown) {
+    place.refused(thrown)
+    throw thrown
   }
 }
 

@@ -53,6 +53,11 @@ export interface Source extends AsyncDisposable {
   joined?(from?: number): AsyncIterable<Buffer>
   /** Where the same bytes are, in the order in which they are asked for; absent: here alone. */
   readonly places?: readonly ListedSource[]
+  /**
+   * Open the places one by one, each for itself and with the patience of an only source: for who has
+   * to read all of it from one of them. The first is this one's. Absent: it is an only source.
+   */
+  readonly alone?: readonly (() => Promise<Source>)[]
   /** What came from each place; absent: all came from here. */
   shares?(): readonly SourceShare[]
 }
