@@ -23,6 +23,13 @@ interface RemoteOptions {
   readonly retryMs: number
   /** It is given up after one repeat, whatever that brings; absent: it is not. */
   readonly isHasty?: boolean | undefined
+  /** Says what a refusal of the first look means and what helps; absent: the status says enough. */
+  readonly explain?: (status: number) => RefusalWords
+}
+
+interface RefusalWords {
+  readonly reason: string
+  readonly hint: string | undefined
 }
 
 export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
@@ -81,17 +88,21 @@ export function createRemote(options: RemoteOptions): Remote {
   }
 
   const remote = { name, retryMs, isHasty, ask, failureOf, pause }
+  const explain = options.explain ?? ((status) => ({ reason: `HTTP ${status}`, hint: undefined }))
   return {
     ...remote,
     inspect: () =>
-      inspect(remote).catch((thrown: unknown) => {
+      inspect(remote, explain).catch((thrown: unknown) => {
         const { reason, hint } = failureOf(thrown)
         throw notReachable(name, reason, { hint, cause: thrown })
       }),
   }
 }
 
-async function inspect(remote: Omit<Remote, 'inspect'>): Promise<Representation> {
+async function inspect(
+  remote: Omit<Remote, 'inspect'>,
+  explain: (status: number) => RefusalWords,
+): Promise<Representation> {
   const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
     if (remote.failureOf(thrown).isHangUp) return null // some servers do so at a HEAD
     throw thrown
@@ -101,8 +112,9 @@ async function inspect(remote: Omit<Remote, 'inspect'>): Promise<Representation>
   // The one sure way to learn whether a server sends parts.
   const probe = await askPatiently(remote, { method: 'GET', headers: { range: 'bytes=0-0' } })
   const found = mergeRepresentations(whole, describeProbe(probe.status, probe.headers))
-  if (found === null) throw notReachable(remote.name, `HTTP ${probe.status}`)
-  return found
+  if (found !== null) return found
+  const { reason, hint } = explain(probe.status)
+  throw notReachable(remote.name, reason, { hint })
 }
 
 /** Waits where the server names a time to come back. Any other refusal is an answer here. */

@@ -7,6 +7,7 @@ import { notReachable } from '../../../kit/net/rules/source-fault.ts'
 import { createRemote } from '../../../kit/net/http-remote.ts'
 import type { HttpSourceOptions } from './http-source.ts'
 import { createRegistry, type ResolvedBlob } from '../../../kit/net/registry/registry.ts'
+import { READ_HINTS } from '../../../kit/net/registry/registry-entrance.ts'
 import { createEnding, createRemoteReads } from './remote-reads.ts'
 import type { Source } from './source.ts'
 
@@ -30,7 +31,16 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   undo.defer(end)
   const blob = await registry.resolve(ref, { arch, title })
   const target = { url: blob.url, authorization: null }
-  const remote = createRemote({ name, target, client: blob.client, signal, retryMs, isHasty })
+  const explain = (status: number) => explainMissing(status, blob)
+  const remote = createRemote({
+    name,
+    target,
+    client: blob.client,
+    signal,
+    retryMs,
+    isHasty,
+    explain,
+  })
   const known = agree(name, blob, await remote.inspect())
   const { readAt, stream } = createRemoteReads(remote, known, slowMs)
   const sha256 = blob.digest.slice('sha256:'.length)
@@ -73,6 +83,17 @@ function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation)
   const known = sizeBytes ?? found.sizeBytes
   return { sizeBytes: known, validator: null, ranges: found.ranges, isFixed: true }
 }
+
+/** A manifest that stays behind names bytes that a garbage collection has taken. */
+function explainMissing(status: number, { digest, sizeBytes }: ResolvedBlob) {
+  const isCollected = status === 404 && sizeBytes !== null
+  return isCollected
+    ? { reason: `its manifest is there, its bytes ${digest} are gone: HTTP 404`, hint: COLLECTED }
+    : { reason: `HTTP ${status}`, hint: READ_HINTS[status] }
+}
+
+const COLLECTED =
+  'The registry has collected them as garbage: push the image again, and let its collection spare what is tagged.'
 
 const mismatch = (name: string, wanted: string, found: string) =>
   new Fault('digest-mismatch', `${name} holds ${found}, but ${wanted} was expected`, {

@@ -85,3 +85,11 @@ export const REGISTRY_LOGIN =
 
 export const PLAIN_REGISTRY =
   'If this registry speaks plain http, name it in FLASHER_REGISTRY_HTTP.'
+
+/** What helps where a registry answers a read with such a status. */
+export const READ_HINTS: Readonly<Record<number, string>> = {
+  401: REGISTRY_LOGIN,
+  403: REGISTRY_LOGIN,
+  404: 'The registry has no such image: correct the address, or push the image again.',
+  429: 'The registry limits how often it is asked: wait, log in, or raise its limit.',
+}

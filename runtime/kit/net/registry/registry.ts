@@ -12,7 +12,7 @@ import {
   createEntrances,
   isTlsUnknown,
   PLAIN_REGISTRY,
-  REGISTRY_LOGIN,
+  READ_HINTS,
   type RegistryEntrance,
   type RegistryOptions,
 } from './registry-entrance.ts'
@@ -112,8 +112,7 @@ async function findLayer(
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
   if (status !== 200) {
-    const hint = [401, 403].includes(status) ? REGISTRY_LOGIN : undefined
-    throw notReachable(name, `HTTP ${status}`, { hint })
+    throw notReachable(name, `HTTP ${status}`, { hint: READ_HINTS[status] })
   }
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   if (digest === null || found === digest) return bytes.toString('utf8')
