@@ -46,13 +46,13 @@ export function createPresence(options: PresenceOptions) {
 
   /** Rejects where the database is away, or the rows of secrets cannot be opened. */
   async function beat(): Promise<void> {
-    if (session === null || session.isOver()) session = await open()
-    const present = session
     try {
-      view = (await look(present)) ?? view
+      if (session === null || session.isOver()) session = await open()
+      view = await look(session)
     } catch (thrown) {
+      view = null
       if (thrown instanceof Fault || thrown instanceof TypeError) throw thrown
-      present.drop()
+      session?.drop()
       throw toFault(describePostgresError(thrown), thrown)
     }
   }
@@ -74,7 +74,7 @@ export function createPresence(options: PresenceOptions) {
   const ticks = startTicks(() => inOrder(beat), options.log)
 
   return {
-    /** Null: the database has not answered yet. */
+    /** Null: the database does not answer, or has not yet. */
     view: () => view,
     /**
      * Resolves once what this server changed is in the database. Rejects with a Fault `no-leader` where

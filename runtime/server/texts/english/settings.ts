@@ -32,7 +32,7 @@ export const SETTINGS = {
     title: 'Servers',
     unknown: 'unknown',
     count: { one: '1 server', other: '{count} servers' },
-    unanswered: 'The database has not answered since this server started.',
+    unanswered: 'The database does not answer at the moment.',
     server: 'Server',
     answers: 'answers this page',
     release: 'Release',

@@ -15,7 +15,7 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.settings.servers
 
-/** `view` null: the database has not answered yet. */
+/** `view` null: the database does not answer. */
 export function renderServers(view: ClusterView | null, clock: Clock): Html {
   const differences = view === null ? [] : listDifferences(view.members)
   return card({

@@ -50,6 +50,18 @@ test('the settings page and the metrics say who leads, how far each one is, and 
     const status = await second.run(['database', 'status'], env)
     assert.match(status.stdout, /^Differs +pxe\.tokens: .*require.*off|off.*require/m)
     assert.is(status.stdout.match(/^Server /gm)?.length, 2)
+    // What it said last is not shown as if it were so now.
+    await postgres.stop()
+    await waitUntil(
+      async () => (await readPage()).includes('The database does not answer at the moment.'),
+      () => 'the card says so',
+    )
+    assert.not.match(await read('/metrics'), 'flasher_server_behind_changes{')
+    await postgres.start()
+    await waitUntil(
+      async () => (await readPage()).includes('2 servers'),
+      () => 'the card shows them again',
+    )
   } finally {
     started.child.kill('SIGTERM')
     await started.ended
