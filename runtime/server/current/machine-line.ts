@@ -144,7 +144,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const match = matchToken(machine, contact)
       const token = match.ok ? match.value : 'unproven'
       const which = whoseEnd(machine, decideOwner(machine, { token, order }))
-      return { origin: originOf(machine, findImage), ...which }
+      return { origin: originOf(machine, findImage), stamps: stampsOf(machine), ...which }
     },
     nameOrder: ({ cycle }) => cycle.started_at,
     decideOutcome,
@@ -155,6 +155,12 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 }
 
 const LET_IN = accept([])
+
+/** When the machine was last offered a boot and given a plan, which is what led to its run. */
+const stampsOf = ({ planned_at: plan_at, cycle: { offered_at: script_at } }: Machine) => ({
+  script_at,
+  plan_at,
+})
 
 /** The plan names an address and a token, never the content: plans are logged and shown. */
 function issueTickets(

@@ -9,6 +9,7 @@ import { endCacheSession } from '../../fleet/access/cache-logout.ts'
 import type { ListedFolder } from '../../../appliance/imager-list.ts'
 import { createCatalog, type FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
+import { createBootStamps } from '../../fleet/run/boot-stamps.ts'
 import { listOthers } from '../../fleet/boot/rules/other-servers.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
@@ -59,7 +60,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { catalog, netboot, backups, control, proofs } = await openServices(given, secret, opened)
+    const { catalog, netboot, backups, control, watch } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
     const gate = createFlashGate({
       find: state.machines.peek,
@@ -105,7 +106,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
             routes: [
               ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
               ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
-              ...proofRoutes(site, { proofs, ...rules }),
+              ...proofRoutes(site, { proofs: watch.proof, ...rules }),
               ...cacheRoutes(site),
               ...captureRoutes(site),
               ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
@@ -125,7 +126,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
-      proof: proofs,
+      ...watch,
       onLogout: endCacheSessions(given),
     }
   })
@@ -204,9 +205,10 @@ async function openServices(
   const backups = opened.use(await openBackups(config, state, release))
   const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
-  const { control } = opened.use(await openPower({ config, state, log, env, now }))
-  const proofs = openProofs({ config, state, now })
-  return { catalog, netboot, backups, control, proofs }
+  const stamps = createBootStamps(now)
+  const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
+  const watch = { proof: openProofs({ config, state, now }), stamps }
+  return { catalog, netboot, backups, control, watch }
 }
 
 const now = () => new Date()

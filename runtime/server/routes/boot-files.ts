@@ -82,12 +82,16 @@ export function bootFileRoutes(site: Site): readonly Route[] {
   ]
 }
 
+const isLiveFile = (name: string): boolean => /\.(?:vmlinuz|initrd)$/.test(name)
+
 /** A machine that names itself in the request is on its way into the live system. */
 async function see(site: Site, event: H3Event, name: string): Promise<void> {
   const mac = parseMac(event.url.searchParams.get('mac') ?? '')
   if (!mac.ok) return
   const { fleet, line, machines, changes } = site
   const contact = site.contact(event)
+  const stamp = name.endsWith('.vmlinuz') ? 'kernel_at' : 'initrd_at'
+  if (isLiveFile(name)) site.stamps?.note(mac.value, stamp)
   try {
     const by = { actor: 'pxe-client', ip: contact.ip } as const
     const decided = await fleet.update(

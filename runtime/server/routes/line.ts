@@ -15,7 +15,7 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Inventory, InventoryDisk, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
-import type { Armer, RunOrigin } from '../../engine/inventory/rules/run.ts'
+import type { Armer, Run, RunOrigin } from '../../engine/inventory/rules/run.ts'
 import type { RunEnd } from '../../fleet/run/rules/run-transition.ts'
 
 /** What an operator can do to one machine or many: `flash`, `mode`, `label`, `lock`… */
@@ -90,7 +90,10 @@ export interface ServerLine<M extends MachineBase> {
     machine: M,
     contact: Contact,
     order?: string | null,
-  ): { readonly origin: RunOrigin } & Pick<RunEnd, 'plannedAt' | 'startedBefore'>
+  ): { readonly origin: RunOrigin; readonly stamps?: Partial<NonNullable<Run['stamps']>> } & Pick<
+    RunEnd,
+    'plannedAt' | 'startedBefore'
+  >
   /** Returns the name of the machine's newest order. */
   nameOrder(machine: M): string
   /** Decides what became of an order; null: it is open. */

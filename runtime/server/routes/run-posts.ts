@@ -38,11 +38,15 @@ export function runPostRoutes(site: Site): readonly Route[] {
     const contact = site.contact(event)
     const machine = site.findMachine(mac)
     const post = checked(ProgressSchema, body)
-    if (runs.find(mac, post.run) === null) await site.admitMachine(mac, 'begin', contact)
-    const { origin } = site.line.describeRun(machine, contact, null)
+    const isKnown = runs.find(mac, post.run) !== null
+    if (!isKnown) await site.admitMachine(mac, 'begin', contact)
+    const { origin, stamps } = site.line.describeRun(machine, contact, null)
     const { baseUrl } = contact
     const isOneOfSeveral = (site.otherServers?.(baseUrl).length ?? 0) > 0
-    const taken = await runs.take(post, origin, isOneOfSeveral ? baseUrl : null)
+    const began = isKnown
+      ? origin
+      : { ...origin, stamps: fillStamps({ ...stamps, ...site.stamps?.take(mac) }) }
+    const taken = await runs.take(post, began, isOneOfSeveral ? baseUrl : null)
     if (!taken.ok) {
       const headers = { 'retry-after': String(RETRY_SECONDS) }
       throw refuse(429, 'this machine begins too many runs', { headers })
@@ -97,6 +101,15 @@ export function runPostRoutes(site: Site): readonly Route[] {
     },
   ]
 }
+
+const fillStamps = (known: Partial<NonNullable<Run['stamps']>>): Run['stamps'] => ({
+  power_on_at: null,
+  script_at: null,
+  kernel_at: null,
+  initrd_at: null,
+  plan_at: null,
+  ...known,
+})
 
 /** What a post means for the machine, the metrics and the record. */
 async function settle(

@@ -6,6 +6,7 @@ import { printableText } from '../../kit/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../fleet/run/rules/run-table.ts'
 import { toWireRun, WireRunSchema } from '../../fleet/run/rules/run-record.ts'
 import { PROOF_STATES, RUN_RESULTS, type Run } from '../../engine/inventory/rules/run.ts'
+import { divideRun, WATERFALL_PARTS } from '../../fleet/run/rules/waterfall.ts'
 import type { RunFilter, Runs } from '../../fleet/run/runs.ts'
 import type { NumberedRun } from '../../fleet/run/run-rows.ts'
 import { json, text } from '../../kit/web/answers/answers.ts'
@@ -35,6 +36,24 @@ const PAGE = z.object({
   next: z.int().nullable(),
   /** The number of runs on all pages. */
   total: z.int(),
+})
+
+/** One run, with the parts of its time. */
+const DividedRunSchema = WireRunSchema.extend({
+  waterfall: z
+    .object({
+      bars: z.array(
+        z.object({
+          part: z.enum(WATERFALL_PARTS),
+          from: z.iso.datetime(),
+          to: z.iso.datetime(),
+          seconds: z.number(),
+        }),
+      ),
+      seconds: z.number(),
+      unattributed_seconds: z.number(),
+    })
+    .nullable(),
 })
 
 const FILTERS = {
@@ -127,8 +146,11 @@ export function runRoutes({ machines, runs }: Site): readonly Route[] {
       method: 'GET',
       path: '/machines/:mac/runs/:id',
       access: 'read',
-      doc: { summary: 'One run', answers: { 200: renderSchema(WireRunSchema, 'output') } },
-      handle: (event) => json(toWireRun(findRun(runs, event))),
+      doc: { summary: 'One run', answers: { 200: renderSchema(DividedRunSchema, 'output') } },
+      handle(event) {
+        const run = findRun(runs, event)
+        return json({ ...toWireRun(run), waterfall: divideRun(run) })
+      },
     },
     {
       method: 'GET',

@@ -136,8 +136,18 @@ async function endRun(
 ): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
   const machine = machines.peek(mac)
   if (machine === null) return null
-  const { origin, ...which } = line.describeRun(machine, contact, run?.order ?? null)
-  const ended = await runs.end(origin, { result, reason, run: run?.id ?? null, ...which })
+  const { origin, plannedAt, startedBefore } = line.describeRun(
+    machine,
+    contact,
+    run?.order ?? null,
+  )
+  const ended = await runs.end(origin, {
+    result,
+    reason,
+    run: run?.id ?? null,
+    plannedAt,
+    startedBefore,
+  })
   if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
   else if (ended.hasEnded) {
     countRun(metrics, ended.run)

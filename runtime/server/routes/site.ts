@@ -8,6 +8,7 @@ import type { Leader } from '../../fleet/cluster/leader.ts'
 import type { Presence } from '../../fleet/cluster/presence.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
+import type { BootStamps } from '../../fleet/run/boot-stamps.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
@@ -88,6 +89,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   onFlashSlot?(machine: M, slot: FlashSlot): void
   /** Absent: this line controls no power. */
   readonly power?: MachinePower | undefined
+  /** Absent: nobody notes when live systems are booted. */
+  readonly stamps?: BootStamps | undefined
   /** Absent: this line does not wait for first boots. */
   readonly proof?: BootProof | undefined
   /**

@@ -11,6 +11,7 @@ import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { listOthers } from '../../../runtime/fleet/boot/rules/other-servers.ts'
 import { createJournal } from '../../../runtime/fleet/state/journal.ts'
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
+import { createBootStamps } from '../../../runtime/fleet/run/boot-stamps.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
 import { createSecret, deriveSecret, type Secret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
@@ -166,6 +167,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const server = createServer<Machine>({
     elapsed,
     proof: proofs,
+    stamps: createBootStamps(now),
     line: { ...line, ...options.line },
     views: { ...VIEWS, ...options.views },
     plugins: [

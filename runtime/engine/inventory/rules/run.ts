@@ -132,6 +132,7 @@ const ProofSchema = z.object({
   seconds: z.number().nullable(),
   /** Boots from the network since the flash; the first one is expected. */
   contacts: z.int(),
+  first_contact_at: time.nullable().default(null),
   last_contact_at: time.nullable(),
   /** When nothing answered at its address since its last contact; null: that has not been seen. */
   silent_at: time.nullable(),
@@ -205,6 +206,17 @@ export const RunSchema = z.object({
   steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
   /** Whether the machine sent its log. */
   has_log: z.boolean(),
+  /** When what came before it happened, by the server's clock; null: nothing is known. */
+  stamps: z
+    .object({
+      power_on_at: time.nullable().default(null),
+      script_at: time.nullable().default(null),
+      kernel_at: time.nullable().default(null),
+      initrd_at: time.nullable().default(null),
+      plan_at: time.nullable().default(null),
+    })
+    .nullable()
+    .default(null),
   /** Whether what was flashed has booted; null: nobody waits for it. */
   proof: ProofSchema.nullable().default(null),
   /** Which order of its machine it carries out; null or absent: not known. Not on the wire. */
@@ -217,7 +229,7 @@ export type RunDisk = Readonly<NonNullable<StoredRun['disk']>>
 export type Armer = Readonly<NonNullable<StoredRun['armed_by']>>
 
 export interface Run extends Readonly<
-  Omit<StoredRun, 'mac' | 'image' | 'sources' | 'disk' | 'armed_by' | 'steps' | 'proof'>
+  Omit<StoredRun, 'mac' | 'image' | 'sources' | 'disk' | 'armed_by' | 'steps' | 'proof' | 'stamps'>
 > {
   readonly mac: Mac
   readonly image: RunImage | null
@@ -225,11 +237,13 @@ export interface Run extends Readonly<
   readonly disk: RunDisk | null
   readonly armed_by: Armer | null
   readonly proof: Proof | null
+  readonly stamps: Readonly<NonNullable<StoredRun['stamps']>> | null
   readonly steps: readonly Readonly<StoredRun['steps'][number]>[]
 }
 
 /** What the server knows of a run that begins, from the machine's record. */
-export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by' | 'order'>
+export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by' | 'order'> &
+  Partial<Pick<Run, 'stamps'>>
 
 /**
  * Creates a run that was first heard of at `now` (ISO 8601); the post itself is applied by
@@ -263,6 +277,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   steps: [{ phase: 'started', at: now }],
   has_log: false,
   proof: null,
+  stamps: origin.stamps ?? null,
 })
 
 /**

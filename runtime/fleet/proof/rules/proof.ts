@@ -28,6 +28,7 @@ export const createProof = (now: string, limit: number, callMadeAt: string | nul
   until: Temporal.Instant.from(now).add({ seconds: limit }).toString({ fractionalSecondDigits: 3 }),
   seconds: null,
   contacts: 0,
+  first_contact_at: null,
   last_contact_at: null,
   silent_at: null,
   network_at: null,
@@ -77,7 +78,14 @@ function takeContact(proof: Proof, now: string): Proof {
   if (last !== null && epochOf(now) - epochOf(last) < SAME_BOOT_MS) return proof
   const contacts = proof.contacts + 1
   // What answered before is no system that runs.
-  const seen = { ...proof, contacts, last_contact_at: now, silent_at: null, network_at: null }
+  const seen = {
+    ...proof,
+    contacts,
+    first_contact_at: proof.first_contact_at ?? now,
+    last_contact_at: now,
+    silent_at: null,
+    network_at: null,
+  }
   return contacts < TOO_MANY_CONTACTS ? seen : { ...seen, state: 'failed', reason: asked(contacts) }
 }
 

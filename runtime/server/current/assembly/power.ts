@@ -1,6 +1,7 @@
 /** Current line: opens what controls the power of machines. */
 import { openPowerBook } from '../../../fleet/power/power-store.ts'
-import { createPower } from '../../../fleet/power/power-service.ts'
+import { createPower, type PowerService } from '../../../fleet/power/power-service.ts'
+import type { BootStamps } from '../../../fleet/run/boot-stamps.ts'
 import { createReach } from '../../../fleet/power/address-check.ts'
 import { createShell, type Environment } from '../../../kit/host/shell.ts'
 import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
@@ -14,6 +15,7 @@ interface PowerServices {
   readonly state: State
   readonly log: ServerLog
   readonly env: Environment
+  readonly stamps: BootStamps
   now(): Date
 }
 
@@ -24,7 +26,7 @@ const AGAIN_MS = 30_000
 const REST_MS = 5000
 
 /** Rejects with a Fault where the file of BMCs cannot be read. */
-export async function openPower({ config, state, log, env, now }: PowerServices) {
+export async function openPower({ config, state, log, env, now, stamps }: PowerServices) {
   const settings = () => config.current()
   const book = await openPowerBook(decideFolders(config).power, async () => {
     await state.presence?.share()
@@ -47,7 +49,7 @@ export async function openPower({ config, state, log, env, now }: PowerServices)
     onSeen: (mac) => state.changes.announce({ topic: 'machine', mac }),
   })
   const control = createPowerControl({
-    power,
+    power: stampPower(power, stamps),
     book,
     labelsOf: (mac) => state.machines.peek(mac)?.labels ?? [],
     isWriting: (mac) => state.runs.findRunning(mac) !== null,
@@ -63,3 +65,14 @@ export async function openPower({ config, state, log, env, now }: PowerServices)
     },
   }
 }
+
+/** Notes when a machine was turned on: its next run begins there. */
+const stampPower = (power: PowerService, stamps: BootStamps): PowerService => ({
+  ...power,
+  async act(mac, labels, request) {
+    const done = await power.act(mac, labels, request)
+    const turnsOn = request.action === 'on' || request.action === 'restart'
+    if (done.ok && turnsOn && request.isTrial !== true) stamps.note(mac, 'power_on_at')
+    return done
+  },
+})

@@ -9,6 +9,7 @@ export const DASHBOARD = {
     unassigned: 'Not configured',
     images: 'Images',
   },
+  median: { title: 'Where the time goes', text: 'Medians of the last {count} flashes.' },
   running: 'Running now',
   attention: {
     title: 'Needs attention',

@@ -16,6 +16,7 @@ import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
+import { renderMedian } from './median-card.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
@@ -98,6 +99,7 @@ async function show(context: CurrentContext): Promise<Answer> {
         </div>
         <div>
           ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}
+          ${renderMedian(site.runs)}
           ${card({
             title: t.events.title,
             aside: html`<a class="small" href="/ui/events">${t.events.all}</a>`,

@@ -32,6 +32,7 @@ import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderProof } from './first-boot-card.ts'
+import { renderTimes } from './waterfall-card.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import {
@@ -76,7 +77,8 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="columns">
         <div>
           ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
-          ${renderProof(run.proof, context.clock())} ${renderLog(run, log)}
+          ${renderTimes(context, run)} ${renderProof(run.proof, context.clock())}
+          ${renderLog(run, log)}
         </div>
         <div>${renderFacts(context, run)}</div>
       </div>

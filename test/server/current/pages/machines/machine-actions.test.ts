@@ -53,6 +53,7 @@ const RUN: Run = {
   reason: null,
   steps: [],
   proof: null,
+  stamps: null,
 }
 
 test('from its discovery to its end: nothing but its run while it is flashed', () => {

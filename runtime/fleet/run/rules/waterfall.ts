@@ -1,0 +1,134 @@
+/** Divides the time of a run from power-on to its proof into parts, each with an owner, and counts what has none. */
+import type { Run } from '../../../engine/inventory/rules/run.ts'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+
+/** The parts in their order; `restart-and-boot`: both, where the machine did not boot from the network in between. */
+export const WATERFALL_PARTS = [
+  'firmware',
+  'loader',
+  'kernel',
+  'live',
+  'plan',
+  'started',
+  'write',
+  'verify',
+  'sync',
+  'uefi',
+  'restart',
+  'first-boot',
+  'restart-and-boot',
+  'unattributed',
+] as const
+export type WaterfallPart = (typeof WATERFALL_PARTS)[number]
+
+interface WaterfallBar {
+  readonly part: WaterfallPart
+  /** ISO times. */
+  readonly from: string
+  readonly to: string
+  readonly seconds: number
+}
+
+export interface Waterfall {
+  readonly bars: readonly WaterfallBar[]
+  readonly seconds: number
+  /** The part of it that no part owns. */
+  readonly unattributed_seconds: number
+}
+
+interface Stamp {
+  readonly at: string
+  /** What owns the time from here on, as long as `next` follows. */
+  readonly part: WaterfallPart | null
+  /** The name of this stamp, and of the one that must follow for its part to own the time. */
+  readonly name: string
+  readonly next: string | null
+}
+
+const addUp = (list: readonly WaterfallBar[]): number =>
+  list.reduce((all, { seconds }) => all + seconds, 0)
+
+/** Divides a run; null: it has not ended, or nobody knows when it began. */
+export function divideRun(run: Run): Waterfall | null {
+  if (run.result === null || run.started_at === null) return null
+  const stamps = [...listBootStamps(run), ...listPhases(run), ...listProofStamps(run)]
+  const bars = stamps.slice(1).flatMap((to, at) => {
+    const from = stamps[at]
+    return from === undefined ? [] : divide(from, to)
+  })
+  return {
+    bars,
+    seconds: addUp(bars),
+    unattributed_seconds: addUp(bars.filter(({ part }) => part === 'unattributed')),
+  }
+}
+
+function divide(from: Stamp, to: Stamp): readonly WaterfallBar[] {
+  const ms = epochOf(to.at) - epochOf(from.at)
+  if (ms <= 0) return []
+  const isOwned = from.part !== null && (from.next === null || from.next === to.name)
+  const part = isOwned && from.part !== null ? from.part : 'unattributed'
+  return [{ part, from: from.at, to: to.at, seconds: ms / 1000 }]
+}
+
+const BOOT = [
+  ['power_on_at', 'firmware', 'script_at'],
+  ['script_at', 'loader', 'kernel_at'],
+  ['kernel_at', 'kernel', 'initrd_at'],
+  ['initrd_at', 'live', 'plan_at'],
+  ['plan_at', 'plan', 'started'],
+] as const
+
+/** Only what lies in order before the start: a stamp of another boot owns nothing. */
+function listBootStamps({ stamps, started_at: started }: Run): readonly Stamp[] {
+  const listed: Stamp[] = []
+  let limit = started
+  for (const [name, part, next] of BOOT.toReversed()) {
+    const at = stamps?.[name] ?? null
+    if (at === null || limit === null || epochOf(at) > epochOf(limit)) continue
+    listed.unshift({ at, part, name, next })
+    limit = at
+  }
+  return listed
+}
+
+const OWNED: ReadonlySet<string> = new Set(['started', 'write', 'verify', 'sync', 'uefi'])
+
+function listPhases({ steps, ended_at, proof }: Run): readonly Stamp[] {
+  const phases = steps
+    .filter(({ phase }) => OWNED.has(phase))
+    .map(({ phase, at }) => ({ at, part: partOf(phase), name: phase, next: null }))
+  if (ended_at === null) return phases
+  const isRestarted = (proof?.first_contact_at ?? null) !== null
+  const part = isRestarted ? 'restart' : 'restart-and-boot'
+  return [...phases, { at: ended_at, part, name: 'ended', next: isRestarted ? 'contact' : 'seen' }]
+}
+
+const partOf = (phase: string): WaterfallPart =>
+  WATERFALL_PARTS.find((part) => part === phase) ?? 'unattributed'
+
+/** What happens between the end and a proof that never came is nobody's, and not shown. */
+function listProofStamps({ proof, ended_at }: Run): readonly Stamp[] {
+  if (proof === null || proof.seconds === null || ended_at === null) return []
+  const { first_contact_at: contact, since, seconds } = proof
+  const at = Temporal.Instant.from(since)
+    .add({ milliseconds: Math.round(seconds * 1000) })
+    .toString({ fractionalSecondDigits: 3 })
+  const seen = { at, part: null, name: 'seen', next: null }
+  return contact === null
+    ? [seen]
+    : [{ at: contact, part: 'first-boot', name: 'contact', next: 'seen' }, seen]
+}
+
+/** Finds the median of each part over several runs, in seconds; parts that most of them lack are left out. */
+export function listMedians(
+  waterfalls: readonly Waterfall[],
+): readonly { readonly part: WaterfallPart; readonly seconds: number }[] {
+  return WATERFALL_PARTS.flatMap((part) => {
+    const sums = waterfalls.map(({ bars }) =>
+      bars.filter((bar) => bar.part === part).reduce((sum, { seconds }) => sum + seconds, 0),
+    )
+    const seconds = sums.toSorted((a, b) => a - b)[Math.floor((sums.length - 1) / 2)] ?? 0
+    return seconds === 0 ? [] : [{ part, seconds }]
+  })
+}

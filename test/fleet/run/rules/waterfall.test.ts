@@ -1,0 +1,106 @@
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { divideRun, listMedians } from '../../../../runtime/fleet/run/rules/waterfall.ts'
+import { createProof, nextProof } from '../../../../runtime/fleet/proof/rules/proof.ts'
+import { createRun, type Run } from '../../../../runtime/engine/inventory/rules/run.ts'
+import { MAC } from '../../../support/server/machine-fixture.ts'
+import { originOf } from '../../../support/server/runs.ts'
+
+const test = suite('where the time of a run went')
+
+const at = (seconds: number) =>
+  new Date(Date.parse('2026-11-26T08:00:00.000Z') + seconds * 1000).toISOString()
+
+const STAMPS = {
+  power_on_at: at(0),
+  script_at: at(40),
+  kernel_at: at(41),
+  initrd_at: at(43),
+  plan_at: at(60),
+}
+const ENDED = {
+  result: 'done',
+  phase: 'done',
+  ended_at: at(130),
+  steps: [
+    { phase: 'started', at: at(61) },
+    { phase: 'write', at: at(63) },
+    { phase: 'verify', at: at(110) },
+    { phase: 'done', at: at(130) },
+  ],
+} as const
+const runOf = (fields: Partial<Run> = {}): Run => ({
+  ...createRun('run-00000001', { ...originOf(MAC), stamps: STAMPS }, at(61)),
+  ...ENDED,
+  ...fields,
+})
+const booted = nextProof(
+  nextProof(createProof(at(130), 1800, at(60)), { kind: 'contact' }, at(170)),
+  { kind: 'call', issued: at(60) },
+  at(200),
+)
+const partsOf = (run: Run) =>
+  divideRun(run)?.bars.map(({ part, seconds }) => `${part} ${seconds}`) ?? null
+
+test('from power-on to the proof each second has an owner', () => {
+  const run = runOf({ proof: booted })
+  assert.equal(partsOf(run), [
+    'firmware 40',
+    'loader 1',
+    'kernel 2',
+    'live 17',
+    'plan 1',
+    'started 2',
+    'write 47',
+    'verify 20',
+    'restart 40',
+    'first-boot 30',
+  ])
+  const whole = divideRun(run)
+  assert.equal([whole?.seconds, whole?.unattributed_seconds], [200, 0])
+})
+
+test('a gap between the stamps of two parts that do not meet belongs to nobody', () => {
+  const stamps = { ...STAMPS, kernel_at: null }
+  const whole = divideRun(runOf({ stamps }))
+  assert.equal(partsOf(runOf({ stamps }))?.slice(0, 3), [
+    'firmware 40',
+    'unattributed 3',
+    'live 17',
+  ])
+  assert.is(whole?.unattributed_seconds, 3)
+})
+
+test('without a contact in between, restart and first boot are one part; without a proof neither is shown', () => {
+  const direct = nextProof(
+    createProof(at(130), 1800, at(60)),
+    { kind: 'call', issued: at(60) },
+    at(200),
+  )
+  assert.is(partsOf(runOf({ proof: direct }))?.at(-1), 'restart-and-boot 70')
+  assert.is(partsOf(runOf())?.at(-1), 'verify 20')
+})
+
+test('stamps of another boot own nothing', () => {
+  const stamps = { ...STAMPS, power_on_at: at(50), script_at: at(300) }
+  assert.equal(partsOf(runOf({ stamps }))?.[0], 'kernel 2')
+  assert.is(partsOf(runOf({ stamps: null }))?.[0], 'started 2')
+})
+
+test('a run that goes on is not divided', () => {
+  assert.is(divideRun(runOf({ result: null })), null)
+  assert.is(divideRun(runOf({ started_at: null })), null)
+})
+
+test('the median of each part leaves out what most runs lack', () => {
+  const runs = [10, 50, 30].map((seconds) =>
+    divideRun(runOf({ stamps: { ...STAMPS, power_on_at: at(40 - seconds) } })),
+  )
+  const medians = listMedians(
+    [...runs, divideRun(runOf({ proof: booted }))].flatMap((w) => w ?? []),
+  )
+  assert.equal(medians[0], { part: 'firmware', seconds: 30 })
+  assert.not(medians.some(({ part }) => part === 'first-boot'))
+})
+
+test.run()
