@@ -50,9 +50,10 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const services = await openServices(given, opened, now)
     const { bootFiles, shelf, files, workflows } = services
     const bootKey = deriveSecret(secret, 'boot tokens')
+    const assets = await createAssets()
     const { views, plugin: pages } = createLinePages({
       version: release,
-      assets: await createAssets(),
+      assets,
       services: {
         ...services,
         config,
@@ -68,7 +69,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       views,
       plugins: [
         () => ({ schemas: SCHEMAS }),
-        (site) => ({ routes: imageRoutes(site, shelf) }),
+        (site) => ({ routes: imageRoutes(site, { shelf, icon: assets.url('icon.svg') }) }),
         (site) => ({
           routes: provisionRoutes(site, {
             files,

@@ -1,6 +1,10 @@
 /** Earlier line: `GET /images`, and the images themselves, read and uploaded. */
 import type { H3Event } from 'h3'
+import { renderImagerList } from '../../../../appliance/imager-list.ts'
+import { listForImager } from '../../../engine/catalog/rules/imager-images.ts'
 import type { ImageShelf } from '../../../engine/image/image-shelf.ts'
+import type { ImageRow } from '../../../engine/image/rules/image.ts'
+import { peerOf } from '../../../kit/web/answers/caller.ts'
 import { receiveUpload } from '../../../fleet/boot/boot-folder.ts'
 import { openServed } from '../../../kit/host/served-files.ts'
 import { requireSpace } from '../../../fleet/state/disk-space.ts'
@@ -10,7 +14,7 @@ import { readFileName } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import { answerFile } from '../../../kit/web/answers/file-answer.ts'
 import type { Site } from '../../routes/site.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
 import type { Machine } from '../rules/machine.ts'
 
 const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
@@ -18,8 +22,17 @@ const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
 /** What stays free beside an upload that says how long it is. */
 const SPARE_BYTES = 16 * 2 ** 20
 
+interface ImageRouteDependencies {
+  readonly shelf: ImageShelf
+  /** The path of the picture that Raspberry Pi Imager shows beside each image. */
+  readonly icon: string
+}
+
 /** Lists the routes that list, send and receive images. */
-export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Route[] {
+export function imageRoutes(
+  site: Site<Machine>,
+  { shelf, icon }: ImageRouteDependencies,
+): readonly Route[] {
   async function send(event: H3Event): Promise<Answer> {
     const name = readFileName(event)
     const file = await openServed(shelf.root, name)
@@ -38,6 +51,19 @@ export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Ro
       },
       async handle(event) {
         const body = JSON.stringify(await shelf.list())
+        return taggedJson(event, { body, etag: etagOf(body) })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/imager.json',
+      access: 'open',
+      isCompressed: true,
+      doc: documentObject('The same images as a custom repository of Raspberry Pi Imager'),
+      async handle(event) {
+        const { baseUrl } = peerOf(event)
+        const images = listForImager((await shelf.list()).map((row) => toOffered(row, baseUrl)))
+        const body = JSON.stringify(renderImagerList(images, `${baseUrl}${icon}`))
         return taggedJson(event, { body, etag: etagOf(body) })
       },
     },
@@ -78,6 +104,20 @@ export function imageRoutes(site: Site<Machine>, shelf: ImageShelf): readonly Ro
     },
   ]
 }
+
+/** This line knows no digests: the Imager then compares nothing. */
+const toOffered = ({ name, format, size_bytes }: ImageRow, baseUrl: string) => ({
+  name,
+  description: null,
+  format,
+  arch: null,
+  sizeBytes: size_bytes,
+  rawSizeBytes: null,
+  rawSha256: null,
+  sha256: null,
+  addedAt: null,
+  url: `${baseUrl}/images/${encodeURIComponent(name)}`,
+})
 
 async function takeUpload(
   site: Site<Machine>,

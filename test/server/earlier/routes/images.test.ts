@@ -25,6 +25,31 @@ test('the catalog has the fields of the table, sorted by name, and only what can
   assert.is((await server.request('/images/link.img')).status, 404)
 })
 
+test('Raspberry Pi Imager lists what it can write, with absolute addresses, and without a login', async () => {
+  await using server = await createEarlierServer()
+  await server.putImage('b.qcow2', 'QFI')
+  await server.putImage('a b.img', 'one')
+  await server.putImage('c.img.xz', 'packed')
+  const answer = await server.request('/imager.json')
+  assert.is(answer.status, 200)
+  const { os_list: list } = Object(await answer.json())
+  assert.equal(
+    list.map(({ name, url, extract_size, extract_sha256 }: Readonly<Record<string, unknown>>) => [
+      name,
+      url,
+      extract_size,
+      extract_sha256,
+    ]),
+    [
+      ['a b.img', 'http://flasher.test:8080/images/a%20b.img', 3, undefined],
+      ['c.img.xz', 'http://flasher.test:8080/images/c.img.xz', undefined, undefined],
+    ],
+  )
+  assert.match(list[0].icon, /^http:\/\/flasher\.test:8080\/static\/.*\/icon\.svg$/)
+  const fetched = await server.request(new URL(list[0].url).pathname)
+  assert.is(await fetched.text(), 'one')
+})
+
 const ELSEWHERE = ['a/b.img', '../b.img', '.b.img', 'a\\b.img', 'a\0b.img']
 
 test('a percent sign in a name is one, also where it could be an escape', async () => {
