@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert'
 import { openSession } from '../../runtime/fleet/cluster/postgres.ts'
 import { readLease, takeLease } from '../../runtime/fleet/cluster/tables.ts'
 import { openWire, startPostgres } from '../support/cluster/postgres.ts'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
+import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
 
 const postgres = await startPostgres()
 const PASSWORD = 'a password of the tests'
@@ -141,7 +141,8 @@ for (const [where, openStore] of Object.entries(STORES)) {
     if (store.wire === null) {
       const other = await STORES['PostgreSQL, one server']?.()
       const env = other?.env ?? {}
-      const refused = await home.run([], { ...env, FLASHER_SERVER_PORT: '1' })
+      const port = String(await findPort())
+      const refused = await home.run([], { ...env, FLASHER_SERVER_PORT: port })
       assert.is(refused.code, 2)
       assert.match(refused.stderr, 'database import')
       const brought = await home.run(['database', 'import'], env)

@@ -40,6 +40,8 @@ export interface JoinOptions {
   readonly start?: Start
   readonly signal?: AbortSignal | undefined
   readonly log: { info(message: string): void; warn(message: string): void }
+  /** This takes each reading of the lease while this server stands by; null: the database is away. */
+  follow?(lease: Lease | null): void
   /** Called once: this server does not lead any more, and its memory is not to be used. */
   onEnd(why: Fault): void
 }
@@ -103,7 +105,7 @@ interface Taken extends TakenLease {
 
 /** Tries again and again, in new sessions where one was lost. */
 async function insist<T>(
-  { patience, log, signal }: JoinOptions,
+  { patience, log, signal, follow }: JoinOptions,
   attempt: () => Promise<T>,
 ): Promise<T> {
   let told = ''
@@ -114,6 +116,7 @@ async function insist<T>(
     } catch (thrown) {
       const away = toAway(thrown)
       if (patience === 'now' || signal?.aborted === true) throw away
+      follow?.(null)
       if (away.message !== told) log.warn(`${away.message}. ${away.hint ?? ''}`.trim())
       told = away.message
       await pause(AWAY_MS, signal).catch(() => undefined)
@@ -147,7 +150,7 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   try {
     await ensureTables(session, line, listTables(file))
     for (;;) {
-      const lease = await readLease(session)
+      const lease = await look(session, options)
       const holdsHint = await takeHint(session, lease.epoch)
       const decided = decideTakeover(watch, lease, performance.now(), holdsHint)
       watch = decided.watch
@@ -157,7 +160,7 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
       if (tried !== told) log.info(`standing by: ${tried}`)
       told = tried
-      if (patience === 'wait') followed = await follow(session, file, lease, followed)
+      if (patience === 'wait') followed = await copyChanges(session, file, lease, followed)
       await pause(LOOK_MS, signal)
     }
   } catch (thrown) {
@@ -167,9 +170,15 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
 }
 
 /** Returns up to which change the file has followed. */
-async function follow(session: PgSession, file: SqliteFile, lease: Lease, followed: number) {
+async function copyChanges(session: PgSession, file: SqliteFile, lease: Lease, followed: number) {
   if (isOlderShape(lease) || lease.seq === followed) return followed
   return (await catchUp(session, file, 'usual')).seq
+}
+
+async function look(session: PgSession, options: JoinOptions): Promise<Lease> {
+  const lease = await readLease(session)
+  options.follow?.(lease)
+  return lease
 }
 
 /** Returns why it is not taken, in a clause, where it is not. */

@@ -32,6 +32,31 @@ interface ServerRun {
   announce(listening: Listening): void
   /** Ends answers that would go on forever. */
   endChannels?(): void
+  /** Where it listens already; absent: it begins to. */
+  readonly door?: OpenDoor | undefined
+}
+
+/** A server that listens, and whose requests somebody else may take from a moment on. */
+export type OpenDoor = Awaited<ReturnType<typeof openDoor>>
+
+/** Listens, and hands each request to the newest listener. Rejects with a Fault where it cannot. */
+export async function openDoor(
+  environment: Pick<ProcessEnvironment, 'listen'>,
+  first: Entrance,
+  settings: ListenSettings,
+) {
+  let newest = first
+  const handler: Entrance = (request, response) => newest(request, response)
+  const listening = await listen(environment, handler, settings)
+  const closing = watchRequests(listening.server)
+  return {
+    listening,
+    /** Resolves once nothing is open any more: what is under way has 8 s to end. */
+    close: () => closing.end(GRACE_MS),
+    swap(next: Entrance): void {
+      newest = next
+    },
+  }
 }
 
 /** The settings of a server that its listening needs. */
@@ -54,16 +79,18 @@ const GRACE_MS = 8000
  */
 export async function runServer(
   environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
-  { app, config, log, settings, announce, endChannels }: ServerRun,
+  { app, config, log, settings, announce, endChannels, door: opened }: ServerRun,
 ): Promise<number> {
-  const listening = await listen(environment, createEntrance(app, log), settings)
-  const closing = watchRequests(listening.server)
+  const entrance = createEntrance(app, log)
+  opened?.swap(entrance)
+  const door = opened ?? (await openDoor(environment, entrance, settings))
+  const { listening } = door
   announce(listening)
   reloadOnHangup(environment, config, log, listening)
   await awaitEnding(environment.signal)
   log.info('stopping: no new connections are accepted')
   endChannels?.()
-  await closing.end(GRACE_MS)
+  await door.close()
   return SUCCESS
 }
 

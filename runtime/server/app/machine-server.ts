@@ -1,5 +1,4 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
-import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { pathOfUrl } from '../../kit/net/rules/host-header.ts'
@@ -12,7 +11,7 @@ import { watchSpace } from '../../fleet/state/disk-space.ts'
 import { SYSTEM_EVENT } from '../../fleet/state/event-rows.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import { createServer, type ServerOptions } from '../routes/server.ts'
-import type { WebSettings } from '../../kit/web/answers/caller.ts'
+import { toWebSettings } from './web-settings.ts'
 import type { FleetState } from './fleet-state.ts'
 
 interface ServerDependencies<M extends MachineBase> {
@@ -94,13 +93,3 @@ export async function openMachineServer<M extends MachineBase>(
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
-
-const toWebSettings = ({ server, pxe, tuning, metrics }: ServerSettings): WebSettings => ({
-  publicUrl: server.public_url || null,
-  allowedHosts: server.allowed_hosts,
-  trustedProxies: server.trusted_proxies,
-  discoveriesPerMinute: pxe.discovery_per_minute,
-  mostUnassigned: pxe.discovery_rows,
-  uploadMostBytes: tuning.max_upload_bytes,
-  openMetrics: metrics.open,
-})

@@ -24,15 +24,21 @@ export interface SharedDatabase {
   readonly files: SharedFilePaths
   /** `<state_dir>/cluster.json`. */
   readonly notes: string
-  /** How people reach this server; empty where that is not known. */
-  readonly publicUrl: string
   /** What the others show of this server. */
   facts(): MemberFacts
+  /**
+   * For the server: called once its state is open, before it waits for anything. What it returns says
+   * how the other servers reach this one, and learns each reading of the lease. Absent: a command,
+   * which nobody passes a request on to.
+   */
+  standBy?(database: Database): Promise<StandingMember>
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
   onEnd(why: Fault): void
 }
+
+type StandingMember = Pick<JoinOptions, 'follow'> & { readonly url: string }
 
 interface ShareOptions {
   readonly line: string
@@ -77,10 +83,11 @@ async function joinOthers(
 ): Promise<SharedState> {
   const { joinCluster } = await import('../../fleet/cluster/joining.ts')
   const { openNotes } = await import('../../fleet/cluster/cluster-notes.ts')
-  const { publicUrl, patience, start = 'usual', signal, onEnd } = shared
+  const { patience, start = 'usual', signal, onEnd } = shared
   const url = await completeUrl(shared)
   const notes = await openNotes(shared.notes)
-  const member = { id: notes.id, name: hostname(), release, url: publicUrl }
+  const { url: reached, ...follows } = (await shared.standBy?.(database)) ?? { url: '' }
+  const member = { id: notes.id, name: hostname(), release, url: reached }
   const say = {
     info: (message: string) => log.info?.(message),
     warn: (message: string) => log.warn(message),
@@ -88,7 +95,7 @@ async function joinOthers(
   const more = { member, notes, url, log: say }
   const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
   try {
-    const join = { url, member, line, patience, start, signal, log: say, onEnd }
+    const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
     const leader = await joinCluster(database, join)
     await presence?.lead()
     return { leader, presence }

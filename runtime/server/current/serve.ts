@@ -8,7 +8,10 @@ import { createPasswords } from '../../fleet/access/passwords.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
 import { createMachineServer } from './server.ts'
+import { listenSettingsOf } from './assembly/listen-settings.ts'
+import type { openStandby } from './assembly/standby.ts'
 import { openState } from './assembly/state.ts'
+import type { Database } from '../../fleet/state/database.ts'
 import { SUCCESS } from '../../kit/terminal/command/rules/server-exit.ts'
 import { openLog, runServer } from '../../kit/program/listening.ts'
 import type { Listening, ProcessEnvironment } from '../../kit/program/process-environment.ts'
@@ -19,7 +22,9 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const log = openLog(environment, config, () => config.current().log.level)
   const release = await readVersion()
   const lost = createLoss(environment.signal)
-  const opening = { config, release, visit: false, log, leads: lost }
+  await using standby = createStandby({ environment, config, log, release })
+  const leads = { ...lost, standBy: standby.open }
+  const opening = { config, release, visit: false, log, leads }
   await using state = await openState(opening).catch((thrown: unknown) => {
     // Asked to end while it stood by, or waited for its database: that is an end in order.
     if (environment.signal.aborted) return null
@@ -43,12 +48,10 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       endChannels: server.endChannels,
       config,
       log,
-      settings: {
-        ...config.current().server,
-        settingHint:
-          'Set them with FLASHER_SERVER_HOST and FLASHER_SERVER_PORT, or [server] host and port.',
-      },
+      settings: listenSettingsOf(config),
+      door: standby.door(),
       announce(listening) {
+        standby.lead()
         log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
         announce(environment, config, listening, { generated, cacheBeside, liveSystems })
       },
@@ -56,6 +59,21 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   )
   lost.check()
   return code
+}
+
+/** A server of several stands by first; nothing of that is loaded where it stands alone. */
+function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database'>) {
+  let standing: Awaited<ReturnType<typeof openStandby>> | null = null
+  return {
+    async open(database: Database) {
+      const { openStandby: open } = await import('./assembly/standby.ts')
+      standing = await open({ ...parts, database })
+      return standing
+    },
+    door: () => standing?.door,
+    lead: () => standing?.lead(),
+    [Symbol.asyncDispose]: async () => standing?.[Symbol.asyncDispose](),
+  }
 }
 
 /** The end of a server that leads no more: it stops in order, and whoever started it starts it again. */

@@ -13,7 +13,7 @@ import type { Route } from '../../kit/web/answers/route.ts'
 
 /** Names of files that are counted each by itself: some sets, and what else is at hand. */
 const MAX_LABELS = 50
-const AUTOEXEC = 'autoexec.ipxe'
+export const AUTOEXEC = 'autoexec.ipxe'
 
 export function bootFileRoutes(site: Site): readonly Route[] {
   const { bootFiles, metrics } = site

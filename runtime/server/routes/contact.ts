@@ -21,7 +21,7 @@ import type { Route } from '../../kit/web/answers/route.ts'
 import { countRun, renderLost } from './run-events.ts'
 
 /** Where GRUB looks on the server that firmware loaded it from. */
-const GRUB_CONFIG = '/grub/grub.cfg'
+export const GRUB_CONFIG = '/grub/grub.cfg'
 
 /** A machine at its contact. */
 interface FoundMachine {
@@ -83,10 +83,22 @@ function withDiscovery(
   }
 }
 
+/** This server led until a moment ago: it decides by what it knows. */
+const openLeaderless = (site: Site) =>
+  createLeaderless({
+    ...site,
+    findDiskScript(mac, contact) {
+      const machine = site.machines.peek(mac)
+      if (machine === null) return exitOf(contact)
+      const { boots, script } = site.line.decideBoot(machine, contact)
+      return boots === 'to-disk' ? script : null
+    },
+  })
+
 function createHandlers(site: Site) {
   const { line, metrics } = site
   const contacts = createContacts(site)
-  const renderLeaderless = createLeaderless(site)
+  const renderLeaderless = openLeaderless(site)
 
   function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
     const found = contacts.find(mac, contact)
@@ -258,13 +270,15 @@ export function contactRoutes(site: Site): readonly Route[] {
   ]
 }
 
-function readGrubContact(site: Site, event: H3Event) {
+/** A contact by the server's address as GRUB has it, and that address. */
+export function readGrubContact(site: Pick<Site, 'peer' | 'settings' | 'contact'>, event: H3Event) {
   const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
   const baseUrl = site.settings().publicUrl ?? `http://${loader}`
   return { ...site.contact(event), baseUrl, loader }
 }
 
-const exitOf = ({ loader = null }: Contact) => renderExit(loader)
+/** The script with which a machine leaves for its own disk. */
+export const exitOf = ({ loader = null }: Contact) => renderExit(loader)
 
 /** For its headers: the decision is made, and nothing follows from it. */
 function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): string {
@@ -276,7 +290,7 @@ function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): st
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
 /** Our own iPXE names the NIC that it came by; what any other says is ignored. */
-function readOwnMac(event: H3Event): Mac | null {
+export function readOwnMac(event: H3Event): Mac | null {
   const named = parseMac(event.url.searchParams.get('mac') ?? '')
   return named.ok ? named.value : null
 }

@@ -1,7 +1,7 @@
 /** What a machine boots while no server may decide: it waits in line, and in the end its disk, if it had no order. */
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import { renderBoot, renderExit } from '../../fleet/boot/rules/boot-script.ts'
+import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 
@@ -15,17 +15,23 @@ const MAX_MACHINES = 20_000
 export const isLeaderless = (error: unknown): boolean =>
   error instanceof Fault && error.code === 'no-leader'
 
+export interface LeaderlessDependencies extends Pick<Site, 'elapsed' | 'otherServers'> {
+  /**
+   * Returns the script with which a machine boots its disk, as far as is known here; null: it may have
+   * an order, or its disk may be half written.
+   */
+  findDiskScript(mac: Mac, contact: Contact): string | null
+}
+
 /**
  * Creates what renders such a machine's script. One that may have an order, or whose disk may be half
  * written, goes on waiting, for as long as it takes; one that nobody knows leaves after its rounds.
  */
-export function createLeaderless(
-  site: Pick<Site, 'elapsed' | 'otherServers'> & {
-    readonly machines: Pick<Site['machines'], 'peek'>
-    readonly line: Pick<Site['line'], 'decideBoot'>
-  },
-) {
-  const { machines, line, elapsed = () => performance.now() } = site
+export function createLeaderless({
+  elapsed = () => performance.now(),
+  otherServers,
+  findDiskScript,
+}: LeaderlessDependencies) {
   const waiting = new Map<Mac, { readonly rounds: number; readonly at: number }>()
 
   function countRound(mac: Mac): number {
@@ -42,15 +48,11 @@ export function createLeaderless(
 
   return (mac: Mac, contact: Contact): string => {
     const { baseUrl: base, loader = null } = contact
-    if (countRound(mac) > ROUNDS) {
-      const machine = machines.peek(mac)
-      if (machine === null) return renderExit(loader)
-      const { boots, script } = line.decideBoot(machine, contact)
-      if (boots === 'to-disk') return script
-    }
+    const script = countRound(mac) > ROUNDS ? findDiskScript(mac, contact) : null
+    if (script !== null) return script
     const saying = 'no server leads this fleet at the moment'
     // The one that leads from now on may be another, and this one be gone by then.
-    const others = site.otherServers?.(base) ?? []
+    const others = otherServers?.(base) ?? []
     return renderBoot(
       { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying },
       { mac, mode: 'unknown', rule: 'no-leader', reason: saying },

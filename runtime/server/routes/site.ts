@@ -4,7 +4,7 @@ import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machin
 import type { BootFiles } from '../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
 import type { Changes } from '../../kit/host/changes.ts'
-import type { Leader } from '../../fleet/cluster/leader.ts'
+import type { JoinedLeader } from '../../fleet/cluster/joining.ts'
 import type { Presence } from '../../fleet/cluster/presence.ts'
 import type { Journal } from '../../fleet/state/journal.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
@@ -104,7 +104,7 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly log: LogSink
   readonly version: string
   /** Where a database that several servers share decides who leads; null or absent: this one stands alone. */
-  readonly leader?: Pick<Leader, 'trouble' | 'ended' | 'survivesHost'> | null
+  readonly leader?: Pick<JoinedLeader, 'trouble' | 'ended' | 'survivesHost' | 'lease'> | null
   /** What is known of the servers that share that database; null or absent: this one stands alone. */
   readonly presence?: Pick<Presence, 'view'> | null
 }

@@ -69,11 +69,8 @@ test('an empty list, and one with this server alone, change nothing', async () =
 
 test('a machine that waits for a server that leads asks all of them', () => {
   const render = createLeaderless({
-    machines: { peek: () => null },
-    line: {
-      decideBoot() {
-        throw new Error('nobody knows the machine')
-      },
+    findDiskScript() {
+      throw new Error('the machine has only just begun to wait')
     },
     otherServers: (base) => (base === OWN ? [OTHER] : []),
   })

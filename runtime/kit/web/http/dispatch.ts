@@ -24,6 +24,8 @@ interface AppDependencies {
   readonly failures: FailureContext
   /** For each route and method, where somebody wants to know how long answers take to begin. */
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
+  /** What is thrown where no route takes a request; a 404 or 405 unless said. */
+  explainAbsence?(event: H3Event): Error
 }
 
 /** Makes the app; a path without a route answers 404, one without the method 405. */
@@ -44,12 +46,14 @@ export function createApp(parts: AppDependencies): H3 {
     const allow = allowOf(routes)
     app.all(path, (event) => {
       identifyCaller(event, parts)
-      return refuse(405, 'Method Not Allowed', { headers: { allow } })
+      throw (
+        parts.explainAbsence?.(event) ?? refuse(405, 'Method Not Allowed', { headers: { allow } })
+      )
     })
   }
   app.all('/**', (event) => {
     identifyCaller(event, parts)
-    return refuse(404, 'Not Found')
+    throw parts.explainAbsence?.(event) ?? refuse(404, 'Not Found')
   })
   return app
 }

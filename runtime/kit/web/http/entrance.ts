@@ -22,12 +22,23 @@ const REFUSALS = {
 /** What a listening socket hands its requests to. */
 export type Entrance = RequestListener
 
+/** Takes a request that is not for this server's own routes, `serve` being these; false: it is for them. */
+export type Diversion = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  serve: () => void,
+) => boolean
+
 /**
  * Makes the listener that checks a request before the adapter sees it. The adapter makes a URL of
  * target and `Host` in a constructor, before any handler of ours: it throws where there is none,
  * and silently walks up the path where segments say so.
  */
-export function createEntrance(app: H3, log: Pick<LogSink, 'error'>): Entrance {
+export function createEntrance(
+  app: H3,
+  log: Pick<LogSink, 'error'>,
+  divert: Diversion | null = null,
+): Entrance {
   const readHost = createHostReader()
 
   function fail(error: unknown, { method, url }: IncomingMessage, response: ServerResponse): void {
@@ -52,6 +63,7 @@ export function createEntrance(app: H3, log: Pick<LogSink, 'error'>): Entrance {
       return answer(response, 400, 'the Host header is not a host name or address')
     }
     request.headers.host = host ?? ownAddress(request)
+    if (divert?.(request, response, () => void serve(request, response)) === true) return
     void serve(request, response)
   }
 

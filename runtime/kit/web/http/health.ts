@@ -1,4 +1,5 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
+import { after, type Eventual } from '../../foundation/eventual.ts'
 import { keptJson } from '../answers/answers.ts'
 import { refuse } from '../answers/faults.ts'
 import type { Route } from '../answers/route.ts'
@@ -9,7 +10,7 @@ import type { Route } from '../answers/route.ts'
  */
 export const healthRoutes = (
   version: string,
-  findObstacle: () => string | null = () => null,
+  findObstacle: () => Eventual<string | null> = () => null,
 ): readonly Route[] => [
   {
     ...tell(
@@ -19,9 +20,11 @@ export const healthRoutes = (
     ),
     isForAnyHost: true,
     handle(event) {
-      const obstacle = event.url.searchParams.has('ready') ? findObstacle() : null
-      if (obstacle !== null) throw refuse(503, obstacle)
-      return keptJson(HEALTHY)
+      if (!event.url.searchParams.has('ready')) return keptJson(HEALTHY)
+      return after(findObstacle(), (obstacle) => {
+        if (obstacle !== null) throw refuse(503, obstacle)
+        return keptJson(HEALTHY)
+      })
     },
   },
   tell('/version', 'Which release answers', { version }),

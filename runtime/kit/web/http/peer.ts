@@ -1,9 +1,11 @@
 /** Identifies the peer of a request: its address, the host name it used, and whether the line is private. */
 import type { H3Event } from 'h3'
+import { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { parseHostHeader } from '../../net/rules/host-header.ts'
 import type { Peer, PeerSettings } from '../answers/caller.ts'
 import { refuse } from '../answers/faults.ts'
+import type { ClientSeal } from './client-seal.ts'
 
 /** Hops that are looked at; the rest of a header that long is made up. */
 const MAX_HOPS = 32
@@ -16,9 +18,13 @@ type Door = Omit<Peer, 'ip'>
 /**
  * Makes the function that finds the peer of a request. It throws a 400 for a `Host` that cannot be
  * one or is not ours. It does not use h3's `getRequestIP` and `getRequestHost`: they believe the
- * forwarding headers of anybody.
+ * forwarding headers of anybody. `seal`: of the servers of one fleet, which pass requests on to each
+ * other; null: there are none.
  */
-export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => Peer {
+export function createPeers(
+  settings = () => NO_SETTINGS,
+  seal: ClientSeal | null = null,
+): (event: H3Event) => Peer {
   let [known, rules] = [settings(), createRules(settings())]
   let [lastSaid, lastDoor]: [string, Door | null] = ['', null]
 
@@ -41,8 +47,7 @@ export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => P
   return (event) => {
     refresh()
     const said = event.req.headers.get('host') ?? event.url.host
-    const direct = plainAddress(event.req.ip ?? '')
-    const isTls = event.url.protocol === 'https:'
+    const { direct, isTls } = readLine(event, seal)
     if (!rules.isTrusted(direct)) return { ip: direct || null, ...doorOf(said, isTls) }
     const door = doorOf(said, isTls || forwardedProto(event) === 'https')
     const forwarded = event.req.headers.get('x-forwarded-host')
@@ -52,6 +57,20 @@ export function createPeers(settings = () => NO_SETTINGS): (event: H3Event) => P
       ownHosts: forwarded === null ? door.ownHosts : [...door.ownHosts, forwarded],
     }
   }
+}
+
+function readLine(event: H3Event, seal: ClientSeal | null) {
+  const request = seal === null ? null : rawRequestOf(event)
+  const passed = request === null ? null : (seal?.read(request) ?? null)
+  if (passed !== null) return { direct: plainAddress(passed.ip), isTls: passed.isSecure }
+  const isTls = event.url.protocol === 'https:'
+  return { direct: plainAddress(event.req.ip ?? ''), isTls }
+}
+
+/** Finds what Node has of a request; null: it came by no socket. HTTP/2 is not spoken here. */
+export function rawRequestOf({ req }: H3Event): IncomingMessage | null {
+  const request = req.runtime?.node?.req
+  return request instanceof IncomingMessage ? request : null
 }
 
 type Rules = ReturnType<typeof createRules>

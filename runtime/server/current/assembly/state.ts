@@ -26,7 +26,7 @@ interface StateOptions extends Pick<
 > {
   readonly config: LineConfig
   /** For the server: what stops its waiting for the lease, and what is called when it has lost it. */
-  readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd'>
+  readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd' | 'standBy'>
   /** `apart`: without that database, though the state may belong to it. */
   readonly start?: SharedDatabase['start'] | 'apart'
 }
@@ -47,7 +47,7 @@ export function describeShared(
   leads?: StateOptions['leads'],
   start: SharedDatabase['start'] = 'usual',
 ): SharedDatabase {
-  const { database, server } = config.current()
+  const { database } = config.current()
   return {
     url: database.url,
     passwordFile: database.password_file,
@@ -55,7 +55,6 @@ export function describeShared(
     keyFile: database.key_file,
     files: listSharedFiles(config),
     notes: decideFolders(config).cluster,
-    publicUrl: server.public_url,
     facts: () => describeMember(config),
     patience: leads === undefined ? 'now' : 'wait',
     // A command is over in a moment, and its next change is refused.

@@ -131,7 +131,7 @@ function decideFlash(machine: Machine, s: Surroundings): BootRule {
   return isLoop ? 'loop-to-disk' : 'flash'
 }
 
-/** Null: its order is open. */
+/** Says why a machine in a mode that flashes is not flashed any more; null: its order is open. */
 function decideEnded({
   boot_mode,
   cycle,
@@ -141,13 +141,25 @@ function decideEnded({
   return cycle.disarmed_at === null ? null : 'disarmed'
 }
 
+/**
+ * Says whether a machine may boot its disk while no server decides: false for a machine that has an order of any kind, or whose disk may be half written. Unlike the
+ * decision of a server that leads, it rests on nothing but the record: a server that stands by knows
+ * neither the images nor who flashes.
+ */
+export function mayBootDisk(machine: Machine): boolean {
+  if (isPending(machine.capture) || isHalfWritten(machine)) return false
+  const { does } = MODES[machine.boot_mode]
+  if (does === 'list-disks') return machine.cycle.finished_at !== null
+  return does === 'boot-disk' || (does === 'flash' && decideEnded(machine) !== null)
+}
+
 function isStale(at: string | null, { now, settings }: Surroundings): boolean {
   if (at === null) return true
   const age = Temporal.Instant.from(now).since(Temporal.Instant.from(at))
   return age.total('seconds') >= settings.inventory_refresh
 }
 
-const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
+export const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
   kind: 'to-disk',
   drive: sanboot_drive ?? DEFAULT_DRIVE,
 })

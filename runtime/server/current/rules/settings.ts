@@ -269,6 +269,16 @@ export const SETTINGS = {
       restart: true,
       kept: true,
     }),
+    own_url: setting({
+      title: 'Address of this server for the others',
+      topic: 'database',
+      help: 'How the other servers on that database reach this one, to which they pass requests on while it leads.',
+      kind: baseUrl('http://192.0.2.7:8080'),
+      fallback: '',
+      restart: true,
+      kept: true,
+      fallbackWords: "this host's address on the way to the database, and `[server] port`",
+    }),
   },
   backup: {
     enabled: setting({

@@ -1,0 +1,66 @@
+/** What of a request goes on to another server, what of its answer comes back, and which request may be sent twice. */
+
+/** They are of one connection alone (RFC 9110, 7.6.1); `expect` was answered by the server that had the request first. */
+const OF_CONNECTION: ReadonlySet<string> = new Set([
+  'connection',
+  'expect',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** Names and values in turn, as Node has them. */
+type RawHeaders = readonly string[]
+
+/** Lists the headers that are not of this connection alone, spelled and repeated as they came, without those of `left`. */
+export function listPassedHeaders(raw: RawHeaders, left: readonly string[] = []): string[] {
+  const dropped = new Set([...OF_CONNECTION, ...listNamed(raw), ...left])
+  const passed: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const [name = '', value = ''] = raw.slice(at, at + 2)
+    if (!dropped.has(name.toLowerCase())) passed.push(name, value)
+  }
+  return passed
+}
+
+/** What `Connection` names is of this connection, too. */
+function listNamed(raw: RawHeaders): readonly string[] {
+  const named: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    if (raw[at]?.toLowerCase() !== 'connection') continue
+    named.push(...(raw[at + 1] ?? '').split(',').map((name) => name.trim().toLowerCase()))
+  }
+  // A client that names these would have them taken away from its own request.
+  return named.filter((name) => name !== 'host' && name !== 'content-length')
+}
+
+/** How a try to pass a request on ended without an answer. */
+export type Loss =
+  /** Nothing reached the other server. */
+  | 'not-sent'
+  /** It said that it does not lead. */
+  | 'not-leading'
+  /** It had the request, or a part of it, and gave no answer. */
+  | 'lost'
+
+interface LostRequest {
+  readonly method: string
+  readonly path: string
+  /** Whether all of its body that was read is still known. */
+  readonly isWhole: boolean
+}
+
+/**
+ * Decides whether a request is sent again. What machines report may come twice (decision 71); what
+ * people and programs change may not, where nobody knows whether it was done.
+ */
+export function isSentAgain({ method, path, isWhole }: LostRequest, loss: Loss): boolean {
+  if (!isWhole) return false
+  return loss !== 'lost' || method === 'GET' || method === 'HEAD' || isOfMachine(path)
+}
+
+/** Tells whether machines ask for this: they give up after 15 s, so each answer comes before that. */
+export const isOfMachine = (path: string): boolean => path.startsWith('/pxe/')

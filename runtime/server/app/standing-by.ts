@@ -1,0 +1,144 @@
+/** A server while it does not lead: it listens, serves boot files itself, and passes everything else on to the leader. */
+import type { IncomingMessage } from 'node:http'
+import type { H3Event } from 'h3'
+import type { Lease } from '../../fleet/cluster/tables.ts'
+import { hasFile } from '../../fleet/boot/boot-folder.ts'
+import type { ServerConfig } from '../../kit/config/config.ts'
+import { isBareFileName } from '../../kit/foundation/file-name.ts'
+import { readAuthorities } from '../../kit/net/authorities.ts'
+import { openDoor, type OpenDoor } from '../../kit/program/listening.ts'
+import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import { createAssets } from '../../kit/web/answers/assets.ts'
+import {
+  createClientSeal,
+  type ClientSeal,
+  type PassedClient,
+} from '../../kit/web/http/client-seal.ts'
+import { createEntrance, type Diversion } from '../../kit/web/http/entrance.ts'
+import { createForwarder, type Forwarder } from '../../kit/web/http/forwarder.ts'
+import { plainAddress, rawRequestOf } from '../../kit/web/http/peer.ts'
+import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
+import { createStandbyApp, isOwnPath, type StandbyDependencies } from '../routes/standby.ts'
+import { toWebSettings } from './web-settings.ts'
+
+interface StandingByDependencies extends Pick<
+  StandbyDependencies,
+  'bootDir' | 'otherServers' | 'findDiskScript' | 'release'
+> {
+  readonly environment: ProcessEnvironment
+  readonly config: ServerConfig
+  readonly listenSettings: Parameters<typeof openDoor>[2]
+  readonly log: ServerLog
+}
+
+/**
+ * Listens, and holds requests until it knows who leads. Rejects with a Fault where it cannot listen.
+ */
+export async function openStandingBy(parts: StandingByDependencies) {
+  const { environment, config, log, bootDir, listenSettings } = parts
+  const [authorities, assets] = [await readAuthorities(environment.env), await createAssets()]
+  let seal: ClientSeal | null = null
+  const forwarder = createForwarder({ seal: () => seal, authorities, log })
+  const doubtful = new WeakSet<IncomingMessage>()
+  const app = createStandbyApp({
+    ...parts,
+    assets,
+    settings: () => toWebSettings(config.current()),
+    findObstacle: async () => ((await isLeaderReady(forwarder)) ? null : NO_LEADER),
+    isDoubtful(event) {
+      const request = rawRequestOf(event)
+      return request !== null && doubtful.has(request)
+    },
+    onBootFile: (event) => reportBootFile(forwarder, event),
+  })
+  const divert = createDiversion(forwarder, bootDir, doubtful)
+  const door = await openDoor(environment, createEntrance(app, log, divert), listenSettings)
+  log.info(`listens on ${door.listening.urls.join(' ')} and waits until somebody leads`)
+  return {
+    door,
+    /** This takes each reading of the lease; null: the database does not answer. */
+    follow(lease: Lease | null): void {
+      // Nobody says that the leader is gone; it knows itself whether it still leads.
+      if (lease === null) return
+      seal ??= createClientSeal(lease.cluster)
+      const { holder, url, epoch } = lease
+      forwarder.follow(holder === '' || url === '' ? null : { url, term: String(epoch) })
+    },
+    /** Called once this server leads and answers everything itself: also what still waits here. */
+    lead(): void {
+      forwarder.follow({ url: ownUrl(door, listenSettings), term: 'own', isSelf: true })
+    },
+    async [Symbol.asyncDispose]() {
+      forwarder.stop()
+      await door.close()
+      forwarder.end()
+    },
+  }
+}
+
+const NO_LEADER = 'no server leads this fleet at the moment, or it cannot be reached'
+
+/** The server reaches itself there. */
+function ownUrl(
+  { listening }: OpenDoor,
+  { host, tls_cert: cert }: StandingByDependencies['listenSettings'],
+) {
+  const own = host === '0.0.0.0' || host === '::' ? 'localhost' : host
+  const name = own.includes(':') ? `[${own}]` : own
+  return `${cert === '' ? 'http' : 'https'}://${name}:${listening.port}`
+}
+
+/** Decides for each request who answers it. */
+function createDiversion(
+  forwarder: Forwarder,
+  bootDir: string,
+  doubtful: WeakSet<IncomingMessage>,
+): Diversion {
+  return (request, response, serve) => {
+    const path = request.url?.split('?', 1)[0] ?? '/'
+    if (isOwnPath(path)) return false
+    if (forwarder.refuseLoop(request, response)) return true
+    const pass = () =>
+      forwarder.take(request, response, clientOf(request), (isDoubtful) => {
+        if (isDoubtful) doubtful.add(request)
+        serve()
+      })
+    const name = request.method === 'PUT' ? null : readBootName(path)
+    if (name === null) pass()
+    // A file that this server lacks may be the leader's.
+    else void hasFile(bootDir, name).then((isHere) => (isHere ? serve() : pass()))
+    return true
+  }
+}
+
+function readBootName(path: string): string | null {
+  const [, encoded = ''] = /^\/boot\/([^/]+)$/.exec(path) ?? []
+  try {
+    const name = decodeURIComponent(encoded)
+    return isBareFileName(name) ? name : null
+  } catch {
+    return null
+  }
+}
+
+const clientOf = ({ socket }: IncomingMessage): PassedClient => ({
+  ip: plainAddress(socket.remoteAddress ?? ''),
+  isSecure: 'encrypted' in socket,
+})
+
+/** The leader says whether it can change anything. */
+async function isLeaderReady(forwarder: Forwarder): Promise<boolean> {
+  const { current, ask } = forwarder
+  const host = URL.parse(current()?.url ?? '')?.host ?? ''
+  const request = { method: 'GET', url: '/healthz?ready', headers: { host }, rawHeaders: [] }
+  return (await ask(request, { ip: '', isSecure: false })) === 200
+}
+
+/** Best effort: the leader notes that a machine is on its way, as if it had fetched the file there. */
+function reportBootFile({ ask }: Forwarder, event: H3Event): void {
+  const request = rawRequestOf(event)
+  if (request === null || !event.url.searchParams.has('mac')) return
+  const { url = '', headers } = request
+  const first = { method: 'GET', url, headers, rawHeaders: ['Range', 'bytes=0-0'] }
+  void ask(first, clientOf(request))
+}

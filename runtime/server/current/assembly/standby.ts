@@ -1,0 +1,55 @@
+/** Current line: opens the server while it does not lead, on the copy of the fleet that its state holds. */
+import { listOthers } from '../../../fleet/boot/rules/other-servers.ts'
+import { renderBoot } from '../../../fleet/boot/rules/boot-script.ts'
+import { NOWHERE, readMembership } from '../../../fleet/state/membership.ts'
+import type { Database } from '../../../fleet/state/database.ts'
+import { readText } from '../../../fleet/state/sqlite.ts'
+import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
+import { findOwnUrl } from '../../app/own-address.ts'
+import { openStandingBy } from '../../app/standing-by.ts'
+import { exitOf } from '../../routes/contact.ts'
+import type { Contact } from '../../routes/transition.ts'
+import { mayBootDisk, toDisk } from '../rules/boot.ts'
+import { parseRecord } from '../rules/record.ts'
+import { decideFolders, type LineConfig } from './configuration.ts'
+import { listenSettingsOf } from './listen-settings.ts'
+
+interface LineStandbyDependencies {
+  readonly environment: ProcessEnvironment
+  readonly config: LineConfig
+  readonly log: ServerLog
+  readonly release: string
+  readonly database: Database
+}
+
+/** Listens. Rejects with a Fault where it cannot. */
+export async function openStandby({ database, ...parts }: LineStandbyDependencies) {
+  const { config } = parts
+  const { server, database: shared } = config.current()
+  const standing = await openStandingBy({
+    ...parts,
+    bootDir: decideFolders(config).boot,
+    listenSettings: listenSettingsOf(config),
+    otherServers: (base) => listOthers(config.current().pxe.servers, base),
+    findDiskScript: (mac, contact) => findDiskScript(database, mac, contact),
+  })
+  const isTls = server.tls_cert !== ''
+  const { port } = standing.door.listening
+  const own = { database: shared.url, host: server.host, port, isTls }
+  return { ...standing, url: shared.own_url || (await findOwnUrl(own)) }
+}
+
+/** Null: it goes on waiting, as a machine does of which nothing can be known here. */
+function findDiskScript({ sql }: Database, mac: Mac, contact: Contact): string | null {
+  if ((readMembership(sql)?.seq ?? NOWHERE) === NOWHERE) return null
+  const row = sql.get('SELECT record FROM machines WHERE mac = ?', mac)
+  if (row === null) return exitOf(contact)
+  const machine = parseRecord(parseJson(readText(row, 'record')))
+  if (machine === null || !mayBootDisk(machine)) return null
+  const reason = 'No server leads this fleet, and the machine had no order.'
+  const header = { mac, mode: machine.boot_mode, rule: 'no-leader', reason }
+  return renderBoot(toDisk(machine), header, contact.loader ?? null)
+}

@@ -1,0 +1,142 @@
+/** What a server answers itself while another one leads, or nobody does; everything else is the leader's. */
+import type { H3, H3Event } from 'h3'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { Eventual } from '../../kit/foundation/eventual.ts'
+import { openServed } from '../../kit/host/served-files.ts'
+import { renderAutoexec, renderBootstrap } from '../../fleet/boot/rules/bootstrap.ts'
+import { renderGrubConfig } from '../../fleet/boot/rules/grub-config.ts'
+import { isInfiniBand } from '../../kit/net/rules/mac.ts'
+import type { Assets } from '../../kit/web/answers/assets.ts'
+import { text, type Answer } from '../../kit/web/answers/answers.ts'
+import { peerOf, type LogSink, type WebSettings } from '../../kit/web/answers/caller.ts'
+import { readAddress, readFileName, readMac } from '../../kit/web/answers/checked.ts'
+import { refuse } from '../../kit/web/answers/faults.ts'
+import { answerFile } from '../../kit/web/answers/file-answer.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import type { Guard } from '../../kit/web/access/guard.ts'
+import { createApp } from '../../kit/web/http/dispatch.ts'
+import { healthRoutes } from '../../kit/web/http/health.ts'
+import { createPeers } from '../../kit/web/http/peer.ts'
+import { assetRoute } from '../../kit/web/ui/assets.ts'
+import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
+import { createLayout } from '../../kit/web/ui/layout.ts'
+import { AUTOEXEC } from './boot-files.ts'
+import { exitOf, GRUB_CONFIG, readContact, readGrubContact, readOwnMac } from './contact.ts'
+import { createLeaderless, type LeaderlessDependencies } from './leaderless.ts'
+import type { Contact } from './transition.ts'
+
+export interface StandbyDependencies extends LeaderlessDependencies {
+  /** The folder with the files of live systems. */
+  readonly bootDir: string
+  readonly assets: Assets
+  readonly release: string
+  settings(): WebSettings
+  /** Why nothing can be changed by way of this server; null: it can. */
+  findObstacle(): Eventual<string | null>
+  /** Whether what a request asks for may have been done, though its answer was lost. */
+  isDoubtful(event: H3Event): boolean
+  /** This is called when a machine that names itself fetches a file. */
+  onBootFile(event: H3Event): void
+  readonly log: LogSink
+}
+
+/** Makes the app; what nobody passes on is answered 503, and a machine's boot script waits in line. */
+export function createStandbyApp(parts: StandbyDependencies): H3 {
+  const { assets, release: version, settings, findObstacle, isDoubtful, log } = parts
+  const layout = createLayout({ version, assetUrl: assets.url, nav: [] })
+  const routes: readonly Route[] = [
+    ...healthRoutes(version, findObstacle),
+    assetRoute(assets),
+    bootFileRoute(parts),
+    ...scriptRoutes(parts),
+  ]
+  return createApp({
+    routes,
+    guard: OPEN_GUARD,
+    findPeer: createPeers(settings),
+    failures: { log, renderError: (view) => renderErrorPage(layout, view) },
+    explainAbsence: (event) => (isDoubtful(event) ? doubtful() : noLeader()),
+  })
+}
+
+const noLeader = () =>
+  new Fault('no-leader', 'no server leads this fleet at the moment', { hint: 'Try again.' })
+
+const doubtful = () =>
+  refuse(502, 'the server that leads went away while it worked on this', {
+    hint: 'Look whether it was done before you try again.',
+  })
+
+const NOBODY = { kind: 'anonymous' } as const
+
+/** Everything here is open, and nothing changes anything. */
+const OPEN_GUARD: Guard = {
+  identifyOperator: () => NOBODY,
+  identify: () => NOBODY,
+  checkOrigin: () => undefined,
+  checkScope: () => undefined,
+  isStillValid: () => false,
+}
+
+const contactOf = (event: H3Event): Contact =>
+  readContact(event, peerOf(event), new Date().toISOString())
+
+function bootFileRoute({ bootDir, otherServers, onBootFile }: StandbyDependencies): Route {
+  return {
+    method: 'GET',
+    path: '/boot/:name',
+    access: 'open',
+    async handle(event) {
+      const name = readFileName(event)
+      if (name === AUTOEXEC) {
+        const { baseUrl } = contactOf(event)
+        return text(renderAutoexec(baseUrl, otherServers?.(baseUrl)))
+      }
+      const file = await openServed(bootDir, name)
+      // It would have been passed on, had anybody led.
+      if (file === null) throw noLeader()
+      if (event.req.method !== 'HEAD') onBootFile(event)
+      return (await answerFile(event, name, file)).answer
+    },
+  }
+}
+
+/** What a boot loader asks for, in the words of a server that does not lead. */
+function scriptRoutes(parts: StandbyDependencies): readonly Route[] {
+  const { otherServers, settings } = parts
+  const renderLeaderless = createLeaderless(parts)
+  const ofGrub = (event: H3Event) =>
+    readGrubContact({ peer: peerOf, settings, contact: contactOf }, event)
+
+  function answerScript(event: H3Event, contact: Contact): Answer {
+    if (isInfiniBand(readAddress(event))) return text(exitOf(contact))
+    return text(renderLeaderless(readMac(event), contact))
+  }
+
+  return [
+    open(BOOTSTRAP, (event) => text(renderBootstrap(contactOf(event).baseUrl, readOwnMac(event)))),
+    open(GRUB_CONFIG, (event) => {
+      const { baseUrl, loader } = ofGrub(event)
+      return text(renderGrubConfig(loader, otherServers?.(baseUrl)))
+    }),
+    open('/pxe/:mac', (event) => answerScript(event, contactOf(event))),
+    open('/pxe/:mac.grub', (event) => answerScript(event, ofGrub(event))),
+  ]
+}
+
+const open = (path: string, handle: (event: H3Event) => Answer): Route => ({
+  method: 'GET',
+  path,
+  access: 'open',
+  handle,
+})
+
+const BOOTSTRAP = '/pxe-bootstrap.ipxe'
+
+/** What such a server answers at once, whoever leads: it says nothing of any machine. */
+export const isOwnPath = (path: string): boolean =>
+  path === '/healthz' ||
+  path === BOOTSTRAP ||
+  path === GRUB_CONFIG ||
+  path === `/boot/${AUTOEXEC}` ||
+  path.startsWith('/static/')

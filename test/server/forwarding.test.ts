@@ -1,0 +1,198 @@
+/** A server that does not lead: what it answers itself, and how everything else comes to the leader and back. */
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { request as send } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createClientSeal } from '../../runtime/kit/web/http/client-seal.ts'
+import { startPostgres } from '../support/cluster/postgres.ts'
+import { addBootFile, askAs, startServer, until } from '../support/cluster/servers.ts'
+import { macOf } from '../support/server/state.ts'
+
+const test = suite('a server that stands by')
+const postgres = await startPostgres()
+const name = await postgres.create()
+const leader = await startServer(postgres.urlOf(name))
+await leader.leads()
+const standby = await startServer(postgres.urlOf(name))
+await standby.standsBy()
+
+test.after(async () => {
+  await standby[Symbol.asyncDispose]()
+  await leader[Symbol.asyncDispose]()
+  await postgres[Symbol.asyncDispose]()
+})
+
+interface RawAnswer {
+  readonly status: number
+  readonly text: string
+}
+
+/** From an address of its own, with headers that fetch would not send. */
+function ask(
+  port: number,
+  path: string,
+  {
+    from = '127.0.0.1',
+    headers = {},
+  }: { readonly from?: string; readonly headers?: Record<string, string> } = {},
+): Promise<RawAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>()
+  const options = { host: '127.0.0.1', port, path, localAddress: from, headers, agent: false }
+  send(options, (answer) => {
+    let text = ''
+    answer.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece
+    })
+    answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
+  })
+    .on('error', reject)
+    .end()
+  return promise
+}
+
+test('the leader sees the client as it came, and its scripts name the server that the client asked', async () => {
+  const mac = macOf(1)
+  const { text } = await ask(standby.port, `/pxe/${mac}`, { from: '127.0.0.2' })
+  assert.match(text, `flasher: ${mac}`)
+  const operator = await askAs(standby)
+  const machine = await (await operator(`/machines/${mac}`)).json()
+  assert.is(machine.last_seen_ip, '127.0.0.2')
+  const events = await (await operator('/events.json?kind=machine.discovered')).text()
+  assert.match(events, '127.0.0.2')
+  const headers = { host: 'boxes.example:81' }
+  await addBootFile(leader, 'x', 'x')
+  const bootstrap = await ask(standby.port, '/pxe-bootstrap.ipxe', { headers })
+  assert.match(bootstrap.text, 'http://boxes.example:81/')
+})
+
+test('nobody else is believed about the address of a client', async () => {
+  const lies = ['203.0.113.9;http;' + 'A'.repeat(43), '203.0.113.9', 'x'.repeat(5000)]
+  for (const [at, lie] of lies.entries()) {
+    for (const { port } of [leader, standby]) {
+      const mac = macOf(10 + at)
+      const headers = { 'flasher-client': lie, 'x-forwarded-for': '203.0.113.9' }
+      assert.is((await ask(port, `/pxe/${mac}`, { headers })).status, 200)
+      const machine = await (await (await askAs(leader))(`/machines/${mac}`)).json()
+      assert.is(machine.last_seen_ip, '127.0.0.1')
+    }
+  }
+})
+
+test('what another server passed on is not passed on again', async () => {
+  const [row] = await postgres.query(name, 'SELECT cluster FROM flasher.lease')
+  const host = `127.0.0.1:${standby.port}`
+  const request = { method: 'GET', url: '/version', headers: { host } }
+  const client = { ip: '192.0.2.1', isSecure: false }
+  const seal = createClientSeal(String(row?.['cluster'])).seal(request, client)
+  const headers = { host, 'flasher-client': seal }
+  assert.is((await ask(standby.port, '/version', { headers })).status, 421)
+  assert.is((await ask(leader.port, '/version', { headers })).status, 200)
+  // A seal is for one request.
+  assert.is((await ask(standby.port, '/healthz?ready', { headers })).status, 200)
+  assert.is((await ask(standby.port, '/openapi.json', { headers })).status, 200)
+})
+
+test('an upload of any size comes through, and is not held in memory', async () => {
+  const operator = await askAs(standby)
+  const piece = randomBytes(1024 * 1024)
+  const pieces = 160
+  const digest = createHash('sha256')
+  let sent = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (sent === pieces) return controller.close()
+      sent += 1
+      digest.update(piece)
+      controller.enqueue(piece)
+    },
+  })
+  const before = residentOf(standby.process().child.pid)
+  const put = { method: 'PUT', body, duplex: 'half' as const }
+  const headers = { 'content-type': 'application/octet-stream' }
+  const answer = await operator('/boot/large.bin', { ...put, headers })
+  assert.is(answer.status, 200, await answer.text())
+  const grown = residentOf(standby.process().child.pid) - before
+  assert.ok(grown < 80 * 1024 * 1024, `${grown} bytes more`)
+  const stored = await readFile(leader.home.at('state/boot/large.bin'))
+  assert.is(createHash('sha256').update(stored).digest('hex'), digest.digest('hex'))
+  // And back: the leader alone has the file.
+  const back = await fetch(`${standby.url}/boot/large.bin`, { headers: { range: 'bytes=5-9' } })
+  assert.is(back.status, 206)
+  assert.equal(Buffer.from(await back.arrayBuffer()), piece.subarray(5, 10))
+})
+
+const residentOf = (pid: number | undefined) =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+
+test('boot files are its own where it has them, and the machine that fetches one is seen by the leader', async () => {
+  const mac = macOf(30)
+  await addBootFile(standby, 'own.bin', 'of the server that stands by')
+  await ask(standby.port, `/pxe/${mac}`)
+  const { text } = await ask(standby.port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
+  assert.is(text, 'of the server that stands by')
+  assert.is((await ask(leader.port, '/boot/own.bin')).status, 404)
+  assert.is((await ask(standby.port, '/boot/nobody.bin')).status, 404)
+  await addBootFile(leader, 'own.bin', 'of the leader')
+  await ask(standby.port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
+  const operator = await askAs(leader)
+  await until(async () => {
+    const machine = await (await operator(`/machines/${mac}`)).json()
+    return machine.last_seen_ip === '127.0.0.3'
+  })
+})
+
+test('a live page stays open through it, and its end reaches the leader', async () => {
+  const operator = await askAs(standby)
+  const direct = await askAs(leader)
+  const listeners = async () =>
+    Number(/^flasher_sse_clients (\d+)/m.exec(await (await direct('/metrics')).text())?.[1])
+  const before = await listeners()
+  const leaving = new AbortController()
+  const page = await operator('/events/machines', { signal: leaving.signal })
+  assert.match(page.headers.get('content-type') ?? '', 'text/event-stream')
+  const reader = page.body?.getReader()
+  await until(async () => (await listeners()) === before + 1)
+  await direct(`/machines/${macOf(40)}`, { method: 'PUT', body: '{"labels":["live"]}' })
+  let said = ''
+  while (!said.includes(macOf(40))) {
+    said += new TextDecoder().decode((await reader?.read())?.value)
+  }
+  leaving.abort()
+  await until(async () => (await listeners()) === before)
+})
+
+/** Established connections of this host to a port. */
+const countTo = (port: number) =>
+  readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .filter((line) => {
+      const [, , remote = '', state] = line.trim().split(/\s+/)
+      return (
+        state === '01' && remote.endsWith(`:${port.toString(16).toUpperCase().padStart(4, '0')}`)
+      )
+    }).length
+
+test('many requests share a few connections to the leader', async () => {
+  const asks = Array.from({ length: 20 }, async () => {
+    for (let n = 0; n < 20; n += 1) await (await fetch(`${standby.url}/version`)).text()
+  })
+  await Promise.all(asks)
+  await sleep(100)
+  assert.ok(countTo(leader.port) < 64, `${countTo(leader.port)} connections`)
+})
+
+test('health is its own; it is ready as long as the leader is', async () => {
+  const host = { headers: { host: 'any name!' } }
+  assert.is((await ask(standby.port, '/healthz', host)).status, 200)
+  assert.is((await ask(standby.port, '/healthz?ready')).status, 200)
+  leader.kill('SIGSTOP')
+  assert.is((await ask(standby.port, '/healthz')).status, 200)
+  assert.is((await ask(standby.port, '/healthz?ready')).status, 503)
+  leader.kill('SIGCONT')
+  await until(async () => (await ask(standby.port, '/healthz?ready')).status === 200)
+})
+
+test.run()
