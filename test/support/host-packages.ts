@@ -62,6 +62,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   xfsprogs: 'xfs inside images',
   'xz-utils': '.xz images',
   zstd: '.zst images',
+  'zbar-tools': 'the code on the screen of a machine, as a phone reads it',
 }
 
 /** What the long run of virtual machines (`pnpm test:vm`) needs besides. */

@@ -36,6 +36,7 @@ import { proofRoutes } from './routes/proof.ts'
 import { powerRoutes } from './routes/power.ts'
 import { powerSettingRoutes } from './routes/power-settings.ts'
 import { releaseRoutes } from './routes/releases.ts'
+import { shortLinkRoutes } from './routes/short-links.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
@@ -111,6 +112,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
               ...captureRoutes(site),
               ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
               ...powerSettingRoutes(site, control),
+              ...shortLinkRoutes(),
               ...runRemovalRoutes(site),
               ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
               ...backupRoutes(site, { backups, place: () => settings().backup.driver }),

@@ -4,6 +4,8 @@ export const DRIVEN = {
   /** What a machine says that its server drives. */
   driven: {
     catalog: "the server's plan",
+    /** `{address}`: of the machine's page. */
+    phone: 'On a phone: {address}',
     wrongServer: '{text} is not the address of a server.',
     wrongMac: '{text} is not a MAC address.',
     looking: 'Looking for the machine server at {addresses}…',

@@ -4,7 +4,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { renderVoice } from '../../../kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
-import { layOutScreen } from './screen-layout.ts'
+import { layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { FlashChoice } from '../../order/rules/flash-choice.ts'
 import type { DrivenScreen } from '../../order/rules/wizard-start.ts'
 
@@ -43,12 +43,14 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     disks: seen === null ? [] : [{ path, identity: seen, words }],
   })
 
+  const code = openScreenCode(drawing, draw)
+
   function draw() {
     const size = painter.size()
     const steps = renderVoice({ ...drawing, columns: size.columns }, (voice) =>
       said.forEach((line) => voice.start(line)),
     )
-    painter.paint(layOutScreen(state, steps.slice(-MAX_LINES), drawing, size))
+    painter.paint(layOutScreen(state, code(state, steps.slice(-MAX_LINES), size), drawing, size))
   }
 
   return {

@@ -3,7 +3,7 @@ import { holdKeyboard, INTERRUPT } from '../../../kit/terminal/prompt/keyboard.t
 import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
-import { fitted, layOutScreen } from './screen-layout.ts'
+import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 interface ProgressView {
@@ -31,6 +31,8 @@ export function openProgressScreen(
   /** The page of the help that is shown; null: none. */
   let page: number | null = null
   const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
+  // The next drawing shows it.
+  const code = openScreenCode(drawing, () => {})
   const draw = () => {
     if (!style.tty) {
       stdout.write(`${view.phase()}\n`)
@@ -38,7 +40,8 @@ export function openProgressScreen(
     }
     const size = painter.size()
     const help = page === null ? undefined : pages()[page]
-    const body = () => fitted(view.render(now() - before, size.columns), size, drawing)
+    const lines = () => fitted(view.render(now() - before, size.columns), size, drawing)
+    const body = () => code(state, lines(), size)
     painter.paint(help ?? layOutScreen(state, body(), drawing, size))
   }
   /** `typed`: `?`, or any key while the help is shown. */

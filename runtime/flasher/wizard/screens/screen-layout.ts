@@ -139,6 +139,31 @@ export function layOutScreen(
   return { lines: [...header, ...shown], cursor: null }
 }
 
+type ScreenCode = (state: WizardState, body: readonly string[], size: Size) => readonly string[]
+
+/**
+ * Makes what adds the way to the machine's page for a phone below a screen's body, where rows are left.
+ * It is loaded while the screen is shown already; `onReady` draws it then.
+ */
+export function openScreenCode(drawing: Drawing, onReady: () => void): ScreenCode {
+  const { server, mac } = drawing.setting.identity
+  let render: ((size: Size) => readonly string[]) | null = null
+  async function load() {
+    const { createMachineCode, findMachineAddress } = await import('./machine-code.ts')
+    const address = findMachineAddress({ server, mac })
+    if (address === null) return
+    render = createMachineCode(address, drawing)
+    onReady()
+  }
+  // Without it, the screen still says what matters.
+  if (drawing.tty && server !== null && mac !== null) void load().catch(() => {})
+  return (state, body, size) => {
+    if (render === null) return body
+    const rows = size.rows - renderHeader(state, drawing, size).length - body.length
+    return [...body, ...render({ ...size, rows })]
+  }
+}
+
 /** Texts as lines that fit, each in the same emphasis. */
 export const fitted = (
   lines: readonly string[],
