@@ -74,9 +74,9 @@ curl -o /srv/tftp/autoexec.ipxe http://192.0.2.10:8080/boot/autoexec.ipxe
 ## Several servers
 
 Where \`[pxe] servers\` lists the servers of a site ([pxe.md](pxe.md#several-servers)), give each of them a TFTP
-daemon, with the files of above and \`autoexec.ipxe\`. Fetch \`autoexec.ipxe\` and \`grub/grub.cfg\` from the server that
-leads, for each daemon, as a server that stands by does not listen: they name all servers, the one that was asked first,
-and machines go on to the next where it does not answer. Fetch them again when the list changes.
+daemon, with the files of above and \`autoexec.ipxe\`. Fetch \`autoexec.ipxe\` and \`grub/grub.cfg\` for each daemon from
+the server beside it: they name all servers, the one that was asked first, and machines go on to the next where it does
+not answer. Fetch them again when the list changes.
 
 In every block, iPXE gets \`autoexec.ipxe\` instead of the address of \`/pxe-bootstrap.ipxe\`, which names one server
 only; the page shows the blocks like this. In that of dnsmasq:
