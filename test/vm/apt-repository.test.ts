@@ -1,17 +1,15 @@
 /** The apt repository of a release: a Debian is made from it, and upgraded from the package of the former name. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createReadStream } from 'node:fs'
-import http from 'node:http'
 import { tmpdir } from 'node:os'
-import { join, normalize } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { CONFIGURATION_FILES, SERVER_SCRIPTS } from '../../build/debian/package-control.ts'
 import { packAptTree, writeAptTree } from '../../build/release/apt.ts'
 import { readCodename, readSources } from '../support/disk/debian-tree.ts'
-import { listen } from '../support/http/hostile-server.ts'
+import { serveFolder } from '../support/http/folder-server.ts'
+import { makeOpenpgpKey } from '../support/system/openpgp-key.ts'
 import { findBuildObstacle, openDebs } from '../support/vm/built-images.ts'
 
 const test = suite('apt repository')
@@ -26,18 +24,6 @@ async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-apt-'))
   await chmod(folder, 0o755)
   return folder
-}
-
-/** A key that only this test has. */
-async function makeKey(folder: string): Promise<string> {
-  const env = { ...process.env, GNUPGHOME: join(folder, 'gnupg') }
-  await mkdir(env.GNUPGHOME, { mode: 0o700 })
-  const keyed = $({ quiet: true, verbose: false, env })
-  await keyed`gpg --batch --pinentry-mode loopback --passphrase ${''} --quick-gen-key ${'flasher test <test@localhost>'} ed25519 sign never`
-  const path = join(folder, 'secret.asc')
-  await writeFile(path, (await keyed`gpg --batch --armor --export-secret-keys`).stdout)
-  await keyed`gpgconf --kill all`
-  return path
 }
 
 /** One package that has everything, as it was before it was divided; the version is older than any. */
@@ -55,30 +41,15 @@ async function makeFormer(folder: string, debs: readonly string[]): Promise<stri
   return path
 }
 
-/** Any web server will do: this one has the folder's files and nothing else. */
-async function serveFolder(folder: string) {
-  const server = http.createServer((request, response) => {
-    const path = join(folder, normalize(decodeURIComponent(request.url ?? '/')))
-    pipeline(createReadStream(path), response).catch(() => {
-      if (!response.headersSent) response.writeHead(404)
-      response.end()
-    })
-  })
-  const port = await listen(server)
-  return {
-    url: `http://127.0.0.1:${port}`,
-    [Symbol.dispose]() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-}
-
 run('a system is made from it, and one with the former package is upgraded', async () => {
   const debs = await openDebs()
   const folder = await makeFolder()
   try {
-    const [key, tree, root] = [await makeKey(folder), join(folder, 'apt'), join(folder, 'root')]
+    const [key, tree, root] = [
+      await makeOpenpgpKey(folder),
+      join(folder, 'apt'),
+      join(folder, 'root'),
+    ]
     using web = await serveFolder(tree)
     const rest = { to: tree, epoch: EPOCH, key }
     await writeAptTree({ ...rest, debs: [await makeFormer(folder, [debs.programs, debs.server])] })
@@ -143,7 +114,7 @@ run(
     const debs = await openDebs()
     const folder = await mkdtemp(join(tmpdir(), 'flasher-apt-'))
     try {
-      const key = await makeKey(folder)
+      const key = await makeOpenpgpKey(folder)
       const trees = [join(folder, 'a'), join(folder, 'b')]
       for (const to of trees)
         await writeAptTree({ debs: [debs.server, debs.former], to, epoch: EPOCH, key })
