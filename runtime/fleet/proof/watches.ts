@@ -62,7 +62,11 @@ export function createWatches({ database, changes, now, elapsed }: WatchesDepend
     const proof = nextProof(run.proof, sign, iso())
     if (proof !== run.proof) {
       watch.run = { ...run, proof }
-      await save(run, proof)
+      await save(run, proof).catch((error: unknown) => {
+        // It is tried again at the next sign: nobody may take it for known before it is on disk.
+        if (watch.run.proof === proof) watch.run = run
+        throw error
+      })
       if (proof.state !== run.proof.state) await tell(watch.run)
     }
     const isOver = sign.kind === 'flash' || !isOpen(proof, iso())

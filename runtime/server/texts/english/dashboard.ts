@@ -9,7 +9,10 @@ export const DASHBOARD = {
     unassigned: 'Not configured',
     images: 'Images',
   },
-  median: { title: 'Where the time goes', text: 'Medians of the last {count} flashes.' },
+  median: {
+    title: 'Where the time goes',
+    text: { one: 'The last flash.', other: 'Medians of the last {count} flashes.' },
+  },
   running: 'Running now',
   attention: {
     title: 'Needs attention',

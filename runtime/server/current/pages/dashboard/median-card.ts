@@ -1,7 +1,7 @@
 /** The card of the dashboard with the median of each part of the last hundred flashes. */
 import { divideRun, listMedians } from '../../../../fleet/run/rules/waterfall.ts'
 import type { Runs } from '../../../../fleet/run/runs.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { card, factList } from '../../../../kit/web/ui/elements.ts'
 import { html, type Content } from '../../../../kit/web/ui/html.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -25,6 +25,6 @@ export function renderMedian(runs: Pick<Runs, 'list'>): Content {
           fill(run.figure, { seconds: seconds.toFixed(1) }),
         ]),
       )}
-      <p class="small dim">${fill(t.text, { count: found.length })}</p>`,
+      <p class="small dim">${fillCount(t.text, found.length)}</p>`,
   })
 }

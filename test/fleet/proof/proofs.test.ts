@@ -1,0 +1,84 @@
+/** Waits for first boots, kept with their runs in a real database. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createProofs } from '../../../runtime/fleet/proof/proofs.ts'
+import { findRun, saveRun } from '../../../runtime/fleet/run/run-rows.ts'
+import { createDatabase } from '../../../runtime/fleet/state/database.ts'
+import { createRun, type Run } from '../../../runtime/engine/inventory/rules/run.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
+import { MAC } from '../../support/server/machine-fixture.ts'
+import { originOf } from '../../support/server/runs.ts'
+
+const test = suite('waits for first boots')
+
+const START = Date.parse('2026-11-26T08:00:00.000Z')
+const ID = 'run-00000001'
+const DONE: Run = {
+  ...createRun(ID, originOf(MAC), new Date(START).toISOString()),
+  result: 'done',
+  phase: 'done',
+}
+
+async function open() {
+  const dir = await mkdtemp(join(tmpdir(), 'flasher-proofs-'))
+  const real = await createDatabase({ path: join(dir, 'state.db'), release: '1', line: 'current' })
+  const clock = { ms: 0, isFull: false }
+  const database: typeof real = {
+    ...real,
+    write: (work) => (clock.isFull ? Promise.reject(new Error('no space')) : real.write(work)),
+  }
+  await real.write((sql) => saveRun(sql, DONE))
+  const restart = () =>
+    createProofs({
+      database,
+      changes: createChanges(),
+      settings: () => ({ enabled: true, limit: 60 }),
+      findCall: () => null,
+      now: () => new Date(START + clock.ms),
+      elapsed: () => clock.ms,
+      findAnswers: async () => new Map([[MAC, clock.ms > 20_000]]),
+    })
+  return {
+    clock,
+    restart,
+    stored: () => findRun(real.sql, MAC, ID)?.run.proof?.state,
+    async [Symbol.asyncDispose]() {
+      await real[Symbol.asyncDispose]()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+test('a wait outlives the server, and ends at its limit once the disk takes it', async () => {
+  await using site = await open()
+  await site.restart().begin(DONE)
+  site.clock.ms = 61_000
+  const again = site.restart()
+  const ended: string[] = []
+  again.onEnd(async ({ proof }) => void ended.push(proof.state))
+  site.clock.isFull = true
+  await again.sweep().catch(() => undefined)
+  assert.equal([site.stored(), ended], ['watching', []])
+  site.clock.isFull = false
+  await again.sweep()
+  await again.sweep()
+  assert.equal([site.stored(), ended], ['not-seen', ['not-seen']])
+})
+
+test('a network card that falls silent and answers again is seen at the limit', async () => {
+  await using site = await open()
+  const proofs = site.restart()
+  await proofs.begin(DONE)
+  await proofs.look()
+  site.clock.ms = 30_000
+  await proofs.look()
+  assert.is(site.stored(), 'watching')
+  site.clock.ms = 60_000
+  await proofs.sweep()
+  assert.is(site.stored(), 'seen')
+})
+
+test.run()
