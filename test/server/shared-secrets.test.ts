@@ -125,6 +125,39 @@ test('the key that is deleted and the password that is set where a server stands
   assert.ok((await login(leads.url, other)).cookie)
 })
 
+test('who is refused beside a leader gives and takes nothing', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  await using leads = await start(first, url)
+  await waitUntil(
+    async () => (await postgres.query(name, 'SELECT name FROM flasher.secret')).length > 1,
+    () => 'the rows are there',
+  )
+  const env = { FLASHER_DATABASE_URL: url }
+  const other = await second.run([], { ...env, FLASHER_DATABASE_KEY: KEY.toUpperCase() })
+  assert.is(other.code, 2, other.stderr)
+  assert.match(other.stderr, 'database.key does not open the row')
+
+  // A state of its own, with machines, is no part of this fleet.
+  await using third = await createServerHome()
+  {
+    await using alone = await third.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD })
+    const { cookie } = await login(alone.url, PASSWORD)
+    const headers = { cookie, 'content-type': 'application/json' }
+    const put = { method: 'PUT', headers, body: '{"labels":[]}' }
+    assert.is((await fetch(`${alone.url}/machines/52:54:00:00:00:01`, put)).status, 200)
+  }
+  const own = await third.text('state/session-secret')
+  const refused = await third.run([], { ...env, FLASHER_DATABASE_KEY: KEY })
+  assert.is(refused.code, 2, refused.stderr)
+  assert.is(await third.text('state/session-secret'), own)
+  const servers = await postgres.query(name, 'SELECT id FROM flasher.member')
+  assert.is(servers.length, 1)
+  assert.ok(leads.url)
+})
+
 test('another key is refused with a hint, and without one the log says so', async () => {
   const url = postgres.urlOf(await postgres.create())
   await using first = await createServerHome()

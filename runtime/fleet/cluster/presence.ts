@@ -4,6 +4,7 @@ import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import { readMembers, touchMember, writeMember, type Member } from './members.ts'
 import { toFault, type PgSession } from './postgres.ts'
+import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
 import type { MemberFacts, MemberRow } from './rules/member.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import type { ServerRole, SharedFiles } from './shared-files.ts'
@@ -25,8 +26,8 @@ interface PresenceOptions {
   readonly member: Member
   readonly files: SharedFiles
   open(): Promise<PgSession>
-  /** The newest change that this server has; null: it has not joined yet. */
-  position(): number | null
+  /** Where this server's state stands; null: it has not joined yet. */
+  membership(): ClusterMembership | null
   facts(): MemberFacts
   readonly log: { warn(message: string): void }
 }
@@ -37,7 +38,7 @@ const SHARE_MS = 12_000
 
 /** Begins at once, in a session of its own; a database that is away is asked again each second. */
 export function createPresence(options: PresenceOptions) {
-  const { member, files, open, position, facts } = options
+  const { member, files, open, membership, facts } = options
   const inOrder = createQueue(1)
   let session: PgSession | null = null
   let view: ClusterView | null = null
@@ -57,13 +58,16 @@ export function createPresence(options: PresenceOptions) {
     }
   }
 
-  /** Null: there are no tables yet. */
+  /** Null: there are no tables yet, or they are none of this server's. */
   async function look(present: PgSession): Promise<ClusterView | null> {
     if (!(await hasTables(present))) return null
     const lease = await readLease(present)
+    const joined = membership()
+    // Who was not let in yet, or has another database, gives and takes nothing.
+    if (joined === null || joined.cluster !== lease.cluster) return null
     const saying = JSON.stringify(facts())
-    const isKnown = await touchMember(present, member.id, position())
-    if (!isKnown || saying !== said) await writeMember(present, member, position(), saying)
+    const isKnown = await touchMember(present, member.id, joined.seq)
+    if (!isKnown || saying !== said) await writeMember(present, member, joined.seq, saying)
     said = saying
     await files.exchange(present, lease.cluster, role)
     const members = await readMembers(present)
@@ -93,6 +97,11 @@ export function createPresence(options: PresenceOptions) {
         }
       }
     },
+    /**
+     * Looks whether the rows can be opened, before this server waits for its turn. Rejects with a Fault
+     * `input-invalid` where they cannot; a database that is away is for others to wait for.
+     */
+    check: () => checkSecrets(options),
     /** This server leads from here on. Rejects as `share`, before anything of it was used. */
     async lead(): Promise<void> {
       role = 'begins-to-lead'
@@ -104,6 +113,15 @@ export function createPresence(options: PresenceOptions) {
       ticks.end()
       await session?.[Symbol.asyncDispose]()
     },
+  }
+}
+
+async function checkSecrets({ open, files }: PresenceOptions): Promise<void> {
+  try {
+    await using session = await open()
+    if (await hasTables(session)) await files.check(session, (await readLease(session)).cluster)
+  } catch (thrown) {
+    if (thrown instanceof Fault && thrown.code === 'input-invalid') throw thrown
   }
 }
 

@@ -56,6 +56,14 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
         }
       }
     },
+    /** Rejects with a Fault `input-invalid` where the rows were wrapped with another key; changes nothing. */
+    async check(session: PgSession, cluster: string): Promise<void> {
+      const [name] = key === '' ? [] : (await readVersions(session)).keys()
+      if (name === undefined) return
+      const known = SharedFileNameSchema.parse(name)
+      const row = await readSecret(session, known)
+      if (row !== null) createWrapping(key, cluster).unwrap(known, row.wrapped)
+    },
     /** Whether the database has rows that this server could use, had it their key. */
     lacksKey: async (session: PgSession): Promise<boolean> =>
       key === '' && (await readVersions(session)).size > 0,

@@ -96,6 +96,7 @@ async function joinOthers(
   const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
   try {
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
+    await presence?.check()
     const leader = await joinCluster(database, join)
     await presence?.lead()
     return { leader, presence }
@@ -126,7 +127,7 @@ async function beginPresence(
     member,
     files: createSharedFiles({ paths: shared.files, key, notes, log }),
     open: () => openSession(url),
-    position: () => readMembership(database.sql)?.seq ?? null,
+    membership: () => readMembership(database.sql),
     facts: shared.facts,
     log,
   })
