@@ -1,0 +1,147 @@
+/** What several servers promise together (docs/several-servers.md): changes by way of all of them while leaders die, hang and stop. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startPostgres } from '../support/cluster/postgres.ts'
+import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
+import { macOf } from '../support/server/state.ts'
+
+const test = suite('contract, several servers')
+const postgres = await startPostgres()
+test.after(() => postgres[Symbol.asyncDispose]())
+
+/** Somebody who names one machine after the other by way of a server, until asked to end. */
+function changeMachines(ask: Awaited<ReturnType<typeof askAs>>, from: number) {
+  const acknowledged: string[] = []
+  let next = from
+  const leaving = new AbortController()
+  const work = async (): Promise<void> => {
+    while (!leaving.signal.aborted) {
+      const mac = macOf((next += 1))
+      const put = { method: 'PUT', body: '{"labels":["kept"]}' }
+      const answer = await ask(`/machines/${mac}`, put).catch(() => null)
+      if (answer?.status === 200) acknowledged.push(mac)
+      else await sleep(50)
+    }
+  }
+  const ended = Promise.all([work(), work()])
+  return {
+    acknowledged,
+    async end() {
+      leaving.abort()
+      await ended
+    },
+  }
+}
+
+const macsIn = async (name: string) =>
+  new Set(
+    (await postgres.query(name, 'SELECT mac FROM flasher.machines')).map(({ mac }) => String(mac)),
+  )
+
+/** What makes a leader leave, and within how many seconds another one leads. */
+const FAULTS: Readonly<Record<string, readonly [signal: NodeJS.Signals, seconds: number]>> = {
+  'a kill': ['SIGKILL', 6],
+  'a process that hangs': ['SIGSTOP', 12],
+  'a clean stop': ['SIGTERM', 6],
+}
+
+for (const [fault, [signal, seconds]] of Object.entries(FAULTS)) {
+  test(`1, 2, 5, 6: ${fault} of the leader loses nothing that was acknowledged by way of the others`, async () => {
+    const name = await postgres.create()
+    const url = postgres.urlOf(name)
+    await using leader = await startServer(url)
+    await leader.leads()
+    await using second = await startServer(url)
+    await using third = await startServer(url)
+    const others: readonly ClusterServer[] = [second, third]
+    for (const other of others) await other.standsBy()
+    const machine = macOf(500_000)
+    assert.is((await fetch(`${second.url}/pxe/${machine}`)).status, 200)
+    const people = await Promise.all(
+      others.map(async (other, at) => changeMachines(await askAs(other), at * 100_000)),
+    )
+    await sleep(1500)
+    const before = performance.now()
+    leader.kill(signal)
+    // A machine reports its end once, in that very moment, and is held and answered.
+    const done = fetch(`${third.url}/pxe/${machine}/done`, { method: 'POST' })
+    await Promise.race(others.map((other) => other.leads()))
+    const took = performance.now() - before
+    assert.ok(took < seconds * 1000, `another one led after ${took} ms`)
+    assert.is((await done).status, 204)
+    await sleep(1000)
+    for (const each of people) await each.end()
+    const stored = await macsIn(name)
+    for (const { acknowledged } of people) {
+      assert.ok(acknowledged.length > 10, `${acknowledged.length} were acknowledged`)
+      assert.equal(
+        acknowledged.filter((mac) => !stored.has(mac)),
+        [],
+      )
+    }
+    // Both show the same, and an edit by way of either of them at once.
+    const [one, two] = [await askAs(second), await askAs(third)]
+    const edit = { method: 'PUT', body: '{"labels":["x"]}' }
+    assert.is((await one(`/machines/${machine}`, edit)).status, 200)
+    assert.equal((await (await two(`/machines/${machine}`)).json()).labels, ['x'])
+    if (signal !== 'SIGSTOP') return
+    // 2: who wakes up appends nothing, and ends.
+    const count = (await macsIn(name)).size
+    leader.kill('SIGCONT')
+    assert.is((await leader.process().ended).code, 1)
+    assert.is((await macsIn(name)).size, count)
+  })
+}
+
+test('4, 5: without a leader reports are held and then refused, and only a machine without an order leaves', async () => {
+  const own = await startPostgres()
+  const name = await own.create()
+  await using leader = await startServer(own.urlOf(name))
+  await leader.leads()
+  await using standby = await startServer(own.urlOf(name))
+  await standby.standsBy()
+  const ask = await askAs(standby)
+  const [plain, armed, unknown] = [macOf(1), macOf(2), macOf(3)]
+  for (const [mac, mode] of [
+    [plain, 'ipxe-exit'],
+    [armed, 'flasher-inventory'],
+  ]) {
+    const put = { method: 'PUT', body: JSON.stringify({ boot_mode: mode }) }
+    assert.is((await ask(`/machines/${mac}`, put)).status, 200)
+  }
+  // Its copy is at most so old.
+  await sleep(1000)
+  await own.stop('SIGQUIT')
+  leader.kill('SIGKILL')
+  await until(async () => (await fetch(`${standby.url}/healthz?ready`)).status === 503)
+  const begun = performance.now()
+  const report = fetch(`${standby.url}/pxe/${armed}/done`, { method: 'POST' })
+  const edit = ask(`/machines/${plain}`, { method: 'PUT', body: '{"labels":["x"]}' })
+  // Six rounds, and the one in which it leaves; each is held as long as the others.
+  const roundsOf = async (mac: string) => {
+    const asked = Array.from({ length: 7 }, () => fetch(`${standby.url}/pxe/${mac}`))
+    return await Promise.all(asked.map(async (each) => await (await each).text()))
+  }
+  const scripts = Promise.all([plain, armed, unknown].map(roundsOf))
+  for (const each of [report, edit]) {
+    const answer = await each
+    assert.is(answer.status, 503)
+    assert.is(answer.headers.get('retry-after'), '2')
+  }
+  const took = performance.now() - begun
+  assert.ok(took > 10_000 && took < 14_500, `${took} ms`)
+  const waits = (await scripts).map(
+    (rounds) => rounds.filter((script) => script.includes('no server leads this fleet')).length,
+  )
+  assert.equal(waits, [6, 7, 6])
+  assert.is((await fetch(`${standby.url}/healthz`)).status, 200)
+  // Once the database is back, the one that stood by leads, and takes the report.
+  await own.start()
+  await standby.leads()
+  const again = await fetch(`${standby.url}/pxe/${armed}/done`, { method: 'POST' })
+  assert.is(again.status, 204)
+  await own[Symbol.asyncDispose]()
+})
+
+test.run()
