@@ -4,13 +4,14 @@ import { NOWHERE, readMembership } from '../state/membership.ts'
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
 import type { SqliteFile } from '../state/sqlite.ts'
 import { applyChanges, listTables, replaceAll } from './local-rows.ts'
-import type { PgRow, PgSession } from './postgres.ts'
+import { textOf, type PgRow, type PgSession } from './postgres.ts'
 import { decideCatchUp, type LogEnds } from './rules/catch-up.ts'
 import type { Position } from './rules/lease.ts'
 import {
   parseKeys,
   renderRead,
   renderReadAll,
+  SCHEMA_NAME,
   type RowCells,
   type ChangedKeys,
   type SharedTable,
@@ -53,6 +54,25 @@ export async function catchUp(
     return ends.newest
   })
 }
+
+/**
+ * Takes over when machines were seen, which no change of the log says: a copy has what was so when
+ * their records changed last.
+ */
+export async function copySightings(session: PgSession, file: SqliteFile): Promise<void> {
+  const rows = await session.query(
+    `SELECT mac, last_seen_at AS at, last_seen_ip AS ip FROM ${SCHEMA_NAME}.machines WHERE last_seen_at IS NOT NULL AND last_seen_ip IS NOT NULL`,
+  )
+  file.transact(() => {
+    for (const row of rows) {
+      const [at, ip] = [textOf(row, 'at'), textOf(row, 'ip')]
+      file.run(SEE_LATER, at, ip, textOf(row, 'mac'), at)
+    }
+  })
+}
+
+const SEE_LATER =
+  'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ? AND last_seen_at IS NOT ?'
 
 /** Returns after which change rows are to be read; null: all rows are. */
 type Since = (membership: ClusterMembership | null, ends: LogEnds) => number | null | 'nothing'

@@ -6,7 +6,7 @@ import { NOWHERE, writeMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import type { Commits, CommitsDependencies } from '../state/commits.ts'
 import type { SqliteFile } from '../state/sqlite.ts'
-import { catchUp, type Start } from './catching-up.ts'
+import { catchUp, copySightings, type Start } from './catching-up.ts'
 import { createGroupCommits } from './group-commits.ts'
 import { createLeader, type Leader } from './leader.ts'
 import { listTables, readParts } from './local-rows.ts'
@@ -222,6 +222,7 @@ async function lead(
     log.warn(`upgraded the database from ${seen.release}; its former tables are in ${former}`)
   }
   const position = await catchUp(session, file, start)
+  await copySightings(session, file)
   const lease = await readLease(session)
   const { cluster } = lease
   const leader = createLeader({

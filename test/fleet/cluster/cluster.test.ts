@@ -237,6 +237,21 @@ test('what is seen of machines is stored within two seconds, without a change of
   assert.equal(await count(), before)
 })
 
+test('a server that takes over knows when machines were seen last', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  const first = await openFreshMember(url)
+  await first.machines.commit(macOf(1), null, machineOf(1))
+  const waiting = openFreshMember(url, { patience: 'wait' })
+  await sleep(1000)
+  first.machines.see(macOf(1), { at: '2026-11-22T00:00:00.000Z', ip: '192.0.2.1' })
+  await first[Symbol.asyncDispose]()
+  await using second = await waiting
+  const machine = second.machines.peek(macOf(1))
+  assert.is(machine?.last_seen_at, '2026-11-22T00:00:00.000Z')
+  assert.is(machine?.last_seen_ip, '192.0.2.1')
+})
+
 test('another database, an older one and a state with machines of its own are refused with a hint', async () => {
   const [name, elsewhere] = [await postgres.create(), await postgres.create()]
   await using folder = await createStateFolder()
