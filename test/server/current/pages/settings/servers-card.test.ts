@@ -51,6 +51,9 @@ test('the settings page and the metrics say who leads, how far each one is, and 
     const status = await second.run(['database', 'status'], env)
     assert.match(status.stdout, /^Differs +pxe\.tokens: (?:require .*, off|off .*, require) /m)
     assert.is(status.stdout.match(/^Server /gm)?.length, 2)
+    // When the database is back, whoever asks first leads: only the one that is looked at is left.
+    started.child.kill('SIGTERM')
+    await started.ended
     // What it said last is not shown as if it were so now.
     await postgres.stop()
     await waitUntil(
