@@ -52,10 +52,12 @@ export function createProofs(given: ProofsDependencies) {
     async begin(run: Run): Promise<void> {
       const { enabled, limit } = settings()
       if (!enabled || run.result !== 'done' || run.mode === 'capture') return
+      const [newest, former = null] = listNewest(database.sql, run.mac, 2)
+      // The word of an earlier run may come late: its system has been written over since.
+      if (newest?.id !== run.id) return
       const known = current().get(run.mac)
       if (known?.run.id === run.id) return
       if (known !== undefined) await take(known, { kind: 'flash' })
-      const former = listNewest(database.sql, run.mac, 2).find(({ id }) => id !== run.id) ?? null
       const proof = createProof(now().toISOString(), limit, decideCall(findCall(run.mac), former))
       keep({ ...run, proof })
       await save(run, proof)

@@ -61,13 +61,14 @@ export function createWatches({ database, changes, now, elapsed }: WatchesDepend
     const { run } = watch
     const proof = nextProof(run.proof, sign, iso())
     if (proof !== run.proof) {
-      watch.run = { ...run, proof }
+      const next = { ...run, proof }
+      watch.run = next
       await save(run, proof).catch((error: unknown) => {
         // It is tried again at the next sign: nobody may take it for known before it is on disk.
         if (watch.run.proof === proof) watch.run = run
         throw error
       })
-      if (proof.state !== run.proof.state) await tell(watch.run)
+      if (proof.state !== run.proof.state) await tell(next)
     }
     const isOver = sign.kind === 'flash' || !isOpen(proof, iso())
     if (isOver && watches.get(run.mac) === watch) watches.delete(run.mac)

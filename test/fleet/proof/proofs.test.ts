@@ -22,6 +22,9 @@ const DONE: Run = {
   phase: 'done',
 }
 
+const LATER = { ...DONE, id: 'run-00000002' }
+const CALL = '2026-11-26T07:59:00.000Z'
+
 async function open() {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-proofs-'))
   const real = await createDatabase({ path: join(dir, 'state.db'), release: '1', line: 'current' })
@@ -36,7 +39,7 @@ async function open() {
       database,
       changes: createChanges(),
       settings: () => ({ enabled: true, limit: 60 }),
-      findCall: () => null,
+      findCall: () => CALL,
       now: () => new Date(START + clock.ms),
       elapsed: () => clock.ms,
       findAnswers: async () => new Map([[MAC, clock.ms > 20_000]]),
@@ -44,7 +47,8 @@ async function open() {
   return {
     clock,
     restart,
-    stored: () => findRun(real.sql, MAC, ID)?.run.proof?.state,
+    store: (run: Run) => real.write((sql) => saveRun(sql, run)),
+    stored: (id = ID) => findRun(real.sql, MAC, id)?.run.proof?.state,
     async [Symbol.asyncDispose]() {
       await real[Symbol.asyncDispose]()
       await rm(dir, { recursive: true })
@@ -79,6 +83,29 @@ test('a network card that falls silent and answers again is seen at the limit', 
   site.clock.ms = 60_000
   await proofs.sweep()
   assert.is(site.stored(), 'seen')
+})
+
+test('the late end of an earlier run is not waited for, and ends no other wait', async () => {
+  await using site = await open()
+  await site.store(LATER)
+  const proofs = site.restart()
+  await proofs.begin(LATER)
+  await proofs.begin(DONE)
+  assert.equal([site.stored(), site.stored(LATER.id)], [undefined, 'watching'])
+})
+
+test('two signs at the same time are told one after the other, each as it was', async () => {
+  await using site = await open()
+  const proofs = site.restart()
+  const ended: string[] = []
+  proofs.onEnd(async ({ proof }) => void ended.push(proof.state))
+  await proofs.begin(DONE)
+  for (let boots = 0; boots < 2; boots += 1) {
+    await proofs.contact(MAC)
+    site.clock.ms += 10_000
+  }
+  await Promise.all([proofs.contact(MAC), proofs.call(MAC, CALL)])
+  assert.equal([site.stored(), ended], ['booted', ['failed', 'booted']])
 })
 
 test.run()
