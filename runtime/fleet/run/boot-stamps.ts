@@ -1,5 +1,5 @@
 /** Notes when machines were turned on and when they asked for the files of their live system, until a run takes it. */
-import type { Run } from '../../engine/inventory/rules/run.ts'
+import { epochOf } from '../../kit/foundation/instants.ts'
 
 /** What is noted by the server's own clock, in the order in which it happens. */
 const NOTED = ['power_on_at', 'kernel_at', 'initrd_at'] as const
@@ -8,32 +8,63 @@ type NotedStamp = (typeof NOTED)[number]
 /** Machines that are turned on and never flash are forgotten in the order in which they came. */
 const MAX_MACHINES = 10_000
 
+/** Boot loaders ask several times within one boot. */
+const SAME_BOOT_MS = 5000
+/** Firmware that trains much memory takes minutes; after this long it is another boot, whose beginning nobody saw. */
+const LONGEST_FIRMWARE_MS = 30 * 60_000
+
+type Noted = Partial<Record<NotedStamp, string>>
+
+interface Boot {
+  readonly noted: Noted
+  /** When it asked for its boot script, milliseconds since the epoch; null: not yet. */
+  readonly askedAt: number | null
+}
+
+const NO_BOOT: Boot = { noted: {}, askedAt: null }
+
 export type BootStamps = ReturnType<typeof createBootStamps>
 
 export function createBootStamps(now: () => Date) {
-  const stamps = new Map<string, Partial<Record<NotedStamp, string>>>()
+  const boots = new Map<string, Boot>()
 
   return {
     /** A later boot takes the place of an earlier one: what comes after this stamp is forgotten. */
     note(mac: string, stamp: NotedStamp): void {
       const kept = NOTED.slice(0, NOTED.indexOf(stamp))
-      const before = stamps.get(mac) ?? {}
-      stamps.delete(mac)
-      if (stamps.size >= MAX_MACHINES) {
-        for (const oldest of stamps.keys()) {
-          stamps.delete(oldest)
+      const { noted, askedAt } = boots.get(mac) ?? NO_BOOT
+      boots.delete(mac)
+      if (boots.size >= MAX_MACHINES) {
+        for (const oldest of boots.keys()) {
+          boots.delete(oldest)
           break
         }
       }
       const earlier = kept.flatMap((name) =>
-        before[name] === undefined ? [] : [[name, before[name]] as const],
+        noted[name] === undefined ? [] : [[name, noted[name]] as const],
       )
-      stamps.set(mac, { ...Object.fromEntries(earlier), [stamp]: now().toISOString() })
+      boots.set(mac, {
+        noted: { ...Object.fromEntries(earlier), [stamp]: now().toISOString() },
+        askedAt: stamp === 'power_on_at' ? null : askedAt,
+      })
+    },
+    /** It asked for its boot script: what was noted of the boot before is forgotten. */
+    ask(mac: string): void {
+      const boot = boots.size === 0 ? undefined : boots.get(mac)
+      if (boot === undefined) return
+      const at = now().getTime()
+      const { noted, askedAt } = boot
+      if (askedAt !== null && at - askedAt < SAME_BOOT_MS) return
+      const { power_on_at: on } = noted
+      const isFirst = askedAt === null && on !== undefined
+      if (isFirst && at - epochOf(on) <= LONGEST_FIRMWARE_MS) {
+        boots.set(mac, { noted: { power_on_at: on }, askedAt: at })
+      } else boots.delete(mac)
     },
     /** What was noted of a machine whose run begins; it is forgotten here. */
-    take(mac: string): Partial<NonNullable<Run['stamps']>> {
-      const noted = stamps.get(mac) ?? {}
-      stamps.delete(mac)
+    take(mac: string): Noted {
+      const { noted } = boots.get(mac) ?? NO_BOOT
+      boots.delete(mac)
       return noted
     },
   }

@@ -175,9 +175,10 @@ function createHandlers(site: Site) {
 }
 
 /** GRUB asks again within one boot, and says what it was offered. The answer waits for nothing. */
-function watchBoot({ proof, log }: Site, mac: Mac, { query }: Contact): void {
-  if (proof === undefined || query['offered'] !== undefined) return
-  proof.contact(mac)?.catch((error: unknown) => {
+function watchBoot({ proof, stamps, log }: Site, mac: Mac, { query }: Contact): void {
+  if (query['offered'] !== undefined) return
+  stamps?.ask(mac)
+  proof?.contact(mac)?.catch((error: unknown) => {
     log.error(`first boot of ${mac}: ${renderError(error)}`)
   })
 }

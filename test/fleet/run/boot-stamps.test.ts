@@ -20,6 +20,41 @@ test('a later boot takes the place of an earlier one, and a run takes them once'
   assert.equal(times(), ['power_on_at 6'])
 })
 
+test('what turned a machine on belongs to the first boot after it, and files to the boot that asked for them', () => {
+  const clock = { seconds: 0 }
+  const stamps = createBootStamps(() => new Date(clock.seconds * 1000))
+  const at = (seconds: number, act: () => void) => {
+    clock.seconds = seconds
+    act()
+  }
+  const ask = () => stamps.ask('a')
+  const names = () => Object.keys(stamps.take('a'))
+  at(0, ask)
+  at(0, () => stamps.note('a', 'power_on_at'))
+  at(90, ask)
+  at(93, ask)
+  at(95, () => stamps.note('a', 'kernel_at'))
+  assert.equal(names(), ['power_on_at', 'kernel_at'])
+
+  // It booted its own disk, and was restarted by a person.
+  at(0, () => stamps.note('a', 'power_on_at'))
+  at(90, ask)
+  at(900, ask)
+  at(901, () => stamps.note('a', 'kernel_at'))
+  assert.equal(names(), ['kernel_at'])
+
+  // Its firmware asked nobody the first time.
+  at(0, () => stamps.note('a', 'power_on_at'))
+  at(86_400, ask)
+  assert.equal(names(), [])
+
+  // The live system was only looked at; the next one gets its files elsewhere.
+  at(0, () => stamps.note('a', 'kernel_at'))
+  at(1, () => stamps.note('a', 'initrd_at'))
+  at(900, ask)
+  assert.equal(names(), [])
+})
+
 test('machines that never flash are forgotten', () => {
   const stamps = createBootStamps(() => new Date(0))
   for (let at = 0; at < 10_001; at++) stamps.note(`m${at}`, 'power_on_at')
