@@ -40,7 +40,8 @@ export function findMachineAddress({
 export function createMachineCode(address: string, { unicode }: Pick<TerminalStyle, 'unicode'>) {
   const { data } = encode(address, { ecc: 'L', border: BORDER })
   const code = unicode ? renderHalves(data) : renderWhole(data)
-  const text = fill(WIZARD_TEXTS.driven.phone, { address: address.toLowerCase() })
+  const shown = address === address.toUpperCase() ? address.toLowerCase() : address
+  const text = fill(WIZARD_TEXTS.driven.phone, { address: shown })
   return ({ columns, rows }: Size): readonly string[] => {
     if (rows < 2) return []
     const line = clip(text, columns - 1, { cut: 'middle', unicode })
