@@ -1,5 +1,6 @@
 /** `flasher-web flash`: has a running server flash a machine, for scripts, and says how that ended. */
 import { Fault } from '../../../kit/foundation/fault.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { isRecord } from '../../../kit/foundation/shape.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../../../kit/net/http-client.ts'
@@ -23,6 +24,8 @@ const STALL_MS = 10 * 60_000
 const MAX_ANSWER_BYTES = 16 * 2 ** 20
 const LONGEST_SECONDS = 3600
 
+const STILL_ARMED = 'A machine that is armed is flashed nevertheless.'
+
 interface ServerAccess {
   readonly client: HttpClient
   /** The address of the server, without a slash at its end. */
@@ -44,10 +47,12 @@ export const flash: RunCommand<ProcessEnvironment> = async (environment, given) 
   const ref = image === null ? null : await findImage(asked, image)
   const body = renderFlashBody({ ...options, ref })
   const answer = await ask(asked, `/machines/${mac.value}/flash`, JSON.stringify(body))
-  const ended = await readEnd(answer, (line) => stderr.write(`${line}\n`))
+  const ended = await readEnd(answer, (line) => stderr.write(`${line}\n`)).catch(nameBreak)
   const outcome = String(ended['outcome'])
   if (given.switches.has('json')) stdout.write(`${JSON.stringify(ended, null, 2)}\n`)
-  else stdout.write(`${outcome}\n`)
+  else stdout.write(`${printable(outcome)}\n`)
+  const why = ended['detail']
+  if (typeof why === 'string') stderr.write(`${printable(why)}\n`)
   return decideExit(outcome, options.until)
 }
 
@@ -107,6 +112,13 @@ function nameFailure(thrown: unknown): never {
   throw new Fault('upstream-failed', `the server: ${failure.reason}`)
 }
 
+/** The connection broke while it was waited for. */
+function nameBreak(thrown: unknown): never {
+  const failure = describeFailure(thrown)
+  if (failure === null) throw thrown
+  throw new Fault('upstream-failed', `the server: ${failure.reason}`, { hint: STILL_ARMED })
+}
+
 async function readText(answer: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -127,7 +139,7 @@ async function readEnd(answer: HttpAnswer, say: (line: string) => void): Promise
   const ended = isStream ? await followEvents(answer, say) : parseJson(await readText(answer))
   if (isRecord(ended) && typeof ended['outcome'] === 'string') return ended
   throw new Fault('upstream-failed', 'the answer of the server has no outcome', {
-    hint: 'A machine that is armed is flashed nevertheless.',
+    hint: STILL_ARMED,
   })
 }
 

@@ -1,6 +1,7 @@
 /** `flasher-web flash` against a server behind a real socket. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createAssets } from '../../../../runtime/kit/web/answers/assets.ts'
@@ -37,13 +38,10 @@ async function open(proof = { enabled: false, limit: 1800, url: '' }) {
 
   /** Resolves to the exit code. */
   async function run(...argv: readonly string[]): Promise<unknown> {
-    const child = spawn(
-      process.execPath,
-      [PROGRAM, 'flash', MAC, '--server', socket.url, ...argv],
-      {
-        env: { ...process.env, FLASHER_TOKEN: made.token },
-      },
-    )
+    const where = argv.includes('--server') ? [] : ['--server', socket.url]
+    const child = spawn(process.execPath, [PROGRAM, 'flash', MAC, ...where, ...argv], {
+      env: { ...process.env, FLASHER_TOKEN: made.token },
+    })
     children.push(child)
     child.stdout.on('data', (piece: Buffer) => void (said.out += piece.toString()))
     child.stderr.on('data', (piece: Buffer) => void (said.err += piece.toString()))
@@ -131,6 +129,35 @@ test('a wait that is cancelled leaves the machine armed', async () => {
   assert.is.not(await code, 0)
   const plan = await readJson(site.server.request(`/pxe/${MAC}/plan`))
   assert.is(plan.mode, 'flash')
+})
+
+test('why a machine was not turned on is said, and that a connection broke', async () => {
+  const answers = [
+    (response: ServerResponse) => {
+      response.writeHead(502, { 'content-type': 'application/json' })
+      const detail = 'It is armed, and was not booted. The BMC\u001b is away.'
+      response.end(JSON.stringify({ outcome: 'not-booted', detail }))
+    },
+    (response: ServerResponse) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('event: armed\ndata: {}\n\n', () => response.destroy())
+    },
+  ]
+  const fake = createServer((_request, response) => answers.shift()?.(response))
+  await once(fake.listen(0, '127.0.0.1'), 'listening')
+  const bound = fake.address()
+  const port = typeof bound === 'object' ? bound?.port : 0
+  await using site = await open()
+  try {
+    const argv = ['--server', `http://127.0.0.1:${port}`, '--wait']
+    assert.is(await site.run(...argv), 3)
+    assert.match(site.said.err, /was not booted\. The BMC.* is away\./)
+    assert.not.match(site.said.err, '\u001b')
+    assert.is(await site.run(...argv), 1)
+    assert.match(site.said.err, /the server: .*\n.*is flashed nevertheless/)
+  } finally {
+    fake.close()
+  }
 })
 
 test.run()

@@ -89,17 +89,16 @@ export function parseStreamEvent(block: string): StreamEvent | null {
 export function renderRunLine(run: unknown): string | null {
   if (!isRecord(run)) return null
   const { phase, state, step_bytes: bytes, step_total: total, proof, reason } = run
-  if (isRecord(proof)) return `first boot: ${text(proof['state'])}`
-  if (state !== 'running' && state !== 'stalled') {
-    return [`run: ${text(state)}`, ...(typeof reason === 'string' ? [printable(reason)] : [])].join(
-      ', ',
-    )
-  }
+  if (isRecord(proof)) return withReason(`first boot: ${text(proof['state'])}`, proof['reason'])
+  if (state !== 'running' && state !== 'stalled') return withReason(`run: ${text(state)}`, reason)
   const share =
     typeof bytes === 'number' && typeof total === 'number' && total > 0
       ? ` ${Math.floor((bytes / total) * 100)} %`
       : ''
   return `run: ${text(phase)}${share}${state === 'stalled' ? ' (stalled)' : ''}`
 }
+
+const withReason = (line: string, reason: unknown): string =>
+  typeof reason === 'string' ? `${line}, ${printable(reason)}` : line
 
 const text = (value: unknown): string => (typeof value === 'string' ? printable(value) : 'unknown')

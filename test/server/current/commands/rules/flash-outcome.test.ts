@@ -68,11 +68,14 @@ test('a line says how far a run is, and what comes from a machine is shown safel
     { state: 'stalled', phase: 'verify', step_bytes: 50, step_total: null, proof: null },
     { state: 'failed', phase: 'failed', reason: 'bad \u001b[31m disk', proof: null },
     { state: 'done', phase: 'done', proof: { state: 'watching' } },
+    { state: 'done', phase: 'done', proof: { state: 'failed', reason: 'It asked\u001b 3 times.' } },
     'no run',
   ].map(renderRunLine)
   assert.equal(lines.slice(0, 2), ['run: write 25 %', 'run: verify (stalled)'])
   assert.not.match(lines[2] ?? '', '\u001b')
-  assert.equal(lines.slice(3), ['first boot: watching', null])
+  assert.equal([lines[3], lines[5]], ['first boot: watching', null])
+  assert.match(lines[4] ?? '', /^first boot: failed, It asked.* 3 times\.$/)
+  assert.not.match(lines[4] ?? '', '\u001b')
 })
 
 test.run()
