@@ -94,7 +94,7 @@ test('the late end of an earlier run is not waited for, and ends no other wait',
   assert.equal([site.stored(), site.stored(LATER.id)], [undefined, 'watching'])
 })
 
-test('two signs at the same time are told one after the other, each as it was', async () => {
+test('two signs at the same time end the wait twice, each with its own word', async () => {
   await using site = await open()
   const proofs = site.restart()
   const ended: string[] = []
