@@ -90,6 +90,11 @@ test('what another server passed on is not passed on again', async () => {
   const headers = { host, 'flasher-client': seal }
   assert.is((await ask(standby.port, '/version', { headers })).status, 421)
   assert.is((await ask(leader.port, '/version', { headers })).status, 200)
+  // Two servers that each take the other one for the leader do not ask each other for ever.
+  const ready = { ...request, url: '/healthz?ready' }
+  const readySeal = createClientSeal(String(row?.['cluster'])).seal(ready, client)
+  const asked = { host, 'flasher-client': readySeal }
+  assert.is((await ask(standby.port, '/healthz?ready', { headers: asked })).status, 421)
   // A seal is for one request.
   assert.is((await ask(standby.port, '/healthz?ready', { headers })).status, 200)
   assert.is((await ask(standby.port, '/openapi.json', { headers })).status, 200)
@@ -135,6 +140,8 @@ test('boot files are its own where it has them, and the machine that fetches one
   assert.is(text, 'of the server that stands by')
   assert.is((await ask(leader.port, '/boot/own.bin')).status, 404)
   assert.is((await ask(standby.port, '/boot/nobody.bin')).status, 404)
+  const gone = { method: 'DELETE', headers: { origin: standby.url } }
+  assert.is((await fetch(`${standby.url}/boot/own.bin`, gone)).status, 405)
   await addBootFile(leader, 'own.bin', 'of the leader')
   await ask(standby.port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
   const operator = await askAs(leader)

@@ -96,14 +96,16 @@ function createDiversion(
 ): Diversion {
   return (request, response, serve) => {
     const path = request.url?.split('?', 1)[0] ?? '/'
-    if (isOwnPath(path)) return false
+    // First of all: servers that take each other for the leader would ask for their health in a circle.
     if (forwarder.refuseLoop(request, response)) return true
+    if (isOwnPath(path)) return false
     const pass = () =>
       forwarder.take(request, response, clientOf(request), (isDoubtful) => {
         if (isDoubtful) doubtful.add(request)
         serve()
       })
-    const name = request.method === 'PUT' ? null : readBootName(path)
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    const name = isRead ? readBootName(path) : null
     if (name === null) pass()
     // A file that this server lacks may be the leader's.
     else void hasFile(bootDir, name).then((isHere) => (isHere ? serve() : pass()))

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Seen {
@@ -73,7 +73,7 @@ export async function startHostileServer(
   }
 }
 
-export async function listen(server: http.Server): Promise<number> {
+export async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return portOf(server.address())

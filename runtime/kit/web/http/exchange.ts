@@ -52,8 +52,10 @@ export function startExchange(parts: ExchangeDependencies) {
     clearTimeout(limit)
     if (answer.statusCode === NOT_LEADING) {
       answer.resume()
-      body.release(upstream)
       resolve('not-leading')
+      // It waits for the rest of a body that another server gets; else the connection is used again.
+      body.release(upstream)
+      if (!upstream.writableEnded) upstream.destroy()
       return
     }
     isAnswered = true

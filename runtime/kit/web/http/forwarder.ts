@@ -61,7 +61,8 @@ export function createForwarder(dependencies: ForwarderDependencies) {
   return {
     /** Who leads from here on; null: nobody. What the former one has not answered is sent again, or lost. */
     follow(next: ForwardTarget | null): void {
-      if (target.set(next)) exchanges.abandon(({ to }) => to !== next)
+      const to = next !== null && URL.canParse(next.url) ? next : null
+      if (target.set(to)) exchanges.abandon((each) => each.to !== to)
     },
     current: target.current,
     /** Passes a request on; `otherwise` is called where nobody answers it within 12 s, or where it is lost. */
@@ -177,9 +178,15 @@ function createLine({ seal, authorities }: ForwarderDependencies) {
     ): http.ClientRequest {
       const { method = 'GET', url: path = '/', rawHeaders } = request
       const { protocol, hostname, port } = new URL(url)
-      const headers = listPassedHeaders(rawHeaders, ['host', CLIENT_HEADER])
-      headers.push('Host', request.headers.host ?? '')
-      headers.push(CLIENT_HEADER, seal()?.seal(request, client) ?? '', ...framing)
+      // Ours come first: of a request with very many headers the last ones may not be read.
+      const headers = [
+        'Host',
+        request.headers.host ?? '',
+        CLIENT_HEADER,
+        seal()?.seal(request, client) ?? '',
+        ...framing,
+        ...listPassedHeaders(rawHeaders, ['host', CLIENT_HEADER, 'content-length']),
+      ]
       const parts = { host: hostname.replace(/^\[|\]$/g, ''), port, method, path, headers }
       return protocol === 'https:'
         ? https.request({ ...parts, agent: secure, rejectUnauthorized: isSelf !== true })

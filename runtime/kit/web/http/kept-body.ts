@@ -48,13 +48,13 @@ export function createKeptBody(request: IncomingMessage) {
   }
 }
 
-/** A length goes on as it came; Node frames what has none in pieces, also where there is no body. */
+/** A length goes on as it was read; Node frames what has none in pieces, also where there is no body. */
 function headersOf(
   method = 'GET',
   encoding: string | undefined,
   length: string | undefined,
 ): readonly string[] {
   if (encoding !== undefined) return ['Transfer-Encoding', 'chunked']
-  const isFramed = length !== undefined || method === 'GET' || method === 'HEAD'
-  return isFramed ? [] : ['Content-Length', '0']
+  const isBare = length === undefined && (method === 'GET' || method === 'HEAD')
+  return isBare ? [] : ['Content-Length', length ?? '0']
 }
