@@ -6,6 +6,7 @@ import {
   type Value,
 } from '../../../kit/terminal/command/rules/command.ts'
 import {
+  ORDER_ENVIRONMENT,
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
 } from '../../../kit/terminal/command/rules/environment.ts'
@@ -288,7 +289,7 @@ export const COMMAND_LINE: CommandLine = {
   commands: [...Object.values(COMMANDS), TEXTS.completion, TEXTS.manual],
   exitCodes: [...listExitCodes('server'), ...FLASH_EXITS],
   environment: [
-    ['FLASHER_TOKEN', 'the API token of "flash"'],
+    ...ORDER_ENVIRONMENT,
     ['FLASHER_<SECTION>_<KEY>', 'one setting, for example FLASHER_SERVER_PORT'],
     ...SERVER_ENVIRONMENT,
     ...SOURCE_ENVIRONMENT,

@@ -3,6 +3,7 @@ import type { Entry } from '../../../kit/terminal/command/rules/command.ts'
 import {
   COMMAND_ENVIRONMENT,
   LIVE_ENVIRONMENT,
+  ORDER_ENVIRONMENT,
   SERVER_ENVIRONMENT,
   WIZARD_ENVIRONMENT,
 } from '../../../kit/terminal/command/rules/environment.ts'
@@ -50,6 +51,7 @@ const VARIABLES: readonly (readonly [string, string, readonly Entry[]])[] = [
     'Read by `flasher-web` and `flasher-cache`; the variables for proxies, authorities and registries, listed below, count for them as well.',
     SERVER_ENVIRONMENT,
   ],
+  ['Flashing by a server', 'Read by `flasher-web flash`.', ORDER_ENVIRONMENT],
   ['Commands', 'Read by `flasher`, the wizard included.', COMMAND_ENVIRONMENT],
   ['Wizard', 'Read by the wizard alone.', WIZARD_ENVIRONMENT],
   [

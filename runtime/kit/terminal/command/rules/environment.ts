@@ -59,3 +59,6 @@ export const SERVER_ENVIRONMENT: readonly Entry[] = [
   DEBUG_ENVIRONMENT,
   ['FLASHER_LINE', 'the release line to serve: current (the default) or earlier'],
 ]
+
+/** The variables of `flasher-web flash`, which asks a server that runs. */
+export const ORDER_ENVIRONMENT: readonly Entry[] = [['FLASHER_TOKEN', 'the API token of "flash"']]
