@@ -16,6 +16,7 @@ import { describePostgresError } from './rules/postgres-fault.ts'
 import { upgradeTables } from './upgrading.ts'
 import { decideTakeover, LEASE_MS, type LeaseWatch } from './rules/lease.ts'
 import {
+  checkShape,
   ensureTables,
   isOlderShape,
   HAND_OVER,
@@ -177,6 +178,8 @@ async function copyChanges(session: PgSession, file: SqliteFile, lease: Lease, f
 
 async function look(session: PgSession, options: JoinOptions): Promise<Lease> {
   const lease = await readLease(session)
+  // A newer release may have upgraded them since this session began.
+  checkShape(lease, options.line)
   options.follow?.(lease)
   return lease
 }

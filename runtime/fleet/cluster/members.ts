@@ -45,12 +45,18 @@ export async function writeMember(
   )
 }
 
-/** Lists them by name; those that have been silent for a week are left out. */
+/** A server whose state folder is new each time leaves a row at each start. */
+const MAX_MEMBERS = 100
+const MAX_FACTS_CHARACTERS = 2 ** 16
+
+/** Lists those that were seen last, by name; those that have been silent for a week are left out. */
 export async function readMembers(session: PgSession): Promise<readonly MemberRow[]> {
   const rows = await session.repeat(
-    `SELECT id, name, url, release, coalesce(seq, -1) AS seq, facts,
-     extract(epoch FROM now() - seen)::bigint AS silent FROM ${MEMBER}
-     WHERE seen > now() - interval '7 days' ORDER BY name, id`,
+    `SELECT id, name, url, release, coalesce(seq, -1) AS seq,
+     left(facts, ${MAX_FACTS_CHARACTERS}) AS facts,
+     extract(epoch FROM now() - seen)::bigint AS silent
+     FROM (SELECT * FROM ${MEMBER} WHERE seen > now() - interval '7 days'
+       ORDER BY seen DESC, id LIMIT ${MAX_MEMBERS}) AS newest ORDER BY name, id`,
     [],
   )
   return rows.map((row) => {

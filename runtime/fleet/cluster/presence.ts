@@ -7,7 +7,7 @@ import { toFault, type PgSession } from './postgres.ts'
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
 import type { MemberFacts, MemberRow } from './rules/member.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
-import type { ServerRole, SharedFiles } from './shared-files.ts'
+import type { ServerStanding, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
 
 /** What the last reading of the database said. */
@@ -42,8 +42,8 @@ export function createPresence(options: PresenceOptions) {
   const inOrder = createQueue(1)
   let session: PgSession | null = null
   let view: ClusterView | null = null
-  let [role, said]: [ServerRole, string] = ['stands-by', '']
-  let isOver = false
+  let standing: ServerStanding = { role: 'stands-by', epoch: null }
+  let [said, isOver] = ['', false]
 
   /** Rejects where the database is away, or the rows of secrets cannot be opened. */
   async function beat(): Promise<void> {
@@ -69,7 +69,7 @@ export function createPresence(options: PresenceOptions) {
     const isKnown = await touchMember(present, member.id, joined.seq)
     if (!isKnown || saying !== said) await writeMember(present, member, joined.seq, saying)
     said = saying
-    await files.exchange(present, lease.cluster, role)
+    await files.exchange(present, lease.cluster, standing)
     const members = await readMembers(present)
     const secrets = files.isOn ? 'shared' : (await files.lacksKey(present)) ? 'unreadable' : 'own'
     return { ownId: member.id, lease, members, secrets, survivesHost: present.survivesHost }
@@ -102,11 +102,11 @@ export function createPresence(options: PresenceOptions) {
      * `input-invalid` where they cannot; a database that is away is for others to wait for.
      */
     check: () => checkSecrets(options),
-    /** This server leads from here on. Rejects as `share`, before anything of it was used. */
-    async lead(): Promise<void> {
-      role = 'begins-to-lead'
+    /** This server leads now, under that epoch. Rejects as `share`, before anything of it was used. */
+    async lead(epoch: number): Promise<void> {
+      standing = { role: 'begins-to-lead', epoch }
       await this.share()
-      role = 'leads'
+      standing = { role: 'leads', epoch }
     },
     async end(): Promise<void> {
       isOver = true

@@ -28,19 +28,25 @@ interface WrittenSecret {
   readonly before: string | null
   readonly version: string
   readonly wrapped: Uint8Array
+  /** The epoch under which this server leads; null: it does not. */
+  readonly epoch: number | null
 }
 
-/** False: another server was quicker. */
+/** False: another server was quicker, or leads by now. */
 export async function writeSecret(
   session: PgSession,
-  { name, before, version, wrapped }: WrittenSecret,
+  { name, before, version, wrapped, epoch }: WrittenSecret,
 ): Promise<boolean> {
-  const values = [name, version, wrapped, ...(before === null ? [] : [before])]
+  const values = [name, version, wrapped, epoch, ...(before === null ? [] : [before])]
   const stored = await session.query(before === null ? ADD : REPLACE, values)
   return stored.length === 1
 }
 
-const ADD = `INSERT INTO ${SECRET} (name, version, wrapped) VALUES ($1, $2, $3)
+/** Whoever takes over waits for what was written before, and nothing is written after. */
+const IS_HELD = `($4::bigint IS NULL OR EXISTS (
+  SELECT 1 FROM ${SCHEMA_NAME}.lease WHERE epoch = $4::bigint FOR SHARE))`
+const ADD = `INSERT INTO ${SECRET} (name, version, wrapped)
+  SELECT $1::text, $2::text, $3::bytea WHERE ${IS_HELD}
   ON CONFLICT (name) DO NOTHING RETURNING name`
 const REPLACE = `UPDATE ${SECRET} SET version = $2, wrapped = $3
-  WHERE name = $1 AND version = $4 RETURNING name`
+  WHERE name = $1 AND version = $5 AND ${IS_HELD} RETURNING name`

@@ -1,6 +1,7 @@
 /** Keeps the secrets of all servers alike: files of the state folder here, wrapped rows in the database. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { Fault } from '../../kit/foundation/fault.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
@@ -18,7 +19,12 @@ import { createWrapping, type Wrapping } from './wrapping.ts'
 /** Where the files lie; one that is not named is this server's own. */
 export type SharedFilePaths = Partial<Readonly<Record<SharedFileName, string>>>
 
-export type ServerRole = 'stands-by' | 'begins-to-lead' | 'leads'
+/** How a server stands to the others at the moment. */
+export interface ServerStanding {
+  readonly role: 'stands-by' | 'begins-to-lead' | 'leads'
+  /** The epoch of the lease under which it leads; null while it stands by. */
+  readonly epoch: number | null
+}
 
 interface SharedFilesOptions {
   readonly paths: SharedFilePaths
@@ -39,21 +45,18 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
     isOn: key !== '',
     /**
      * Brings what was changed here, and takes what was changed elsewhere. Rejects with a Fault
-     * `input-invalid` where the rows were wrapped with another key.
+     * `input-invalid` where the rows were wrapped with another key, and `no-leader` where a row cannot
+     * be written, as another server leads by now or changes it again and again.
      */
-    async exchange(session: PgSession, cluster: string, role: ServerRole): Promise<void> {
+    async exchange(session: PgSession, cluster: string, standing: ServerStanding): Promise<void> {
       if (key === '') return
       const versions = await readVersions(session)
       const wrapping = createWrapping(key, cluster)
       for (const { name, path } of list) {
         // Only who leads works with it, and its file may be years old elsewhere.
-        if (name === 'power' && role === 'stands-by') continue
-        const file = { name, path, cluster, session, wrapping, notes, log }
-        let stored = versions.get(name) ?? null
-        for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-          if (await exchangeOne(file, stored, role)) break
-          stored = (await readSecret(session, name))?.version ?? null
-        }
+        if (name === 'power' && standing.role === 'stands-by') continue
+        const file = { name, path, cluster, session, wrapping, notes, log, ...standing }
+        await insist(file, versions.get(name) ?? null)
       }
     },
     /** Rejects with a Fault `input-invalid` where the rows were wrapped with another key; changes nothing. */
@@ -72,7 +75,7 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
 
 const MAX_TRIES = 4
 
-interface SharedFile extends Pick<SharedFilesOptions, 'notes' | 'log'> {
+interface SharedFile extends ServerStanding, Pick<SharedFilesOptions, 'notes' | 'log'> {
   readonly name: SharedFileName
   readonly path: string
   readonly cluster: string
@@ -80,12 +83,18 @@ interface SharedFile extends Pick<SharedFilesOptions, 'notes' | 'log'> {
   readonly wrapping: Wrapping
 }
 
+/** `first`: the version of the row, as it was just read. */
+async function insist(file: SharedFile, first: string | null): Promise<void> {
+  let stored = first
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    if (await exchangeOne(file, stored)) return
+    stored = (await readSecret(file.session, file.name))?.version ?? null
+  }
+  throw new Fault('no-leader', `another server changes ${file.name} at the same time`)
+}
+
 /** `stored`: the version of the row. False: look once more, as the row was changed meanwhile. */
-async function exchangeOne(
-  file: SharedFile,
-  stored: string | null,
-  role: ServerRole,
-): Promise<boolean> {
+async function exchangeOne(file: SharedFile, stored: string | null): Promise<boolean> {
   const { name, path, cluster, notes } = file
   const content = await readFile(path).catch(ifMissing(null))
   const noted = notes.find(cluster, name)
@@ -98,13 +107,20 @@ async function exchangeOne(
     case 'renew':
       return await renew(file, stored)
     case 'take':
-      // Who leads has this one in memory, and works with it.
-      return (name === 'power' && role === 'leads') || (await takeChanged(file, stored, noted))
+      return await (isInMemory(file)
+        ? keepOwn(file, stored, content)
+        : takeChanged(file, stored, noted))
     case 'merge':
       await take(file, stored, (taken) => mergeLogouts(taken.toString(), String(content ?? '')))
       return false
   }
 }
+
+/** Who leads works with this one from memory, and acknowledges its changes. */
+const isInMemory = ({ name, role }: SharedFile) => name === 'power' && role === 'leads'
+
+const keepOwn = async (file: SharedFile, stored: string | null, content: Uint8Array | null) =>
+  content === null || (await bring(file, stored, content))
 
 async function takeChanged(file: SharedFile, stored: string | null, noted: SharedFileNote | null) {
   const isTaken = await take(file, stored, (taken) => taken)
@@ -129,13 +145,13 @@ async function take(
 }
 
 async function bring(
-  { name, cluster, session, wrapping, notes }: SharedFile,
+  { name, cluster, session, wrapping, notes, epoch }: SharedFile,
   before: string | null,
   content: Uint8Array,
 ): Promise<boolean> {
   const version = randomUUID()
   const wrapped = wrapping.wrap(name, content)
-  if (!(await writeSecret(session, { name, before, version, wrapped }))) return false
+  if (!(await writeSecret(session, { name, before, version, wrapped, epoch }))) return false
   await notes.keep(cluster, name, { version, digest: digestOf(content) })
   return true
 }

@@ -81,7 +81,11 @@ export async function ensureTables(
       ])
     })
   }
-  const lease = await readLease(session)
+  checkShape(await readLease(session), line)
+}
+
+/** Throws a Fault `input-invalid` where the tables are of another line, or of a newer release. */
+export function checkShape(lease: Pick<Lease, 'line' | 'schema' | 'release'>, line: string): void {
   if (lease.line !== line) {
     throw new Fault(
       'input-invalid',

@@ -8,6 +8,10 @@ import { renderFormerSchema } from './rules/former-schema.ts'
 import { ALL_KEYS, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
 import { createTables, type Lease } from './tables.ts'
 
+/** Every server writes to these, whoever leads. */
+const OF_ALL = ['lease', 'member', 'secret'] as const
+const qualify = (table: string) => `${SCHEMA_NAME}.${table}`
+
 interface Upgrade {
   /** The lease as it was before this server took it. */
   readonly from: Lease
@@ -27,6 +31,8 @@ export async function upgradeTables(
   { from, term, release, tables }: Upgrade,
 ): Promise<string> {
   return await session.transact('', async () => {
+    // What others write meanwhile waits, and is in the new tables then: copied before, it would be lost.
+    await session.query(`LOCK TABLE ${OF_ALL.map(qualify).join(', ')} IN EXCLUSIVE MODE`)
     const [held] = await session.query(
       `SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
        FROM ${SCHEMA_NAME}.lease WHERE term = $1 FOR UPDATE`,
@@ -37,7 +43,7 @@ export async function upgradeTables(
     const former = renderFormerSchema(from.release, at)
     await session.query(`ALTER SCHEMA ${SCHEMA_NAME} RENAME TO ${former}`)
     await createTables(session, tables)
-    for (const name of ['lease', 'member', 'secret', ...listCarried(tables)]) {
+    for (const name of [...OF_ALL, ...listCarried(tables)]) {
       await carry(session, former, name)
     }
     await session.query(

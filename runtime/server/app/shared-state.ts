@@ -98,7 +98,7 @@ async function joinOthers(
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
     await presence?.check()
     const leader = await joinCluster(database, join)
-    await presence?.lead()
+    await presence?.lead(leader.lease.epoch)
     return { leader, presence }
   } catch (thrown) {
     await presence?.end()

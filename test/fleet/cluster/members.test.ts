@@ -52,4 +52,22 @@ test('a new release leads once every server has it, was forgotten, or was silent
   }
 })
 
+test('of very many rows those that were seen last are read, and no more of them than a server has to say', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using _ = await openFreshMember(url)
+  await using session = await openSession(url)
+  await writeMember(session, memberOf('z', RELEASE), 0, '{}')
+  await postgres.query(
+    name,
+    `INSERT INTO flasher.member (id, name, url, release, facts, seen)
+     SELECT 'old-' || n, 'old', '', '', repeat('x', 100000), now() - n * interval '1 minute'
+     FROM generate_series(1, 300) AS n`,
+  )
+  const members = await readMembers(session)
+  assert.is(members.length, 100)
+  assert.ok(members.some(({ id }) => id === 'z'))
+  assert.ok(members.some(({ id }) => id === 'old-99'))
+})
+
 test.run()

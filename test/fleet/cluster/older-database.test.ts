@@ -7,6 +7,7 @@ import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
 import { openFreshMember, openMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '../../support/server/state.ts'
+import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('older databases')
 const postgres = await startPostgres()
@@ -35,6 +36,22 @@ test('a server that stands by follows, and does not lead once the database went 
     'UPDATE flasher.lease SET seq = seq - 1; DELETE FROM flasher.change WHERE seq > 1',
   )
   assert.match((await refused).message, 'older than this state')
+})
+
+test('a server that stands by ends once a newer release has upgraded the tables', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using _ = await openFreshMember(url)
+  await using folder = await createStateFolder()
+  const readings: number[] = []
+  const follow = (lease: { readonly seq: number } | null) => readings.push(lease?.seq ?? -1)
+  const refused = faultOf(openMember(folder, url, { patience: 'wait', follow }))
+  await waitUntil(
+    async () => readings.length > 0,
+    () => 'it never stood by',
+  )
+  await postgres.query(name, 'UPDATE flasher.lease SET "schema" = "schema" + 1')
+  assert.match((await refused).message, /of shape \d+ \(release .*this release works with shape/)
 })
 
 test('an older database that was accepted is refused again until something is stored in it', async () => {

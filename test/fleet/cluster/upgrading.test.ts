@@ -1,10 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { renderFormerSchema } from '../../../runtime/fleet/cluster/rules/former-schema.ts'
 import { SCHEMA } from '../../../runtime/fleet/state/schema.ts'
 import { openFreshMember, openMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { createStateFolder, faultOf, macOf, machineOf, noteOf } from '../../support/server/state.ts'
+import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('upgrades of a shared database')
 const postgres = await startPostgres()
@@ -19,6 +21,8 @@ const makeOlder = async (name: string) => {
   ]
   for (const text of older) await postgres.query(name, text)
 }
+const listWaiting = (name: string) =>
+  postgres.query(name, 'SELECT pid FROM pg_locks WHERE NOT granted')
 const schemasOf = async (name: string) =>
   (
     await postgres.query(
@@ -64,6 +68,35 @@ test('the former tables are kept under their release, what both know is carried,
   await using again = await openMember(folder, url)
   assert.is((await again.machines.list()).length, 3)
   assert.is((await schemasOf(name)).length, 2)
+})
+
+test('what another server writes in the middle of an upgrade is in the new tables', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  {
+    await using _ = await openFreshMember(url)
+  }
+  await makeOlder(name)
+  await postgres.query(
+    name,
+    `INSERT INTO flasher.secret (name, version, wrapped) VALUES ('admin-password', 'old', '')`,
+  )
+  await using other = await openSession(url)
+  let isUpgraded = false
+  const upgraded = await other.transact('', async () => {
+    await other.query(`UPDATE flasher.secret SET version = 'new'`)
+    const opening = openFreshMember(url).finally(() => {
+      isUpgraded = true
+    })
+    await waitUntil(
+      async () => isUpgraded || (await listWaiting(name)).length > 0,
+      () => 'neither waits nor ends',
+    )
+    return { opening }
+  })
+  await using _ = await upgraded.opening
+  const stored = await postgres.query(name, 'SELECT version FROM flasher.secret')
+  assert.equal(stored, [{ version: 'new' }])
 })
 
 test('a newer shape is refused, and an upgrade that fails changes nothing', async () => {
