@@ -111,6 +111,6 @@ function hopsOf(event: H3Event, base: string): number {
   const hops = parseHops(event.req.headers.get(HOPS_HEADER))
   if (hops !== null) return hops
   throw new Fault('upstream-failed', `caches follow each other in a circle (this one: ${base})`, {
-    hint: 'HeadAnswer at [cache] follow of each of them: one must keep the images.',
+    hint: 'Look at [cache] follow of each of them: one must keep the images.',
   })
 }

@@ -133,6 +133,6 @@ const whyNotWhole = (status: number) => (status === 200 ? null : `it answered HT
 
 const away = (base: string, reason: string, cause?: unknown) =>
   new Fault('upstream-failed', `the followed cache ${base} failed: ${reason}`, {
-    hint: 'HeadAnswer whether it runs and can be reached from here ([cache] follow).',
+    hint: 'Look whether it runs and can be reached from here ([cache] follow).',
     cause,
   })

@@ -25,7 +25,8 @@ export function createPresences(followed: Followed, elapsed: () => number) {
      * or a Fault `upstream-failed` where the followed cache is away.
      */
     find(asked: AskedImage, hops: number): Promise<FollowedImage> {
-      const key = `${asked.key} ${asked.wanted ?? ''}`
+      // In a circle of caches the request comes back, and would wait for its own answer.
+      const key = `${asked.key} ${asked.wanted ?? ''} ${hops}`
       const before = notes.find(key)
       if (before !== undefined) return before
       const asking = ask(followed, asked, hops)
