@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { publish } from './publish.ts'
 import { measureBoot } from './server/server-boot.ts'
+import { measureDatabase } from './server/server-database.ts'
 import { measureFleet } from './server/server-fleet.ts'
 import { isHeld, type Bar } from './server/server-jobs.ts'
 import { measureRoutes } from './server/server-routes.ts'
@@ -24,6 +25,9 @@ if (values.help) {
   console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}]
   [--against CHECKOUT] [--write]
 
+--parts database (root, PostgreSQL 15) boots new machines with the state on PostgreSQL; it is in no
+chart.
+
 --against measures the routes of another checkout's server as well: before and after a change.
 
 --write puts tables and chart into docs/performance.md, where all parts were measured. All on
@@ -31,14 +35,18 @@ loopback addresses. nginx (package nginx-light) is compared where it is installe
   process.exit(0)
 }
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)]
-const wanted = (part: (typeof PARTS)[number]) => values.parts.split(',').includes(part)
+const wanted = (part: (typeof PARTS)[number] | 'database') => values.parts.split(',').includes(part)
 
 const routes = wanted('routes') ? await measureRoutes(runs, seconds, values.against ?? null) : null
 const boot = wanted('boot') ? await measureBoot(runs) : null
 const storm = wanted('storm') ? await measureStorm(runs) : null
 const fleet = wanted('fleet') ? await measureFleet(runs, seconds) : null
 
-const bars: readonly Bar[] = [routes, boot, storm, fleet].flatMap((part) => part?.bars ?? [])
+const database = wanted('database') ? await measureDatabase(runs) : null
+
+const bars: readonly Bar[] = [routes, boot, storm, fleet, database].flatMap(
+  (part) => part?.bars ?? [],
+)
 const tables = [
   table.renderPromises(bars),
   ...(routes === null ? [] : [table.renderRoutes(routes.rows)]),
