@@ -170,8 +170,9 @@ test('a disk that is being written is asked about twice, and a failure says what
 test('who flashes can have the machine booted at once', async () => {
   await using lab = await openLab()
   const { page, card, one } = lab
+  await lab.setOther('pdu-1/7')
   await page.goto(MACHINE)
-  await setBmc(card, one.address)
+  await setBmc(card, one.address, { Outlet: 'pdu-1/7' })
   await card.getByText(/^Off, seen/).waitFor()
   await page.getByRole('radio', { name: /^fedora-43-server/ }).check()
   await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
@@ -179,6 +180,7 @@ test('who flashes can have the machine booted at once', async () => {
   const question = page.getByRole('dialog')
   await question.getByRole('textbox', { name: /Type the last 4/ }).fill(serialOf(1).slice(-4))
   await question.getByLabel('Turn it on, or restart it, from the network now').check()
+  await question.getByText('At the same outlet').waitFor()
   await check(page, 'flash')
   await question.getByRole('button', { name: 'Arm this machine' }).click()
   await card.getByText(/^On, seen/).waitFor()
@@ -192,11 +194,12 @@ test('many are previewed, counted and turned on and off, one after the other', a
   const { page, two, setOther } = lab
   await setOther(null)
   await page.goto('/ui/machines')
-  const ask = async (choice: string) => {
+  const ask = async (choice: string, isEven = false) => {
     await page.getByLabel('Select all on this page').check()
     await page.getByLabel('Action', { exact: true }).selectOption('power')
     await page.getByRole('button', { name: 'Preview' }).click()
     await question.getByRole('radio', { name: choice }).check()
+    if (isEven) await question.getByLabel('Also cut the power of machines').check()
     await question.getByRole('button', { name: 'Preview' }).click()
   }
   const question = page.getByRole('dialog')
@@ -206,6 +209,14 @@ test('many are previewed, counted and turned on and off, one after the other', a
   await question.getByRole('button', { name: 'Turn on from network (1)' }).click()
   await question.getByText('Each result is an event').waitFor()
   await waitFor(() => two.state.isOn)
+
+  const run = { run: 'c0ffee00-0002', mode: 'flash' } as const
+  await lab.site.boxes.report(2, { ...run, phase: 'write' })
+  await page.goto('/ui/machines')
+  await ask('Turn off What', true)
+  await question.getByRole('button', { name: 'Turn off (1)' }).waitFor()
+  await question.getByText(`A disk is being written: ${macOf(2)}`).waitFor()
+  await lab.site.boxes.report(2, { ...run, phase: 'failed' })
 
   await page.goto('/ui/machines')
   await ask('Turn off What')

@@ -87,21 +87,22 @@ function judge(
   const entry = power.book.find(machine.mac)
   const skip = (refusal: string) => ({ machine, refusal, text: null })
   if (entry === null) return skip(PAGES.power.noWay)
-  const writing = power.listWriting(machine.mac)
-  if (isCut(choice) && !isEven && writing.length > 0) {
+  const writing = isCut(choice) ? power.listWriting(machine.mac) : []
+  if (!isEven && writing.length > 0) {
     return skip(fill(PAGES.power.question.writing, { names: writing.join(', ') }))
   }
-  const sharing = power.book.listSharing(machine.mac)
-  const shared =
-    isCut(choice) && sharing.length > 0
-      ? html` <span class="warning"
-          >${fillHtml(t.shared, { names: listNames(context, sharing) })}</span
-        >`
-      : null
+  const sharing = isCut(choice) ? power.book.listSharing(machine.mac) : []
+  const warn = (
+    text: typeof t.shared | typeof PAGES.power.question.writing,
+    macs: typeof sharing,
+  ) =>
+    macs.length === 0
+      ? null
+      : html` <span class="warning">${fillHtml(text, { names: listNames(context, macs) })}</span>`
   return {
     machine,
     refusal: null,
-    text: html`${fill(t.plain, { way: renderBmc(entry.bmc) })}${shared}`,
+    text: html`${fill(t.plain, { way: renderBmc(entry.bmc) })}${warn(PAGES.power.question.writing, writing)}${warn(t.shared, sharing)}`,
   }
 }
 

@@ -135,14 +135,22 @@ const nameOf = (context: CurrentContext, text: string): string => {
 }
 
 /** What the question before a flash offers beside: to boot the machine right now. Null: nothing does. */
-export function renderBootField({ services }: CurrentContext, { mac }: Machine): Content {
-  const entry = services.power.book.find(mac)
+export function renderBootField(context: CurrentContext, { mac }: Machine): Content {
+  const { book } = context.services.power
+  const entry = book.find(mac)
   const boot = entry === null ? null : chooseBoot(entry.bmc)
   if (boot === null) return null
-  return checkField({
+  if (boot === 'network') return checkField({ name: 'power', label: t.flash.wake, checked: false })
+  const sharing = book.listSharing(mac)
+  const names = listNames(context, sharing)
+  const field = checkField({
     name: 'power',
-    label: boot === 'network' ? t.flash.wake : t.flash.label,
-    ...(boot === 'network' ? {} : { hint: t.flash.hint }),
+    label: t.flash.label,
+    hint: t.flash.hint,
     checked: false,
   })
+  return sharing.length === 0
+    ? field
+    : html`${field}
+        <p class="warning">${fillHtml(t.question.shared, { names })}</p>`
 }
