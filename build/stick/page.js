@@ -77,11 +77,21 @@ function checkImages(files) {
   return files.map((file) => ({ path: `${IMAGES}/${file.name}`, blob: file }))
 }
 
-/** Firmware starts what lies in EFI: it comes last, so that a stick that is half filled starts nothing. */
-const inOrder = (files) => [
-  ...files.filter(({ path }) => !path.startsWith('EFI/')),
-  ...files.filter(({ path }) => path.startsWith('EFI/')),
-]
+/** Firmware starts this one. */
+const STARTS = 'EFI/BOOT/BOOTX64.EFI'
+
+/**
+ * Lists the files in two steps, what firmware looks at last: the second step begins once the first one
+ * was read back, so that only a stick that has everything starts.
+ */
+function listSteps(files) {
+  const before = files.filter(({ path }) => path !== STARTS)
+  const inOrder = [
+    ...before.filter(({ path }) => !path.startsWith('EFI/')),
+    ...before.filter(({ path }) => path.startsWith('EFI/')),
+  ]
+  return [inOrder, files.filter(({ path }) => path === STARTS)]
+}
 
 async function listNames(folder) {
   const names = []
@@ -142,7 +152,8 @@ async function writeFile(top, { path, blob }, { signal, count }) {
 
 async function compareFile(top, { path, blob }, { signal, count }) {
   const there = await (await openFile(top, path, false)).getFile()
-  if (there.size !== blob.size) throw new Refusal(`${path} is incomplete on the stick.`)
+  if (there.size !== blob.size)
+    throw new Refusal(`${path} is incomplete on the stick. Start again, or use another stick.`)
   for (let at = 0; at < blob.size; at += CHUNK_BYTES) {
     signal.throwIfAborted()
     const [wanted, found] = await Promise.all(
@@ -157,11 +168,26 @@ async function compareFile(top, { path, blob }, { signal, count }) {
   }
 }
 
+/** A stick that was filled before starts nothing while its files are replaced. */
+async function removeStart(top) {
+  let folder = top
+  const steps = STARTS.split('/')
+  try {
+    for (const step of steps.slice(0, -1)) folder = await folder.getDirectoryHandle(step)
+    await folder.removeEntry(steps.at(-1))
+  } catch (error) {
+    if (error.name !== 'NotFoundError') throw error
+  }
+}
+
 /** Writes all files, then reads all of them: a read that comes late is less likely to come from memory. */
 async function fill(top, files, signal) {
   const count = createMeter(2 * files.reduce((sum, { blob }) => sum + blob.size, 0))
-  for (const file of files) await writeFile(top, file, { signal, count })
-  for (const file of files) await compareFile(top, file, { signal, count })
+  await removeStart(top)
+  for (const step of listSteps(files)) {
+    for (const file of step) await writeFile(top, file, { signal, count })
+    for (const file of step) await compareFile(top, file, { signal, count })
+  }
 }
 
 const SENTENCES = {
@@ -193,7 +219,7 @@ async function copy(top, signal) {
     signal.throwIfAborted()
     $('doing').textContent = `Verifying ${zip.name}: ${path}`
   })
-  const all = inOrder([...files, ...images])
+  const all = [...files, ...images]
   isWriting = true
   await fill(top, all, signal)
   isWriting = false
@@ -221,7 +247,9 @@ async function start(event) {
   try {
     await copy(top, controller.signal)
   } catch (error) {
-    const half = isWriting ? ' The stick is incomplete: start again.' : ''
+    // A refusal says itself what to do.
+    const isHalf = isWriting && !(error instanceof Refusal)
+    const half = isHalf ? ' The stick is incomplete: start again.' : ''
     say('failed', `${explain(error)}${half}`)
   } finally {
     cancelling = null
@@ -248,6 +276,10 @@ function explainElsewhere() {
 if (window.isSecureContext && typeof window.showDirectoryPicker === 'function') {
   $('fill').addEventListener('submit', start)
   $('cancel').addEventListener('click', () => cancelling?.abort())
+  // Whoever closes the page in the middle of a copy is asked first.
+  window.addEventListener('beforeunload', (event) => {
+    if (cancelling !== null && isWriting) event.preventDefault()
+  })
 } else {
   explainElsewhere()
 }

@@ -161,6 +161,45 @@ test('bytes that the stick returns otherwise are found', async () => {
   })
 })
 
+test('a stick that was filled before starts nothing until all of it was replaced and read back', async () => {
+  await withPage(async ({ page, read }) => {
+    await choose(page, stick.zip)
+    await start(page)
+    await outcome(page, 'done')
+    assert.ok((await read()).has('EFI/BOOT/BOOTX64.EFI'))
+    await page.evaluate(`(() => {
+      const { getFile } = FileSystemFileHandle.prototype
+      FileSystemFileHandle.prototype.getFile = async function () {
+        const file = await getFile.call(this)
+        return this.name === 'initrd' ? new File([new Uint8Array(file.size)], file.name) : file
+      }
+    })()`)
+    await start(page)
+    await page.getByRole('button', { name: 'Copy anyway' }).click()
+    assert.match(await outcome(page, 'failed'), /^live\/initrd is different .* use another one\.$/)
+    const found = await read()
+    assert.not.ok(found.has('EFI/BOOT/BOOTX64.EFI'))
+    assert.ok(found.has('EFI/BOOT/grubx64.efi'))
+  })
+})
+
+test('whoever closes the page in the middle of a copy is asked first', async () => {
+  await withPage(async ({ page }) => {
+    // The first file never ends.
+    await page.evaluate(`(() => {
+      FileSystemWritableFileStream.prototype.close = () => new Promise(() => {})
+    })()`)
+    await choose(page, stick.zip)
+    await start(page)
+    await page.getByText(/^Writing /).waitFor()
+    const asked = page.waitForEvent('dialog')
+    await page.close({ runBeforeUnload: true })
+    const dialog = await asked
+    assert.is(dialog.type(), 'beforeunload')
+    await dialog.accept()
+  })
+})
+
 /** What is done to the archive, and what the page says then. */
 const HOSTILE: readonly (readonly [string, (zip: Buffer) => Buffer, RegExp])[] = [
   ['a page', () => Buffer.from('<!doctype html>'), /is not a zip archive/],
