@@ -52,7 +52,7 @@ interface BootProof {
   isEnabled(): boolean
   /** A run has ended. */
   begin(run: Run): Promise<void>
-  /** The next flash of the machine began. */
+  /** The next run of the machine began. */
   leave(mac: Mac): Promise<void>
   /** The machine asked for its boot script; no promise where nothing follows. */
   contact(mac: Mac): Promise<void> | undefined

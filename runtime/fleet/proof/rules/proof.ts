@@ -10,7 +10,7 @@ export type Sign =
   | { readonly kind: 'call'; readonly issued: string }
   /** Whether its network card answers at its address. */
   | { readonly kind: 'network'; readonly answers: boolean }
-  /** Its next flash began. */
+  /** Its next run began: a flash, or a capture. */
   | { readonly kind: 'flash' }
   /** The time to wait is over. */
   | { readonly kind: 'limit' }
@@ -56,7 +56,7 @@ export function nextProof(proof: Proof, sign: Sign, now: string): Proof {
     case 'network':
       return takeAnswer(proof, sign.answers, now)
     case 'flash':
-      return { ...proof, state: 'not-seen', reason: 'The next flash of the machine began.' }
+      return { ...proof, state: 'not-seen', reason: 'The machine began another run.' }
     case 'limit':
       return endAtLimit(proof)
   }
