@@ -13,6 +13,8 @@ const OF_SYSTEMS = new Set([
   '.Spotlight-V100',
   '.Trashes',
   '.fseventsd',
+  '.TemporaryItems',
+  '.DS_Store',
   'LOST.DIR',
 ])
 
