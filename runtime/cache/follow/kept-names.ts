@@ -16,25 +16,36 @@ export type KeptNames = Awaited<ReturnType<typeof openKeptNames>>
 
 const MAX_NAMES = 10_000
 
-/** Opens the names, and forgets those of which nothing is here. */
+/** Opens the names, and forgets those of which nothing is here. `most`: so many are kept. */
 export async function openKeptNames(
   records: Storage,
   isHere: (sha256: string) => Promise<boolean> | boolean,
+  most = MAX_NAMES,
 ) {
   const stored = selectRecords(records, 'name', NameSchema)
-  const names = new Map<string, NameRecord>()
-  for (const [key, record] of await stored.list()) {
-    if (await isHere(record.sha256)) names.set(key, record)
-    else await stored.remove(key)
+  const names = new Map<string, NameRecord>(await stored.list())
+
+  async function forgetAbsent() {
+    for (const [key, record] of names) {
+      if (await isHere(record.sha256)) continue
+      names.delete(key)
+      await stored.remove(key)
+    }
   }
+
+  await forgetAbsent()
   return {
     find: (key: string): NameRecord | null => names.get(key) ?? null,
     findVersion: (sha256: string): NameRecord | null =>
       names.values().find((record) => record.sha256 === sha256) ?? null,
-    /** The name is on disk when it resolves; too many are not kept, and then count for now only. */
+    /**
+     * The name is on disk when it resolves. Where there are too many, those go of which nothing is
+     * here; a name for which there is still no place counts for now only.
+     */
     async save(key: string, record: NameRecord) {
       if (names.get(key)?.sha256 === record.sha256) return
-      if (!names.has(key) && names.size >= MAX_NAMES) return
+      if (!names.has(key) && names.size >= most) await forgetAbsent()
+      if (!names.has(key) && names.size >= most) return
       await stored.write(key, record)
       names.set(key, record)
     },
