@@ -75,7 +75,7 @@ test('what machines are bound to stays so, and the least recently used image goe
     await cache.pin('another', [])
     await bring(cache, { name: 'n4', src: src(4) })
     const states = cache.rows().map(({ entry, state }) => `${entry.name} ${state}`)
-    assert.equal(states, ['bound ready', 'ahead absent', 'newer ready', 'n4 ready'])
+    assert.equal(states, ['ahead absent', 'bound ready', 'n4 ready', 'newer ready'])
   }
   clock.years = 30
   await using cache = await openCache(folder.path, { maxBytes: 350_000, now })
