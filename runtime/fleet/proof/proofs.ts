@@ -1,5 +1,6 @@
 /** Waits for the first boot of systems that were flashed, and keeps what is known of it with their runs. */
 import type { Run } from '../../engine/inventory/rules/run.ts'
+import { epochOf } from '../../kit/foundation/instants.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import { listNewest } from '../run/run-rows.ts'
 import type { Database } from '../state/database.ts'
@@ -18,6 +19,13 @@ interface ProofsDependencies {
   /** Looks whether machines' network cards answer at their addresses; what cannot be seen from here is left out. */
   findAnswers?(macs: readonly Run['mac'][]): Promise<ReadonlyMap<string, boolean>>
 }
+
+/** Machines tell their end to a server that is away for ten minutes. */
+const AGAIN_MS = 15 * 60_000
+const wroteSystem = ({ result, mode }: Run): boolean => result === 'done' && mode !== 'capture'
+/** Whether it ended lately, and nobody has waited for its system yet. */
+const isFresh = ({ proof, ended_at, updated_at }: Run, at: Date): boolean =>
+  proof === null && at.getTime() - epochOf(ended_at ?? updated_at) <= AGAIN_MS
 
 const SWEEP_MS = 1000
 const LOOK_MS = 5000
@@ -48,13 +56,16 @@ export function createProofs(given: ProofsDependencies) {
   return {
     /** Whether runs that end now are followed. */
     isEnabled: (): boolean => settings().enabled,
-    /** A run has ended: the first boot of what it wrote is awaited from now on. */
+    /**
+     * A run has ended: the first boot of what it wrote is awaited from now on. It may be said again: the
+     * server may have been killed between storing the run and this.
+     */
     async begin(run: Run): Promise<void> {
       const { enabled, limit } = settings()
-      if (!enabled || run.result !== 'done' || run.mode === 'capture') return
+      if (!enabled || !wroteSystem(run)) return
       const [newest, former = null] = listNewest(database.sql, run.mac, 2)
       // The word of an earlier run may come late: its system has been written over since.
-      if (newest?.id !== run.id) return
+      if (newest?.id !== run.id || !isFresh(newest, now())) return
       const known = current().get(run.mac)
       if (known?.run.id === run.id) return
       if (known !== undefined) await take(known, { kind: 'flash' })

@@ -143,10 +143,10 @@ async function settle(
 /** The next flash ends the wait for the system before; the end of a flash begins one. */
 async function followBoot(
   proof: Site['proof'],
-  { run, isNew, hasEnded }: Pick<RunUpdate, 'run' | 'isNew' | 'hasEnded'>,
+  { run, isNew }: Pick<RunUpdate, 'run' | 'isNew'>,
 ): Promise<void> {
   if (isNew) await proof?.leave(run.mac)
-  if (hasEnded) await proof?.begin(run)
+  if (run.result !== null) await proof?.begin(run)
 }
 
 type Apply = (signal: Signal) => Eventual<unknown>

@@ -149,8 +149,8 @@ async function endRun(
     startedBefore,
   })
   if (ended === null) metrics.count('flasher_flash_total', { result, format: 'other' })
-  else if (ended.hasEnded) {
-    countRun(metrics, ended.run)
+  else {
+    if (ended.hasEnded) countRun(metrics, ended.run)
     await proof?.begin(ended.run)
   }
   return ended

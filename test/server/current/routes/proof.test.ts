@@ -17,10 +17,11 @@ const OTHER = '52:54:00:00:00:99'
 
 async function open({ enabled = true, url = '' } = {}) {
   const clock = { ms: Date.parse('2026-11-26T08:00:00.000Z') }
+  const setting = { enabled, limit: 1800, url }
   const server = await createTestServer({
     catalog: [entryOf(REF)],
     now: () => new Date(clock.ms),
-    proof: { enabled, limit: 1800, url },
+    proof: setting,
     routes: (site, rules) => [...firstBootRoutes(site, rules), ...proofRoutes(site, rules)],
   })
   const ask = await server.operator()
@@ -55,6 +56,9 @@ async function open({ enabled = true, url = '' } = {}) {
   return {
     server,
     clock,
+    setting,
+    tellAgain: () =>
+      server.request(`/pxe/${MAC}/status?run=${runIdOf(runs)}`, asJson({ status: 'done' })),
     ask,
     contact,
     fetchCall,
@@ -156,6 +160,23 @@ test('a flash that failed is not waited for, nor one where nobody set it', async
   assert.is(await off.fetchCall(), null)
   await off.write()
   assert.is(await off.boot(), null)
+})
+
+test('an end that is reported again begins the wait that a killed server never began, once and not much later', async () => {
+  await using site = await open({ enabled: false })
+  await site.write()
+  site.setting.enabled = true
+  await site.tellAgain()
+  assert.is((await site.boot()).state, 'watching')
+  await site.server.proofs.leave(MAC)
+  await site.tellAgain()
+  assert.is((await site.boot()).state, 'not-seen')
+  await using late = await open({ enabled: false })
+  await late.write()
+  late.setting.enabled = true
+  late.clock.ms += 16 * 60_000
+  await late.tellAgain()
+  assert.is(await late.boot(), null)
 })
 
 test('a call is short, and one address makes few', async () => {
