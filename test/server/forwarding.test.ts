@@ -14,9 +14,11 @@ import { macOf } from '../support/server/state.ts'
 const test = suite('a server that stands by')
 const postgres = await startPostgres()
 const name = await postgres.create()
-const leader = await startServer(postgres.urlOf(name))
+const KEY = 'a key that these servers have, and no database'
+const settings = { FLASHER_DATABASE_KEY: KEY }
+const leader = await startServer(postgres.urlOf(name), settings)
 await leader.leads()
-const standby = await startServer(postgres.urlOf(name))
+const standby = await startServer(postgres.urlOf(name), settings)
 await standby.standsBy()
 
 test.after(async () => {
@@ -81,23 +83,50 @@ test('nobody else is believed about the address of a client', async () => {
   }
 })
 
-test('what another server passed on is not passed on again', async () => {
-  const [row] = await postgres.query(name, 'SELECT cluster FROM flasher.lease')
-  const host = `127.0.0.1:${standby.port}`
-  const request = { method: 'GET', url: '/version', headers: { host } }
+/** What a member makes of a request for `path`; another `key` than that of the servers: an outsider. */
+async function createSealing(port: number, key: string) {
+  const [row] = await postgres.query(name, 'SELECT cluster, epoch FROM flasher.lease')
+  const seal = createClientSeal({ key, cluster: String(row?.['cluster']) })
+  const host = `127.0.0.1:${port}`
   const client = { ip: '192.0.2.1', isSecure: false }
-  const seal = createClientSeal(String(row?.['cluster'])).seal(request, client)
-  const headers = { host, 'flasher-client': seal }
+  return (path: string, term = String(row?.['epoch'])) => {
+    const request = { method: 'GET', url: path, headers: { host } }
+    return { host, 'flasher-client': seal.seal(request, client, term) }
+  }
+}
+
+test('what another server passed on is not passed on again', async () => {
+  const seal = await createSealing(standby.port, KEY)
+  const headers = seal('/version')
   assert.is((await ask(standby.port, '/version', { headers })).status, 421)
-  assert.is((await ask(leader.port, '/version', { headers })).status, 200)
   // Two servers that each take the other one for the leader do not ask each other for ever.
-  const ready = { ...request, url: '/healthz?ready' }
-  const readySeal = createClientSeal(String(row?.['cluster'])).seal(ready, client)
-  const asked = { host, 'flasher-client': readySeal }
-  assert.is((await ask(standby.port, '/healthz?ready', { headers: asked })).status, 421)
+  const asked = { headers: seal('/healthz?ready') }
+  assert.is((await ask(standby.port, '/healthz?ready', asked)).status, 421)
   // A seal is for one request.
   assert.is((await ask(standby.port, '/healthz?ready', { headers })).status, 200)
   assert.is((await ask(standby.port, '/openapi.json', { headers })).status, 200)
+})
+
+test('a seal is believed once, by the leader that it was made for', async () => {
+  const seal = await createSealing(leader.port, KEY)
+  const path = `/pxe/${macOf(20)}`
+  const headers = seal(path)
+  assert.is((await ask(leader.port, path, { headers })).status, 200)
+  const operator = await askAs(leader)
+  const seenAt = async (mac: string) =>
+    (await (await operator(`/machines/${mac}`)).json()).last_seen_ip
+  assert.is(await seenAt(macOf(20)), '192.0.2.1')
+  assert.is((await ask(leader.port, path, { headers })).status, 421)
+  assert.is((await ask(leader.port, path, { headers: seal(path, '0') })).status, 421)
+  assert.is((await ask(leader.port, path, { headers: seal(path) })).status, 200)
+})
+
+test('who knows the name of the database and not the key seals nothing', async () => {
+  const seal = await createSealing(leader.port, '')
+  const path = `/pxe/${macOf(21)}`
+  assert.is((await ask(leader.port, path, { headers: seal(path) })).status, 200)
+  const machine = await (await (await askAs(leader))(`/machines/${macOf(21)}`)).json()
+  assert.is(machine.last_seen_ip, '127.0.0.1')
 })
 
 test('an upload of any size comes through, and is not held in memory', async () => {

@@ -52,8 +52,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     keepArchives: kept().bak_files,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
-  const joined = await shareState(database, options)
-  const leader = joined?.leader ?? null
+  const { leader, presence, memberKey } = (await shareState(database, options)) ?? ALONE
   // What the shared database has is the newest, whatever this file was.
   if (leader === null && options.shared !== null) await settleDoubt(database, options)
   const changes = createChanges()
@@ -69,7 +68,9 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     /** Null: this server stands alone. */
     leader,
     /** Null: it stands alone, or this is a command. */
-    presence: joined?.presence ?? null,
+    presence,
+    /** What only the servers of one fleet have; empty: it is not set. */
+    memberKey,
     changes,
     store,
     machines: createMachines(database, {
@@ -88,10 +89,12 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     tokens: createTokens(database),
     async [Symbol.asyncDispose]() {
       await database[Symbol.asyncDispose]()
-      await joined?.presence?.end()
+      await presence?.end()
     },
   }
 }
+
+const ALONE = { leader: null, presence: null, memberKey: '' }
 
 /** A state that may be an older copy arms nothing; once its orders are gone it counts as the newest. */
 async function settleDoubt<M extends MachineBase>(

@@ -31,7 +31,7 @@ export interface SharedDatabase {
    * how the other servers reach this one, and learns each reading of the lease. Absent: a command,
    * which nobody passes a request on to.
    */
-  standBy?(database: Database): Promise<StandingMember>
+  standBy?(database: Database, memberKey: string): Promise<StandingMember>
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
@@ -53,6 +53,8 @@ interface SharedState {
   readonly leader: JoinedLeader
   /** Null for a command, which is over in a moment. */
   readonly presence: Presence | null
+  /** The text of `[database] key`; empty: none, or this is a command. */
+  readonly memberKey: string
 }
 
 /**
@@ -86,20 +88,22 @@ async function joinOthers(
   const { patience, start = 'usual', signal, onEnd } = shared
   const url = await completeUrl(shared)
   const notes = await openNotes(shared.notes)
-  const { url: reached, ...follows } = (await shared.standBy?.(database)) ?? { url: '' }
+  const memberKey = patience === 'now' ? '' : await readKey(shared)
+  const standing = await shared.standBy?.(database, memberKey)
+  const { url: reached, ...follows } = standing ?? { url: '' }
   const member = { id: notes.id, name: hostname(), release, url: reached }
   const say = {
     info: (message: string) => log.info?.(message),
     warn: (message: string) => log.warn(message),
   }
-  const more = { member, notes, url, log: say }
+  const more = { member, memberKey, notes, url, log: say }
   const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
   try {
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
     await presence?.check()
     const leader = await joinCluster(database, join)
     await presence?.lead(leader.lease.epoch)
-    return { leader, presence }
+    return { leader, presence, memberKey }
   } catch (thrown) {
     await presence?.end()
     throw thrown
@@ -108,6 +112,7 @@ async function joinOthers(
 
 interface PresenceDependencies {
   readonly member: Member
+  readonly memberKey: string
   readonly notes: ClusterNotes
   readonly url: string
   readonly log: { info(message: string): void; warn(message: string): void }
@@ -116,12 +121,11 @@ interface PresenceDependencies {
 async function beginPresence(
   database: Database,
   shared: SharedDatabase,
-  { member, notes, url, log }: PresenceDependencies,
+  { member, memberKey: key, notes, url, log }: PresenceDependencies,
 ): Promise<Presence> {
   const { createPresence } = await import('../../fleet/cluster/presence.ts')
   const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
   const { openSession } = await import('../../fleet/cluster/postgres.ts')
-  const key = await readKey(shared)
   if (key === '') log.warn(NO_KEY)
   return createPresence({
     member,

@@ -28,6 +28,8 @@ interface StandingByDependencies extends Pick<
   readonly environment: ProcessEnvironment
   readonly config: ServerConfig
   readonly listenSettings: Parameters<typeof openDoor>[2]
+  /** The text of `[database] key`; empty: none. */
+  readonly memberKey: string
   readonly log: ServerLog
 }
 
@@ -35,7 +37,7 @@ interface StandingByDependencies extends Pick<
  * Listens, and holds requests until it knows who leads. Rejects with a Fault where it cannot listen.
  */
 export async function openStandingBy(parts: StandingByDependencies) {
-  const { environment, config, log, bootDir, listenSettings } = parts
+  const { environment, config, log, bootDir, listenSettings, memberKey: key } = parts
   const [authorities, assets] = [await readAuthorities(environment.env), await createAssets()]
   let seal: ClientSeal | null = null
   const forwarder = createForwarder({ seal: () => seal, authorities, log })
@@ -60,13 +62,14 @@ export async function openStandingBy(parts: StandingByDependencies) {
     follow(lease: Lease | null): void {
       // Nobody says that the leader is gone; it knows itself whether it still leads.
       if (lease === null) return
-      seal ??= createClientSeal(lease.cluster)
+      seal ??= createClientSeal({ key, cluster: lease.cluster })
       const { holder, url, epoch } = lease
       forwarder.follow(holder === '' || url === '' ? null : { url, term: String(epoch) })
     },
     /** Called once this server leads and answers everything itself: also what still waits here. */
-    lead(): void {
-      forwarder.follow({ url: ownUrl(door, listenSettings), term: 'own', isSelf: true })
+    lead(epoch: number): void {
+      const url = ownUrl(door, listenSettings)
+      forwarder.follow({ url, term: String(epoch), isSelf: true })
     },
     async [Symbol.asyncDispose]() {
       forwarder.stop()

@@ -51,7 +51,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       settings: listenSettingsOf(config),
       door: standby.door(),
       announce(listening) {
-        standby.lead()
+        if (state.leader !== null) standby.lead(state.leader.lease.epoch)
         log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
         announce(environment, config, listening, { generated, cacheBeside, liveSystems })
       },
@@ -62,16 +62,16 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
 }
 
 /** A server of several stands by first; nothing of that is loaded where it stands alone. */
-function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database'>) {
+function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database' | 'memberKey'>) {
   let standing: Awaited<ReturnType<typeof openStandby>> | null = null
   return {
-    async open(database: Database) {
+    async open(database: Database, memberKey: string) {
       const { openStandby: open } = await import('./assembly/standby.ts')
-      standing = await open({ ...parts, database })
+      standing = await open({ ...parts, database, memberKey })
       return standing
     },
     door: () => standing?.door,
-    lead: () => standing?.lead(),
+    lead: (epoch: number) => standing?.lead(epoch),
     [Symbol.asyncDispose]: async () => standing?.[Symbol.asyncDispose](),
   }
 }

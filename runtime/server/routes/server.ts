@@ -21,7 +21,7 @@ import { createMetrics, timeRoute } from '../../kit/web/http/metrics.ts'
 import { createNotices } from '../../kit/web/ui/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
 import { createPasswordChange } from '../../kit/web/access/password-change.ts'
-import { createClientSeal } from '../../kit/web/http/client-seal.ts'
+import { createClientSeal, createPassedReader } from '../../kit/web/http/client-seal.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
 import { callerOf, peerOf } from '../../kit/web/answers/caller.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
@@ -86,7 +86,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const app = createApp({
     routes,
     guard,
-    findPeer: createPeers(options.settings, openSeal(options)),
+    findPeer: createPeers(options.settings, openPassedReader(options)),
     failures: { log, renderError: views.renderError },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
@@ -103,8 +103,14 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
 }
 
 /** The other servers of the fleet pass requests on to this one. */
-const openSeal = ({ leader = null }: Pick<ServerServices, 'leader'>) =>
-  leader === null ? null : createClientSeal(leader.lease.cluster)
+function openPassedReader({
+  leader = null,
+  memberKey: key = '',
+}: Pick<ServerServices, 'leader' | 'memberKey'>) {
+  if (leader === null) return null
+  const { cluster, epoch } = leader.lease
+  return createPassedReader(createClientSeal({ key, cluster }), String(epoch))
+}
 
 /** Whether the database is away tells nobody where it is. */
 function findObstacle({ leader = null }: Pick<ServerServices, 'leader'>): string | null {

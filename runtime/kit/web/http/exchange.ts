@@ -1,11 +1,10 @@
 /** One request on its way to another server and its answer on the way back, both streamed; whoever leaves ends it for both. */
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
+import { NOT_LEADING } from './client-seal.ts'
 import type { KeptBody } from './kept-body.ts'
 import { listPassedHeaders, type Loss } from './rules/forwarding.ts'
 
 const CONNECT_MS = 3000
-/** Said by a server that does not lead to one that believed so. */
-export const NOT_LEADING = 421
 
 interface ExchangeDependencies {
   readonly upstream: ClientRequest

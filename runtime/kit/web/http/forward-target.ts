@@ -3,11 +3,14 @@
 export interface ForwardTarget {
   /** `http://192.0.2.7:8080`, without a slash at its end. */
   readonly url: string
-  /** Another one once another server leads, or the same one again. */
+  /** Another one once another server leads, or the same one again; what is sealed holds for it. */
   readonly term: string
   /** This very process: its certificate need not be for this address. */
   readonly isSelf?: boolean
 }
+
+const isSame = (one: ForwardTarget | null, other: ForwardTarget | null) =>
+  one?.url === other?.url && one?.term === other?.term && one?.isSelf === other?.isSelf
 
 export function createTarget() {
   let current: ForwardTarget | null = null
@@ -23,7 +26,7 @@ export function createTarget() {
     wake,
     /** False: it is the same one. */
     set(next: ForwardTarget | null): boolean {
-      if (next?.url === current?.url && next?.term === current?.term) return false
+      if (isSame(next, current)) return false
       current = next
       wake()
       return true

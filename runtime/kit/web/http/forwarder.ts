@@ -4,8 +4,8 @@ import * as https from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { renderError } from '../../foundation/fault.ts'
 import type { LogSink } from '../answers/caller.ts'
-import { CLIENT_HEADER, type ClientSeal, type PassedClient } from './client-seal.ts'
-import { NOT_LEADING, startExchange, type ForwardExchange } from './exchange.ts'
+import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from './client-seal.ts'
+import { startExchange, type ForwardExchange } from './exchange.ts'
 import { createTarget, type ForwardTarget } from './forward-target.ts'
 import { createKeptBody } from './kept-body.ts'
 import { isOfMachine, isSentAgain, listPassedHeaders, type Loss } from './rules/forwarding.ts'
@@ -174,7 +174,7 @@ function createLine({ seal, authorities }: ForwarderDependencies) {
       request: PassedRequest,
       client: PassedClient,
       framing: readonly string[],
-      { url, isSelf }: ForwardTarget,
+      { url, term, isSelf }: ForwardTarget,
     ): http.ClientRequest {
       const { method = 'GET', url: path = '/', rawHeaders } = request
       const { protocol, hostname, port } = new URL(url)
@@ -183,7 +183,7 @@ function createLine({ seal, authorities }: ForwarderDependencies) {
         'Host',
         request.headers.host ?? '',
         CLIENT_HEADER,
-        seal()?.seal(request, client) ?? '',
+        seal()?.seal(request, client, term) ?? '',
         ...framing,
         ...listPassedHeaders(rawHeaders, ['host', CLIENT_HEADER, 'content-length']),
       ]

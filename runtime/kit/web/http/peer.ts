@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net'
 import { parseHostHeader } from '../../net/rules/host-header.ts'
 import type { Peer, PeerSettings } from '../answers/caller.ts'
 import { refuse } from '../answers/faults.ts'
-import type { ClientSeal } from './client-seal.ts'
+import { NOT_LEADING, type PassedReader } from './client-seal.ts'
 
 /** Hops that are looked at; the rest of a header that long is made up. */
 const MAX_HOPS = 32
@@ -18,12 +18,12 @@ type Door = Omit<Peer, 'ip'>
 /**
  * Makes the function that finds the peer of a request. It throws a 400 for a `Host` that cannot be
  * one or is not ours. It does not use h3's `getRequestIP` and `getRequestHost`: they believe the
- * forwarding headers of anybody. `seal`: of the servers of one fleet, which pass requests on to each
- * other; null: there are none.
+ * forwarding headers of anybody. `readPassed`: for the leader of a fleet, to which other servers pass
+ * requests on; null: there are none. It throws a 421 for what is to be passed on anew, if by anybody.
  */
 export function createPeers(
   settings = () => NO_SETTINGS,
-  seal: ClientSeal | null = null,
+  readPassed: PassedReader | null = null,
 ): (event: H3Event) => Peer {
   let [known, rules] = [settings(), createRules(settings())]
   let [lastSaid, lastDoor]: [string, Door | null] = ['', null]
@@ -47,7 +47,7 @@ export function createPeers(
   return (event) => {
     refresh()
     const said = event.req.headers.get('host') ?? event.url.host
-    const { direct, isTls } = readLine(event, seal)
+    const { direct, isTls } = readLine(event, readPassed)
     if (!rules.isTrusted(direct)) return { ip: direct || null, ...doorOf(said, isTls) }
     const door = doorOf(said, isTls || forwardedProto(event) === 'https')
     const forwarded = event.req.headers.get('x-forwarded-host')
@@ -59,9 +59,11 @@ export function createPeers(
   }
 }
 
-function readLine(event: H3Event, seal: ClientSeal | null) {
-  const request = seal === null ? null : rawRequestOf(event)
-  const passed = request === null ? null : (seal?.read(request) ?? null)
+function readLine(event: H3Event, readPassed: PassedReader | null) {
+  const request = readPassed === null ? null : rawRequestOf(event)
+  const passed = request === null ? null : (readPassed?.(request) ?? null)
+  if (passed === 'stale')
+    throw refuse(NOT_LEADING, 'this was passed on before, or to another leader')
   if (passed !== null) return { direct: plainAddress(passed.ip), isTls: passed.isSecure }
   const isTls = event.url.protocol === 'https:'
   return { direct: plainAddress(event.req.ip ?? ''), isTls }

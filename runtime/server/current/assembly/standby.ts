@@ -23,6 +23,7 @@ interface LineStandbyDependencies {
   readonly log: ServerLog
   readonly release: string
   readonly database: Database
+  readonly memberKey: string
 }
 
 /** Listens. Rejects with a Fault where it cannot. */

@@ -23,7 +23,7 @@ async function setUp(answer: string | null) {
       else socket.write(answer)
     })
   })
-  const seal = createClientSeal('a key of the tests')
+  const seal = createClientSeal({ key: '', cluster: 'a fleet of the tests' })
   const forwarder = createForwarder({
     seal: () => seal,
     authorities: undefined,
