@@ -21,6 +21,8 @@ interface PasswordsOptions {
   readonly path: string
   /** What the configuration says now; empty or blank: nothing. */
   configured(): { readonly password: string; readonly password_hash: string }
+  /** Awaited after a new one is stored, for whoever else must have it. */
+  share?(): Promise<void>
 }
 
 /** No password is as long as this. */
@@ -32,7 +34,7 @@ const MAX_WAITING = 16
  * Creates the check of the password. The one that `configured` returns counts, plain before hashed;
  * else the hash in the file at `path`. Checking rejects with a Fault where a hash cannot be read.
  */
-export function createPasswords({ path, configured }: PasswordsOptions) {
+export function createPasswords({ path, configured, share }: PasswordsOptions) {
   const inTurn = createQueue(MAX_WAITING)
 
   /** Compares in constant time; a hash costs about 0.1 s, one after the other. */
@@ -44,9 +46,22 @@ export function createPasswords({ path, configured }: PasswordsOptions) {
     return text !== null && inTurn(() => matches(normalisePassword(given), readable(text, path)))
   }
 
-  /** Keeps the hash of a new one, where no configuration says another. */
+  async function keep(password: string): Promise<string> {
+    const text = `${await hashPassword(password)}\n`
+    await replaceFile(path, text, 0o600)
+    return text
+  }
+
+  /**
+   * Keeps the hash of a new one, where no configuration says another. Rejects with a Fault `conflict`
+   * where somebody else changed it in the same moment, and theirs counts.
+   */
   async function set(password: string): Promise<void> {
-    await replaceFile(path, `${await hashPassword(password)}\n`, 0o600)
+    const text = await keep(password)
+    if (share === undefined) return
+    await share()
+    // What was changed elsewhere as well is in the place of ours by now.
+    if ((await readHash(path)) !== text) throw CHANGED_ELSEWHERE
   }
 
   return {
@@ -62,11 +77,17 @@ export function createPasswords({ path, configured }: PasswordsOptions) {
         return null
       }
       const made = generatePassword()
-      await set(made)
+      await keep(made)
       return made
     },
   }
 }
+
+const CHANGED_ELSEWHERE = new Fault(
+  'conflict',
+  'the password was changed on another server in the same moment, and that change counts',
+  { hint: 'Find out who changed it. Log in with that password to set another one.' },
+)
 
 /** Makes a password of 16 letters and digits in four groups. */
 export const generatePassword = (): string => renderGenerated(randomBytes(64))

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { inTurnOf } from '../../kit/host/file-turns.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'
 import {
@@ -14,6 +15,7 @@ import {
   type SharedFileNote,
 } from './rules/shared-file.ts'
 import { readSecret, readVersions, writeSecret } from './secret-rows.ts'
+import { readLease } from './tables.ts'
 import { createWrapping, type Wrapping } from './wrapping.ts'
 
 /** Where the files lie; one that is not named is this server's own. */
@@ -31,7 +33,7 @@ interface SharedFilesOptions {
   /** The text of the key that wraps them; empty: every server keeps its own. */
   readonly key: string
   readonly notes: ClusterNotes
-  readonly log: { info(message: string): void }
+  readonly log: { info(message: string): void; warn(message: string): void }
 }
 
 export type SharedFiles = ReturnType<typeof createSharedFiles>
@@ -90,13 +92,21 @@ async function insist(file: SharedFile, first: string | null): Promise<void> {
     if (await exchangeOne(file, stored)) return
     stored = (await readSecret(file.session, file.name))?.version ?? null
   }
-  throw new Fault('no-leader', `another server changes ${file.name} at the same time`)
+  throw await readRefusal(file)
+}
+
+async function readRefusal({ name, epoch, session }: SharedFile): Promise<Fault> {
+  const isReplaced = epoch !== null && (await readLease(session)).epoch !== epoch
+  const why = isReplaced
+    ? `another server leads by now, and ${name} is not stored from here`
+    : `${name} was changed on another server in the same moment`
+  return new Fault('no-leader', why, { hint: 'Look at what is there now, and try again.' })
 }
 
 /** `stored`: the version of the row. False: look once more, as the row was changed meanwhile. */
 async function exchangeOne(file: SharedFile, stored: string | null): Promise<boolean> {
   const { name, path, cluster, notes } = file
-  const content = await readFile(path).catch(ifMissing(null))
+  const content = await readContent(path)
   const noted = notes.find(cluster, name)
   const local = content === null ? null : digestOf(content)
   switch (decideSharedFile({ name, noted, local, stored })) {
@@ -109,9 +119,11 @@ async function exchangeOne(file: SharedFile, stored: string | null): Promise<boo
     case 'take':
       return await (isInMemory(file)
         ? keepOwn(file, stored, content)
-        : takeChanged(file, stored, noted))
+        : takeChanged(file, { stored, content }, noted))
     case 'merge':
-      await take(file, stored, (taken) => mergeLogouts(taken.toString(), String(content ?? '')))
+      await take(file, { stored, content }, (taken) =>
+        mergeLogouts(taken.toString(), String(content ?? '')),
+      )
       return false
   }
 }
@@ -122,27 +134,48 @@ const isInMemory = ({ name, role }: SharedFile) => name === 'power' && role === 
 const keepOwn = async (file: SharedFile, stored: string | null, content: Uint8Array | null) =>
   content === null || (await bring(file, stored, content))
 
-async function takeChanged(file: SharedFile, stored: string | null, noted: SharedFileNote | null) {
-  const isTaken = await take(file, stored, (taken) => taken)
-  if (isTaken && noted !== null) file.log.info(`${file.name} was changed on another server`)
-  return isTaken
+async function takeChanged(file: SharedFile, read: ReadPair, noted: SharedFileNote | null) {
+  const { name, log } = file
+  if (!(await take(file, read, (taken) => taken))) return false
+  if (noted === null) return true
+  const isOwnLost = read.content !== null && digestOf(read.content) !== noted.digest
+  if (isOwnLost) log.warn(`${name} was changed here and on another server: the other change counts`)
+  else log.info(`${name} was changed on another server`)
+  return true
 }
 
 const digestOf = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
+const readContent = (path: string) => readFile(path).catch(ifMissing(null))
 
-/** What `make` makes of the row's content becomes the file's. */
+/** What a decision was about. */
+interface ReadPair {
+  /** The version of the row. */
+  readonly stored: string | null
+  readonly content: Buffer | null
+}
+
+/**
+ * What `make` makes of the row's content becomes the file's. False where one of them is another by now:
+ * a logout that was written meanwhile stays, and so does a key that was deleted.
+ */
 async function take(
   { name, path, cluster, session, wrapping, notes }: SharedFile,
-  stored: string | null,
+  { stored, content }: ReadPair,
   make: (taken: Buffer) => Buffer | string,
 ): Promise<boolean> {
   const row = await readSecret(session, name)
   if (row === null || row.version !== stored) return false
   const taken = Buffer.from(wrapping.unwrap(name, row.wrapped))
-  await replaceFile(path, make(taken), 0o600)
-  await notes.keep(cluster, name, { version: row.version, digest: digestOf(taken) })
-  return true
+  return await inTurnOf(path, async () => {
+    if (!isSame(await readContent(path), content)) return false
+    await replaceFile(path, make(taken), 0o600)
+    await notes.keep(cluster, name, { version: row.version, digest: digestOf(taken) })
+    return true
+  })
 }
+
+const isSame = (one: Buffer | null, two: Buffer | null) =>
+  one === null || two === null ? one === two : one.equals(two)
 
 async function bring(
   { name, cluster, session, wrapping, notes, epoch }: SharedFile,

@@ -34,6 +34,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const passwords = createPasswords({
     path: decideFolders(config).password,
     configured: () => config.current().admin,
+    share: async () => await state.presence?.share(),
   })
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)

@@ -124,7 +124,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       catalog,
       bootFiles,
       checkPassword: passwords.check,
-      setPassword: (password) => setPassword(given, password),
+      setPassword: passwords.set,
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
@@ -138,12 +138,6 @@ const endCacheSessions =
   ({ environment, config, log }: MachineServerDependencies) =>
   (cookie: string) =>
     endCacheSession({ url: config.current().withcache.url, cookie, env: environment.env, log })
-
-/** Stored here and, where servers share their secrets, in the database. */
-async function setPassword({ passwords, state }: MachineServerDependencies, password: string) {
-  await passwords.set(password)
-  await state.presence?.share()
-}
 
 /** Which release is wanted, and where that is saved. */
 const releaseSettings = ({ config, state }: MachineServerDependencies) => ({

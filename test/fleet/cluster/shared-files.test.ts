@@ -1,12 +1,16 @@
-/** The BMCs of machines as a row: only who leads writes it, and what it acknowledged is there. */
+/** Secrets as rows: what was acknowledged is there, and who loses to a change made elsewhere is refused. */
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createPasswords, hashPassword } from '../../../runtime/fleet/access/passwords.ts'
 import { openNotes } from '../../../runtime/fleet/cluster/cluster-notes.ts'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
+import { openSession, type PgSession } from '../../../runtime/fleet/cluster/postgres.ts'
+import type { SharedFileName } from '../../../runtime/fleet/cluster/rules/shared-file.ts'
 import { createSharedFiles } from '../../../runtime/fleet/cluster/shared-files.ts'
+import { openPowerBook } from '../../../runtime/fleet/power/power-store.ts'
+import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { faultOf } from '../../support/server/state.ts'
@@ -15,15 +19,19 @@ const test = suite('files that servers share, as rows')
 const postgres = await startPostgres()
 test.after(() => postgres[Symbol.asyncDispose]())
 
+const doNothing = () => Promise.resolve()
 const KEY = 'a key of at least thirty-two characters'
 
-/** A server's BMCs, as far as the database goes. */
-async function createBook(folder: string, name: string) {
+/** One file of a server, as far as the database goes; its BMCs unless another one is named. */
+async function createBook(folder: string, name: string, file: SharedFileName = 'power') {
   const path = join(folder, `${name}.json`)
   const notes = await openNotes(join(folder, `${name}-notes.json`))
-  const log = { info: () => undefined }
-  const files = createSharedFiles({ paths: { power: path }, key: KEY, notes, log })
+  const said: string[] = []
+  const log = { info: () => undefined, warn: (text: string) => void said.push(text) }
+  const files = createSharedFiles({ paths: { [file]: path }, key: KEY, notes, log })
   return {
+    path,
+    said,
     exchange: files.exchange,
     read: () => readFile(path, 'utf8'),
     write: (text: string) => writeFile(path, text),
@@ -59,6 +67,112 @@ test('a leader that was replaced writes no BMCs, and what the next one acknowled
   await next.exchange(session, cluster, { role: 'leads', epoch: epoch + 1 })
   await last.exchange(session, cluster, { role: 'begins-to-lead', epoch: epoch + 1 })
   assert.is(await last.read(), 'three')
+})
+
+test('a password that loses to one that another server stored is refused with a sentence', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-shared-'))
+  const url = postgres.urlOf(await postgres.create())
+  await using member = await openFreshMember(url)
+  const { cluster, epoch } = member.leader.lease
+  await using session = await openSession(url)
+  const own = await createBook(folder.path, 'own', 'admin-password')
+  const other = await createBook(folder.path, 'other', 'admin-password')
+  const leads = { role: 'leads', epoch } as const
+  const standsBy = { role: 'stands-by', epoch: null } as const
+  let meanwhile = doNothing
+  const passwords = createPasswords({
+    path: own.path,
+    configured: () => ({ password: '', password_hash: '' }),
+    share: async () => {
+      await meanwhile()
+      await own.exchange(session, cluster, leads)
+    },
+  })
+  await passwords.set('the first password')
+  await other.exchange(session, cluster, standsBy)
+  assert.is(await other.read(), await own.read())
+
+  meanwhile = async () => {
+    await other.write(`${await hashPassword('of the other one')}\n`)
+    await other.exchange(session, cluster, standsBy)
+  }
+  const refused = await faultOf(passwords.set('of this one'))
+  assert.is(refused.code, 'conflict')
+  assert.match(refused.message, 'was changed on another server in the same moment')
+  assert.ok(await passwords.check('of the other one'))
+  assert.match(own.said.join(), 'admin-password was changed here and on another server')
+
+  // What was taken before our turn came is no less lost.
+  meanwhile = async () => {
+    await other.write(`${await hashPassword('one more')}\n`)
+    await other.exchange(session, cluster, standsBy)
+    await own.exchange(session, cluster, leads)
+  }
+  assert.is((await faultOf(passwords.set('of this one'))).code, 'conflict')
+  meanwhile = doNothing
+  await passwords.set('of this one')
+  await other.exchange(session, cluster, standsBy)
+  assert.is(await other.read(), await own.read())
+})
+
+test('a change of BMCs that loses to another leader is refused with a sentence', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-shared-'))
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using member = await openFreshMember(url)
+  const { cluster, epoch } = member.leader.lease
+  await using session = await openSession(url)
+  const former = await createBook(folder.path, 'former')
+  const next = await createBook(folder.path, 'next')
+  const book = await openPowerBook(former.path, () =>
+    former.exchange(session, cluster, { role: 'leads', epoch }),
+  )
+  await book.saveForAll({ user: 'root', password: 'calvin' })
+  await postgres.query(name, 'UPDATE flasher.lease SET epoch = epoch + 1')
+  await next.exchange(session, cluster, { role: 'begins-to-lead', epoch: epoch + 1 })
+  const refused = await faultOf(book.saveForAll({ user: 'root', password: 'late' }))
+  assert.match(refused.message, 'another server leads by now, and power is not stored from here')
+  assert.match(refused.hint ?? '', 'try again')
+  await next.exchange(session, cluster, { role: 'leads', epoch: epoch + 1 })
+  assert.match(await next.read(), 'calvin')
+})
+
+test('a logout of the moment in which another list is taken stays, also on disk', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-shared-'))
+  const url = postgres.urlOf(await postgres.create())
+  await using member = await openFreshMember(url)
+  const { cluster, epoch } = member.leader.lease
+  await using session = await openSession(url)
+  const own = await createBook(folder.path, 'own', 'signed-out')
+  const other = await createBook(folder.path, 'other', 'signed-out')
+  const leads = { role: 'leads', epoch } as const
+  const standsBy = { role: 'stands-by', epoch: null } as const
+  const until = new Date(Date.now() + 3_600_000)
+  const log = { warn: () => undefined }
+  const list = await createSignedOut({ path: own.path, now: () => new Date(), log })
+  await own.exchange(session, cluster, leads)
+  await other.exchange(session, cluster, standsBy)
+  await other.write(JSON.stringify({ ...JSON.parse(await other.read()), there: until.getTime() }))
+  await other.exchange(session, cluster, standsBy)
+
+  let isFirst = true
+  const slow: PgSession = {
+    ...session,
+    // The file was read by then, and is not replaced yet.
+    query: async (text, values) => {
+      if (isFirst && text.includes('wrapped')) {
+        isFirst = false
+        await list.add('here', until)
+      }
+      return await session.query(text, values)
+    },
+  }
+  await own.exchange(slow, cluster, leads)
+  assert.is(isFirst, false)
+  const kept = Object.keys(JSON.parse(await own.read()))
+  assert.ok(kept.includes('here') && kept.includes('there'), kept.join())
+  await other.exchange(session, cluster, standsBy)
+  assert.is(await other.read(), await own.read())
 })
 
 test.run()

@@ -58,10 +58,12 @@ function decideMissing({ name, noted, stored }: SharedFileState): SharedFileDeci
 
 const LogoutsSchema = z.record(z.string(), z.number())
 
-/** Puts two lists of ended sessions together: nobody who logged out comes back. */
+/** Puts two lists of ended sessions together, each with its later end: nobody who logged out comes back. */
 export function mergeLogouts(one: string, two: string): string {
   const [first, second] = [one, two].map(
     (text) => LogoutsSchema.safeParse(parseJson(text)).data ?? {},
   )
-  return `${JSON.stringify({ ...first, ...second })}\n`
+  const both: Record<string, number> = { ...first }
+  for (const [id, end] of Object.entries(second ?? {})) both[id] = Math.max(end, both[id] ?? end)
+  return `${JSON.stringify(both)}\n`
 }

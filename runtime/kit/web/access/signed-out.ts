@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { renderError } from '../../foundation/fault.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
 import { replaceFile } from '../../host/atomic-file.ts'
+import { inTurnOf } from '../../host/file-turns.ts'
 import { identify } from './secret.ts'
 
 export type SignedOut = Awaited<ReturnType<typeof createSignedOut>>
@@ -118,9 +119,11 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
 
   /** Who logs out is logged out, whatever becomes of the file. */
   function store(): Promise<void> {
-    writing = writing.then(write).catch((thrown: unknown) => {
-      log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
-    })
+    writing = writing
+      .then(() => inTurnOf(path, write))
+      .catch((thrown: unknown) => {
+        log.warn(`a logged-out session is forgotten at the next start: ${renderError(thrown)}`)
+      })
     return writing
   }
 

@@ -41,6 +41,7 @@ for (const [name, note, local, stored, wanted, why] of ROWS) {
 
 test('two lists of logouts become one, and a damaged one costs only itself', () => {
   assert.equal(JSON.parse(mergeLogouts('{"a":1,"b":2}', '{"b":2,"c":3}')), { a: 1, b: 2, c: 3 })
+  assert.equal(JSON.parse(mergeLogouts('{"a":5,"b":1}', '{"a":4,"b":2}')), { a: 5, b: 2 })
   assert.equal(JSON.parse(mergeLogouts('nonsense', '{"c":3}')), { c: 3 })
 })
 
