@@ -8,7 +8,7 @@ import { textOf, type PgRow, type PgSession } from './postgres.ts'
 import { decideCatchUp, type LogEnds } from './rules/catch-up.ts'
 import type { Position } from './rules/lease.ts'
 import {
-  parseKeys,
+  createKeyList,
   renderRead,
   renderReadAll,
   SCHEMA_NAME,
@@ -45,7 +45,7 @@ export async function catchUp(
     const ends = await readLogEnds(session, membership?.seq ?? NOWHERE)
     const since = START[start](membership, ends)
     if (since === 'nothing') return ends.newest
-    const keys = since === null ? null : parseKeys(await readKeysSince(session, since))
+    const keys = since === null ? null : await readKeys(session, since)
     const changes = await readChanges(session, tables, keys)
     // Until its orders are gone, a state that takes an older database is refused as before.
     const isKept = start === 'accept-older' && membership !== null
@@ -98,6 +98,21 @@ const START: Readonly<Record<Start, Since>> = {
     if (membership === null && ends.newest.seq === 0) return 'nothing'
     throw NOT_EMPTY
   },
+}
+
+/** The log keeps an hour, which is millions of changes where a fleet is large. */
+const PAGE_CHANGES = 1000
+
+/** Null: everything is to be read, as it is for a server that was away for longer than the log. */
+async function readKeys(session: PgSession, since: number): Promise<ChangedKeys> {
+  const list = createKeyList()
+  let last = since
+  for (;;) {
+    const page = await readKeysSince(session, last, PAGE_CHANGES)
+    if (!page.every(({ keys }) => list.add(keys))) return null
+    last = page.at(-1)?.seq ?? last
+    if (page.length < PAGE_CHANGES) return list.all()
+  }
 }
 
 async function readChanges(

@@ -197,10 +197,17 @@ export async function readLogEnds(session: PgSession, seq: number | null): Promi
   }
 }
 
-/** What each change since `seq` names, as it is in the log. */
-export async function readKeysSince(session: PgSession, seq: number): Promise<readonly string[]> {
-  const rows = await session.query(`SELECT keys FROM ${CHANGE} WHERE seq > $1 ORDER BY seq`, [seq])
-  return rows.map((row) => textOf(row, 'keys'))
+/** What the next changes after `seq` name, as it is in the log; at most `most` of them. */
+export async function readKeysSince(
+  session: PgSession,
+  seq: number,
+  most: number,
+): Promise<readonly { readonly seq: number; readonly keys: string }[]> {
+  const rows = await session.repeat(
+    `SELECT seq, keys FROM ${CHANGE} WHERE seq > $1 ORDER BY seq LIMIT $2`,
+    [seq, most],
+  )
+  return rows.map((row) => ({ seq: numberIn(row, 'seq'), keys: textOf(row, 'keys') }))
 }
 
 /** The beginning of each group, with its line in the log: it has no row where the lease is another's. */

@@ -134,19 +134,30 @@ export const renderKeys = (changes: readonly TableChange[]): string =>
 /** The log has this in place of keys where a change replaced every row. */
 export const ALL_KEYS = '*'
 
-/** Reads the keys of several changes; null where one of them replaced everything, or cannot be read. */
-export function parseKeys(texts: readonly string[]): ChangedKeys {
+/** A server that lacks more rows than this reads everything. */
+const MAX_KEYS = 100_000
+
+/** Puts the keys of several changes together, each once. */
+export function createKeyList(most: number = MAX_KEYS) {
   const found = new Map<string, Map<string, RowCells>>()
-  for (const text of texts) {
-    const parsed = KeysSchema.safeParse(parseJson(text))
-    if (!parsed.success) return null
-    for (const [table, keys] of Object.entries(parsed.data)) {
-      const known = found.get(table) ?? new Map<string, RowCells>()
-      for (const key of keys) known.set(JSON.stringify(key), key)
-      found.set(table, known)
-    }
+  let count = 0
+  return {
+    /** False where everything is to be read: a change replaced every row, is unreadable, or is one too many. */
+    add(text: string): boolean {
+      const parsed = KeysSchema.safeParse(parseJson(text))
+      if (!parsed.success) return false
+      for (const [table, keys] of Object.entries(parsed.data)) {
+        const known = found.get(table) ?? new Map<string, RowCells>()
+        const before = known.size
+        for (const key of keys) known.set(JSON.stringify(key), key)
+        count += known.size - before
+        found.set(table, known)
+      }
+      return count <= most
+    },
+    all: (): ReadonlyMap<string, readonly RowCells[]> =>
+      new Map([...found].map(([table, keys]) => [table, [...keys.values()]])),
   }
-  return new Map([...found].map(([table, keys]) => [table, [...keys.values()]]))
 }
 
 /** The present rows of these keys. */
