@@ -1,5 +1,5 @@
 /** Real servers on one database with one key: sessions, logouts and the password outlive the leader. */
-import { rm } from 'node:fs/promises'
+import { cp, rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -156,6 +156,39 @@ test('who is refused beside a leader gives and takes nothing', async () => {
   const servers = await postgres.query(name, 'SELECT id FROM flasher.member')
   assert.is(servers.length, 1)
   assert.ok(leads.url)
+})
+
+test('a copy of the state folder does not start beside its server, and does as a server of its own', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  const ids = async () => (await postgres.query(name, 'SELECT id FROM flasher.member')).length
+  {
+    await using _ = await start(first, url)
+    await waitUntil(
+      async () => (await ids()) === 1,
+      () => 'it is there',
+    )
+  }
+  await cp(first.at('state'), second.at('state'), { recursive: true })
+  // The same server at another port is no copy, however soon it comes back.
+  await using _ = await start(first, url)
+  const own = { FLASHER_SERVER_PORT: String(await findPort()), FLASHER_DATABASE_URL: url }
+  const env = { ...own, FLASHER_DATABASE_KEY: KEY }
+  const refused = await second.run([], env)
+  assert.is(refused.code, 2, refused.stderr)
+  assert.match(refused.stderr, 'the state folder is a copy of the one that')
+  assert.match(refused.stderr, 'Delete cluster.json')
+  await rm(second.at('state/cluster.json'))
+  const copy = startFlasher([], { program: PROGRAM, env: { ...second.env, ...env } })
+  await copy.saw('standing by')
+  await waitUntil(
+    async () => (await ids()) === 2,
+    () => 'both are there',
+  )
+  copy.child.kill('SIGTERM')
+  await copy.ended
 })
 
 test('another key is refused with a hint, and without one the log says so', async () => {

@@ -31,6 +31,29 @@ export async function touchMember(
   return touched.length === 1
 }
 
+/** A server's row, without what it says of itself. */
+interface MemberBeat extends Pick<Member, 'name' | 'url'> {
+  /** When it was written, by the clock of the database: another text after each time. */
+  readonly seen: string
+  readonly silentSeconds: number
+}
+
+/** Null: there is none. */
+export async function readBeat(session: PgSession, id: string): Promise<MemberBeat | null> {
+  const [row] = await session.query(
+    `SELECT name, url, seen::text AS seen, extract(epoch FROM now() - seen)::bigint AS silent
+     FROM ${MEMBER} WHERE id = $1`,
+    [id],
+  )
+  if (row === undefined) return null
+  return {
+    name: textOf(row, 'name'),
+    url: textOf(row, 'url'),
+    seen: textOf(row, 'seen'),
+    silentSeconds: numberIn(row, 'silent'),
+  }
+}
+
 export async function writeMember(
   session: PgSession,
   { id, name, url, release }: Member,

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createQueue } from '../../kit/host/queue.ts'
-import { readMembers, touchMember, writeMember, type Member } from './members.ts'
+import { readBeat, readMembers, touchMember, writeMember, type Member } from './members.ts'
 import { toFault, type PgSession } from './postgres.ts'
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
-import type { MemberFacts, MemberRow } from './rules/member.ts'
+import { mayBeCopy, type MemberFacts, type MemberRow } from './rules/member.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import type { ServerStanding, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
@@ -98,10 +98,11 @@ export function createPresence(options: PresenceOptions) {
       }
     },
     /**
-     * Looks whether the rows can be opened, before this server waits for its turn. Rejects with a Fault
-     * `input-invalid` where they cannot; a database that is away is for others to wait for.
+     * Looks whether this server may be one of them, before it waits for its turn. Rejects with a Fault
+     * `input-invalid` where the rows of secrets cannot be opened, or another server has its id; a
+     * database that is away is for others to wait for. No beat of ours is among those that it sees.
      */
-    check: () => checkSecrets(options),
+    check: () => inOrder(() => checkStart(options)),
     /** This server leads now, under that epoch. Rejects as `share`, before anything of it was used. */
     async lead(epoch: number): Promise<void> {
       standing = { role: 'begins-to-lead', epoch }
@@ -116,14 +117,41 @@ export function createPresence(options: PresenceOptions) {
   }
 }
 
-async function checkSecrets({ open, files }: PresenceOptions): Promise<void> {
+async function checkStart({ open, files, member }: PresenceOptions): Promise<void> {
   try {
     await using session = await open()
-    if (await hasTables(session)) await files.check(session, (await readLease(session)).cluster)
+    if (!(await hasTables(session))) return
+    await files.check(session, (await readLease(session)).cluster)
+    await checkCopy(session, member)
   } catch (thrown) {
     if (thrown instanceof Fault && thrown.code === 'input-invalid') throw thrown
   }
 }
+
+/** Two beats and a half. */
+const COPY_MS = 2500
+const LOOK_MS = 250
+
+/** A row that stays as it was is this server's own, from before its restart. */
+async function checkCopy(session: PgSession, member: Member): Promise<void> {
+  const before = await readBeat(session, member.id)
+  if (before === null || !mayBeCopy(before, member)) return
+  const until = performance.now() + COPY_MS
+  while (performance.now() < until) {
+    await sleep(LOOK_MS)
+    const present = await readBeat(session, member.id)
+    if (present !== null && present.seen !== before.seen) throw refuseCopy(present)
+  }
+}
+
+const refuseCopy = ({ name, url }: Pick<Member, 'name' | 'url'>) =>
+  new Fault(
+    'input-invalid',
+    `the state folder is a copy of the one that ${name} (${url}) uses: both would be one server to the others`,
+    {
+      hint: 'Delete cluster.json in the state folder of the copy: it is a server of its own then.',
+    },
+  )
 
 /** One after the other, each second; a failure is said once. */
 function startTicks(beat: () => Promise<void>, log: PresenceOptions['log']) {

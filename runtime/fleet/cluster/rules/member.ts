@@ -32,6 +32,15 @@ const SILENT_SECONDS = 10
 export const isSilent = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
   silentSeconds >= SILENT_SECONDS
 
+/**
+ * Decides whether the row of a server's id may be another server's, which has a copy of its state folder:
+ * that one was there a moment ago, under another name or address.
+ */
+export const mayBeCopy = (
+  row: Pick<MemberRow, 'name' | 'url' | 'silentSeconds'>,
+  own: Pick<MemberRow, 'name' | 'url'>,
+): boolean => !isSilent(row) && (row.name !== own.name || row.url !== own.url)
+
 /** How many changes it lacks; null: it has none. */
 export const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): number | null =>
   seq === null ? null : Math.max(0, newest - seq)

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert'
 import {
   listDifferences,
   listWaitedFor,
+  mayBeCopy,
   parseFacts,
   type MemberRow,
 } from '../../../../runtime/fleet/cluster/rules/member.ts'
@@ -52,6 +53,14 @@ test('settings that differ are listed with each value, but for what a page saved
 test('what another release says of itself in another shape says nothing', () => {
   assert.equal(parseFacts('{"settings":{"a":"b"},"backups":"/x"}').backups, '/x')
   assert.equal(parseFacts('nonsense'), { settings: {}, backups: '' })
+})
+
+test('a row of the same id is suspected where another name or address was there a moment ago', () => {
+  const own = { name: 'a', url: 'http://a' }
+  assert.not(mayBeCopy({ ...own, silentSeconds: 0 }, own))
+  assert.ok(mayBeCopy({ ...own, name: 'b', silentSeconds: 9 }, own))
+  assert.ok(mayBeCopy({ ...own, url: 'http://b', silentSeconds: 0 }, own))
+  assert.not(mayBeCopy({ ...own, name: 'b', silentSeconds: 10 }, own))
 })
 
 test.run()
