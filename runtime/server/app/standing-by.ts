@@ -103,7 +103,7 @@ function createDiversion(
     if (forwarder.refuseLoop(request, response)) return true
     if (isOwnPath(path)) return false
     const pass = () =>
-      forwarder.take(request, response, clientOf(request), (isDoubtful) => {
+      void forwarder.take(request, response, clientOf(request), (isDoubtful) => {
         if (isDoubtful) doubtful.add(request)
         serve()
       })

@@ -257,6 +257,19 @@ export const LIMITS: readonly Limit[] = [
     'runtime/server/routes/leaderless.ts',
     'ROUNDS',
   ),
+  of(
+    'several-servers',
+    'Above {} requests under way',
+    'runtime/kit/web/http/forwarder.ts',
+    'MAX_SOCKETS',
+  ),
+  of(
+    'several-servers',
+    'further ones wait for up to {} seconds',
+    'runtime/kit/web/http/forwarder.ts',
+    'HOLD_MS',
+    1000,
+  ),
   of('remote', 'If it gets no answer within {} seconds', SITE, 'SILENCE_MS', 1000),
   of('remote', 'asked once more and has {} seconds', SITE, 'TIMEOUT_MS', 1000),
   of(

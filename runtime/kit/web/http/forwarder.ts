@@ -8,6 +8,7 @@ import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from '
 import { startExchange, type ForwardExchange } from './exchange.ts'
 import { createTarget, type ForwardTarget } from './forward-target.ts'
 import { createKeptBody } from './kept-body.ts'
+import { createLiveness, SILENT_MS } from './liveness.ts'
 import { isOfMachine, isSentAgain, listPassedHeaders, type Loss } from './rules/forwarding.ts'
 
 interface ForwarderDependencies {
@@ -16,14 +17,17 @@ interface ForwarderDependencies {
   /** PEM texts of authorities; undefined: those of Node. */
   readonly authorities: string[] | undefined
   readonly log: Pick<LogSink, 'warn'>
+  /** Requests that are under way at a time; others wait. */
+  readonly maxSockets?: number
 }
 
 /** A request waits for a leader for so long; clients give up after 15 s. */
 const HOLD_MS = 12_000
-/** The leader holds a machine's request for as long itself, while its database is away. */
-const ANSWER_MS = HOLD_MS + 1000
+/** The leader holds a machine's request for as long itself, while its database is away; its answer takes a moment. */
+const ANSWER_MS = 1000
 const RETRY_MS = 250
 const ASK_MS = 2000
+const TICK_MS = 1000
 /** Live pages and uploads hold one each; the leader has at most 1,000 live pages. */
 const MAX_SOCKETS = 2048
 const MAX_IDLE_SOCKETS = 64
@@ -49,7 +53,9 @@ export function createForwarder(dependencies: ForwarderDependencies) {
     const until = performance.now() + HOLD_MS
     while (!response.destroyed) {
       const to = target.current()
-      const loss = to === null || seal() === null ? 'not-sent' : await exchanges.attempt(job, to)
+      const isOpen = to !== null && seal() !== null
+      const patience = Math.max(0, until - performance.now()) + ANSWER_MS
+      const loss = isOpen ? await exchanges.attempt(job, to, patience) : 'not-sent'
       if (loss === null || response.destroyed) return
       const isAgain = isSentAgain(describeJob(job), loss)
       const left = until - performance.now()
@@ -65,15 +71,18 @@ export function createForwarder(dependencies: ForwarderDependencies) {
       if (target.set(to)) exchanges.abandon((each) => each.to !== to)
     },
     current: target.current,
-    /** Passes a request on; `otherwise` is called where nobody answers it within 12 s, or where it is lost. */
+    /**
+     * Passes a request on; `otherwise` is called where nobody answers it within 12 s, or where it is lost.
+     * Resolves once it waits for no server: its answer has begun, or nobody wants one.
+     */
     take(
       request: IncomingMessage,
       response: ServerResponse,
       client: PassedClient,
       otherwise: Otherwise,
-    ): void {
+    ): Promise<void> {
       const job = { request, response, client, body: createKeptBody(request) }
-      void pass(job, (isDoubtful) => {
+      return pass(job, (isDoubtful) => {
         // What is still on its way is not read.
         if (!request.complete) response.shouldKeepAlive = false
         otherwise(isDoubtful)
@@ -82,8 +91,8 @@ export function createForwarder(dependencies: ForwarderDependencies) {
     /** Asks the leader, for its answer's status alone; null: it gave none within 2 s. */
     ask(request: PassedRequest, client: PassedClient): Promise<number | null> {
       const to = target.current()
-      if (to === null || seal() === null) return Promise.resolve(null)
-      return readStatus(line.open(request, client, [], to))
+      if (to === null || seal() === null || line.isFull()) return Promise.resolve(null)
+      return readStatus(line.open(request, client, [], to), ASK_MS)
     },
     /** Answers a request that another server passed on, which is never passed on again; false: it is none. */
     refuseLoop(request: IncomingMessage, response: ServerResponse): boolean {
@@ -107,12 +116,24 @@ export function createForwarder(dependencies: ForwarderDependencies) {
 interface UnderWay {
   readonly exchange: ForwardExchange
   readonly to: ForwardTarget
+  bytes: number | null
+  /** When it was seen to move last (`performance.now()`). */
+  movedAt: number
 }
 
 /** The requests that other servers have at the moment. */
 function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof createLine>) {
   const underWay = new Set<UnderWay>()
-  let told = ''
+  const liveness = createLiveness({
+    ask: async (to) =>
+      (await readStatus(line.open(HEALTH, NOBODY, [], to, true), SILENT_MS)) !== null,
+    onSilent(to, askedAt) {
+      tell(to, new Error('it gives no answer'))
+      readMoves()
+      abandon((each) => each.to === to && isStillSince(each, askedAt))
+    },
+  })
+  let [told, ticks]: [string, NodeJS.Timeout | undefined] = ['', undefined]
 
   /** Each leader and reason is named once. */
   function tell({ url }: ForwardTarget, error: Error): void {
@@ -121,9 +142,41 @@ function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof
     told = words
   }
 
+  function readMoves(): void {
+    const now = performance.now()
+    for (const each of underWay) {
+      const bytes = each.exchange.bytes()
+      if (bytes !== each.bytes) [each.bytes, each.movedAt] = [bytes, now]
+    }
+  }
+
+  /** Who takes its time goes on; nobody waits for one that nobody hears. */
+  function watch(): void {
+    readMoves()
+    const then = performance.now() - SILENT_MS
+    for (const each of underWay) if (isStillSince(each, then)) void liveness.check(each.to)
+  }
+
+  function abandon(which: (each: UnderWay) => boolean): void {
+    for (const each of underWay) if (which(each)) each.exchange.abandon()
+  }
+
+  function enter(exchange: ForwardExchange, to: ForwardTarget): void {
+    const mine = { exchange, to, bytes: exchange.bytes(), movedAt: performance.now() }
+    underWay.add(mine)
+    ticks ??= setInterval(watch, TICK_MS)
+    void exchange.ended.then(() => {
+      underWay.delete(mine)
+      if (underWay.size > 0) return
+      clearInterval(ticks)
+      ticks = undefined
+    })
+  }
+
   return {
-    /** Null: it was answered. */
-    async attempt(job: ForwardJob, to: ForwardTarget): Promise<Loss | null> {
+    /** Null: it was answered. `patience`: milliseconds until a machine must have its answer. */
+    async attempt(job: ForwardJob, to: ForwardTarget, patience: number): Promise<Loss | null> {
+      if (line.isFull() || liveness.isSilent(to)) return 'not-sent'
       const { request, response, client, body } = job
       const isHurried = isOfMachine(request.url ?? '') && body.isSmall
       const exchange = startExchange({
@@ -131,21 +184,30 @@ function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof
         request,
         response,
         body,
-        patience: isHurried ? ANSWER_MS : null,
+        patience: isHurried ? patience : null,
         onUnreachable: (error) => tell(to, error),
       })
-      const mine = { exchange, to }
-      underWay.add(mine)
-      void exchange.ended.then(() => underWay.delete(mine))
+      enter(exchange, to)
       const loss = await exchange.outcome
       if (loss === null) told = ''
       return loss
     },
-    abandon(which: (each: UnderWay) => boolean): void {
-      for (const each of underWay) if (which(each)) each.exchange.abandon()
-    },
+    abandon,
   }
 }
+
+/** Every server answers this, whether it leads or not, whatever else it does. */
+const HEALTH: PassedRequest = {
+  method: 'GET',
+  url: '/healthz',
+  headers: { host: 'localhost' },
+  rawHeaders: [],
+}
+const NOBODY: PassedClient = { ip: '', isSecure: false }
+
+/** Its answer has not begun, and nothing of it has moved since then. */
+const isStillSince = ({ bytes, movedAt }: UnderWay, then: number): boolean =>
+  bytes !== null && movedAt <= then
 
 interface ForwardJob {
   readonly request: IncomingMessage
@@ -161,20 +223,30 @@ const describeJob = ({ request: { method = 'GET', url = '/' }, body }: ForwardJo
 })
 
 /** The connections to other servers, kept for the next request. */
-function createLine({ seal, authorities }: ForwarderDependencies) {
-  const options = { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_IDLE_SOCKETS }
+function createLine({ seal, authorities, maxSockets = MAX_SOCKETS }: ForwarderDependencies) {
+  const options = { keepAlive: true, maxFreeSockets: MAX_IDLE_SOCKETS }
+  const trust = authorities === undefined ? {} : { ca: authorities }
   const plain = new http.Agent(options)
-  const secure = new https.Agent({
-    ...options,
-    ...(authorities === undefined ? {} : { ca: authorities }),
-  })
+  const secure = new https.Agent({ ...options, ...trust })
+  let busy = 0
+
+  function count(upstream: http.ClientRequest): http.ClientRequest {
+    busy += 1
+    return upstream.once('close', () => {
+      busy -= 1
+    })
+  }
+
   return {
-    /** Begins a request; `framing`: the headers of its body. */
+    /** Who comes now would wait for a connection, and Node lets nobody leave that line. */
+    isFull: () => busy >= maxSockets,
+    /** Begins a request; `framing`: the headers of its body; `isApart`: on a connection of its own. */
     open(
       request: PassedRequest,
       client: PassedClient,
       framing: readonly string[],
       { url, term, isSelf }: ForwardTarget,
+      isApart = false,
     ): http.ClientRequest {
       const { method = 'GET', url: path = '/', rawHeaders } = request
       const { protocol, hostname, port } = new URL(url)
@@ -188,9 +260,9 @@ function createLine({ seal, authorities }: ForwarderDependencies) {
         ...listPassedHeaders(rawHeaders, ['host', CLIENT_HEADER, 'content-length']),
       ]
       const parts = { host: hostname.replace(/^\[|\]$/g, ''), port, method, path, headers }
-      return protocol === 'https:'
-        ? https.request({ ...parts, agent: secure, rejectUnauthorized: isSelf !== true })
-        : http.request({ ...parts, agent: plain })
+      if (protocol === 'http:') return count(http.request({ ...parts, agent: !isApart && plain }))
+      const checks = { ...trust, rejectUnauthorized: isSelf !== true }
+      return count(https.request({ ...parts, ...checks, agent: !isApart && secure }))
     },
     end(): void {
       plain.destroy()
@@ -200,9 +272,9 @@ function createLine({ seal, authorities }: ForwarderDependencies) {
 }
 
 /** Sends a request without a body; what it answers beside its status is not read. */
-function readStatus(upstream: http.ClientRequest): Promise<number | null> {
+function readStatus(upstream: http.ClientRequest, patience: number): Promise<number | null> {
   const { promise, resolve } = Promise.withResolvers<number | null>()
-  const limit = setTimeout(() => upstream.destroy(), ASK_MS)
+  const limit = setTimeout(() => upstream.destroy(), patience)
   upstream.on('response', (answer) => {
     answer.resume()
     resolve(answer.statusCode ?? null)

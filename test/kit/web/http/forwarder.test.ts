@@ -1,11 +1,12 @@
 /** Passing requests on, seen as bytes on the next connection: what goes first, and what a refusal leaves open. */
 import { createServer } from 'node:http'
 import { connect, createServer as createRawServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createClientSeal } from '../../../../runtime/kit/web/http/client-seal.ts'
 import { createForwarder } from '../../../../runtime/kit/web/http/forwarder.ts'
-import { listen } from '../../../support/http/hostile-server.ts'
+import { listen, startHostileServer } from '../../../support/http/hostile-server.ts'
 
 const test = suite('forwarder')
 
@@ -108,6 +109,114 @@ test('an address that is none is nobody', async () => {
   using parts = await setUp('')
   parts.forwarder.follow({ url: 'http://[fe80::1%eth0]:8080', term: '2' })
   assert.is(parts.forwarder.current(), null)
+})
+
+/** A leader that reads everything and answers as `answer` says; `ask` asks by way of another server. */
+async function setUpLeader(answer: Parameters<typeof startHostileServer>[0], maxSockets = 2048) {
+  const leader = await startHostileServer(answer)
+  const seal = createClientSeal({ key: '', cluster: 'a fleet of the tests' })
+  const log = { warn: () => undefined }
+  const forwarder = createForwarder({ seal: () => seal, authorities: undefined, log, maxSockets })
+  const taken: Promise<void>[] = []
+  const front = createServer((request, response) => {
+    const client = { ip: '192.0.2.1', isSecure: false }
+    const otherwise = (isDoubtful: boolean) => response.writeHead(isDoubtful ? 502 : 503).end()
+    taken.push(forwarder.take(request, response, client, otherwise))
+  })
+  forwarder.follow({ url: leader.origin, term: '1' })
+  const url = `http://127.0.0.1:${await listen(front)}`
+  const begun = performance.now()
+  return {
+    leader,
+    taken,
+    forwarder,
+    async ask(path: string, init: RequestInit = {}) {
+      const { status } = await fetch(url + path, init)
+      return { status, after: (performance.now() - begun) / 1000 }
+    },
+    async [Symbol.asyncDispose]() {
+      forwarder.end()
+      front.closeAllConnections()
+      front.close()
+      await leader[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A piece each second. */
+const slowBody = (pieces: number) => {
+  let left = pieces
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await sleep(1000)
+      controller.enqueue(new Uint8Array(2048))
+      if ((left -= 1) === 0) controller.close()
+    },
+  })
+}
+
+test('nobody waits for a leader that nobody hears; an upload that moves is not cut', async () => {
+  await using parts = await setUpLeader((request, response) => {
+    request.resume()
+    // It is there for this one alone.
+    if (request.url === '/upload') request.on('end', () => response.end())
+  })
+  const { ask, leader } = parts
+  const large = { method: 'POST', body: new Uint8Array(20_000) }
+  const upload = { method: 'PUT', body: slowBody(14), duplex: 'half' as const }
+  const [page, change, inventory, late, moved] = await Promise.all([
+    ask('/machines'),
+    ask('/machines/a', { method: 'PUT', body: '{}' }),
+    ask('/pxe/a/inventory', large),
+    sleep(3000).then(() => ask('/machines/late', { method: 'PUT', body: '{}' })),
+    ask('/upload', upload),
+  ])
+  assert.equal(
+    [page, change, inventory, late, moved].map(({ status }) => status),
+    [503, 502, 502, 502, 200],
+  )
+  for (const { after } of [page, change, inventory, late]) assert.ok(after < 13, `${after} s`)
+  // It was sent once: nothing more goes to a leader that is silent.
+  assert.is(leader.seen.filter(({ url }) => url === '/machines').length, 1)
+})
+
+test('a leader that takes its time and says that it is there is waited for', async () => {
+  await using parts = await setUpLeader((request, response) => {
+    const isHealth = request.url === '/healthz'
+    setTimeout(() => response.writeHead(isHealth ? 200 : 201).end(), isHealth ? 0 : 14_000)
+  })
+  const { ask, leader } = parts
+  const backup = await ask('/backups', { method: 'POST', body: '{}' })
+  assert.is(backup.status, 201)
+  const asked = leader.seen.filter(({ url }) => url === '/healthz').length
+  assert.ok(asked > 0 && asked < 4, `${asked} questions`)
+})
+
+test('who leaves while all connections are busy is gone at once, and the others wait for 12 s', async () => {
+  await using parts = await setUpLeader((request, response) => {
+    if (request.url === '/free') response.end()
+    if (request.url === '/healthz') response.end()
+  }, 2)
+  const { ask, taken, leader, forwarder } = parts
+  const busy = [1, 2].map(() => ask('/busy').catch(() => null))
+  while (leader.seen.length < 2) await turn()
+  const leaving = new AbortController()
+  const left = ask('/left', { signal: leaving.signal }).catch(() => null)
+  const waits = ask('/waits')
+  while (taken.length < 4) await turn()
+  leaving.abort()
+  await left
+  const at = performance.now()
+  await taken[2]
+  assert.ok(performance.now() - at < 1000)
+  const request = { method: 'GET', url: '/free', headers: {}, rawHeaders: [] }
+  assert.is(await forwarder.ask(request, { ip: '', isSecure: false }), null)
+  const { status, after } = await waits
+  assert.is(status, 503)
+  assert.ok(after > 11 && after < 13.5, `${after} s`)
+  assert.is(leader.seen.filter(({ url }) => url === '/left' || url === '/waits').length, 0)
+  forwarder.follow(null)
+  await Promise.all(busy)
 })
 
 test.run()
