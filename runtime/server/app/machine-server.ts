@@ -37,7 +37,8 @@ type OwnService =
  * Makes the server of a line, which does not listen yet. `open` resolves to what the line brings; the
  * services that it adds to `opened` end with the server, the last one first.
  *
- * Rejects with a Fault where the session key cannot be read.
+ * Rejects with a Fault where the session key cannot be read, and `no-leader` where it cannot be stored
+ * for the other servers within 12 s.
  */
 export async function openMachineServer<M extends MachineBase>(
   { config, state, log, release, folders, now }: ServerDependencies<M>,
@@ -60,22 +61,25 @@ export async function openMachineServer<M extends MachineBase>(
       onLow: log.warn,
     }),
   )
+  const signedOut = await createSignedOut({
+    path: folders.signedOut,
+    now,
+    log,
+    share: async () => await state.presence?.share(),
+    onDamage(summary) {
+      const lost = { kind: 'auth.logouts.lost', subject_kind: 'auth', summary } as const
+      journal.record({ ...SYSTEM_EVENT, ...lost }).catch((thrown: unknown) => {
+        log.warn(`the event could not be recorded: ${renderError(thrown)}`)
+      })
+    },
+  })
+  // Who logs in from here on is logged in on the next leader, too: it has this key and this list.
+  await state.presence?.share()
   const server = createServer<M>({
     ...state,
     ...(await open(secret, opened)),
     secret,
-    signedOut: await createSignedOut({
-      path: folders.signedOut,
-      now,
-      log,
-      share: async () => await state.presence?.share(),
-      onDamage(summary) {
-        const lost = { kind: 'auth.logouts.lost', subject_kind: 'auth', summary } as const
-        journal.record({ ...SYSTEM_EVENT, ...lost }).catch((thrown: unknown) => {
-          log.warn(`the event could not be recorded: ${renderError(thrown)}`)
-        })
-      },
-    }),
+    signedOut,
     settings: () => toWebSettings(config.current()),
     now,
     log,
