@@ -11,6 +11,7 @@ import { renderRefusal } from '../../../kit/net/rules/refusal-detail.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import { readConfiguration } from '../assembly/configuration.ts'
 import {
   decideExit,
   findRef,
@@ -23,6 +24,7 @@ import {
 const STALL_MS = 10 * 60_000
 const MAX_ANSWER_BYTES = 16 * 2 ** 20
 const LONGEST_SECONDS = 3600
+const USUAL_PORT = 8080
 
 const STILL_ARMED = 'A machine that is armed is flashed nevertheless.'
 
@@ -36,12 +38,13 @@ interface ServerAccess {
 /** Resolves to the exit code, which says what became of the flash (docs/flash-jobs.md). */
 export const flash: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const { env, stdout, stderr, signal } = environment
-  const [named = ''] = given.positionals
-  const mac = parseMac(named)
-  if (!mac.ok) throw new Fault('misuse', `${named} is no MAC address`)
+  const [machine = ''] = given.positionals
+  const mac = parseMac(machine)
+  if (!mac.ok) throw new Fault('misuse', `${machine} is no MAC address`)
   const options = readOptions(given)
   await using client = createHttpClient({ env, signal, stallMs: STALL_MS })
-  const server = (given.values['server'] ?? '').replace(/\/+$/, '')
+  const named = given.values['server'] ?? (await findOwnServer(environment, given))
+  const server = named.replace(/\/+$/, '')
   const asked = { client, server, token: env['FLASHER_TOKEN'] ?? null }
   const image = given.values['image'] ?? null
   const ref = image === null ? null : await findImage(asked, image)
@@ -54,6 +57,13 @@ export const flash: RunCommand<ProcessEnvironment> = async (environment, given) 
   const why = ended['detail']
   if (typeof why === 'string') stderr.write(`${printable(why)}\n`)
   return decideExit(outcome, options.until)
+}
+
+/** The server of this host; only a configuration that is named is read, for scripts may run anywhere. */
+async function findOwnServer(environment: ProcessEnvironment, given: Arguments): Promise<string> {
+  if ((given.lists['config'] ?? []).length === 0) return `http://127.0.0.1:${USUAL_PORT}`
+  const config = await readConfiguration(environment, given)
+  return `http://127.0.0.1:${config.current().server.port}`
 }
 
 function readOptions({ switches, values }: Arguments) {
@@ -88,7 +98,9 @@ async function ask({ client, server, token }: ServerAccess, path: string, body: 
     body === null
       ? ({ method: 'GET', headers } as const)
       : ({ method: 'POST', headers, body } as const)
-  const answer = await client.fetch(target, { ...request, redirects: 'answer' }).catch(nameFailure)
+  const answer = await client
+    .fetch(target, { ...request, redirects: 'answer' })
+    .catch(nameFailure(server))
   if (answer.status === 200 || isNotBooted(answer)) return answer
   const words = renderRefusal(answer.status, await readText(answer))
   const hint =
@@ -106,11 +118,15 @@ function readTarget(url: string): HttpTarget {
 const isNotBooted = ({ status, headers }: HttpAnswer): boolean =>
   status === 502 && headers['content-type']?.startsWith('application/json') === true
 
-function nameFailure(thrown: unknown): never {
-  const failure = describeFailure(thrown)
-  if (failure === null) throw thrown
-  throw new Fault('upstream-failed', `the server: ${failure.reason}`)
-}
+const nameFailure =
+  (server: string) =>
+  (thrown: unknown): never => {
+    const failure = describeFailure(thrown)
+    if (failure === null) throw thrown
+    throw new Fault('upstream-failed', `the server at ${server}: ${failure.reason}`, {
+      hint: '--server names another one.',
+    })
+  }
 
 /** The connection broke while it was waited for. */
 function nameBreak(thrown: unknown): never {

@@ -49,8 +49,8 @@ export const COMMANDS = {
     flags: [
       {
         name: 'server',
-        value: { name: 'URL', completes: 'nothing', default: 'http://127.0.0.1:8080' },
-        help: 'the address of the server',
+        value: { name: 'URL', completes: 'nothing' },
+        help: 'the address of the server (default: http://127.0.0.1:8080, with --config the port that is set there)',
       },
       textFlag('image', 'NAME|REF', 'the image to assign first; without it, the present one'),
       textFlag('disk', 'SERIAL', 'the disk to assign first; without it, the present one'),
@@ -72,6 +72,7 @@ export const COMMANDS = {
       },
       { name: 'power', value: null, help: 'turn the machine on and boot it from the network' },
       { name: 'restart', value: null, help: 'the same, also where it is on' },
+      CONFIG,
       JSON_FLAG,
     ],
     examples: [

@@ -1,7 +1,10 @@
 /** `flasher-web flash` against a server behind a real socket. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createAssets } from '../../../../runtime/kit/web/answers/assets.ts'
@@ -38,7 +41,8 @@ async function open(proof = { enabled: false, limit: 1800, url: '' }) {
 
   /** Resolves to the exit code. */
   async function run(...argv: readonly string[]): Promise<unknown> {
-    const where = argv.includes('--server') ? [] : ['--server', socket.url]
+    const isNamed = argv.includes('--server') || argv.includes('--config')
+    const where = isNamed ? [] : ['--server', socket.url]
     const child = spawn(process.execPath, [PROGRAM, 'flash', MAC, ...where, ...argv], {
       env: { ...process.env, FLASHER_TOKEN: made.token },
     })
@@ -158,6 +162,15 @@ test('why a machine was not turned on is said, and that a connection broke', asy
   } finally {
     fake.close()
   }
+})
+
+test('without an address it asks the server of the configuration that is named', async () => {
+  await using site = await open()
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-flash-'))
+  const path = join(folder.path, 'flasher.toml')
+  await writeFile(path, '[server]\nport = 1\n')
+  assert.is(await site.run('--config', path), 1)
+  assert.match(site.said.err, 'the server at http://127.0.0.1:1: connection refused')
 })
 
 test.run()
