@@ -192,7 +192,7 @@ test('whoever closes the page in the middle of a copy is asked first', async () 
     })()`)
     await choose(page, stick.zip)
     await start(page)
-    await page.getByText(/^Writing /).waitFor()
+    await page.getByText(/^Writing /).waitFor({ timeout: 60_000 })
     const asked = page.waitForEvent('dialog')
     await page.close({ runBeforeUnload: true })
     const dialog = await asked
