@@ -10,6 +10,7 @@ import { createPasswords } from '../../fleet/access/passwords.ts'
 import { createSecret } from '../../kit/web/access/secret.ts'
 import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import { createSources } from '../../engine/image/sources/sources.ts'
+import { readS3Access } from '../../kit/net/s3/s3-keys.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { createCacheServer } from '../routes/server.ts'
 import {
@@ -38,7 +39,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   }
   await using cache = await createImageCache({
     folder: paths.folder,
-    sources: createSources({ env }),
+    sources: createSources({ env, s3: () => readS3Access(config.current().s3, env) }),
     maxBytes: () => config.current().cache.max_bytes,
     upstreamSeconds: () => config.current().cache.upstream_check_interval,
     registryPins: { env, isEnabled: () => config.current().cache.registry_pins },

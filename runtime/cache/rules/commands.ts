@@ -34,7 +34,7 @@ const ADD = {
   words: ['add'],
   summary: 'add an image and download it, or add all images of a catalog',
   about: [
-    'URL is an image (http://, https://, oras://) or a catalog manifest: a URL or a file that ends in .toml, or a repository named catalog (oras://host/lab/catalog:v1). The images of a catalog are listed but not downloaded yet. The cache must be running.',
+    'URL is an image (http://, https://, oras://, s3://) or a catalog manifest: a URL or a file that ends in .toml, or a repository named catalog (oras://host/lab/catalog:v1). The images of a catalog are listed but not downloaded yet. The cache must be running.',
   ],
   positionals: [
     { value: { name: 'URL', completes: 'file' }, help: 'the image, or the catalog manifest' },

@@ -3,6 +3,7 @@ import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
   PUBLIC_URL,
+  S3_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
 } from '../../kit/config/rules/shared-settings.ts'
@@ -18,12 +19,13 @@ export const SETTINGS = {
   paths: { state_dir: STATE_DIR },
   // One key for both, so that there is one session; pages link to the server there.
   server: { session_secret: SESSION_SECRET, public_url: PUBLIC_URL },
+  s3: S3_SETTINGS,
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
 
 /** Whoever sets a key of another section means a server; `server` and `paths` have keys of both. */
 const ELSEWHERE = {
-  ...listForeignSections(['admin', 'paths', 'cache']),
+  ...listForeignSections(['admin', 'paths', 's3', 'cache']),
   'wizard.*': null,
   'paths.boot_dir': null,
   'paths.backup_dir': null,

@@ -74,6 +74,8 @@ export async function readManifestText(
       const { path } = location.value
       return { name: path, folder: dirname(path), text: await readFile(path) }
     }
+    case 's3':
+      throw new Fault('input-invalid', 'a catalog is not read from a bucket (s3://)')
     case 'oras':
       return readFromRegistry(location.value.ref, options)
     case 'http':

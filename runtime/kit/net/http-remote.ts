@@ -23,6 +23,8 @@ interface RemoteOptions {
   readonly retryMs: number
   /** It is given up after one repeat, whatever that brings; absent: it is not. */
   readonly isHasty?: boolean | undefined
+  /** HEAD is not asked, as the address is signed for GET alone; absent: it is. */
+  readonly isGetOnly?: boolean
   /** Says what a refusal of the first look means and what helps; absent: the status says enough. */
   readonly explain?: (status: number) => RefusalWords
 }
@@ -92,7 +94,7 @@ export function createRemote(options: RemoteOptions): Remote {
   return {
     ...remote,
     inspect: () =>
-      inspect(remote, explain).catch((thrown: unknown) => {
+      inspect(remote, explain, options.isGetOnly === true).catch((thrown: unknown) => {
         const { reason, hint } = failureOf(thrown)
         throw notReachable(name, reason, { hint, cause: thrown })
       }),
@@ -102,11 +104,9 @@ export function createRemote(options: RemoteOptions): Remote {
 async function inspect(
   remote: Omit<Remote, 'inspect'>,
   explain: (status: number) => RefusalWords,
+  isGetOnly: boolean,
 ): Promise<Representation> {
-  const head = await askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
-    if (remote.failureOf(thrown).isHangUp) return null // some servers do so at a HEAD
-    throw thrown
-  })
+  const head = isGetOnly ? null : await askHead(remote)
   const whole = head?.status === 200 ? describeHead(head.headers) : null
   if (whole !== null && head?.headers['accept-ranges'] === 'none') return whole
   // The one sure way to learn whether a server sends parts.
@@ -116,6 +116,12 @@ async function inspect(
   const { reason, hint } = explain(probe.status)
   throw notReachable(remote.name, reason, { hint })
 }
+
+const askHead = (remote: Omit<Remote, 'inspect'>): Promise<HttpAnswer | null> =>
+  askPatiently(remote, { method: 'HEAD' }).catch((thrown: unknown) => {
+    if (remote.failureOf(thrown).isHangUp) return null // some servers do so at a HEAD
+    throw thrown
+  })
 
 /** Waits where the server names a time to come back. Any other refusal is an answer here. */
 async function askPatiently(

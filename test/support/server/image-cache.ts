@@ -40,6 +40,8 @@ export interface CacheOptions {
   readonly serverUrl?: string
   /** Tags for images in use; none where it is left out. */
   readonly registryPins?: Parameters<typeof createImageCache>[0]['registryPins']
+  /** What opens buckets, as the environment says it; nothing does where it is left out. */
+  readonly env?: Readonly<Record<string, string>>
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
 }
@@ -52,7 +54,7 @@ export const PASSWORD = 'correct horse'
 export const openCache = (folder: string, options: CacheOptions = {}): Promise<ImageCache> =>
   createImageCache({
     folder,
-    sources: createSources({ env: {}, retryMs: 1, stallMs: 5000 }),
+    sources: createSources({ env: options.env ?? {}, retryMs: 1, stallMs: 5000 }),
     maxBytes: () => options.maxBytes ?? 0,
     upstreamSeconds: () => options.upstreamSeconds ?? Infinity,
     upstreamTickMs: 10,

@@ -111,9 +111,11 @@ export function freeName(wanted: string, isTaken: (name: string) => boolean): st
 /** The file's name for a URL, `repository-tag` for a registry. */
 function nameOf(source: string): string {
   const spelled = blobName(source)
+  // What comes from a bucket is spelled as it is called.
+  const isPlain = /^s3:/i.test(source)
   const name = /^oras:/i.test(source)
     ? spelled.replace(/[:@]/, '-')
-    : (decodePart(spelled) ?? spelled)
+    : ((isPlain ? null : decodePart(spelled)) ?? spelled)
   return name.replaceAll(/[\p{Cc}/\\]/gu, '').slice(0, 255) || 'download'
 }
 
@@ -132,14 +134,14 @@ const findLooseIndex = ({ sha256, index_sha256: index }: Pick<z.infer<typeof BOD
 
 type DigestField = 'sha256' | 'index_sha256'
 
-const NOT_A_SOURCE = 'must be an http://, https:// or oras:// address'
+const NOT_A_SOURCE = 'must be an http://, https://, oras:// or s3:// address'
 
 function findWrongSource(field: string, url: string | undefined): FieldError | null {
   if (url === undefined) return null
   if (/^file:/i.test(url)) {
     return fieldError([field], 'a file is added by dropping it into the folder of the cache')
   }
-  const isUsable = /^(https?|oras):\/\//i.test(url) && refOf(url).ok
-  const isUrl = isUsable && (/^oras:/i.test(url) || URL.canParse(url))
+  const isUsable = /^(https?|oras|s3):\/\//i.test(url) && refOf(url).ok
+  const isUrl = isUsable && (/^(oras|s3):/i.test(url) || URL.canParse(url))
   return isUrl ? null : fieldError([field], NOT_A_SOURCE)
 }

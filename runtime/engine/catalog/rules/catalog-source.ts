@@ -10,7 +10,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 /** One image of a catalog. */
 export interface CatalogImage {
   readonly name: string
-  /** What opens it: a path, an http(s) URL (credentials and all) or an oras reference. */
+  /** What opens it: a path, an http(s) URL (credentials and all), an oras reference or an object `s3://bucket/key`. */
   readonly location: string
   /** The source as the catalog names it. */
   readonly src: string
@@ -122,10 +122,12 @@ function decideLocation(image: ManifestImage, folder: string | null): Result<str
 function checkAddress(address: string): Result<string, string> {
   const location = parseLocation(address)
   const kind = location.ok ? location.value.kind : null
-  if (kind === 'http' || kind === 'oras') return accept(address)
-  const isWellMeant = /^(https?|oras):/i.test(address)
+  if (kind === 'http' || kind === 'oras' || kind === 's3') return accept(address)
+  const isWellMeant = /^(https?|oras|s3):/i.test(address)
   if (isWellMeant && !location.ok) return refuse(renderLocationRefusal(location.refusal))
-  return refuse('its source is no http(s)://, oras:// or, in a local catalog, file:// address')
+  return refuse(
+    'its source is no http(s)://, oras://, s3:// or, in a local catalog, file:// address',
+  )
 }
 
 function describe(image: ManifestImage, location: string): CatalogImage {

@@ -1,4 +1,4 @@
-/** Opens the source of an image, behind one interface: a file, standard input, a URL or a registry. */
+/** Opens the source of an image, behind one interface: a file, standard input, a URL, a registry or a bucket. */
 import type { Source, OpenOptions } from './source.ts'
 import type { Readable } from 'node:stream'
 import { Fault } from '../../../kit/foundation/fault.ts'
@@ -10,6 +10,7 @@ import {
 import { openFileSource } from './file-source.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
 import { openStdinSource } from './stdin-source.ts'
+import type { S3Access } from '../../../kit/net/s3/rules/s3-access.ts'
 
 export type Sources = ReturnType<typeof createSources>
 
@@ -17,6 +18,8 @@ export interface SourcesOptions {
   /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
   readonly env: Environment
   readonly stdin?: Readable
+  /** What opens buckets; absent: what the variables of AWS's tools say. */
+  readonly s3?: () => Promise<S3Access>
   /** Milliseconds without a byte after which a connection counts as broken. */
   readonly stallMs?: number
   /** Milliseconds before a broken connection is first tried again. */
@@ -30,7 +33,7 @@ export interface SourcesOptions {
  * milliseconds is asked again; `retryMs` is the first pause between two tries, in milliseconds.
  */
 export function createSources(given: SourcesOptions) {
-  const { env, stdin, stallMs = 30_000, retryMs = 500, slowMs = 20_000 } = given
+  const { env, stdin, s3, stallMs = 30_000, retryMs = 500, slowMs = 20_000 } = given
   const haste = { stallMs: Math.min(stallMs, HASTY_STALL_MS), isHasty: true, slowMs }
 
   async function openAt(
@@ -47,6 +50,8 @@ export function createSources(given: SourcesOptions) {
         return (await loadHttp()).openHttpSource(location.target, reading)
       case 'oras':
         return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
+      case 's3':
+        return (await loadS3()).openS3Source(location.source, { ...reading, access: s3 })
     }
   }
 
@@ -54,8 +59,8 @@ export function createSources(given: SourcesOptions) {
     /** Milliseconds before a broken connection is first tried again. */
     retryMs,
     /**
-     * `text`: a path, `-`, an http(s) URL or an oras reference. Throws a Fault `input-missing` where nothing is
-     * there, `input-invalid` where it is nothing that can be read as an image.
+     * `text`: a path, `-`, an http(s) URL, an oras reference or an object `s3://bucket/key`. Throws a Fault
+     * `input-missing` where nothing is there, `input-invalid` where it is nothing that can be read as an image.
      */
     async open(text: string, options: OpenOptions = {}): Promise<Source> {
       const location = parseLocation(text)
@@ -71,3 +76,4 @@ const HASTY_STALL_MS = 8000
 /** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
 const loadHttp = () => import('./http-source.ts')
 const loadOras = () => import('./oras-source.ts')
+const loadS3 = () => import('./s3-source.ts')

@@ -160,7 +160,7 @@ const FLASH_FLAGS = [
     name: 'image',
     value: { name: 'IMAGE', completes: 'image' },
     required: true,
-    help: 'image to write: a path, an http(s) URL, an oras reference, or - for standard input',
+    help: 'image to write: a path, an http(s) URL, an oras reference, an object s3://BUCKET/KEY, or - for standard input',
   },
   {
     name: 'mirror',

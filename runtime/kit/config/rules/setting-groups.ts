@@ -12,6 +12,7 @@ export const SETTING_GROUPS = {
       listening: 'Where the server listens',
       proxy: 'Behind a proxy or a name',
       upstream: 'Images and releases',
+      buckets: 'Images in buckets',
       flashing: 'Flashing',
       power: 'Power of machines',
       boot: 'Network boot and discovery',

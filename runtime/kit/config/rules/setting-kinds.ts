@@ -67,6 +67,9 @@ export const repository = textual(
   'acme/flasher',
 )
 
+/** A region of an S3 service, which ends up in host names. */
+export const region = textual(orEmpty(/[a-z0-9-]{1,40}/), 'a region like eu-central-1', 'us-east-1')
+
 /** A release's tag, which ends up in URLs and file names. */
 export const tag = textual(
   line.regex(/^[A-Za-z0-9][\w.+-]{0,99}$/),

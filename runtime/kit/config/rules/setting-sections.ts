@@ -7,6 +7,7 @@ export const SECTIONS = {
   paths: 'Where things lie.',
   withcache: 'The cache service, which holds the images.',
   sources: 'Where else machines fetch images.',
+  s3: 'What opens the buckets of `s3://` images ([cache.md](cache.md#images-in-a-bucket)).',
   cache: 'Read by `flasher-cache`, from the same files.',
   boot: 'Which release of the live environment machines boot.',
   releases: 'Where releases are.',

@@ -55,6 +55,45 @@ export const PUBLIC_URL = both({
   fallback: '',
 })
 
+/** The settings of section `[s3]`: what opens the buckets in which images lie. */
+export const S3_SETTINGS = {
+  endpoint: both({
+    title: 'Address of the S3 service',
+    topic: 'buckets',
+    help: 'The service that holds the buckets of `s3://` images; empty: `AWS_ENDPOINT_URL_S3`, else AWS itself.',
+    kind: baseUrl('https://s3.example.org'),
+    fallback: '',
+  }),
+  region: both({
+    title: 'Region of the buckets',
+    topic: 'buckets',
+    help: 'The region of the buckets; empty: `AWS_REGION`, else `us-east-1`.',
+    kind: kinds.region,
+    fallback: '',
+  }),
+  access_key: both({
+    title: 'Access key',
+    topic: 'buckets',
+    help: 'The access key that may read the images; empty: `AWS_ACCESS_KEY_ID`, else buckets are read anonymously.',
+    kind: kinds.secretText,
+    fallback: '',
+  }),
+  secret_key: both({
+    title: 'Secret key',
+    topic: 'buckets',
+    help: 'The secret key of that access key.',
+    kind: kinds.secretText,
+    fallback: '',
+  }),
+  secret_key_file: both({
+    title: 'File with the secret key',
+    topic: 'buckets',
+    help: 'The file whose first line is the secret key, instead of `s3.secret_key`.',
+    kind: path('/etc/flasher/s3-secret-key'),
+    fallback: '',
+  }),
+}
+
 /** The settings of section `[cache]`, which `flasher-cache` reads. */
 export const CACHE_SETTINGS = {
   host: ofCache({

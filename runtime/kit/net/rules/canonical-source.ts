@@ -8,7 +8,7 @@ const DEFAULT_PORT: Readonly<Record<string, number>> = { http: 80, https: 443 }
  * kept in fleets and fixtures: even that the brackets of an IPv6 address are lost.
  */
 export function canonicaliseSource(source: string): Result<string, 'not-a-source'> {
-  const parts = /^([a-z]+):\/\/(.*)$/is.exec(source)
+  const parts = /^([a-z]+|s3):\/\/(.*)$/is.exec(source)
   if (parts === null || /\p{Cc}/u.test(source)) return refuse('not-a-source')
   const [, scheme = '', rest = ''] = parts
   const canonical = canonicaliseRest(scheme.toLowerCase(), rest)
@@ -22,6 +22,8 @@ function canonicaliseRest(scheme: string, rest: string): string | null {
       return canonicaliseHttp(scheme, rest)
     case 'oras':
       return canonicaliseRegistry(rest)
+    case 's3':
+      return canonicaliseObject(rest)
     case 'file':
       return canonicaliseFile(rest)
     default:
@@ -57,6 +59,21 @@ function canonicaliseRegistry(rest: string): string | null {
   const [, host = '', repository = '', version = ''] = parts
   if (version.startsWith('@') && version !== version.toLowerCase()) return null
   return `oras://${host.toLowerCase()}/${repository.toLowerCase()}${version}`
+}
+
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+const MAX_KEY_BYTES = 1024
+
+/**
+ * The bucket in lower case; the key as it is, since no character of it means anything here. A key
+ * with a part `.` or `..` is none that an address can name: clients and proxies resolve those.
+ */
+function canonicaliseObject(rest: string): string | null {
+  const [, bucket = '', key = ''] = /^([^/]*)\/(.+)$/s.exec(rest) ?? []
+  const isNamed = BUCKET.test(bucket.toLowerCase()) && key !== '' && key.isWellFormed()
+  if (!isNamed || Buffer.byteLength(key) > MAX_KEY_BYTES) return null
+  const isResolved = key.split('/').some((part) => part === '.' || part === '..')
+  return isResolved ? null : `s3://${bucket.toLowerCase()}/${key}`
 }
 
 function canonicaliseFile(rest: string): string | null {

@@ -1,4 +1,4 @@
-/** Parses the location of an image as a person types it: standard input, a path, a URL or a registry. */
+/** Parses the location of an image as a person types it: standard input, a path, a URL, a registry or a bucket. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from '../registry/rules/oras.ts'
 import { canonicaliseSource } from './canonical-source.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
@@ -15,11 +15,14 @@ export type Location =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'http'; readonly target: HttpTarget }
   | { readonly kind: 'oras'; readonly ref: OrasRef }
+  /** The canonical spelling, `s3://bucket/key`. */
+  | { readonly kind: 's3'; readonly source: string }
 
 export type LocationRefusal =
   | { readonly why: 'empty' }
   | { readonly why: 'not-a-url'; readonly shown: string }
   | { readonly why: 'not-a-reference'; readonly shown: string; readonly words: string }
+  | { readonly why: 'not-an-object'; readonly shown: string }
   | { readonly why: 'scheme-unsupported'; readonly scheme: string; readonly shown: string }
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
@@ -35,6 +38,11 @@ export function parseLocation(text: string): Result<Location, LocationRefusal> {
   if (scheme === undefined) return accept({ kind: 'file', path: text })
   if (isOrasUrl(text)) return parseReference(text)
   const shown = hideUserInfo(text)
+  if (scheme === 's3') return parseObject(text, shown)
+  return parseHttp(text, scheme, shown)
+}
+
+function parseHttp(text: string, scheme: string, shown: string): Result<Location, LocationRefusal> {
   if (scheme !== 'http' && scheme !== 'https') {
     return refuse({ why: 'scheme-unsupported', scheme, shown })
   }
@@ -57,7 +65,9 @@ export function renderLocationRefusal(refusal: LocationRefusal): string {
     case 'not-a-url':
       return `not a valid URL: ${refusal.shown}`
     case 'scheme-unsupported':
-      return `${refusal.scheme}:// images are not supported: ${refusal.shown} (a path, -, http://, https:// or oras:// are)`
+      return `${refusal.scheme}:// images are not supported: ${refusal.shown} (a path, -, http://, https://, oras:// or s3:// are)`
+    case 'not-an-object':
+      return `not an object of a bucket, s3://bucket/key: ${refusal.shown}`
     case 'not-a-reference':
       return `${refusal.words}: ${refusal.shown}`
   }
@@ -84,6 +94,7 @@ export function renderHost(address: string): string {
   if (!location.ok) return hideUserInfo(address)
   const { value } = location
   if (value.kind === 'oras') return `oras://${value.ref.host}`
+  if (value.kind === 's3') return value.source.replace(/^(s3:\/\/[^/]*).*$/s, '$1')
   return value.kind === 'http' ? new URL(value.target.url).origin : fileNameOf(value)
 }
 
@@ -94,6 +105,7 @@ export function renderHost(address: string): string {
 export function fileNameOf(location: Location): string {
   if (location.kind === 'stdin') return '-'
   if (location.kind === 'oras') return lastPart(renderOrasRef(location.ref))
+  if (location.kind === 's3') return lastPart(location.source)
   if (location.kind === 'file') return lastPart(location.path)
   const encoded = lastPart(new URL(location.target.url).pathname)
   // A second look: `%2F` and control characters come out of the decoding.
@@ -108,6 +120,13 @@ function parseReference(text: string): Result<Location, LocationRefusal> {
   // A digest is written behind an @, too: only in front of the first / can it be a password.
   const shown = text.replace(/^(oras:\/\/)[^/]*@/i, '$1')
   return refuse({ why: 'not-a-reference', shown, words: ref.refusal })
+}
+
+function parseObject(text: string, shown: string): Result<Location, LocationRefusal> {
+  const source = canonicaliseSource(text)
+  return source.ok
+    ? accept({ kind: 's3', source: source.value })
+    : refuse({ why: 'not-an-object', shown })
 }
 
 const lastPart = (path: string) => path.split('/').findLast(Boolean) ?? ''

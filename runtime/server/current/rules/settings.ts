@@ -10,6 +10,7 @@ import {
   REACH_SETTINGS,
   RELEASE_SETTINGS,
   RUN_PATIENCE,
+  S3_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
   WARN_FREE_BYTES,
@@ -105,6 +106,7 @@ export const SETTINGS = {
       fallback: [],
     }),
   },
+  s3: S3_SETTINGS,
   cache: CACHE_SETTINGS,
   ...RELEASE_SETTINGS,
   flash: {

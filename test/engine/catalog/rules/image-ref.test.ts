@@ -44,6 +44,25 @@ const VECTORS = [
   ['file:///abs/x.img', 'file://abs/x.img', '52100872f201c633'],
 ] as const
 
+test('a bucket is in lower case, and its key is what it is called', () => {
+  const rows = [
+    ['S3://Lab/Deep/x y+%20?#1.img', 's3://lab/Deep/x y+%20?#1.img'],
+    ['s3://lab.images-1//double//.img', 's3://lab.images-1//double//.img'],
+    ['s3://lab', null],
+    ['s3://lab/', null],
+    ['s3://u:p@lab/x.img', null],
+    ['s3://a/x.img', null],
+    ['s3://lab/a/../b.img', null],
+    ['s3://lab/./b.img', null],
+    ['s3://lab/b\u0000.img', null],
+    [`s3://lab/${'ä'.repeat(513)}`, null],
+  ] as const
+  for (const [source, canonical] of rows) {
+    const found = canonicaliseSource(source)
+    assert.is(found.ok ? found.value : null, canonical, source)
+  }
+})
+
 for (const [source, canonical, digits] of VECTORS) {
   test(`${source} is ${canonical}`, () => {
     assert.equal(canonicaliseSource(source), { ok: true, value: canonical })

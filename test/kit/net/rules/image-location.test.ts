@@ -47,6 +47,10 @@ test('refuses what it cannot open, without a password in its words', () => {
     refused('oras://me:hidden@registry.test/a'),
     'malformed: no host in front of the first /: oras://registry.test/a',
   )
+  assert.is(
+    refused('s3://key:hidden@lab/a'),
+    'not an object of a bucket, s3://bucket/key: s3://lab/a',
+  )
   assert.match(refused('ftp://me:hidden@host/x.img'), /^ftp:\/\/ images are not supported/)
   for (const text of ['ftp://me:hidden@host/x', 'http://me:hid/den@host/x', 'http://me:hidden@/']) {
     assert.not.match(refused(text), /hid/)
@@ -70,6 +74,7 @@ test('names the last part of a path', () => {
   assert.is(name('https://h/a%2Fb%1b.img'), 'b.img')
   assert.is(name('https://h/100%.img'), '100%.img')
   assert.is(name('https://h'), '')
+  assert.is(name('s3://lab/a%20b?c.img'), 'a%20b?c.img')
   assert.is(name('-'), '-')
 })
 

@@ -14,6 +14,14 @@ export const SOURCE_ENVIRONMENT: readonly Entry[] = [
     'user and password for one registry; no other registry gets them',
   ],
   ['FLASHER_REGISTRY_HTTP', 'registries that speak plain http, separated by commas'],
+  [
+    'AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN',
+    'keys for s3:// images; without them buckets are read anonymously',
+  ],
+  [
+    'AWS_ENDPOINT_URL_S3, AWS_REGION',
+    'the service that holds the buckets and its region (default: AWS in us-east-1)',
+  ],
 ]
 
 const DEBUG_ENVIRONMENT: Entry = ['FLASHER_DEBUG', 'when 1, unexpected errors show their stack']

@@ -1,0 +1,94 @@
+/** An HTTP client for one object of a bucket: each request is signed anew, in the region that the service names. */
+import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
+import type { HttpTarget } from '../rules/image-location.ts'
+import { isRedirect, nextTarget } from '../rules/redirect.ts'
+import { objectUrl, parseS3Source, type S3Access } from './rules/s3-access.ts'
+import {
+  explainRefusal,
+  findRegion,
+  MAX_REFUSAL_BYTES,
+  parseRefusal,
+  type S3Refusal,
+} from './rules/s3-answer.ts'
+import { presign } from './s3-signing.ts'
+
+interface S3ClientOptions {
+  readonly client: Pick<HttpClient, 'fetch'>
+  readonly access: S3Access
+  /** The canonical `s3://bucket/key`. */
+  readonly source: string
+  readonly now: () => Date
+}
+
+/** Longer than a request waits for its first byte, and no longer than a leaked address should work. */
+const SIGNED_SECONDS = 300
+
+/** Creates the client; `target` is what it is asked for, unsigned. Only GET may be asked for. */
+export function createS3Client({ client, access, source, now }: S3ClientOptions) {
+  const target: HttpTarget = {
+    url: objectUrl(access, parseS3Source(source)),
+    authorization: null,
+  }
+  let { region } = access
+  let refused: S3Refusal | null = null
+
+  async function ask(request: HttpRequest): Promise<HttpAnswer> {
+    const signing = { at: now(), seconds: SIGNED_SECONDS }
+    const url = await presign({ ...access, region }, source, signing)
+    return await client.fetch({ url, authorization: null }, { ...request, redirects: 'answer' })
+  }
+
+  /** The answer to a request, of which the body was not looked at where it is the object. */
+  async function fetch(_asked: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
+    const first = await ask(request)
+    if (first.status < 300) return { ...first, target }
+    const { status, headers } = first
+    const body = await readText(first)
+    refused = parseRefusal(status, body, aheadOf(headers.date, now()))
+    const found = findRegion(headers, body)
+    if (found !== null && found !== region) {
+      region = found
+      const second = await ask(request)
+      if (second.status < 300) return { ...second, target }
+      const text = await readText(second)
+      const ahead = aheadOf(second.headers.date, now())
+      refused = parseRefusal(second.status, text, ahead)
+      return { ...second, target }
+    }
+    if (!isRedirect(status) || headers.location === undefined) return { ...first, target }
+    // The signature was for the other host: what this one wants is in the address that it gave.
+    const next = nextTarget(target, headers.location)
+    if (!next.ok) return { ...first, target }
+    return { ...(await client.fetch(next.value, request)), target }
+  }
+
+  return {
+    target,
+    fetch,
+    /** The region in which the object was found, which may be another one than was set. */
+    region: () => region,
+    /** Says why the object is unavailable, after an answer with this status. */
+    explain: (status: number) =>
+      refused?.status === status
+        ? explainRefusal(refused, access.keys !== null)
+        : { reason: `HTTP ${status}`, hint: undefined },
+  }
+}
+
+/** Null: the service did not say what time it is there. */
+function aheadOf(date: string | undefined, now: Date): number | null {
+  const theirs = Date.parse(date ?? '')
+  return Number.isNaN(theirs) ? null : Math.round((now.getTime() - theirs) / 1000)
+}
+
+async function readText(answer: HttpAnswer): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer.body()) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > MAX_REFUSAL_BYTES) break
+  }
+  answer.drop()
+  return Buffer.concat(chunks).toString('utf8', 0, MAX_REFUSAL_BYTES)
+}
