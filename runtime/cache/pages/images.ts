@@ -193,6 +193,12 @@ function renderProgress({ entry, download, progress: part, state }: CacheRow): C
   return progress(growth.bytes, growth.total, label)
 }
 
+/** What the button that downloads an image says, where that is not Download. */
+const LABELS: Partial<Readonly<Record<ImageState, string>>> = {
+  ready: t.actions.downloadAgain,
+  failed: t.actions.tryAgain,
+}
+
 function renderActions({ entry, kind, state, download }: CacheRow): Content {
   const values = { name: entry.name }
   const remove = html`<a class="button danger" href="${address('/ui/remove', values)}"
@@ -201,6 +207,6 @@ function renderActions({ entry, kind, state, download }: CacheRow): Content {
   if (download !== null)
     return [postButton({ action: '/ui/cancel', label: PAGES.frame.cancel, values }), remove]
   if (kind === 'file') return remove
-  const label = state === 'ready' ? t.actions.downloadAgain : t.actions.download
+  const label = LABELS[state] ?? t.actions.download
   return [postButton({ action: '/ui/fetch', label, values }), remove]
 }

@@ -128,7 +128,7 @@ test('a mode that was chosen by hand stays, and only what erases a disk is calle
   assert.is(await page.getByRole('radio', { name: /^Boot its disk/ }).isChecked(), true)
   assert.is(await page.getByRole('button', { name: /arm/ }).count(), 0)
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved, not armed: on network boot, its mode is Boot its disk.').waitFor()
+  await page.getByText('Saved, not armed. On network boot: Boot its disk.').waitFor()
   assert.is(await page.locator('#now').getAttribute('data-state'), 'ready')
   assert.equal(opened.complaints, [])
 })

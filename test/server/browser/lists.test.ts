@@ -53,7 +53,7 @@ async function withPage(work: (page: Page) => Promise<void>, options: ContextOpt
   assert.equal(opened.complaints, [])
 }
 
-const namesOf = (page: Page) => page.locator('#rows th a').allInnerTexts()
+const namesOf = (page: Page) => page.locator('#rows th > a').allInnerTexts()
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? 'with a script' : 'without a script'

@@ -1,7 +1,7 @@
 /** Keyboard shortcuts of the tables of machines and runs; Tab and Enter do the same. */
 import { clear, closeMenus, show } from './selection.js'
 
-const links = () => [...document.querySelectorAll('#rows th a')]
+const links = () => [...document.querySelectorAll('#rows th > a')]
 const row = () => document.activeElement?.closest('#rows tr') ?? null
 const isTyping = (target) =>
   target instanceof Element &&
@@ -9,7 +9,7 @@ const isTyping = (target) =>
 
 function move(by) {
   const list = links()
-  const at = list.indexOf(row()?.querySelector('th a'))
+  const at = list.indexOf(row()?.querySelector('th > a'))
   const next = list[at === -1 ? (by > 0 ? 0 : list.length - 1) : at + by]
   next?.focus()
   next?.closest('tr').scrollIntoView({ block: 'nearest' })
@@ -33,7 +33,7 @@ function flash() {
 }
 
 function assign() {
-  const link = row()?.querySelector('th a')
+  const link = row()?.querySelector('th > a')
   if (link) location.assign(`${link.href}#intent`)
 }
 

@@ -11,8 +11,8 @@ const t = PAGES.frame
 export const icon = (name: IconName): Html =>
   html`<svg class="icon" aria-hidden="true"><use href="#i-${name}" /></svg>`
 
-/** The five states, and amber for what a person must look at. */
-export type Tone = 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
+/** The states of machines and jobs, and amber for what a person must look at. */
+export type Tone = 'ready' | 'armed' | 'capture' | 'running' | 'done' | 'failed' | 'needs-you'
 
 /** Renders a state by shape, word and colour. */
 export const badge = (tone: Tone, word: string = t.states[tone]): Html =>

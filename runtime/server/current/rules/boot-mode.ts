@@ -54,7 +54,7 @@ interface RuleRow {
   /** Whether a disk is written with nobody there: where there is a limit, one after the other. */
   readonly flashes: boolean
   /** The state of the machine where nothing else is known of it. */
-  readonly state: 'ready' | 'armed' | 'done' | 'needs-you'
+  readonly state: 'ready' | 'armed' | 'capture' | 'done' | 'needs-you'
 }
 
 const disk = (state: RuleRow['state'], reason: string): RuleRow => ({
@@ -111,7 +111,7 @@ export const RULES = {
     'The end of a flash was never reported: the disk may be half written; no live system can flash it again.',
   ),
   queued: disk('armed', 'max_flashes machines are being flashed already: it waits for its turn.'),
-  capture: attended('ready', 'A capture of one of its disks was ordered.'),
+  capture: attended('capture', 'A capture of one of its disks was ordered.'),
   locked: disk('needs-you', 'Locked, so it is not flashed.'),
   'no-image': disk('needs-you', 'No image is assigned.'),
   'unknown-image': disk('needs-you', 'The assigned image is not in the catalog.'),

@@ -11,11 +11,21 @@ import { fill } from '../../../kit/texts/text.ts'
 
 const t = PAGES.view.machineState
 
-const MACHINE_STATES = ['ready', 'armed', 'running', 'done', 'failed', 'needs-you'] as const
+const MACHINE_STATES = [
+  'ready',
+  'armed',
+  'capture',
+  'running',
+  'done',
+  'failed',
+  'needs-you',
+] as const
 export type MachineState = (typeof MACHINE_STATES)[number]
 
 export interface StateView {
   readonly state: MachineState
+  /** What people call it, where `ready` alone says too little; undefined: the word of the state. */
+  readonly word?: string
   /** What is true, in a sentence. Can hold what the machine sent. */
   readonly is: string
   /** What happens next, or what to do. */

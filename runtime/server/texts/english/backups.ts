@@ -16,9 +16,9 @@ export const BACKUPS = {
     restored:
       'Backup {id} was restored. The previous state was kept beside the database as {suffix}.',
     disarmed: {
-      one: 'This machine is not flashed or captured until you order it again, with Flash again on its page:',
+      one: 'This machine is not flashed or captured until you order it again on its page:',
       other:
-        'These {count} machines are not flashed or captured until you order it again, with Flash again on their pages:',
+        'These {count} machines are not flashed or captured until you order it again on their pages:',
     },
     removed: 'Backup {id} was removed.',
   },
@@ -69,13 +69,13 @@ export const BACKUPS = {
       other: '{count} machines, settings and events',
     },
     warning:
-      'This backup holds hardware only: machines return in mode flasher-inventory, without image or disk.',
+      'This backup holds hardware only: machines return without image or disk, and list their disks on network boot.',
     consequence:
       'This replaces everything. The current database is kept on the server as a {suffix} file.',
     disarms: {
-      one: 'A restore arms no machine. This one loses its order: it keeps its mode, image and disk, and is not flashed or captured until you choose Flash again:',
+      one: 'A restore arms no machine. This one loses its order: it keeps its image and disk and what it does on network boot, and is not flashed or captured until you order it again:',
       other:
-        'A restore arms no machine. These {count} lose their orders: they keep their modes, images and disks, and are not flashed or captured until you choose Flash again:',
+        'A restore arms no machine. These {count} lose their orders: they keep their images and disks and what they do on network boot, and are not flashed or captured until you order it again:',
     },
     disarmsNone: 'No machine loses an order to be flashed or captured.',
     confirm: 'Type {time}, the time of the backup:',

@@ -6,7 +6,7 @@ export const DASHBOARD = {
     failed: 'Failed in 24 hours',
     notBooted: 'Failed to boot in 24 hours',
     attention: 'Need attention',
-    unassigned: 'Not configured',
+    unassigned: 'Discovered',
     images: 'Images',
   },
   median: {

@@ -77,7 +77,7 @@ export const EVENTS = {
     fields: {
       name: 'Name',
       labels: 'Labels',
-      boot_mode: 'Boot mode',
+      boot_mode: 'On network boot',
       bty_image_ref: 'Image',
       target_disk_serial: 'Target disk',
       sanboot_drive: 'BIOS boot drive',

@@ -59,6 +59,7 @@ export const FRAME = {
   states: {
     ready: 'ready',
     armed: 'armed',
+    capture: 'capture ordered',
     running: 'running',
     done: 'done',
     failed: 'failed',

@@ -115,6 +115,7 @@ export const IMAGES = {
     remove: 'Remove',
     download: 'Download',
     downloadAgain: 'Download again',
+    tryAgain: 'Try again',
   },
   add: {
     title: 'Add an image',

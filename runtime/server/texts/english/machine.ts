@@ -48,14 +48,15 @@ export const MACHINE = {
     showLog: 'Show the log',
     showRun: 'Show the run',
     showThisRun: 'Show this run',
+    flash: 'Flash…',
     flashAgain: 'Flash again…',
+    tryAgain: 'Try again…',
     disarm: 'Disarm',
     bootDisk: 'Boot its disk anyway…',
     refresh: 'Refresh inventory',
     saved: 'Saved.',
     savedDisk: 'Saved. Its next network boot starts its own disk.',
-    savedNotArmed:
-      'Saved, not armed: on network boot, its mode is {mode}. Select {flash} to flash the image.',
+    savedNotArmed: 'Saved, not armed. On network boot: {mode}. Select {flash} to flash the image.',
     armed: 'Armed. Boot the machine from the network now.',
     notArmed: 'Saved, but not armed: {reason}',
   },
@@ -221,7 +222,7 @@ export const MACHINE = {
       'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.',
     afterwards:
       'From the next network boot on the machine boots this disk. It is not flashed until somebody arms it again.',
-    afterwardsMode: 'Its boot mode stays. The disk can be captured again.',
+    afterwardsMode: 'What it does on network boot stays. The disk can be captured again.',
     button: 'Boot its disk anyway',
   },
 } as const

@@ -20,7 +20,7 @@ export const MACHINES = {
     selectPage: 'Select all on this page',
     countFound: '{found} of {all}',
     /** A script counts. */
-    arrived: { one: '{count} new machine', other: '{count} new machines' },
+    arrived: { one: '{count} more machine', other: '{count} more machines' },
     table: 'Table',
     wall: 'Wall',
     addSummary: 'Add a machine by its MAC address',
@@ -51,7 +51,9 @@ export const MACHINES = {
       all: 'All',
       needsAttention: 'Needs attention',
       discovered: 'Discovered',
+      failed: 'Failed',
       armed: 'Armed',
+      captureOrdered: 'Capture ordered',
       running: 'Running',
       done: 'Done',
       seenThisHour: 'Seen this hour',

@@ -39,14 +39,14 @@ export const VIEW = {
     failed: {
       is: 'The flash failed.',
       isWithReason: 'The flash failed: {reason}',
-      startsDisk: 'Its next network boot starts its own disk. Choose Flash again to retry.',
+      startsDisk: 'Its next network boot starts its own disk. Choose Try again to flash it.',
       triesAgain: 'Its next network boot tries again.',
       inWizard: 'The wizard is open on its screen.',
     },
-    loopSuspected: 'Find out why, then flash it again or change its mode.',
+    loopSuspected: 'Find out why, then flash it again or change what it does on network boot.',
     otherDisk: 'Select its disk. Until then it opens the wizard.',
     unassigned: {
-      is: 'New machine, not configured.',
+      is: 'Discovered, nothing selected yet.',
       next: 'Select an image and a disk. Until then it boots its own disk.',
     },
     /** The place first: rows of a table show the beginning. */
@@ -68,22 +68,33 @@ export const VIEW = {
     },
     /** What a machine does at its network boot, by the rule that chose its script. */
     usual: {
-      'ipxe-exit': { is: 'Boots its own disk.', next: 'Choose a flash mode to flash it.' },
+      'ipxe-exit': {
+        word: 'boots its disk',
+        is: 'Boots its own disk.',
+        next: 'Select Flash once to flash it.',
+      },
       wizard: {
+        word: 'opens the wizard',
         is: 'Opens the wizard.',
         next: 'The person in front of it chooses image and disk.',
       },
       'disks-wanted': {
+        word: 'lists its disks',
         is: 'Disks not listed yet.',
         next: 'Its next network boot lists them, then it boots its own disk.',
       },
       'disks-stale': {
+        word: 'lists its disks',
         is: 'The list of its disks is out of date.',
         next: 'Its next network boot lists them again, then it boots its own disk.',
       },
-      'disks-known': { is: 'Disks listed.', next: 'Choose a flash mode to flash it.' },
+      'disks-known': {
+        word: 'disks listed',
+        is: 'Disks listed.',
+        next: 'Select Flash once to flash it.',
+      },
       capture: {
-        is: 'Ready to be captured.',
+        is: 'A capture is ordered.',
         next: 'Its next network boot makes the image and uploads it.',
       },
       flash: { is: 'Ready to be flashed.', next: 'Its next network boot flashes it.' },
@@ -96,12 +107,13 @@ export const VIEW = {
         next: 'From now on it boots its disk. Choose Flash again to repeat.',
       },
       'disk-allowed': {
+        word: 'boots its disk',
         is: 'Boots its own disk, as an operator chose after a flash whose end was never reported.',
-        next: 'Choose Flash again to flash it.',
+        next: 'It is flashed again once somebody arms it.',
       },
       disarmed: {
         is: 'Not armed: an older state of the server was restored.',
-        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+        next: 'It is flashed once somebody arms it. Until then it boots its own disk.',
       },
       'held-back': {
         is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
@@ -132,8 +144,8 @@ export const VIEW = {
         next: 'Its next network boot waits for its turn, then flashes it.',
       },
       locked: {
-        is: 'Locked, but in a flash mode.',
-        next: 'Unlock it, or change its mode. Until then it boots its own disk.',
+        is: 'Locked, but set to be flashed.',
+        next: 'Unlock it, or change what it does on network boot. Until then it boots its own disk.',
       },
       'no-image': {
         is: 'No image assigned.',

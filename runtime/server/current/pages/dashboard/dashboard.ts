@@ -32,7 +32,7 @@ const PATH = '/ui/dashboard'
 const MAX_ROWS = 8
 const NEWEST_FLASHES = 500
 const DAY_MS = 86_400_000
-const NEEDS_ATTENTION = 'state:needs-you,failed'
+const NEEDS_ATTENTION = 'state:needs-attention,failed'
 
 export const DASHBOARD_PAGES = [pageAt(PATH, show)]
 
@@ -141,7 +141,8 @@ function renderWaiting(context: CurrentContext, { machine, view }: MachineView):
       : []
   return html`<li>
     <span class="grow"
-      >${badge(view.state)} <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
+      >${badge(view.state, view.word)}
+      <a href="${machinePath(machine.mac)}"><bdi>${nameOf(machine)}</bdi></a
       >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"
         >${view.is}</span

@@ -9,14 +9,18 @@ import { isUnassigned, type Machine } from '../../rules/machine.ts'
 import type { MachineState } from '../../rules/state.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
-/** What needs attention comes first. */
+/** What pages call `needs-you`. */
+const NEEDS_ATTENTION = 'needs-attention'
+
+/** What failed comes first, then what needs attention. */
 const URGENCY = {
-  'needs-you': 0,
-  failed: 1,
+  failed: 0,
+  'needs-you': 1,
   running: 2,
-  armed: 3,
-  done: 4,
-  ready: 5,
+  capture: 3,
+  armed: 4,
+  done: 5,
+  ready: 6,
 } as const satisfies Record<MachineState, number>
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
@@ -26,7 +30,7 @@ const VOCABULARY: Vocabulary = {
   times: ['seen', 'flashed', 'discovered'],
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
-    state: Object.keys(URGENCY),
+    state: [...Object.keys(URGENCY), NEEDS_ATTENTION],
     is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting'],
   },
   // Disks without a serial number are identified so.
@@ -123,7 +127,7 @@ function fieldsOf(view: MachineView): Description['fields'] {
     name: [name ?? '', hostname ?? ''],
     label: labels,
     mode: [mode, withoutPrefix(mode)],
-    state: [view.view.state],
+    state: view.view.state === 'needs-you' ? ['needs-you', NEEDS_ATTENTION] : [view.view.state],
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
     ip: [machine.last_seen_ip ?? ''],

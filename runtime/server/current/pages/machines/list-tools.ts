@@ -23,13 +23,18 @@ const PATH = '/ui/machines'
 
 const VIEWS = [
   [t.filters.all, ''],
-  [t.filters.needsAttention, 'state:needs-you,failed'],
+  [t.filters.needsAttention, 'state:needs-attention,failed'],
+  [t.filters.failed, 'state:failed'],
   [t.filters.discovered, 'is:discovered'],
   [t.filters.armed, 'state:armed'],
+  [t.filters.captureOrdered, 'state:capture'],
   [t.filters.running, 'state:running'],
   [t.filters.done, 'state:done'],
   [t.filters.seenThisHour, 'seen:<1h'],
 ] as const
+
+/** Most fleets have no captures: there is nothing to look for. */
+const isSpare = (q: string | undefined): boolean => q === 'state:capture'
 
 interface ListTools {
   readonly query: ListQuery
@@ -48,7 +53,11 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
     name: 'q',
     label: t.label,
     placeholder: t.placeholder,
-    views: VIEWS.map(([title, q]) => [title, { ...kept, q }, count(q)]),
+    views: VIEWS.map(([title, q]): [string, ListQuery, number] => [
+      title,
+      { ...kept, q },
+      count(q),
+    ]).filter(([, { q }, found]) => found > 0 || !isSpare(q) || q === kept['q']),
     aside: html`${renderSaved(saved, query, back)}${renderColumnChoice(columns, back)}`,
   })}
   ${renderMistakes(kept)}`

@@ -22,6 +22,7 @@ import { POWER_POSTS } from '../power/power-posts.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
+import { labelLink } from '../view/machine-row.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -112,12 +113,7 @@ const renderHeading = (machine: Machine): Html =>
   html`<bdi>${nameOf(machine)}</bdi>
     ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}
     ${machine.locked ? html`<span class="tag">${icon('lock')} ${t.locked}</span>` : null}
-    ${machine.labels.map(
-      (label) =>
-        html`<a class="tag" href="${address('/ui/machines', { q: `label:"${label}"` })}"
-          >${label}</a
-        > `,
-    )}`
+    ${machine.labels.map((label) => html`${labelLink(label)} `)}`
 
 const renderLock = ({ mac, locked }: Machine): Html =>
   locked

@@ -63,9 +63,13 @@ type FleetView = Awaited<ReturnType<typeof readView>>
 async function readView(context: CurrentContext) {
   const query = readListQuery(context.query, KEPT, 1000)
   const all = await context.site.machines.list()
-  const found = context.site.views.match(all, context.query)
+  const sort = query['sort'] ?? (hasFailed(context, all) ? 'state' : null)
+  const search = new URLSearchParams(context.query)
+  if (sort !== null) search.set('sort', sort)
+  const found = context.site.views.match(all, search)
   return {
     query,
+    sort,
     columns: readColumns(context),
     all,
     found,
@@ -74,9 +78,13 @@ async function readView(context: CurrentContext) {
   }
 }
 
+/** Then those that need somebody come first, unless somebody chose another order. */
+const hasFailed = ({ site }: CurrentContext, all: readonly Machine[]): boolean =>
+  site.views.match(all, new URLSearchParams({ q: 'state:failed' })).length > 0
+
 async function show(context: CurrentContext): Promise<Answer> {
   const view = await readView(context)
-  const { query, columns, all, found, isWall } = view
+  const { query, sort, columns, all, found, isWall } = view
   return await context.show({
     title: PAGES.frame.titles.machines,
     section: PATH,
@@ -89,6 +97,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       q: '',
       page: 1,
       ...query,
+      sort,
       view: null,
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
@@ -143,11 +152,11 @@ function renderQueue(context: CurrentContext): Content {
   return html`<p class="dim" id="queue">${text}</p>`
 }
 
-function renderFleet(context: CurrentContext, { query, page, columns }: FleetView): Html {
+function renderFleet(context: CurrentContext, { query, sort, page, columns }: FleetView): Html {
   const clock = context.clock()
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
       ${renderFleetTable({
-        query,
+        query: sort === null ? query : { ...query, sort },
         columns: [pickColumn(t.selectPage), ...columns.map(columnOf)],
         isWide: columns.length > MAX_BESIDE,
         rows: page.rows.map((machine) => renderMachineRow(context.view(machine), clock, columns)),

@@ -40,7 +40,7 @@ export const renderNow = (
     })}
     ${refreshOnNews('now', here, 1000)}
   >
-    ${badge(view.view.state)}
+    ${badge(view.view.state, view.view.word)}
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
     ${renderButtons(view, here)}
     <details id="reason">
@@ -124,13 +124,23 @@ function renderButtons(view: MachineView, here: string): Content {
 
 type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
 
+/** Nothing is flashed again that was not flashed before. */
+function labelFlash({ machine, view }: MachineView): string {
+  if (view.state === 'failed') return t.tryAgain
+  return machine.last_flashed_at === null ? t.flash : t.flashAgain
+}
+
 const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
 
 const BUTTONS: Readonly<Record<MachineButton, Button>> = {
   'show-run': ({ run }) =>
     run === null ? null : html`<a class="button" href="${runPath(run)}">${t.showThisRun}</a>`,
-  flash: (_, here, isPrimary) =>
-    questionButton({ action: `${here}/do/flash`, label: t.flashAgain, tone: toneOf(isPrimary) }),
+  flash: (view, here, isPrimary) =>
+    questionButton({
+      action: `${here}/do/flash`,
+      label: labelFlash(view),
+      tone: toneOf(isPrimary),
+    }),
   disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: t.disarm }),
   'boot-disk': (_, here) =>
     questionButton({

@@ -5,9 +5,13 @@ import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { badge, icon, middle, progress, tag } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { machinePath, renderNameCell } from '../../../pages/machines/machines-list.ts'
+import {
+  machinePath,
+  MACHINES_PATH,
+  renderNameCell,
+} from '../../../pages/machines/machines-list.ts'
 import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
 import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
@@ -41,7 +45,7 @@ export const renderMachineRow = (
   </tr>`
 
 const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
-  state: ({ view }) => html`<td class="state">${badge(view.state)}</td>`,
+  state: ({ view }) => html`<td class="state">${badge(view.state, view.word)}</td>`,
   name: renderName,
   next: (view) => html`<td class="will" data-label="${t.nextBoot}">${renderDoing(view)}</td>`,
   image: (view) => html`<td class="image" data-label="${titles.image}">${renderImage(view)}</td>`,
@@ -50,7 +54,7 @@ const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Ht
       ${renderDisk(view)}
     </td>`,
   labels: ({ machine }) =>
-    html`<td class="labels" data-label="${titles.labels}">${machine.labels.map(tag)}</td>`,
+    html`<td class="labels" data-label="${titles.labels}">${machine.labels.map(labelLink)}</td>`,
   ip: ({ machine }) =>
     html`<td class="ip mono" data-label="${titles.ip}">${machine.last_seen_ip ?? DASH}</td>`,
   arch: ({ machine }) =>
@@ -63,7 +67,11 @@ const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Ht
 }
 
 const timeCell = (name: ColumnName, time: Html): Html =>
-  html`<td class="time" data-label="${titles[name]}">${time}</td>`
+  html`<td class="time ${name}" data-label="${titles[name]}">${time}</td>`
+
+/** Leads to the machines that share the label. */
+export const labelLink = (label: string): Html =>
+  html`<a class="tag" href="${address(MACHINES_PATH, { q: `label:"${label}"` })}">${label}</a>`
 
 const DASH = html`<span class="dim">–</span>`
 
@@ -73,7 +81,7 @@ function renderName({ machine }: MachineView): Html {
   const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
     labels.length === 0
       ? null
-      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(tag)}</span>`
+      : html`<span class="tags" title="${labels.join(', ')}">${labels.map(labelLink)}</span>`
   }`
   return renderNameCell(mac, nameOf(machine), about)
 }
@@ -123,7 +131,7 @@ export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): H
     id="t-${renderHyphens(machine.mac)}"
     href="${machinePath(machine.mac)}"
   >
-    ${badge(view.state)}
+    ${badge(view.state, view.word)}
     <b><bdi>${nameOf(machine)}</bdi></b>
     ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
     ${view.state === 'failed' || view.state === 'needs-you' ? html`<span>${view.is}</span>` : null}

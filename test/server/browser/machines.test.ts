@@ -1,0 +1,165 @@
+/** The machines list as somebody works with it: what needs a person first, on every window. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type ContextOptions,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+
+const test = suite('the browser: the machines list')
+const MACHINES = 100
+/** Their numbers say what becomes of them. */
+const [FAILED, CAPTURED, FLASHED] = [42, 43, 44]
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await settle(page)
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+async function settle({ request }: Page): Promise<void> {
+  const { boxes } = site
+  const [image] = await (await request.get('/images')).json()
+  for (let box = 1; box <= MACHINES; box += 1) {
+    await boxes.boot(box)
+    await boxes.tellDisks(box)
+    if (box % 10 === 0) continue
+    const boot_mode = box % 4 === 0 || box === FAILED ? 'flasher-flash-once' : 'ipxe-exit'
+    const data = {
+      name: `build-agent-${box}`,
+      labels: [`rack-${box % 3}`, `slot-${box}`],
+      boot_mode,
+      bty_image_ref: image.ref,
+      target_disk_serial: serialOf(box),
+    }
+    assert.is((await request.put(`/machines/${macOf(box)}`, { data })).status(), 200)
+  }
+  for (const box of [FAILED, FLASHED]) {
+    await boxes.boot(box)
+    await boxes.plan(box)
+  }
+  await boxes.report(FAILED, { run: 'c0ffee00-0042', phase: 'failed', reason: 'no route' })
+  await boxes.fail(FAILED, 'no route to the image')
+  const run = { run: 'c0ffee00-0044', image: { name: image.name } }
+  const [disk] = disksOf(FLASHED)
+  await boxes.report(FLASHED, { ...run, phase: 'started', mode: 'flash', disk })
+  await boxes.report(FLASHED, { run: run.run, phase: 'done', verified: true })
+  await boxes.done(FLASHED)
+  const capture = {
+    macs: [macOf(CAPTURED)],
+    action: 'capture',
+    parameters: { name: 'golden.img.zst', disk_serial: serialOf(CAPTURED) },
+  }
+  const ordered = await request.post('/machines/bulk', { data: capture })
+  assert.is(ordered.status(), 200, await ordered.text())
+}
+
+async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
+  await using opened = await openContext(browser, site, options)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await work(page)
+  assert.equal(opened.complaints, [])
+}
+
+test('what failed comes first, has a chip, and is found by its word', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/machines')
+    const first = page.locator('#rows tr').first()
+    await first.getByText('failed', { exact: true }).waitFor()
+    const head = page.getByRole('columnheader', { name: /^State/ })
+    assert.is(await head.getAttribute('aria-sort'), 'ascending')
+    await page.getByRole('link', { name: 'Failed 1' }).click()
+    assert.is(await page.locator('#rows tr').count(), 1)
+    await page.goto('/ui/machines')
+    await page.getByRole('link', { name: /^Needs attention/ }).click()
+    await page.waitForURL('**q=state%3Aneeds-attention%2Cfailed**')
+    assert.is(await page.locator('#rows tr').count(), 11)
+    // The word of deployed links finds the same.
+    await page.goto('/ui/machines?q=state:needs-you,failed')
+    assert.is(await page.locator('#rows tr').count(), 11)
+    // Who chose an order has it.
+    await page.goto('/ui/machines?sort=name')
+    await page.locator('#rows tr').first().getByText('build-agent-1', { exact: true }).waitFor()
+  }))
+
+test('an ordered capture is a state of its own, in the list and as a filter', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/machines')
+    await page.getByRole('link', { name: 'Capture ordered 1' }).click()
+    const row = page.locator('#rows tr')
+    assert.is(await row.count(), 1)
+    await row.getByText('capture ordered', { exact: true }).waitFor()
+  }))
+
+test('a machine that boots its disk is called so, not ready', () =>
+  withPage(async (page) => {
+    await page.goto(`/ui/machines?q=${macOf(1)}`)
+    await page.locator('#rows tr').first().getByText('boots its disk', { exact: true }).waitFor()
+    assert.is(await page.locator('#rows').getByText('ready', { exact: true }).count(), 0)
+  }))
+
+test('a label leads to the machines that share it', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/machines?sort=name')
+    await page.locator('#rows').getByRole('link', { name: 'rack-1', exact: true }).first().click()
+    await page.waitForURL('**q=label%3A%22rack-1%22')
+    assert.is(await page.locator('#rows tr').count(), 30)
+  }))
+
+test('the mark of the row with the keyboard is in no head', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/machines')
+    await page.getByRole('link', { name: 'Machine', exact: true }).focus()
+    const marks = await page
+      .locator('.fleet thead th')
+      .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).boxShadow))
+    assert.ok(
+      marks.every((mark) => !mark.includes(' 3px 0px')),
+      marks.join('; '),
+    )
+  }))
+
+/** The first machine is seen without scrolling, also at 200 %, which leaves 640 by 400 of 1280 by 800. */
+for (const [width, height] of [
+  [390, 844],
+  [640, 400],
+] as const) {
+  test(`a machine is within the first screen of ${width} by ${height}, and 100 of them in 8,000 pixels`, () =>
+    withPage(
+      async (page) => {
+        await page.goto('/ui/machines')
+        const box = await page.locator('#rows tr').first().boundingBox()
+        assert.ok(box !== null && box.y + box.height <= height, JSON.stringify(box))
+        const whole = await page.evaluate(() => document.documentElement.scrollHeight)
+        assert.ok(whole < 8000, `${whole}`)
+      },
+      { viewport: { width, height } },
+    ))
+}
+
+test('Flash again is offered where something was flashed; what failed is tried again', () =>
+  withPage(async (page) => {
+    for (const [box, name] of [
+      [FLASHED, 'Flash again…'],
+      [FAILED, 'Try again…'],
+    ] as const) {
+      await page.goto(`/ui/machines/${macOf(box)}`)
+      await page.locator('#now').getByRole('button', { name, exact: true }).waitFor()
+    }
+  }))
+
+test.run()
