@@ -40,4 +40,9 @@ export const pluralOf = <const Text extends PluralText>(
 
 /** Completes a counted text with only `{count}` in it: `1 machine`, `12 machines`. */
 export const fillCount = (text: PluralText, count: number): string =>
-  pluralOf(text, count).replace('{count}', String(count))
+  pluralOf(text, count).replace('{count}', renderNumber(count))
+
+const NUMBERS = new Intl.NumberFormat('en')
+
+/** Renders a number of things: `12`, `12,345`. */
+export const renderNumber = (count: number): string => NUMBERS.format(count)

@@ -3,7 +3,7 @@ import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../texts/text.ts'
+import { fill, renderNumber } from '../../texts/text.ts'
 
 const t = PAGES.frame.search
 
@@ -81,7 +81,7 @@ function renderView(path: string, query: ListQuery, [title, view, count]: Sugges
 
 /** Renders how many rows a view has; undefined: nothing. */
 export const renderCount = (count: number | undefined): Content =>
-  count === undefined ? null : html` <span class="count">${count}</span>`
+  count === undefined ? null : html` <span class="count">${renderNumber(count)}</span>`
 
 /**
  * Renders the links to newer and older rows. Pages are cut by the oldest row that is shown, so that

@@ -3,7 +3,7 @@ import { address, attributes, html, type Content, type Html } from './html.ts'
 import { PAGE_ROWS, type PageOfRows } from './paging.ts'
 import type { ListQuery } from './search.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../texts/text.ts'
+import { fill, renderNumber } from '../../texts/text.ts'
 
 const t = PAGES.frame.table
 
@@ -103,9 +103,10 @@ export function renderPager<Row>(
       ? html`<span class="dim">${text}</span>`
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
   const first = (page - 1) * PAGE_ROWS + 1
-  const range = rows.length === 0 ? '0' : `${first}–${first + rows.length - 1}`
+  const range =
+    rows.length === 0 ? '0' : `${renderNumber(first)}–${renderNumber(first + rows.length - 1)}`
   return html`<nav class="pager" aria-label="${t.pages}">
-    <span>${fill(t.range, { range, total })}</span>${
+    <span>${fill(t.range, { range, total: renderNumber(total) })}</span>${
       pages < 2
         ? null
         : html`${link(1, t.first, 'first')}${link(page - 1, t.previous, 'prev')}<span>${fill(t.page, { page, pages })}</span>${link(page + 1, t.next, 'next')}${link(pages, t.last, 'last')}`

@@ -1,6 +1,6 @@
 /** What the machines pages of both lines share: the live table, the form that adds a machine, and what an empty list says. */
 import { parseMac } from '../../../kit/net/rules/mac.ts'
-import { fill } from '../../../kit/texts/text.ts'
+import { fill, renderNumber } from '../../../kit/texts/text.ts'
 import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { banner, emptyState } from '../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
@@ -18,7 +18,9 @@ export const machinePath = (mac: string): string => `${MACHINES_PATH}/${mac}`
 
 /** Renders how many machines there are: `12`, or `3 of 12` where a search finds fewer. */
 export const renderFound = (found: number, all: number): string =>
-  found === all ? String(all) : fill(t.countFound, { found, all })
+  found === all
+    ? renderNumber(all)
+    : fill(t.countFound, { found: renderNumber(found), all: renderNumber(all) })
 
 interface FleetTable {
   readonly query: ListQuery

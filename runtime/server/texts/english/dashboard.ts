@@ -8,6 +8,11 @@ export const DASHBOARD = {
     attention: 'Need attention',
     unassigned: 'Discovered',
     images: 'Images',
+    more: '{count} more in 24 hours',
+    doneToday: { one: '1 done in 24 hours', other: '{count} done in 24 hours' },
+    same: 'as on the day before',
+    moreThanBefore: '{count} more than the day before',
+    fewerThanBefore: '{count} fewer than the day before',
   },
   median: {
     title: 'Where the time goes',
@@ -41,6 +46,9 @@ export const DASHBOARD = {
     title: 'Setup: {done} of {total} done',
     /** Folded after the first flash. */
     ready: { one: '1 ready', other: '{count} ready' },
+    dismiss: 'Dismiss',
+    dismissAll: 'Dismiss the setup',
+    showAgain: 'Show the dismissed setup again',
     states: {
       ready: 'ready',
       attention: 'needs attention',

@@ -1,13 +1,6 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import {
-  badge,
-  card,
-  emptyState,
-  progress,
-  icon,
-  type Tone,
-} from '../../../../kit/web/ui/elements.ts'
+import { badge, card, emptyState, progress } from '../../../../kit/web/ui/elements.ts'
 import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
@@ -22,8 +15,9 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import type { ReadinessRow } from '../../../../fleet/boot/rules/readiness.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { renderSetup, SETUP_POSTS } from './setup-card.ts'
+import { listTiles, NEEDS_ATTENTION, renderTiles } from './tiles.ts'
 
 const t = PAGES.dashboard
 
@@ -31,25 +25,23 @@ const PATH = '/ui/dashboard'
 /** Rows of each list; its link leads to the rest. */
 const MAX_ROWS = 8
 const NEWEST_FLASHES = 500
-const DAY_MS = 86_400_000
-const NEEDS_ATTENTION = 'state:needs-attention,failed'
 
-export const DASHBOARD_PAGES = [pageAt(PATH, show)]
+export const DASHBOARD_PAGES = [pageAt(PATH, show), ...SETUP_POSTS]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site, services } = context
   const machines = await site.machines.list()
-  const find = (q: string) =>
+  const find = (q: string, sort: string) =>
     site.views
-      .match(machines, new URLSearchParams({ q, sort: '-seen' }))
+      .match(machines, new URLSearchParams({ q, sort }))
       .map((machine) => context.view(machine))
-  const [waiting, running] = [find(NEEDS_ATTENTION), find('state:running')]
+  // What failed comes first.
+  const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MAX_ROWS }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
     services.netboot.readiness(),
   ])
-  const since = new Date(site.now().getTime() - DAY_MS).toISOString()
   const isReady = readiness.every(({ ok }) => ok)
   // The first image is shown soon after it was added.
   if (context.services.images().length === 0) site.catalog.refresh().catch(() => undefined)
@@ -60,27 +52,17 @@ async function show(context: CurrentContext): Promise<Answer> {
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: context.message(),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000, isReady ? null : 5)}>
-      ${renderNumbers([
-        [t.numbers.machines, machines.length, '/ui/machines'],
-        [t.numbers.running, running.length, '/ui/machines?q=state:running'],
-        [
-          t.numbers.failed,
-          site.runs.count({ result: 'failed', since }),
-          address('/ui/runs', { state: 'failed', since }),
-        ],
-        ...listUnbooted(site, since),
-        [t.numbers.attention, waiting.length, `/ui/machines?q=${NEEDS_ATTENTION}`],
-        [
-          t.numbers.unassigned,
-          machines.filter(isUnassigned).length,
-          '/ui/machines?q=is:discovered',
-        ],
-        [t.numbers.images, context.services.images().length, '/ui/cache'],
-      ])}
-      ${renderReadiness(readiness, flashed.length > 0)}
+      ${renderTiles(
+        listTiles(context, {
+          machines,
+          running: running.length,
+          waiting: waiting.length,
+          images: services.images().length,
+        }),
+      )}
+      ${renderSetup(context, readiness, flashed.length > 0)}
       <div class="columns">
         <div>
-          ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
           ${card({
             title: t.attention.title,
             aside:
@@ -96,6 +78,7 @@ async function show(context: CurrentContext): Promise<Answer> {
                     ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(context, view))}
                   </ul>`,
           })}
+          ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
         </div>
         <div>
           ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}
@@ -110,28 +93,6 @@ async function show(context: CurrentContext): Promise<Answer> {
     </div>`,
   })
 }
-
-/** Only where first boots are waited for. */
-const listUnbooted = (
-  { proof, runs }: CurrentContext['site'],
-  since: string,
-): readonly CountedLink[] =>
-  proof?.isEnabled() === true
-    ? [
-        [
-          t.numbers.notBooted,
-          runs.count({ boot: 'failed', since }),
-          address('/ui/runs', { boot: 'failed', since }),
-        ],
-      ]
-    : []
-
-type CountedLink = readonly [title: string, count: number, href: string]
-
-const renderNumbers = (numbers: readonly CountedLink[]): Html =>
-  html`<div class="numbers">
-    ${numbers.map(([title, count, href]) => html`<a class="card" href="${href}"><strong>${count}</strong><span class="dim">${title}</span></a>`)}
-  </div>`
 
 /** A failed machine shows what it was to write as well, and leads to its run. */
 function renderWaiting(context: CurrentContext, { machine, view }: MachineView): Html {
@@ -178,50 +139,3 @@ const renderCalm = (machines: number): Html =>
         html`<a class="button" href="/ui/settings#dhcp-pxe">${t.empty.action}</a>`,
       )
     : html`<p class="dim">${t.attention.none}</p>`
-
-const setup = PAGES.dashboard.setup
-
-/** Folded once everything is ready; after the first flash, what is ready is folded in any case. */
-function renderReadiness(rows: readonly ReadinessRow[], hasFlashed: boolean): Html {
-  const [ready, open] = [rows.filter(({ ok }) => ok), rows.filter(({ ok }) => !ok)]
-  const list = (shown: readonly ReadinessRow[]) =>
-    html`<ul class="rows setup">
-      ${shown.map((row) => renderRow(row, row === open[0]))}
-    </ul>`
-  if (open.length === 0) {
-    return html`<details class="card" id="readiness">
-      <summary>${icon('done')} ${setup.done}</summary>
-      ${list(rows)}
-    </details>`
-  }
-  const isFolded = hasFlashed && ready.length > 0
-  return card({
-    title: fill(setup.title, { done: ready.length, total: rows.length }),
-    id: 'readiness',
-    body: isFolded
-      ? html`${list(open)}
-          <details>
-            <summary>${fillCount(setup.ready, ready.length)}</summary>
-            ${list(ready)}
-          </details>`
-      : list(rows),
-  })
-}
-
-const TONES = {
-  ready: 'done',
-  attention: 'needs-you',
-  missing: 'needs-you',
-  unknown: 'ready',
-} as const satisfies Record<ReadinessRow['state'], Tone>
-
-function renderRow({ ok, state, title, text, why, href, action }: ReadinessRow, isNext: boolean) {
-  return html`<li>
-    <span class="check-state">${badge(TONES[state], setup.states[state])}</span>
-    <span class="grow"
-      ><a href="${href}"><strong>${title}</strong></a> ${text}${
-        ok ? null : html`<span class="why dim small">${why}</span>`
-      }</span
-    >${ok ? null : html`<a class="${isNext ? 'button primary' : 'button'}" href="${href}">${action}</a>`}
-  </li>`
-}

@@ -127,7 +127,7 @@ function fieldsOf(view: MachineView): Description['fields'] {
     name: [name ?? '', hostname ?? ''],
     label: labels,
     mode: [mode, withoutPrefix(mode)],
-    state: view.view.state === 'needs-you' ? ['needs-you', NEEDS_ATTENTION] : [view.view.state],
+    state: statesOf(view),
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
     ip: [machine.last_seen_ip ?? ''],
@@ -135,6 +135,9 @@ function fieldsOf(view: MachineView): Description['fields'] {
     is: listQualities(machine),
   }
 }
+
+const statesOf = ({ view: { state } }: MachineView): readonly string[] =>
+  state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
 
 const listQualities = (machine: Machine): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',

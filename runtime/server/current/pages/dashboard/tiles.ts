@@ -1,0 +1,121 @@
+/** The numbers of the dashboard: each is a link, and says how it moved since the day before. */
+import { html, address, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { fill, fillCount, renderNumber } from '../../../../kit/texts/text.ts'
+import type { RunCondition } from '../../../../fleet/run/run-rows.ts'
+import { isUnassigned, type Machine } from '../../rules/machine.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+
+const t = PAGES.dashboard.numbers
+
+export const NEEDS_ATTENTION = 'state:needs-attention,failed'
+const DAY_MS = 86_400_000
+
+export interface Tile {
+  readonly title: string
+  readonly count: number
+  readonly href: string
+  /** How it moved; null: there is nothing to compare with. */
+  readonly trend: string | null
+}
+
+interface TileFacts {
+  readonly machines: readonly Machine[]
+  /** Machines that are flashed or captured now. */
+  readonly running: number
+  /** Machines that need attention. */
+  readonly waiting: number
+  readonly images: number
+}
+
+/** Lists the tiles. What failed counts by the runs, and is compared with the 24 hours before. */
+export function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
+  const { site } = context
+  const now = site.now().getTime()
+  const [since, before] = [1, 2].map((days) => new Date(now - days * DAY_MS).toISOString())
+  const count = (condition: RunCondition) => site.runs.count(condition)
+  const unassigned = facts.machines.filter(isUnassigned)
+  const day = { since: since ?? '' }
+  const dayBefore = { since: before ?? '', until: since ?? '' }
+  const isNew = ({ discovered_at: at }: Machine) => at !== null && at >= day.since
+  return [
+    {
+      title: t.machines,
+      count: facts.machines.length,
+      href: '/ui/machines',
+      trend: renderMore(facts.machines.filter(isNew).length),
+    },
+    {
+      title: t.running,
+      count: facts.running,
+      href: '/ui/machines?q=state:running',
+      trend: fillCount(t.doneToday, count({ result: 'done', ...day })),
+    },
+    {
+      title: t.failed,
+      count: count({ result: 'failed', ...day }),
+      href: address('/ui/runs', { state: 'failed', ...day }),
+      trend: compare(
+        count({ result: 'failed', ...day }),
+        count({ result: 'failed', ...dayBefore }),
+      ),
+    },
+    ...listUnbooted(context, day, dayBefore),
+    {
+      title: t.attention,
+      count: facts.waiting,
+      href: `/ui/machines?q=${NEEDS_ATTENTION}`,
+      trend: null,
+    },
+    {
+      title: t.unassigned,
+      count: unassigned.length,
+      href: '/ui/machines?q=is:discovered',
+      trend: renderMore(unassigned.filter(isNew).length),
+    },
+    { title: t.images, count: facts.images, href: '/ui/cache', trend: null },
+  ]
+}
+
+/** Only where first boots are waited for. */
+function listUnbooted(
+  { site: { proof, runs } }: CurrentContext,
+  day: { readonly since: string },
+  dayBefore: { readonly since: string; readonly until: string },
+): readonly Tile[] {
+  if (proof?.isEnabled() !== true) return []
+  const count = runs.count({ boot: 'failed', ...day })
+  return [
+    {
+      title: t.notBooted,
+      count,
+      href: address('/ui/runs', { boot: 'failed', ...day }),
+      trend: compare(count, runs.count({ boot: 'failed', ...dayBefore })),
+    },
+  ]
+}
+
+const renderMore = (count: number): string | null =>
+  count === 0 ? null : fill(t.more, { count: renderNumber(count) })
+
+/** `2 more than the day before`; null where both days had none. */
+export function compare(now: number, before: number): string | null {
+  if (now === 0 && before === 0) return null
+  if (now === before) return t.same
+  const difference = { count: renderNumber(Math.abs(now - before)) }
+  return fill(now > before ? t.moreThanBefore : t.fewerThanBefore, difference)
+}
+
+export const renderTiles = (tiles: readonly Tile[]): Html =>
+  html`<div class="numbers">
+    ${tiles.map(
+      ({ title, count, href, trend }) =>
+        html`<a class="card" href="${href}"
+          ><strong>${renderNumber(count)}</strong
+          ><span class="dim">${title}</span>${renderTrend(trend)}</a
+        >`,
+    )}
+  </div>`
+
+const renderTrend = (trend: string | null): Content =>
+  trend === null ? null : html`<span class="trend dim">${trend}</span>`
