@@ -11,7 +11,7 @@ const t = PAGES.dashboard.numbers
 export const NEEDS_ATTENTION = 'state:needs-attention,failed'
 const DAY_MS = 86_400_000
 
-export interface Tile {
+interface Tile {
   readonly title: string
   readonly count: number
   readonly href: string
