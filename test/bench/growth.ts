@@ -1,6 +1,5 @@
 /** `docs/growing.md`: what each step of growth brings, worked out from figures that docs/performance.md and the tests hold; run as a program, it writes the tables anew. */
-import { readFileSync } from 'node:fs'
-import { publishText } from './publish.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
 
 export const GROWTH_DOCUMENT = 'docs/growing.md'
 
@@ -29,7 +28,7 @@ function find(text: string, pattern: RegExp): number {
 /** Figures that others hold, found in the pages that hold them. */
 function readFigures() {
   const performance = readFileSync('docs/performance.md', 'utf8')
-  const pxe = readFileSync('docs/pxe.md', 'utf8')
+  const images = readFileSync('docs/images.md', 'utf8')
   const [, storm = ''] = performance.split(/^\| 500 machines /m)
   const [, fleet = ''] = performance.split(/^\| What +\| Machines /m)
   return {
@@ -49,7 +48,7 @@ function readFigures() {
     /** Microseconds of a contact in a fleet of 10,000. */
     contact: find(fleet, /^\| contact +\| 10000 +\| +[\d.]+ \| +[\d.]+ \| +(\d+) /m),
     /** MB. */
-    root: find(pxe, /downloaded into memory over HTTP: (\d+) MB/),
+    root: find(images, /^\| `…squashfs` +\| +([\d.]+) \|/m),
     /** MiB written to the slower disk by a whole flash and by one of which 5 % changed. */
     whole: find(
       performance,
@@ -189,6 +188,14 @@ export function renderGrowth(): ReadonlyMap<string, string> {
   ])
 }
 
+/** The page with these parts in it. */
+const fillIn = (page: string, parts: ReadonlyMap<string, string>) =>
+  page.replaceAll(/(<!-- bench:([\w-]+) -->)[^]*?(<!-- \/bench:\2 -->)/g, (...found) => {
+    const [whole, start, name, end] = found.map(String)
+    const text = parts.get(name ?? '')
+    return text === undefined ? (whole ?? '') : [start, text, end].join('\n\n')
+  })
+
 if (import.meta.main) {
-  for (const [name, text] of renderGrowth()) publishText(name, text, GROWTH_DOCUMENT)
+  writeFileSync(GROWTH_DOCUMENT, fillIn(readFileSync(GROWTH_DOCUMENT, 'utf8'), renderGrowth()))
 }

@@ -31,7 +31,7 @@ for (const page of listHeldPages()) {
 }
 writeByHand(after)
 if (unheld > 0) {
-  console.log(`${unheld} figures are held by nothing. What the code knows: a row in test/support/documents/limits.ts.
+  console.log(`${unheld} figures are held by nothing. What the code knows: a row in test/support/documents/limits.toml.
 What nothing here can know: pnpm docs:figures --because 'an example', or another reason of one clause.`)
   process.exitCode = 1
 }

@@ -30,24 +30,24 @@ export function checkLimits(
 ): { readonly wrong: readonly string[]; readonly rest: string } {
   const wrong: string[] = []
   let rest = text
-  for (const { says, is } of limits.filter((limit) => limit.page === page)) {
-    const [before = '', after = ''] = says.split('{}').map(patternOf)
-    const pattern = new RegExp(`(${before})${NUMBER}(${after})`, 'g')
+  for (const { says, are } of limits.filter((limit) => limit.page === page)) {
+    const pattern = new RegExp(says.split('{}').map(patternOf).join(NUMBER), 'g')
     let times = 0
-    rest = rest.replaceAll(
-      pattern,
-      (whole: string, left: string, number: string, right: string) => {
-        times += 1
-        const value = is()
-        if (valueOf(number) !== value) {
-          wrong.push(`${page} says “${whole.replaceAll(/\s+/g, ' ')}”, and the code has ${value}`)
-        }
-        return `${left}${number.replaceAll(/\d/g, '#')}${right}`
-      },
-    )
+    rest = rest.replaceAll(pattern, (whole: string, ...found: readonly unknown[]) => {
+      times += 1
+      const values = are()
+      const said = found.slice(0, values.length).map(String)
+      if (JSON.stringify(said.map(valueOf)) !== JSON.stringify(values)) {
+        wrong.push(
+          `${page} says “${whole.replaceAll(/\s+/g, ' ')}”, and the code has ${values.join(', ')}`,
+        )
+      }
+      // The words around them are those of the row, which are compared as well.
+      return whole.replaceAll(/\d/g, '#')
+    })
     if (times === 0) {
       wrong.push(
-        `${page} no longer says “${says}”: change that row of test/support/documents/limits.ts, or take it out`,
+        `${page} no longer says “${says}”: change that row of test/support/documents/limits.toml, or take it out`,
       )
     }
   }

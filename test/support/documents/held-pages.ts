@@ -23,8 +23,8 @@ export const listHeldPages = (): readonly string[] =>
 export const readByHand = (): ByHand => schema.parse(parse(readFileSync(BY_HAND, 'utf8')))
 
 const HEAD = `# Figures of the documentation that nothing in this repository knows, by page and by the reason why not: a wrong
-# digit is found because it is not in this list. What the code knows belongs in limits.ts, what was measured in
-# docs/measured/. \`pnpm docs:figures\` keeps the list.
+# digit is found because it is not in this list. What the code knows belongs in limits.toml, what was measured in
+# docs/measured/, and what many examples use in examples.ts. \`pnpm docs:figures\` keeps the list.
 `
 
 /** Writes the list, one phrase a line, so that two writers seldom meet. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { listHeldPages, readByHand } from './held-pages.ts'
 import { readMeasured } from './measured-records.ts'
+import { readScreens } from './screens.ts'
 import { findMistakes, FINDERS, MADE_PAGES, type Finder } from './page-check.ts'
 
 const KINDS = ['command', 'table', 'prose', 'shown'] as const
@@ -63,7 +64,7 @@ export function plantWrongDigits(count: number, seed: number): readonly Planted[
   const texts = new Map(
     [...listHeldPages(), ...MADE_PAGES].map((page) => [page, readFileSync(page, 'utf8')]),
   )
-  const held = { byHand: readByHand(), measured: readMeasured() }
+  const held = { byHand: readByHand(), measured: readMeasured(), screens: readScreens() }
   const places = Map.groupBy(
     [...texts].flatMap(([page, text]) => listPlaces(page, text)),
     ({ kind }) => kind,

@@ -8,6 +8,7 @@ import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { makeContent } from '../disk/disk-images.ts'
 import { createLoop } from '../disk/loop.ts'
+import { readScreens, showScreens, writeScreens } from '../documents/screens.ts'
 import { renderSvg, type ShownFrame } from './session-svg.ts'
 import { EXITED, type Terminal } from './tmux.ts'
 import { createWizardFixture, numberOf, type WizardFixture } from './wizard-fixture.ts'
@@ -198,22 +199,13 @@ async function startTape(terminal: Terminal, path: string) {
 
 const round = (seconds: number) => Math.round(seconds * 1000) / 1000
 
-/** Each capture goes between its markers: `<!-- screen: disk -->`, a block, `<!-- end -->`. */
-function fillIn(text: string, captures: ReadonlyMap<string, string>): string {
-  return text.replaceAll(/<!-- screen: (.+?) -->[^]*?<!-- end -->/g, (whole, name: string) => {
-    const capture = captures.get(name)
-    return capture === undefined
-      ? whole
-      : `<!-- screen: ${name} -->\n\n\`\`\`text\n${capture}\n\`\`\`\n\n<!-- end -->`
-  })
-}
-
 if (import.meta.main) {
   const { frames, cast, captures } = await record()
   await writeFile('docs/pictures/wizard.cast', cast)
   await writeFile('docs/pictures/wizard.svg', renderSvg(frames, { ...SIZE, pause: 4 }))
+  writeScreens(new Map([...readScreens(), ...captures]))
   for (const document of DOCUMENTS) {
-    await writeFile(document, fillIn(await readFile(document, 'utf8'), captures))
+    await writeFile(document, showScreens(await readFile(document, 'utf8'), captures))
   }
   console.log(`recorded ${frames.length} frames and ${captures.size} screens`)
 }
