@@ -19,7 +19,7 @@ import { publishText } from './publish.ts'
 const EPOCH = 1_700_000_000
 /** Seconds that are wanted at most. */
 const WANTED = 60
-const MOST_MS = 900_000
+const MAX_MS = 900_000
 const quiet = $({ quiet: true, verbose: false })
 
 /** What somebody would begin with, and what they would then type: `start` returns the server's process. */
@@ -240,7 +240,7 @@ async function measure({ prepare }: Way): Promise<number> {
 
 async function waitForPage({ url, end }: Running): Promise<void> {
   const page = `${url}/ui/login`
-  const until = performance.now() + MOST_MS
+  const until = performance.now() + MAX_MS
   while (performance.now() < until) {
     const ended = end()
     if (ended !== null) throw new Error(ended)
@@ -249,7 +249,7 @@ async function waitForPage({ url, end }: Running): Promise<void> {
     if (answer?.ok === true && (await answer.text()).includes('password')) return
     await sleep(50)
   }
-  throw new Error(`${page} did not appear within ${MOST_MS / 1000} s`)
+  throw new Error(`${page} did not appear within ${MAX_MS / 1000} s`)
 }
 
 const { values } = parseArgs({

@@ -20,7 +20,7 @@ export const EXAMPLES: readonly string[] = [
   '10.20.0.0 10.20.0.11 10.20.0.25 pdu-1/7 outlets/7 disk1 seen:<1h',
   // Images, runs, tokens and passwords.
   'debian-13.img.zst debian.qcow2 server.qcow2 web-42.img.zst ubuntu-24.04.img.xz img.lz4 debian:13 lab:v1 web:v1 catalog:v1',
-  '3f2c1e9a-0001 try-00000001 f5f3172dff40 a1b2 5c1d 7k2m-w9ce-hj4t-x3rp-b6dn id_ed25519.pub v1.2.3 flasher_1_4_0_20261126t101112z',
+  '3f2c1e9a-0001 try-00000001 f5f3172dff40 GK31c2f218a2e44f485b94239e a1b2 5c1d 7k2m-w9ce-hj4t-x3rp-b6dn id_ed25519.pub v1.2.3 flasher_1_4_0_20261126t101112z',
   // Times.
   '2026-11-01T00:00:00Z 2027-01-01T00:00:00Z 2026-11-21T08-16-15Z 2026-11-21T03-00-00Z',
   '2026-11-21T08:08:40.001Z 2026-11-21T08:10:03.120Z 2026-11-21T08:10:51.902Z 2026-11-21T08:18:00.514Z',

@@ -39,7 +39,7 @@ const UNIT =
 
 const blank = (text: string) => text.replaceAll(/[^\n]/g, ' ')
 
-/** In the page of the test vector they are worked out as well. */
+/** Digests are worked out in the page that has the test vector. */
 const withoutDigests = (page: string): string =>
   page.includes('<!-- bytes -->') ? page.replaceAll(/`[0-9a-f]{64}`/g, blank) : page
 
