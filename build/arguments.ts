@@ -27,6 +27,8 @@ interface Given {
   readonly switches: ReadonlySet<string>
   /** The values by name, the last one of an option that was repeated; an empty text is a missing value. */
   readonly values: Readonly<Record<string, string>>
+  /** All values by name, in their order, of an option that may be repeated. */
+  readonly lists: Readonly<Record<string, readonly string[]>>
 }
 
 /** A command line that asks for something that does not exist; the message is for people. */
@@ -60,6 +62,9 @@ export function readArguments(script: Script, argv: readonly string[]): Given | 
   if (script.positionals === undefined && stranger !== undefined) {
     throw new UsageError(`unexpected argument ${stranger}`)
   }
+  const lists = Object.fromEntries(
+    namesOf(true).map((name) => [name, [fields.get(name)].flat().filter(isText)]),
+  )
   return {
     positionals,
     switches: new Set(namesOf(false).filter((name) => last(name) === true)),
@@ -69,6 +74,7 @@ export function readArguments(script: Script, argv: readonly string[]): Given | 
         return isText(value) ? [[name, value]] : []
       }),
     ),
+    lists,
   }
 }
 

@@ -14,6 +14,8 @@ export interface BuildOptions {
   /** The address without a slash at its end. */
   readonly ipxeServer: string | null
   readonly ipxeSource: string | null
+  /** Disk images that lie on the stick as files. */
+  readonly images: readonly string[]
 }
 
 const SCRIPT = {
@@ -33,8 +35,14 @@ const SCRIPT = {
       value: 'DIR',
       help: "Compiles iPXE from this source tree instead of using Debian's",
     },
+    image: { value: 'FILE', help: 'With usb-files: a disk image for the folder; repeatable' },
   },
-  examples: ['usb-pc', '--level release', 'netboot-pc ipxe-efi --plan --json'],
+  examples: [
+    'usb-pc',
+    '--level release',
+    'usb-files --image debian.img.zst',
+    'netboot-pc ipxe-efi --plan --json',
+  ],
 } as const satisfies Omit<Script, 'version'>
 
 /**
@@ -58,14 +66,16 @@ export function readBuild(
   const names = known.map(({ name }) => name)
   const all = [...names, ...named.map(({ name }) => name)]
   for (const name of positionals) if (!all.includes(name)) throw unknownImage(name, all)
+  const wanted = positionals.length === 0 ? names : positionals
   return {
-    names: positionals.length === 0 ? names : positionals,
+    names: wanted,
     plan: switches.has('plan'),
     json: switches.has('json'),
     twice: switches.has('twice'),
     level: readLevel(values['level']),
     ipxeServer: readServer(values['ipxe-server']),
     ipxeSource: readFolder(values['ipxe-src']),
+    images: readImages(given.lists['image'] ?? [], wanted),
   }
 }
 
@@ -90,6 +100,14 @@ function readServer(text: string | undefined): string | null {
   throw new UsageError(
     `--ipxe-server must be like http://HOST:PORT or https://HOST/PATH${text && `, not ${text}`}`,
   )
+}
+
+function readImages(paths: readonly string[], names: readonly string[]): readonly string[] {
+  if (paths.includes('')) throw new UsageError('--image requires a file')
+  if (paths.length > 0 && !names.includes('usb-files')) {
+    throw new UsageError('--image is for usb-files: name it as well')
+  }
+  return paths
 }
 
 function readFolder(text: string | undefined): string | null {

@@ -1,16 +1,19 @@
 /** `pnpm build:images [NAME…]`: makes what we ship into `dist/`. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { APPLIANCES, NAMED_APPLIANCES } from '../appliance/all.ts'
+import { STICK_STEM } from '../appliance/assets.ts'
+import { UsageError } from './arguments.ts'
 import { readBuild, type BuildOptions } from './command.ts'
 import { CHECKOUT, cacheFolder, readEpoch, readVersion } from './facts.ts'
-import { compare, make } from './make.ts'
+import { compare, DIST, make } from './make.ts'
 import { planImages } from './plan.ts'
 import { renderPlan } from './plan-text.ts'
 import { prepareHost } from './prepare.ts'
 import { createJsonReport, createTextReport } from './report.ts'
 import { readDurations } from './run.ts'
 import { runScript, type Context } from './script.ts'
+import { addImages, findRefusal } from './stick/images.ts'
 
 const version = readVersion(CHECKOUT)
 
@@ -22,6 +25,9 @@ await runScript({
 
 async function build(options: BuildOptions, { voice, signal }: Context): Promise<number> {
   const { names, level, ipxeServer, ipxeSource, json } = options
+  // Nobody waits for a build whose last step is refused.
+  const refusal = await findRefusal(options.images)
+  if (refusal !== null) throw new UsageError(refusal)
   const facts = { version, epoch: readEpoch(CHECKOUT, level, process.env), level }
   const appliances = [...APPLIANCES, ...NAMED_APPLIANCES].filter(({ name }) => names.includes(name))
   const source = ipxeSource === null ? null : resolve(ipxeSource)
@@ -44,5 +50,8 @@ async function build(options: BuildOptions, { voice, signal }: Context): Promise
     return 1
   }
   const work = { plan, cache, facts, report, signal }
-  return options.twice ? await compare(work) : await make(work)
+  if (options.twice) return await compare(work)
+  const code = await make(work)
+  if (code === 0) await addImages(options.images, join(DIST, STICK_STEM), report.note)
+  return code
 }

@@ -1,6 +1,6 @@
 /** Copies files of the checkout as git tracks them: owners, dates and most mode bits differ between clones. */
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 interface LayOptions {
   /** This is called with paths below `from`; default: everything is copied. */
@@ -29,4 +29,11 @@ export async function layFolder(
 export async function layFile(from: string, to: string, isProgram = false): Promise<void> {
   await copyFile(from, to)
   await chmod(to, isProgram ? 0o755 : 0o644)
+}
+
+/** Returns the path of `path` below `root`, with the folder that it is in made. */
+export async function makePlace(root: string, path: string): Promise<string> {
+  const place = join(root, path)
+  await mkdir(dirname(place), { recursive: true })
+  return place
 }

@@ -1,10 +1,11 @@
 /** Builds the stick for boards: `board.ts --kernel FILE --initrd FILE --squashfs FILE --tree DIR --packages DIR --version V --epoch S --level N --out FILE`. */
 import { createReadStream, createWriteStream } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { copyFile, mkdtemp, open, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { createGzip } from 'node:zlib'
+import { makePlace } from '../app/lay.ts'
 import {
   BOARD_FILES,
   PI_CONFIG,
@@ -18,6 +19,7 @@ import { digestFile } from '../cache/digest.ts'
 import { MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
 import { SECTOR_BYTES } from '../gpt/table.ts'
 import { BOARD_MENU, renderEarly, renderMark, renderMenu } from '../iso/grub.ts'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { copyInto } from '../volumes/copy.ts'
 import { writeExt4Volume } from '../volumes/ext4.ts'
 import { writeFatVolume } from '../volumes/fat.ts'
@@ -91,8 +93,10 @@ async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volum
     'boot/grub/grub.cfg': renderMenu({ version, media, asks: 'wizard', place: BOARD_MENU }),
     [SIGNED_ARM64_CONFIG_PATH]: renderEarly(media),
   }
-  for (const [path, from] of Object.entries(files)) await copyFile(from, await placeOf(root, path))
-  for (const [path, text] of Object.entries(texts)) await writeFile(await placeOf(root, path), text)
+  for (const [path, from] of Object.entries(files))
+    await copyFile(from, await makePlace(root, path))
+  for (const [path, text] of Object.entries(texts))
+    await writeFile(await makePlace(root, path), text)
   const image = join(scratch, 'firmware.img')
   const volume = { sectors, label: 'FLASHER_FW', serial: MEDIA_SERIAL, clusterSectors: 1 }
   await writeFatVolume({ ...volume, root, image, epoch })
@@ -103,8 +107,8 @@ async function makeFirmware(job: Job, scratch: string, { media, sectors }: Volum
 async function makeLive(job: Job, scratch: string, { media, sectors }: Volume) {
   const { squashfs, epoch } = job
   const root = join(scratch, 'live')
-  await copyFile(squashfs, await placeOf(root, 'live/root.squashfs'))
-  await writeFile(await placeOf(root, 'live/id'), `${media}\n`)
+  await copyFile(squashfs, await makePlace(root, 'live/root.squashfs'))
+  await writeFile(await makePlace(root, 'live/id'), `${media}\n`)
   for (const path of ['live/root.squashfs', 'live/id', 'live', '.']) {
     await utimes(join(root, path), epoch, epoch)
   }
@@ -113,27 +117,21 @@ async function makeLive(job: Job, scratch: string, { media, sectors }: Volume) {
   return image
 }
 
-async function placeOf(root: string, path: string): Promise<string> {
-  const place = join(root, path)
-  await mkdir(dirname(place), { recursive: true })
-  return place
-}
-
 if (import.meta.main) {
-  const text = { type: 'string', default: '' } as const
-  const { values } = parseArgs({
+  const { values: given } = parseArgs({
     options: {
-      kernel: text,
-      initrd: text,
-      squashfs: text,
-      tree: text,
-      packages: text,
-      version: text,
-      epoch: text,
-      level: text,
-      out: text,
+      kernel: TEXT,
+      initrd: TEXT,
+      squashfs: TEXT,
+      tree: TEXT,
+      packages: TEXT,
+      version: TEXT,
+      epoch: TEXT,
+      level: TEXT,
+      out: TEXT,
     },
   })
+  const values = requireOptions(given)
   const { epoch, level, out } = values
   await makeBoard({ ...values, epoch: Number(epoch), level: Number(level), out: resolve(out) })
 }

@@ -10,10 +10,10 @@ import {
   rm,
   writeFile,
 } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { layFile, layFolder } from '../app/lay.ts'
+import { layFile, layFolder, makePlace } from '../app/lay.ts'
 import {
   CONFIGURATION_FILES,
   DEBIAN_PACKAGES,
@@ -72,8 +72,7 @@ async function moveServer(whole: string, to: string): Promise<void> {
   for (const path of paths.filter((one) => packageOf(one) === 'flasher-server')) {
     const entry = await lstat(join(whole, path))
     if (entry.isDirectory()) continue
-    await mkdir(dirname(join(to, path)), { recursive: true })
-    await rename(join(whole, path), join(to, path))
+    await rename(join(whole, path), await makePlace(to, path))
   }
   // Folders of ours that have nothing left would stay behind as empty ones.
   const { stdout } = await $({ quiet: true })`find ${whole} -depth -type d -empty -print -delete`

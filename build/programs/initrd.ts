@@ -5,6 +5,7 @@ import { rename, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { ROOT_MANIFEST } from '../../appliance/initrd.ts'
 import { fileEntry, renderNewc } from '../initrd/newc.ts'
 
@@ -46,9 +47,9 @@ async function digestOf(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  const text = { type: 'string', default: '' } as const
-  const { values } = parseArgs({
-    options: { files: text, version: text, epoch: text, squashfs: text, name: text, out: text },
+  const { values: given } = parseArgs({
+    options: { files: TEXT, version: TEXT, epoch: TEXT, squashfs: TEXT, name: TEXT, out: TEXT },
   })
+  const values = requireOptions(given)
   console.log(await makeInitrd({ ...values, epoch: Number(values.epoch) }))
 }

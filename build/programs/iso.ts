@@ -17,6 +17,7 @@ import {
   SIGNED_CONFIG_PATH,
 } from '../iso/grub.ts'
 import { planHybrid } from '../iso/partitions.ts'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { writeFatVolume } from '../volumes/fat.ts'
 
 interface Job {
@@ -162,22 +163,19 @@ async function addImages({ version, epoch }: Job, iso: string, media: string) {
 const run = $({ quiet: true, env: { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8' } })
 
 if (import.meta.main) {
-  const text = { type: 'string', default: '' } as const
-  const { values } = parseArgs({
+  const { values: given } = parseArgs({
     options: {
-      kernel: text,
-      initrd: text,
-      squashfs: text,
-      packages: text,
-      asks: text,
-      version: text,
-      epoch: text,
-      out: text,
+      kernel: TEXT,
+      initrd: TEXT,
+      squashfs: TEXT,
+      packages: TEXT,
+      asks: TEXT,
+      version: TEXT,
+      epoch: TEXT,
+      out: TEXT,
     },
   })
-  const missing = Object.entries(values).filter(([, value]) => value === '')
-  if (missing.length > 0)
-    throw new Error(`these options are missing: ${missing.map(([name]) => `--${name}`).join(' ')}`)
+  const values = requireOptions(given)
   const asks = values.asks === 'panes' ? 'panes' : 'wizard'
   await makeIso({ ...values, asks, out: resolve(values.out), epoch: Number(values.epoch) })
 }

@@ -2,6 +2,7 @@
 import { mkdtemp, open, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { $ } from 'zx/core'
 import { ARCHS } from '../../appliance/appliance.ts'
 import { renderProtective, SECTOR_BYTES, type TablePiece } from '../gpt/table.ts'
@@ -67,22 +68,22 @@ async function makeStart(
 }
 
 if (import.meta.main) {
-  const text = { type: 'string', default: '' } as const
-  const { values } = parseArgs({
+  const { values: given } = parseArgs({
     options: {
-      arch: text,
-      kernel: text,
-      initrd: text,
-      squashfs: text,
-      packages: text,
-      tree: text,
-      uboot: text,
-      version: text,
-      epoch: text,
-      level: text,
-      out: text,
+      arch: TEXT,
+      kernel: TEXT,
+      initrd: TEXT,
+      squashfs: TEXT,
+      packages: TEXT,
+      tree: TEXT,
+      uboot: TEXT,
+      version: TEXT,
+      epoch: TEXT,
+      level: TEXT,
+      out: TEXT,
     },
   })
+  const values = requireOptions(given, ['tree', 'uboot'])
   const { epoch, level, out } = values
   const arch = ARCHS.find((one) => one === values.arch)
   if (arch === undefined) throw new Error(`--arch must be one of ${ARCHS.join(' ')}`)

@@ -2,12 +2,13 @@
 import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { isSigned, readMachine } from '../ipxe/pe.ts'
 
-const text = { type: 'string', default: '' } as const
-const { values } = parseArgs({
-  options: { arch: text, shim: text, grub: text, config: text, out: text },
+const { values: given } = parseArgs({
+  options: { arch: TEXT, shim: TEXT, grub: TEXT, config: TEXT, out: TEXT },
 })
+const values = requireOptions(given)
 const { arch, shim, grub, config, out } = values
 
 for (const [name, from] of Object.entries({ 'shim.efi': shim, 'grub.efi': grub })) {

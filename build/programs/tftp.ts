@@ -1,9 +1,8 @@
 /** Gathers what machines load by TFTP: `tftp.ts --out DIR NAME=FILE…`. */
-import { mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { TFTP_FOLDER } from '../../appliance/contract.ts'
-import { layFile } from '../app/lay.ts'
+import { layFile, makePlace } from '../app/lay.ts'
 
 const { values, positionals } = parseArgs({
   options: { out: { type: 'string', default: '' } },
@@ -11,7 +10,5 @@ const { values, positionals } = parseArgs({
 })
 for (const pair of positionals) {
   const [name = '', from = ''] = pair.split('=')
-  const place = join(values.out, TFTP_FOLDER, name)
-  await mkdir(dirname(place), { recursive: true })
-  await layFile(from, place)
+  await layFile(from, await makePlace(values.out, join(TFTP_FOLDER, name)))
 }

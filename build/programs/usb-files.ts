@@ -1,11 +1,13 @@
 /** Makes a stick as a folder of files, the same as a zip archive, and the page that fills a stick from it. */
-import { cp, mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { cp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { makePlace } from '../app/lay.ts'
 import { writeZip } from '../archive/zip.ts'
 import { digestFile } from '../cache/digest.ts'
 import { renderSums } from '../pack/sums.ts'
 import { refuseSize, renderStickTexts, STICK_LOADERS, STICK_SUMS } from '../stick/files.ts'
+import { TEXT, requireOptions } from '../steps/program-options.ts'
 import { renderPage, type StickFile } from '../stick/page.ts'
 
 interface Job {
@@ -51,7 +53,7 @@ async function fillFolder(job: Job, root: string): Promise<readonly StickFile[]>
   const paths = [...Object.keys(copied), ...Object.keys(texts)].toSorted()
   const files: StickFile[] = []
   for (const path of paths) {
-    const place = await placeOf(root, path)
+    const place = await makePlace(root, path)
     const from = copied[path]
     if (from === undefined) await writeFile(place, texts[path] ?? '')
     else await cp(from, place)
@@ -77,25 +79,19 @@ async function makePage(folder: string, release: Parameters<typeof renderPage>[1
   return renderPage({ html, css, scripts }, release)
 }
 
-async function placeOf(root: string, path: string): Promise<string> {
-  const place = join(root, path)
-  await mkdir(dirname(place), { recursive: true })
-  return place
-}
-
 if (import.meta.main) {
-  const text = { type: 'string', default: '' } as const
-  const { values } = parseArgs({
+  const { values: given } = parseArgs({
     options: {
-      kernel: text,
-      initrd: text,
-      squashfs: text,
-      packages: text,
-      page: text,
-      version: text,
-      epoch: text,
-      out: text,
+      kernel: TEXT,
+      initrd: TEXT,
+      squashfs: TEXT,
+      packages: TEXT,
+      page: TEXT,
+      version: TEXT,
+      epoch: TEXT,
+      out: TEXT,
     },
   })
+  const values = requireOptions(given)
   await makeUsbFiles({ ...values, epoch: Number(values.epoch), out: resolve(values.out) })
 }

@@ -1,8 +1,9 @@
 /** The EFI partition of the server appliance: Debian's signed loaders, a version's kernel and initrd; on arm64 also what starts a Raspberry Pi. */
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { copyFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Arch } from '../../appliance/appliance.ts'
 import { SERVER_BOOT } from '../../appliance/server.ts'
+import { makePlace } from '../app/lay.ts'
 import {
   PI_SERVER_CONFIG,
   SIGNED_ARM64_CONFIG_PATH,
@@ -57,12 +58,8 @@ export async function makeEfiVolume(
 ): Promise<string> {
   const { arch, version, epoch } = options
   const root = join(scratch, 'efi')
-  const place = async (path: string) => {
-    await mkdir(dirname(join(root, path)), { recursive: true })
-    return join(root, path)
-  }
   for (const [path, from] of Object.entries(await listFiles(options))) {
-    await copyFile(from, await place(path))
+    await copyFile(from, await makePlace(root, path))
   }
   const texts = {
     [SERVER_BOOT.config]: renderServerGrub(arch),
@@ -70,7 +67,8 @@ export async function makeEfiVolume(
     [LOADERS[arch].config]: SIGNED_CONFIG,
     ...(arch === 'arm64' ? { 'config.txt': PI_SERVER_CONFIG } : {}),
   }
-  for (const [path, text] of Object.entries(texts)) await writeFile(await place(path), text)
+  for (const [path, text] of Object.entries(texts))
+    await writeFile(await makePlace(root, path), text)
   const image = join(scratch, 'efi.img')
   const volume = { sectors, label: 'FLASHER_EFI', serial: SERIAL, clusterSectors: 1 }
   await writeFatVolume({ ...volume, root, image, epoch })

@@ -238,6 +238,7 @@ test('what is given is read, and what is not has its default', () => {
     level: 'dev',
     ipxeServer: null,
     ipxeSource: null,
+    images: [],
   }
   assert.equal(readBuild([], APPLIANCES, '1.2.3'), usual)
   const argv = ['--json', 'usb-pc', '--level=release', '--ipxe-src', '/src/ipxe', 'ipxe-efi']
