@@ -1,6 +1,7 @@
 /** pnpm bench:server: flasher-web beside a bare h3 route, a bare handler and nginx, in one run. */
 import { parseArgs } from 'node:util'
-import { publish } from './publish.ts'
+import { measureCluster } from './cluster/cluster-storm.ts'
+import { publish, publishText } from './publish.ts'
 import { measureBoot } from './server/server-boot.ts'
 import { measureDatabase } from './server/server-database.ts'
 import { measureFleet } from './server/server-fleet.ts'
@@ -17,6 +18,10 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '3' },
     parts: { type: 'string', default: PARTS.join(',') },
     against: { type: 'string' },
+    faults: { type: 'string', default: '300' },
+    seed: { type: 'string', default: '1' },
+    machines: { type: 'string', default: '500' },
+    servers: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -24,9 +29,16 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}]
   [--against CHECKOUT] [--write]
+  --parts cluster [--faults 300] [--seed 1] [--machines 500] [--servers 2] [--write]
 
 --parts database (root, PostgreSQL 15) boots new machines with the state on PostgreSQL; it is in no
 chart.
+
+--parts cluster (root, PostgreSQL 15, 512 MiB of memory for small disks) is a storm at servers that
+share a database: made-up machines are flashed by the client that real ones have, people change
+others, and faults of a list that is made from the seed happen one after the other. It fails where an
+acknowledged change is lost, an order is not kept to, or a flash begins again; 300 faults take some
+50 minutes. --write puts its table into docs/several-servers.md.
 
 --against measures the routes of another checkout's server as well: before and after a change.
 
@@ -35,7 +47,8 @@ loopback addresses. nginx (package nginx-light) is compared where it is installe
   process.exit(0)
 }
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)]
-const wanted = (part: (typeof PARTS)[number] | 'database') => values.parts.split(',').includes(part)
+const wanted = (part: (typeof PARTS)[number] | 'database' | 'cluster') =>
+  values.parts.split(',').includes(part)
 
 const routes = wanted('routes') ? await measureRoutes(runs, seconds, values.against ?? null) : null
 const boot = wanted('boot') ? await measureBoot(runs) : null
@@ -43,8 +56,16 @@ const storm = wanted('storm') ? await measureStorm(runs) : null
 const fleet = wanted('fleet') ? await measureFleet(runs, seconds) : null
 
 const database = wanted('database') ? await measureDatabase(runs) : null
+const cluster = wanted('cluster')
+  ? await measureCluster({
+      faults: Number(values.faults),
+      seed: Number(values.seed),
+      machines: Number(values.machines),
+      servers: Number(values.servers),
+    })
+  : null
 
-const bars: readonly Bar[] = [routes, boot, storm, fleet, database].flatMap(
+const bars: readonly Bar[] = [routes, boot, storm, fleet, database, cluster].flatMap(
   (part) => part?.bars ?? [],
 )
 const tables = [
@@ -56,6 +77,11 @@ const tables = [
 ].join('\n\n')
 console.log(tables)
 for (const { what } of bars.filter((bar) => !isHeld(bar))) console.error(`missed: ${what}`)
+if (cluster !== null) {
+  console.log(cluster.text)
+  if (!cluster.bars.every(isHeld)) process.exitCode = 1
+  if (values.write) publishText('cluster', cluster.text, 'docs/several-servers.md')
+}
 if (values.write && routes !== null && boot !== null && storm !== null && fleet !== null) {
   const words = `Median of ${runs} runs, interleaved; each route for ${seconds} s on 32 connections.`
   const chart = table.renderChart(routes.rows, boot.rows)

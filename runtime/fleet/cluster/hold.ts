@@ -5,7 +5,7 @@ import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
 import { decideDoubt, type Position } from './rules/lease.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { toFault, type PgSession } from './postgres.ts'
-import { readPosition, renameTerm, takeHint, type TakenLease } from './tables.ts'
+import { readPosition, RENEW, renameTerm, takeHint, type TakenLease } from './tables.ts'
 
 export interface HoldDependencies extends TakenLease {
   /** The session in which the lease was taken, and its term. */
@@ -41,6 +41,12 @@ interface HeldLease {
 
 const RETRY_MS = [100, 250, 500, 1000, 2000] as const
 
+const pause = (tries: number): Promise<void> =>
+  sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
+
+/** `doubtful`: the answer was lost, or it said that the lease is not ours. */
+type Attempted = 'stored' | 'doubtful' | 'no-room'
+
 /**
  * Creates it. One sending goes on at a time. Where a connection is lost, the lease gets a new term in a
  * new session, which waits for the old one's end and keeps it out; then the newest change says whether
@@ -51,41 +57,8 @@ export function createHold(dependencies: HoldDependencies) {
   const troubles = createTroubles(dependencies.log)
   const { session, position, term, epoch, holdsHint } = dependencies
   const at: HeldLease = { session, position, terms: [term], holdsHint }
+  const store = createSender(at, dependencies, ending, troubles)
   let line: Promise<unknown> = Promise.resolve()
-
-  /** Returns whether what was sent is stored. */
-  async function reconnect(sent: string | null): Promise<boolean> {
-    for (let tries = 0; ; tries += 1) {
-      at.session.drop()
-      ending.check()
-      try {
-        const found = await openAgain(at, dependencies, ending)
-        const verdict = decideDoubt({ known: at.position, sent, found })
-        if (verdict === 'older' || verdict === 'foreign') throw ending.end(REPLACED[verdict])
-        troubles.end()
-        return verdict === 'stored'
-      } catch (thrown) {
-        ending.check()
-        troubles.note(thrown)
-        await sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
-      }
-    }
-  }
-
-  /** One try; false: its answer was lost, or it said that the lease is not ours. */
-  async function attempt(send: Send, final: FinalTroubles): Promise<boolean> {
-    try {
-      return await send({ ...at, term: newestOf(at) })
-    } catch (thrown) {
-      ending.check()
-      // A mistake of ours, or of the rows.
-      if (thrown instanceof TypeError || thrown instanceof Fault) throw thrown
-      const meaning = describePostgresError(thrown)
-      if (final.includes(meaning.kind) && !at.session.isOver()) throw toFault(meaning, thrown)
-      troubles.note(thrown)
-      return false
-    }
-  }
 
   return {
     /**
@@ -96,7 +69,7 @@ export function createHold(dependencies: HoldDependencies) {
     insist(send: Send, sent: string | null, final: FinalTroubles = ['rows']): Promise<Position> {
       const work = async (): Promise<Position> => {
         ending.check()
-        while (!(await attempt(send, final)) && !(await reconnect(sent)));
+        await store(send, sent, final)
         if (sent !== null) at.position = { seq: at.position.seq + 1, change: sent }
         return at.position
       }
@@ -123,6 +96,75 @@ export function createHold(dependencies: HoldDependencies) {
       ending.endQuietly(new Fault('no-leader', 'this server has stopped leading'))
       await at.session[Symbol.asyncDispose]()
     },
+  }
+}
+
+/**
+ * Creates what sends until it is known to be stored, in new sessions where one was lost. It rejects
+ * where the lease is another's, or with what is final.
+ */
+function createSender(
+  at: HeldLease,
+  dependencies: HoldDependencies,
+  ending: ReturnType<typeof createEnding>,
+  troubles: ReturnType<typeof createTroubles>,
+) {
+  /** Returns whether what was sent is stored. */
+  async function reconnect(sent: string | null): Promise<boolean> {
+    for (let tries = 0; ; tries += 1) {
+      at.session.drop()
+      ending.check()
+      try {
+        const found = await openAgain(at, dependencies, ending)
+        const verdict = decideDoubt({ known: at.position, sent, found })
+        if (verdict === 'older' || verdict === 'foreign') throw ending.end(REPLACED[verdict])
+        troubles.end()
+        return verdict === 'stored'
+      } catch (thrown) {
+        ending.check()
+        troubles.note(thrown)
+        await pause(tries)
+      }
+    }
+  }
+
+  /** One try. */
+  async function attempt(send: Send, final: FinalTroubles): Promise<Attempted> {
+    try {
+      if (!(await send({ ...at, term: newestOf(at) }))) return 'doubtful'
+      troubles.end()
+      return 'stored'
+    } catch (thrown) {
+      ending.check()
+      // A mistake of ours, or of the rows.
+      if (thrown instanceof TypeError || thrown instanceof Fault) throw thrown
+      const meaning = describePostgresError(thrown)
+      if (final.includes(meaning.kind) && !at.session.isOver()) throw toFault(meaning, thrown)
+      troubles.note(thrown)
+      return meaning.kind === 'room' && !at.session.isOver() ? 'no-room' : 'doubtful'
+    }
+  }
+
+  /** Whoever leads next would have no more room: the lease is kept meanwhile, as far as that goes. */
+  async function waitForRoom(tries: number): Promise<void> {
+    await pause(tries)
+    // Best effort: the next try says what is wrong.
+    await at.session.repeat(RENEW, [newestOf(at)]).catch(() => undefined)
+  }
+
+  return async function store(
+    send: Send,
+    sent: string | null,
+    final: FinalTroubles,
+  ): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      const attempted = await attempt(send, final)
+      if (attempted === 'stored') return
+      if (attempted === 'no-room') await waitForRoom(tries)
+      else if (await reconnect(sent)) return
+      // The first time it is sent again at once; what fails again and again in sound sessions waits.
+      else if (tries > 0) await pause(tries)
+    }
   }
 }
 

@@ -43,11 +43,13 @@ export function watchRows(file: SqliteFile, tables: readonly SharedTable[]): voi
       ['DELETE', 'OLD'],
     ] as const) {
       const keys = keysOf(table).map(({ name }) => `${row}.${name}`)
-      // Empty rather than NULL, which is equal to nothing.
+      // Empty rather than NULL, which is equal to nothing. `OR IGNORE` would not do: in a trigger the
+      // conflict clause of the statement that fired it counts, and an upsert has ABORT.
       const [first, second = "''"] = keys
       file.execute(
         `CREATE TEMP TRIGGER IF NOT EXISTS ${table.name}_${event} AFTER ${event} ON main.${table.name}
-         BEGIN INSERT OR IGNORE INTO touched VALUES ('${table.name}', ${first}, ${second}); END`,
+         BEGIN INSERT INTO touched SELECT '${table.name}', ${first}, ${second} WHERE NOT EXISTS (
+         SELECT 1 FROM touched WHERE name = '${table.name}' AND first = ${first} AND second = ${second}); END`,
       )
     }
   }

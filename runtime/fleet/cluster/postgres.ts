@@ -67,10 +67,12 @@ export async function openSession(url: string): Promise<PgSession> {
 
 /** Returns the fault that a person reads. */
 export const toFault = ({ kind, message, hint }: PostgresTrouble, cause?: unknown): Fault =>
-  new Fault(kind === 'away' || kind === 'late' ? 'no-leader' : 'input-invalid', message, {
+  new Fault(PASSING.includes(kind) ? 'no-leader' : 'input-invalid', message, {
     hint,
     cause,
   })
+
+const PASSING: readonly PostgresTrouble['kind'][] = ['away', 'late', 'room']
 
 /** pg reads it for each query, and its types do not have it. */
 interface TimedQuery extends QueryConfig {

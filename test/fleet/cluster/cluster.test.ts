@@ -110,6 +110,27 @@ test('a unit that the database refuses fails alone, and one that throws is undon
   assert.equal(await macsIn(name), [macOf(5)])
 })
 
+test('units of one group that change the same row are all done, in their order', async () => {
+  const name = await postgres.create()
+  await using member = await openFreshMember(postgres.urlOf(name))
+  const { store, machines } = member
+  await store.save({ a: '0' })
+  await machines.commit(macOf(1), null, machineOf(1))
+  await Promise.all([
+    store.save({ a: '1' }),
+    machines.update(macOf(1), (before) => ({ ...(before ?? machineOf(1)), name: 'first' })),
+    store.save({ a: '2' }),
+    machines.update(macOf(1), (before) => ({
+      ...(before ?? machineOf(1)),
+      name: `${before?.name} and second`,
+    })),
+  ])
+  assert.equal(await postgres.query(name, 'SELECT name, value FROM flasher.settings'), [
+    { name: 'a', value: '2' },
+  ])
+  assert.is(machines.peek(macOf(1))?.name, 'first and second')
+})
+
 test('nobody reads what is not durable yet', async () => {
   const name = await postgres.create()
   await using wire = await openWire(postgres, name)
@@ -132,7 +153,7 @@ test('a connection that is lost at any point of a group loses nothing and does n
   for (let point = 0; point < 24; point += 1) {
     let passed = 0
     // At odd points the answer is lost, at even ones the question.
-    const side = point % 2 === 0 ? 'client' : 'database'
+    const side = point % 2 === 0 ? 'client' : 'server'
     wire.onBytes((_, from) => from === side && (passed += 1) === Math.floor(point / 2) + 1)
     const macs = [macOf(point * 2 + 1), macOf(point * 2 + 2)]
     const writes = macs.map((mac, at) =>

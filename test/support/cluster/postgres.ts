@@ -2,11 +2,12 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
+import { openWireTo } from './wire.ts'
 
 const BIN = '/usr/lib/postgresql/15/bin'
 const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
@@ -93,77 +94,11 @@ export async function startPostgres(settings: readonly string[] = [], port = 543
   }
 }
 
-const NEVER = () => false
-
 /** A loopback address in front of the socket. */
-export async function openWire(postgres: Postgres, name: string) {
-  const pairs = new Set<readonly [Socket, Socket]>()
-  let [delay, isCut] = [0, false]
-  let gate: PromiseWithResolvers<void> | null = null
-  /** It sees all bytes that pass; true: they are not passed on, and the connection ends. */
-  let interrupt: (bytes: Buffer, from: 'client' | 'database') => boolean = NEVER
-
-  const server = createServer((client) => {
-    if (isCut) {
-      client.destroy()
-      return
-    }
-    const database = connect(join(postgres.dir, `.s.PGSQL.5432`))
-    const pair = [client, database] as const
-    pairs.add(pair)
-    const end = () => {
-      for (const each of pair) each.destroy()
-      pairs.delete(pair)
-    }
-    const pass = (from: Socket, to: Socket, side: 'client' | 'database') => {
-      from.on('data', (bytes: Buffer) => {
-        void (async () => {
-          if (delay > 0 && side === 'database') await sleep(delay)
-          await gate?.promise
-          if (interrupt(bytes, side)) end()
-          else if (!to.destroyed) to.write(bytes)
-        })()
-      })
-      from.on('error', end).on('close', end)
-    }
-    pass(client, database, 'client')
-    pass(database, client, 'database')
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  const cut = () => {
-    for (const pair of pairs) for (const each of pair) each.destroy()
-  }
+export async function openWire({ dir }: Pick<Postgres, 'dir'>, name: string) {
+  const wire = await openWireTo(() => connect(join(dir, '.s.PGSQL.5432')))
   return {
-    url: `postgres://flasher@127.0.0.1:${address.port}/${name}?sslmode=disable`,
-    /** Ends all connections. */
-    cut,
-    /** Ends them, and takes none until `mend`. */
-    sever() {
-      isCut = true
-      cut()
-    },
-    mend() {
-      isCut = false
-      gate?.resolve()
-      gate = null
-    },
-    hold() {
-      gate ??= Promise.withResolvers<void>()
-    },
-    slow(milliseconds: number) {
-      delay = milliseconds
-    },
-    onBytes(look: typeof interrupt) {
-      interrupt = look
-    },
-    [Symbol.asyncDispose]: async () => {
-      cut()
-      const closed = once(server, 'close')
-      server.close()
-      await closed
-    },
+    ...wire,
+    url: `postgres://flasher@127.0.0.1:${wire.port}/${name}?sslmode=disable`,
   }
 }

@@ -3,9 +3,10 @@
 export interface PostgresTrouble {
   /**
    * `settings`: it stays so until an operator changes something; `away`: it may be over in a moment;
-   * `rows`: these rows cannot be stored, others can; `late`: they were undone, as they took too long.
+   * `rows`: these rows cannot be stored, others can; `late`: they were undone, as they took too long;
+   * `room`: nothing can be stored for want of room, and the session goes on.
    */
-  readonly kind: 'settings' | 'away' | 'rows' | 'late'
+  readonly kind: 'settings' | 'away' | 'rows' | 'late' | 'room'
   readonly message: string
   readonly hint: string
 }
@@ -62,7 +63,7 @@ const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
     'the database takes no writes: it is a standby, or read-only',
     'Let database.url name the primary. Several hosts are not tried: use the address that follows the primary.',
   ],
-  '53100': ['away', 'the disk of the database is full', `Free space on that disk. ${LATER}`],
+  '53100': ['room', 'the disk of the database is full', `Free space on that disk. ${LATER}`],
   '53300': ['away', 'the database has no connection left', `Raise max_connections. ${LATER}`],
   '57014': ['late', 'the database did not finish in time', LATER],
   '57P01': ['away', 'the database was shut down', LATER],

@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openFreshMember } from '../../support/cluster/members.ts'
+import { startPostgres } from '../../support/cluster/postgres.ts'
+import { mountDisk } from '../../support/cluster/small-disk.ts'
+import { machineOf, macOf } from '../../support/server/state.ts'
+
+const test = suite('a database without room')
+const postgres = await startPostgres()
+const folder = `${postgres.dir}/space`
+const disk = await mountDisk(folder, 64, 'postgres')
+test.after(async () => {
+  await postgres.stop('SIGQUIT')
+  await disk[Symbol.asyncDispose]()
+  await postgres[Symbol.asyncDispose]()
+})
+
+/** A lease that is not renewed for so long would be taken. */
+const FULL_MS = 7000
+
+test('a full disk of the database makes changes wait: nothing is lost, nobody takes over, and it is said once', async () => {
+  await postgres.query('postgres', `CREATE TABLESPACE small LOCATION '${folder}'`)
+  await postgres.query('postgres', 'CREATE DATABASE small TABLESPACE small')
+  const url = postgres.urlOf('small')
+  await using leader = await openFreshMember(url)
+  await leader.machines.commit(macOf(1), null, machineOf(1))
+  const leaving = new AbortController()
+  const member = { id: 'b', name: 'b', release: '', url: 'http://b' }
+  const options = { patience: 'wait', signal: leaving.signal, member } as const
+  const standby = openFreshMember(url, options).catch(() => null)
+  await disk.fill()
+  const tree = JSON.stringify({ id: 'x'.repeat(200_000) })
+  let isStored = false
+  const stored = leader.machines
+    .saveHardware(macOf(1), Buffer.from(`${tree}${crypto.randomUUID()}`), '2026-01-01T00:00:00Z')
+    .then(() => {
+      isStored = true
+    })
+  const many = Array.from({ length: 300 }, (_, at) =>
+    leader.machines.commit(macOf(at + 2), null, machineOf(at + 2)),
+  )
+  await sleep(FULL_MS)
+  assert.is(isStored && (await Promise.all(many)).every(Boolean), false, 'there was room')
+  await disk.empty()
+  await stored
+  assert.ok((await Promise.all(many)).every(Boolean))
+  assert.equal(leader.ended, [])
+  const said = leader.said.filter((line) => line.includes('disk of the database is full'))
+  assert.is(said.length, 1, leader.said.join('\n'))
+  const [lease] = await postgres.query('small', 'SELECT epoch::int FROM flasher.lease')
+  assert.is(lease?.['epoch'], 1)
+  const [counted] = await postgres.query('small', 'SELECT count(*)::int AS n FROM flasher.machines')
+  assert.is(counted?.['n'], 301)
+  leaving.abort()
+  await standby
+})
+
+test.run()
