@@ -17,6 +17,10 @@ export interface EventCondition {
   /** Kinds that end in `failed`. */
   readonly failed?: boolean | undefined
   readonly unacknowledged?: boolean | undefined
+  /** Those of the machines of a batch. */
+  readonly batch?: string | undefined
+  /** Without those that are part of a batch, which has a line of its own. */
+  readonly folded?: boolean | undefined
   /** Words, each looked for in kind, subject, actor, address and summary. */
   readonly text?: string | undefined
   readonly before_id?: number | undefined
@@ -85,11 +89,23 @@ export function listEvents(
     ...condition('ts < ?', filter.until),
     ...flag(`kind LIKE '%failed'`, filter.failed),
     ...flag(UNACKNOWLEDGED, filter.unacknowledged),
+    ...condition(`substr(details, 1, ${PART_OF.length + BATCH_ID}) = ?`, partOf(filter.batch)),
+    ...flag(
+      `(details IS NULL OR substr(details, 1, ${PART_OF.length}) <> '${PART_OF}')`,
+      filter.folded,
+    ),
     ...search(SEARCHED, filter.text),
   ])
   const query = `SELECT ${COLUMNS} FROM events ${text} ORDER BY id DESC LIMIT ?`
   return sql.all(query, ...values, limit).map(readEvent)
 }
+
+/** How the details of an event begin that is part of a batch, and the length of a batch's id. */
+const PART_OF = '{"batch":"'
+const BATCH_ID = 12
+
+const partOf = (batch: string | undefined) =>
+  batch === undefined ? undefined : `${PART_OF}${batch}`
 
 function readEvent(row: Row): RecordedEvent {
   return {

@@ -28,6 +28,7 @@ export const SYSTEM: Requester = { actor: 'system', ip: null }
 
 const SUBJECT_KINDS = [
   'machine',
+  'batch',
   'catalog',
   'netboot',
   'settings',

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 4
+export const SCHEMA = 5
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -21,6 +21,8 @@ export const CARRIED = [
   'tokens',
   'runs',
   'run_logs',
+  'batches',
+  'batch_machines',
   'change_count',
 ] as const
 
@@ -100,6 +102,17 @@ CREATE TABLE run_logs (
   size INTEGER NOT NULL,
   log BLOB NOT NULL,
   PRIMARY KEY (mac, id)
+);
+CREATE TABLE batches (
+  id TEXT PRIMARY KEY,
+  made_at TEXT NOT NULL,
+  record TEXT NOT NULL
+);
+CREATE TABLE batch_machines (
+  batch TEXT NOT NULL,
+  mac TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (batch, mac)
 );
 CREATE INDEX events_by_kind ON events (kind, id);
 CREATE INDEX events_by_subject ON events (subject_id, id);

@@ -9,6 +9,7 @@ export type Change =
   | { readonly topic: 'event' }
   | { readonly topic: 'fetch'; readonly key: string }
   | { readonly topic: 'backup'; readonly key: string }
+  | { readonly topic: 'batch'; readonly id: string }
   | { readonly topic: 'settings' }
 
 type Topic = Change['topic']
@@ -19,6 +20,7 @@ const TOPICS = [
   'event',
   'fetch',
   'backup',
+  'batch',
   'settings',
 ] as const satisfies readonly Topic[]
 type ChangeListener = (change: Change) => void

@@ -9,6 +9,7 @@ import { renderUploadToken } from '../../engine/capture/rules/upload-token.ts'
 import { fieldError } from '../../kit/foundation/field-error.ts'
 import { epochOf } from '../../kit/foundation/instants.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
+import type { Armer } from '../../engine/inventory/rules/run.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { accept, refuse } from '../../kit/foundation/result.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
@@ -17,6 +18,7 @@ import type { Contact, ScriptTransition } from '../routes/transition.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
+import { limitOrder } from './rules/disarming.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
@@ -52,6 +54,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   readonly uploadKey: Pick<Secret, 'sign'>
   /** The address of the cache service; null: there is none. */
   cacheUrl(): string | null
+  /** Says whether a time has come, by a clock that is never set back; absent: by that of the contact. */
+  isPast?(at: string): boolean
   /** Lists the other servers of the site than the one at `base`; absent: there are none. */
   otherServers?(base: string): readonly string[]
 }
@@ -70,6 +74,7 @@ export const gatherSurroundings = (
   sets: site.sets(),
   settings: site.settings(),
   placeOf: site.placeOf,
+  ...(site.isPast === undefined ? {} : { isPast: site.isPast }),
 })
 
 const NO_OTHERS: readonly string[] = []
@@ -99,7 +104,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
       if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
       const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
-      return applied.ok ? accept(rememberArmer(before, applied.value, by)) : applied
+      return applied.ok ? accept(sign(settings(), before, applied.value, by)) : applied
     },
     parseInventory,
     admit({ mac, machine, request }, contact) {
@@ -153,6 +158,14 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     ),
   }
 }
+
+/** Notes who gave the order, and when it ends by itself. */
+const sign = (
+  { armed_hours = 0 }: PxeRules,
+  before: Machine | null,
+  after: Machine,
+  by: Armer,
+): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
 
 const LET_IN = accept([])
 
@@ -257,7 +270,7 @@ const toAction = (
   action: MachineAction,
 ): Action<Machine> => ({
   ...action,
-  apply(machine, parameters, by) {
+  apply(machine, parameters, by, batch = null) {
     const applied = action.apply(machine, parameters, by.at)
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
@@ -266,13 +279,20 @@ const toAction = (
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
     const changes = compareFields(events.describe(machine), after)
-    const details = { action: name, ...after, changes }
+    // It comes first: by it the journal finds the events of a batch.
+    const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
     return accept({
-      machine: rememberArmer(machine, applied.value, by),
+      machine: joinBatch(machine, sign(site.settings(), machine, applied.value, by), batch),
       events: [{ kind: `machine.${name}`, summary, details }],
     })
   },
 })
+
+/** An order that is given as a part of a batch is of that batch; one that was there before is not. */
+const joinBatch = (before: Machine, after: Machine, batch: string | null): Machine =>
+  batch === null || before.cycle.started_at === after.cycle.started_at
+    ? after
+    : { ...after, cycle: { ...after.cycle, batch } }
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'
 

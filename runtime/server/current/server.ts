@@ -27,6 +27,8 @@ import { saveSettings } from './assembly/saved-settings.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createLinePages } from './pages/line-pages.ts'
+import { createBatchKeeper } from './batches/batch-keeper.ts'
+import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
@@ -63,18 +65,13 @@ export async function createMachineServer(given: MachineServerDependencies) {
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
     const { catalog, netboot, backups, control, watch } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
-    const gate = createFlashGate({
-      find: state.machines.peek,
-      settings: () => settings().pxe,
-      fleet: await state.machines.list(),
-      silenceOf: state.machines.silenceOf,
-      now,
-    })
+    const gate = openGate(given)
     const rules = createRules(given, secret, catalog, {
       ...gate,
       otherServers,
       sets: bootFiles.active,
     })
+    const keeper = createBatchKeeper({ ...state, findImage: rules.findImage, now })
     const assets = await createAssets()
     const { views, plugin: pages } = createLinePages({
       runs: state.runs,
@@ -87,6 +84,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         backups,
         netboot,
         templates: state.templates,
+        keeper,
         power: control,
         presence: state.presence,
         images: () => catalog.snapshot().entries,
@@ -114,6 +112,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
               ...powerSettingRoutes(site, control),
               ...shortLinkRoutes(),
               ...runRemovalRoutes(site),
+              ...batchRoutes(site, keeper),
               ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
               ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
             ],
@@ -128,11 +127,21 @@ export async function createMachineServer(given: MachineServerDependencies) {
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
+      batches: keeper.maker,
       ...watch,
       onLogout: endCacheSessions(given),
     }
   })
 }
+
+const openGate = ({ config, state: { machines } }: MachineServerDependencies): FlashGate =>
+  createFlashGate({
+    find: machines.peek,
+    settings: () => config.current().pxe,
+    fleet: machines.peekAll(),
+    silenceOf: machines.silenceOf,
+    now,
+  })
 
 const endCacheSessions =
   ({ environment, config, log }: MachineServerDependencies) =>

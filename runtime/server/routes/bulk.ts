@@ -1,15 +1,14 @@
 /** Arms one machine now, or applies one action to many, row by row. */
 import { json, type Answer } from '../../kit/web/answers/answers.ts'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
 import { awaitEnd, followOrder, type AwaitedOrder } from './flash-follow.ts'
+import { actOnMany } from './many.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
@@ -52,12 +51,13 @@ const BULK_ANSWER = z.object({
       reason: z.string().nullable(),
     }),
   ),
+  batch: z
+    .string()
+    .optional()
+    .describe('The batch that was made of it: GET /batches/{id}; absent after a dry run'),
 })
 
 type BulkAnswer = z.infer<typeof BULK_ANSWER>
-
-/** Rows between two pauses, so that machines are answered meanwhile. */
-const BATCH = 50
 
 export function bulkRoutes(site: Site): readonly Route[] {
   return [
@@ -191,28 +191,23 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> 
   // What a search finds may be many.
   const machines = macs?.length ?? Infinity
   checkAction(site, event, action, parameters, { within: ['parameters'], machines })
-  const request = { action, parameters, isDryRun: dry_run }
-  const results = await actOnEach(site, await pick(site, asked), request, site.by(event))
-  const done = results.filter(({ result }) => result === 'done').length
-  const answered: BulkAnswer = { dry_run, done, refused: results.length - done, results }
-  return json(answered)
+  const request = { action, parameters, isDryRun: dry_run, q: q ?? null }
+  const targets = (await pick(site, asked)).map((mac) => ({ mac }))
+  return json(renderActed(dry_run, await actOnMany(site, request, targets, site.by(event))))
 }
 
-async function actOnEach(
-  { line, fleet }: Site,
-  macs: readonly Mac[],
-  request: Parameters<Site['fleet']['act']>[1],
-  by: By,
-): Promise<BulkAnswer['results']> {
-  const findConflict = line.actions[request.action]?.conflicts?.()
-  const results: BulkAnswer['results'] = []
-  for (const [at, mac] of macs.entries()) {
-    const acted = await fleet.act(mac, { ...request, findConflict }, by)
-    const reason = acted.result === 'refused' ? acted.reason : null
-    results.push({ mac, result: acted.result, reason })
-    if (at % BATCH === BATCH - 1) await nextTurn()
+function renderActed(
+  dry_run: boolean,
+  { batch, results }: Awaited<ReturnType<typeof actOnMany>>,
+): BulkAnswer {
+  const done = results.filter(({ result }) => result === 'done').length
+  return {
+    dry_run,
+    done,
+    refused: results.length - done,
+    results: [...results],
+    ...(batch === null ? {} : { batch }),
   }
-  return results
 }
 
 /**

@@ -21,6 +21,18 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
     if (decided === null || (await commit(mac, by, before, decided))) return decided
     return await update(mac, by, decide)
   }
+  /** The same for an operator, who may take an order away by it. */
+  const edit: Fleet<M>['update'] = async (mac, by, decide) => {
+    const found: { before: M | null } = { before: null }
+    const made = await update(mac, by, (before) => {
+      found.before = before
+      return decide(before)
+    })
+    if (made !== null && found.before !== null) {
+      await leaveBatch(site, found.before, made.machine)
+    }
+    return made
+  }
   const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
   return {
     commit,
@@ -28,7 +40,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
     remove,
     async upsert(mac, body, by, isExpected = () => true) {
       let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
-      await update(mac, by, (before) => {
+      await edit(mac, by, (before) => {
         answer = refuse({ why: 'stale' })
         if (!isExpected(before)) return null
         const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
@@ -39,7 +51,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
       })
       return answer
     },
-    async act(mac, { action, parameters, isDryRun = false, findConflict }, by) {
+    async act(mac, { action, parameters, isDryRun = false, findConflict, batch = null }, by) {
       if (action === 'delete') {
         const isThere = isDryRun ? machines.peek(mac) !== null : await remove(mac, by)
         return isThere ? { result: 'done', machine: null } : { result: 'missing' }
@@ -47,9 +59,9 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
       const rule = line.actions[action]
       if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
       let reason: string | null = null
-      const made = await update(mac, by, (machine) => {
+      const made = await edit(mac, by, (machine) => {
         if (machine === null) return null
-        const decided = rule.apply(machine, parameters, signed(site, by))
+        const decided = rule.apply(machine, parameters, signed(site, by), batch)
         reason = decided.ok ? (findConflict?.(decided.value.machine) ?? null) : decided.refusal
         const isDone = decided.ok && reason === null && !isDryRun
         return isDone ? decided.value : { machine, events: [] }
@@ -61,6 +73,18 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
     },
     awaitOutcome: (mac, order, signal) => awaitOutcome(site, mac, order, signal),
   }
+}
+
+/** What is known of a batch is worth less than the edit, which is done: a failure is logged. */
+async function leaveBatch<M extends MachineBase>(
+  { batches, log }: ServerBase<M>,
+  before: M,
+  edited: M | null,
+): Promise<void> {
+  if (before === edited) return
+  await batches?.leave(before, edited).catch((thrown: unknown) => {
+    log.error(`the batch of ${before.mac}: ${renderError(thrown)}`)
+  })
 }
 
 /**
@@ -177,16 +201,18 @@ function describeUpsert<M extends MachineBase>(
 }
 
 async function removeMachine<M extends MachineBase>(
-  { machines, line, runs, changes, metrics, recordAll, power, log }: ServerBase<M>,
+  site: ServerBase<M>,
   mac: Mac,
   by: By,
 ): Promise<boolean> {
+  const { machines, line, runs, changes, metrics, recordAll, power, log } = site
   const before = machines.peek(mac)
   if (!(await machines.remove(mac))) return false
   // The machine is gone already: DELETE /machines/{mac}/power can be asked for again.
   await power?.forgetMachine(mac).catch((thrown: unknown) => {
     log.error(`the BMC of ${mac}, which was deleted, is still known: ${String(thrown)}`)
   })
+  if (before !== null) await leaveBatch(site, before, null)
   const lost = await runs.giveUp(mac, 'Its machine was deleted.')
   changes.announce({ topic: 'machine', mac })
   const details = before === null ? null : line.describe(before).details

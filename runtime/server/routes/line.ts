@@ -24,8 +24,16 @@ export interface Action<M> {
   readonly scope: Scope
   /** Checks the parameters for so many machines, or for one where that is left out; null: they are valid. */
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
-  /** Makes the change; the refusal gives the reason in words. `delete` is answered by the server itself. */
-  apply(machine: M, parameters: unknown, by: Armer): Result<Transition<M>, string>
+  /**
+   * Makes the change; the refusal gives the reason in words. `delete` is answered by the server itself.
+   * `batch`: the batch that it is a part of; null or absent: none.
+   */
+  apply(
+    machine: M,
+    parameters: unknown,
+    by: Armer,
+    batch?: string | null,
+  ): Result<Transition<M>, string>
   /**
    * Judges the machines of one request as the action leaves them, one after the other: why one cannot
    * go along with those before it. Absent: any can.

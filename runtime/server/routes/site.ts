@@ -14,6 +14,7 @@ import type { Runs } from '../../fleet/run/runs.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Tokens } from '../../fleet/access/tokens.ts'
+import type { BatchMaker } from './batch-maker.ts'
 import type { FindConflict, ServerLine } from './line.ts'
 import type { ChannelViews } from '../updates/channel.ts'
 import type { SiteViews } from '../../kit/web/ui/site-views.ts'
@@ -91,6 +92,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly power?: MachinePower | undefined
   /** Absent: nobody notes when live systems are booted. */
   readonly stamps?: BootStamps | undefined
+  /** Absent: this line keeps nothing of what is done to many machines at once. */
+  readonly batches?: BatchMaker<M> | undefined
   /** Absent: this line does not wait for first boots. */
   readonly proof?: BootProof | undefined
   /**
@@ -172,6 +175,8 @@ interface ActionRequest<M> {
   readonly isDryRun?: boolean
   /** Judges each of several machines in one request. */
   readonly findConflict?: FindConflict<M> | undefined
+  /** The batch that it is a part of; null or absent: none. */
+  readonly batch?: string | null
 }
 
 /** What the server needs for everything else that it makes of its services. */

@@ -1,6 +1,7 @@
 /** The texts of the pages in English, by area: the frame, each page, and what several of them show. */
 import { ACCOUNT } from './english/account.ts'
 import { BACKUPS } from './english/backups.ts'
+import { BATCHES } from './english/batches.ts'
 import { DASHBOARD } from './english/dashboard.ts'
 import { EARLIER } from './english/earlier.ts'
 import { EVENTS } from './english/events.ts'
@@ -22,6 +23,7 @@ export const ENGLISH = {
   netboot: NETBOOT,
   images: IMAGES,
   backups: BACKUPS,
+  batches: BATCHES,
   earlier: EARLIER,
   machines: MACHINES,
   machine: MACHINE,

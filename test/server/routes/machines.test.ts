@@ -184,10 +184,13 @@ test('bulk operations answer row by row, and first say what they would do', asyn
   )
   assert.type(dry.results[1].reason, 'string')
   assert.equal(await server.journal.list({ kind: 'machine.flash', limit: 9 }), [])
-  const { results: _, ...sum } = await (
-    await ask('/machines/bulk', asJson({ ...wish, dry_run: false }))
-  ).json()
+  const {
+    results: _,
+    batch,
+    ...sum
+  } = await (await ask('/machines/bulk', asJson({ ...wish, dry_run: false }))).json()
   assert.equal(sum, { dry_run: false, done: 1, refused: 2 })
+  assert.match(batch, /^[0-9a-f]{12}$/)
   assert.is((await server.journal.list({ kind: 'machine.flash', limit: 9 })).length, 1)
   const all = await (await ask('/machines/bulk', asJson({ action: 'delete', q: ':' }))).json()
   assert.is(all.done, 2)

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { page } from '../../../runtime/kit/web/answers/answers.ts'
+import { createBatches } from '../../../runtime/fleet/batch/batches.ts'
 import { createDatabase } from '../../../runtime/fleet/state/database.ts'
 import { createChanges } from '../../../runtime/kit/host/changes.ts'
 import { listOthers } from '../../../runtime/fleet/boot/rules/other-servers.ts'
@@ -19,6 +20,10 @@ import { createProofs, type Proofs } from '../../../runtime/fleet/proof/proofs.t
 import { createTemplates, type Templates } from '../../../runtime/fleet/first-boot/templates.ts'
 import { createTokens } from '../../../runtime/fleet/access/tokens.ts'
 import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
+import {
+  createBatchKeeper,
+  type BatchKeeper,
+} from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { createFlashGate } from '../../../runtime/server/current/flash-gate.ts'
 import { createMachineLine } from '../../../runtime/server/current/machine-line.ts'
 import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
@@ -43,6 +48,7 @@ interface TestRules {
   readonly bootKey: Secret
   settings(): typeof PXE_RULES
   readonly proofs: Proofs
+  readonly keeper: BatchKeeper
   proof(): NonNullable<TestServerOptions['proof']>
 }
 
@@ -143,8 +149,11 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const otherServers = (base: string) => listOthers(options.servers ?? [], base)
   const { routes = dashboardAlone, cacheUrl = () => 'http://127.0.0.1:8081' } = options
   const bootKey = deriveSecret(secret, 'boot tokens')
+  const findImage = (ref: string) => entries.find((entry) => entry.ref === ref) ?? null
+  const batches = createBatches(database, { changes })
+  const keeper = createBatchKeeper({ batches, machines, findImage, now })
   const line = createMachineLine({
-    findImage: (ref) => entries.find((entry) => entry.ref === ref) ?? null,
+    findImage,
     findTemplate: (name) => templates.find(name)?.template ?? null,
     sets: bootFiles.active,
     settings: pxe,
@@ -172,12 +181,15 @@ export async function createTestServer(options: TestServerOptions = {}) {
     views: { ...VIEWS, ...options.views },
     plugins: [
       () => ({ schemas: SCHEMAS }),
-      (site) => ({ routes: routes(site, { templates, bootKey, settings: pxe, proofs, proof }) }),
+      (site) => ({
+        routes: routes(site, { templates, bootKey, settings: pxe, proofs, keeper, proof }),
+      }),
     ],
     checkPassword: options.checkPassword ?? (async (given) => given === password.current),
     async setPassword(given) {
       password.current = given
     },
+    batches: keeper.maker,
     onFlashSlot: gate.assign,
     otherServers,
     power: options.power?.({ machines, runs, journal, log: logs }),
@@ -228,6 +240,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
     journal,
     runs,
     proofs,
+    keeper,
+    batches,
     machines,
     settings,
     request,

@@ -12,6 +12,8 @@ export const SHARED = [
   'events',
   'runs',
   'run_logs',
+  'batches',
+  'batch_machines',
 ] as const
 type SharedName = (typeof SHARED)[number]
 

@@ -1,6 +1,7 @@
 /** Current line: opens the database and everything stored in it, for the server or for one command. */
 import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
 import type { SharedDatabase } from '../../app/shared-state.ts'
+import { createBatches, type Batches } from '../../../fleet/batch/batches.ts'
 import type { OrderRules } from '../../../fleet/backup/disarming.ts'
 import { createTemplates, type Templates } from '../../../fleet/first-boot/templates.ts'
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
@@ -10,6 +11,7 @@ import { parseRecord } from '../rules/record.ts'
 
 export interface State extends FleetState<Machine> {
   readonly templates: Templates
+  readonly batches: Batches
 }
 
 /** What a database may not do that is put in the place of a newer one. */
@@ -38,7 +40,12 @@ interface StateOptions extends Pick<
 export async function openState({ leads, start, ...options }: StateOptions): Promise<State> {
   const shared = start === 'apart' ? null : describeShared(options.config, leads, start)
   const state = await openFleetState({ ...options, line: 'current', orders: ORDERS, shared })
-  return { ...state, templates: createTemplates(state.database) }
+  const { database, changes } = state
+  return {
+    ...state,
+    templates: createTemplates(database),
+    batches: createBatches(database, { changes }),
+  }
 }
 
 /** What the settings say of the database that servers share, for the server or for one command. */

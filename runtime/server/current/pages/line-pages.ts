@@ -9,6 +9,7 @@ import { PAGES } from '../../texts/texts.ts'
 import type { ChannelViews } from '../../updates/channel.ts'
 import type { Machine } from '../rules/machine.ts'
 import { BACKUP_PAGES } from './backups/backups.ts'
+import { BATCH_PAGES } from './batches/batches.ts'
 import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
 import { EVENT_PAGES } from './events/events.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
@@ -33,6 +34,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...DASHBOARD_PAGES,
   ...MACHINES_PAGES,
   ...BULK_PAGES,
+  ...BATCH_PAGES,
   ...MACHINE_PAGES,
   ...TEMPLATE_PAGES,
   ...RUN_PAGES,

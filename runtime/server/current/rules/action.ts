@@ -25,6 +25,7 @@ import {
   refreshInventory,
   type Adjustment,
 } from './operator-edits.ts'
+import { disarmByHand } from './disarming.ts'
 import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
 import { type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
@@ -71,6 +72,12 @@ export const ACTIONS = {
       const edited = edit(machine, fields ?? {}, now)
       return edited.ok ? flashAgain(edited.value, now) : edited
     },
+  }),
+  disarm: action({
+    past: 'was disarmed',
+    scope: 'machines',
+    schema: nothing,
+    apply: (machine, _, now) => disarmByHand(machine, now),
   }),
   'boot-disk': action({
     past: 'is to boot its disk, although the end of a flash was never reported',

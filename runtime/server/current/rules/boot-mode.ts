@@ -92,9 +92,18 @@ export const RULES = {
     'needs-you',
     'An older state of the server was restored, which arms no machine: it is flashed once an operator chooses Flash again.',
   ),
+  withdrawn: disk(
+    'ready',
+    'An operator disarmed it: it is flashed once an operator chooses Flash again.',
+  ),
+  expired: disk(
+    'ready',
+    'It was armed for longer than armed_hours: it is flashed once an operator chooses Flash again.',
+  ),
+  paused: disk('ready', 'Its batch is paused: it is flashed once the batch goes on.'),
   'held-back': attended(
     'needs-you',
-    'A flash of it began and never reported its end, and an older state of the server was restored since: the disk may be half written.',
+    'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',
   ),
   'disk-after-flash': disk('done', 'It was just flashed, and boot_disk_once_after_flash is on.'),
   'loop-to-disk': disk(

@@ -13,6 +13,7 @@ import {
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { FlashSlot } from '../../../engine/inventory/rules/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
+import { DISARMED_RULES, findStop, type DisarmedRule } from './disarming.ts'
 import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 import { checkReadiness } from './target.ts'
@@ -125,6 +126,8 @@ function decideFlash(machine: Machine, s: Surroundings): BootRule {
   const ended = decideEnded(machine)
   if (ended !== null) return ended
   if (isHalfWritten(machine)) return isLoop ? 'loop-to-person' : 'flash-retry'
+  const stopped = findStop(machine, s)
+  if (stopped !== null) return stopped
   if (s.settings.boot_disk_once_after_flash && cycle.owes_disk_boot) return 'disk-after-flash'
   const unready = checkReadiness(machine, s).why
   if (unready !== null) return unready
@@ -135,10 +138,10 @@ function decideFlash(machine: Machine, s: Surroundings): BootRule {
 function decideEnded({
   boot_mode,
   cycle,
-}: Machine): 'flashed' | 'disk-allowed' | 'disarmed' | null {
+}: Machine): 'flashed' | 'disk-allowed' | DisarmedRule | null {
   if (flashesOnce(boot_mode) && cycle.finished_at !== null) return 'flashed'
   if (cycle.disk_allowed_at !== null) return 'disk-allowed'
-  return cycle.disarmed_at === null ? null : 'disarmed'
+  return cycle.disarmed_at === null ? null : DISARMED_RULES[cycle.disarmed_by ?? 'restored']
 }
 
 /**

@@ -12,6 +12,7 @@ import { keepPick } from '../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { BootRuling } from './boot.ts'
+import { expireOrder } from './disarming.ts'
 import { startCycle } from './operator-edits.ts'
 import { decideQueuedAt } from './queue.ts'
 import { createMachine, targetOf, type Cycle, type Machine } from './machine.ts'
@@ -64,11 +65,12 @@ export function takeBackOffer(machine: Machine, { offered }: Introduction): Mach
 /** The script was answered. */
 export function rememberOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
   if (ruling.rule === 'capture') return rememberCaptureOffer(machine, ruling, now)
-  return rememberModeOffer(
+  const offered = rememberModeOffer(
     ruling.givesUpCapture ? giveUpCapture(machine, now) : machine,
     ruling,
     now,
   )
+  return ruling.rule === 'expired' ? expireOrder(offered, now) : offered
 }
 
 function rememberModeOffer(before: Machine, ruling: BootRuling, now: string): Machine {
@@ -263,7 +265,11 @@ function endFlash(machine: Machine, now: string): Machine {
   if (flashesAlways(machine.boot_mode)) {
     const armed = startCycle(machine, now)
     const before = { started_at: machine.cycle.started_at, finished_at: now }
-    return { ...armed, cycle: { ...armed.cycle, carried: false, before, owes_disk_boot: true } }
+    // A pause ends when an operator ends it.
+    const { paused_at, batch } = machine.cycle
+    const paused = paused_at === null ? {} : { paused_at, batch }
+    const cycle = { ...armed.cycle, carried: false, before, owes_disk_boot: true, ...paused }
+    return { ...armed, cycle }
   }
   return changeCycle({ ...machine, saw_flasher_boot: true }, now, {
     finished_at: machine.cycle.finished_at ?? now,

@@ -1,11 +1,22 @@
-/** Current line: orders that a restored state brings back are taken away; disks that may be half written stay held back. */
+/** Current line: orders that are taken away, by an older state, a person or the time, or that are paused; disks that may be half written stay held back. */
 import { flashesOnce, isFlashMode } from './boot-mode.ts'
 import { endOrder, isPending } from '../../../engine/capture/rules/order.ts'
-import { isHalfWritten, isHeldBack, type Cycle, type Machine } from './machine.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import {
+  hasUnfinishedFlash,
+  isHalfWritten,
+  isHeldBack,
+  type Cycle,
+  type DisarmCause,
+  type Machine,
+} from './machine.ts'
+import type { Surroundings } from './surroundings.ts'
 
 /** It would be flashed or captured with nobody asked, now or once it is unlocked. */
-function hasOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle, capture }: Machine) {
-  if (isPending(capture)) return true
+export const hasOrder = (machine: Machine): boolean =>
+  isPending(machine.capture) || hasFlashOrder(machine)
+
+function hasFlashOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle }: Machine): boolean {
   const isEnded = flashesOnce(boot_mode) && cycle.finished_at !== null
   // In flash-always a late end begins the next flash, also where the disk was to be booted.
   const isAllowed = flashesOnce(boot_mode) && cycle.disk_allowed_at !== null
@@ -18,24 +29,116 @@ function hasOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle, capture
  * planned until an operator says "Flash again", or gives it another mode, image or disk. Returns the
  * very same record where there is no order.
  */
-export function disarm(machine: Machine, now: string): Machine {
+export function disarm(machine: Machine, now: string, by: DisarmCause = 'restored'): Machine {
   if (!hasOrder(machine)) return machine
   const { capture, cycle } = machine
   return {
     ...machine,
-    capture: isPending(capture) ? endOrder(capture, 'cancelled', RESTORED, now) : capture,
+    capture: isPending(capture) ? endOrder(capture, 'cancelled', CANCELLED[by], now) : capture,
     cycle: isFlashMode(machine.boot_mode)
-      ? { ...cycle, disarmed_at: now, queued_at: null, loop_suspected_at: null, offers: 0 }
+      ? {
+          ...cycle,
+          disarmed_at: now,
+          disarmed_by: by,
+          queued_at: null,
+          loop_suspected_at: null,
+          offers: 0,
+        }
       : cycle,
     updated_at: now,
   }
 }
 
-const RESTORED = 'The state of the server was replaced by an older one, so the order was cancelled.'
+const CANCELLED: Readonly<Record<DisarmCause, string>> = {
+  restored: 'The state of the server was replaced by an older one, so the order was cancelled.',
+  operator: 'An operator disarmed the machine.',
+  expired: 'The order expired.',
+}
+
+/**
+ * Disarms a machine because an operator says so. One whose flash has begun is refused: what its live
+ * system writes, nobody takes back.
+ */
+export function disarmByHand(machine: Machine, now: string): Result<Machine, string> {
+  if (hasUnfinishedFlash(machine)) return refuse(BEGUN)
+  return hasOrder(machine) ? accept(disarm(machine, now, 'operator')) : refuse('Not armed.')
+}
+
+const BEGUN =
+  'Its flash has begun and cannot be taken back: wait for its end, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
+
+/** Has a machine of a paused batch boot its disk; one whose flash has begun goes on. */
+export function pauseOrder(machine: Machine, now: string): Result<Machine, string> {
+  if (hasUnfinishedFlash(machine)) return refuse('Its flash has begun.')
+  if (!hasFlashOrder(machine)) return refuse('Not armed.')
+  if (machine.cycle.paused_at !== null) return refuse('Paused already.')
+  return accept({
+    ...machine,
+    cycle: { ...machine.cycle, paused_at: now, queued_at: null },
+    updated_at: now,
+  })
+}
+
+/** Has the order of a paused machine count again. */
+export function resumeOrder(machine: Machine, now: string): Result<Machine, string> {
+  if (machine.cycle.paused_at === null) return refuse('Not paused.')
+  return accept({ ...machine, cycle: { ...machine.cycle, paused_at: null }, updated_at: now })
+}
+
+const HOUR_MS = 3_600_000
+
+/**
+ * Notes when an order ends that `after` begins, so many hours after `now`; 0: at no time. A mode that
+ * flashes always, and an order that was there before, have no end.
+ */
+export function limitOrder(
+  before: Machine | null,
+  after: Machine,
+  hours: number,
+  now: string,
+): Machine {
+  const isNew = before?.cycle.started_at !== after.cycle.started_at
+  if (hours <= 0 || !isNew || !flashesOnce(after.boot_mode) || !hasFlashOrder(after)) return after
+  const expires_at = Temporal.Instant.from(now)
+    .add({ milliseconds: Math.round(hours * HOUR_MS) })
+    .toString({ fractionalSecondDigits: 3 })
+  return { ...after, cycle: { ...after.cycle, expires_at } }
+}
+
+/** Says whether its order ends at a time, and has not been carried out in part. */
+const canExpire = (machine: Machine): boolean =>
+  machine.cycle.expires_at !== null &&
+  machine.cycle.offered_at === null &&
+  !hasUnfinishedFlash(machine) &&
+  flashesOnce(machine.boot_mode) &&
+  hasFlashOrder(machine)
+
+/** The record once its order has ended by itself. */
+export const expireOrder = (machine: Machine, now: string): Machine =>
+  canExpire(machine) ? disarmFlash(machine, now) : machine
+
+/** A capture that is ordered as well stays ordered. */
+function disarmFlash(machine: Machine, now: string): Machine {
+  const { capture } = machine
+  return { ...disarm({ ...machine, capture: null }, now, 'expired'), capture }
+}
+
+/** Why an order that is open is not carried out at this moment; null: it is. */
+export function findStop(
+  machine: Machine,
+  { now, isPast }: Pick<Surroundings, 'now' | 'isPast'>,
+): 'paused' | 'expired' | null {
+  const { paused_at, expires_at } = machine.cycle
+  if (paused_at === null && expires_at === null) return null
+  if (expires_at !== null && canExpire(machine) && (isPast?.(expires_at) ?? expires_at <= now)) {
+    return 'expired'
+  }
+  return paused_at === null || isHalfWritten(machine) ? null : 'paused'
+}
 
 /**
  * Returns the record to store for a machine of a restored state whose disk may be half written by what
- * is known now: it stays held back, whatever the older state says of it. `restored` null: that state
+ * is known now; it stays held back, whatever the older state says of it. `restored` null: that state
  * has no such machine. Returns null where nothing is to be stored.
  */
 export function keepHeldBack(
@@ -61,6 +164,7 @@ const hold = (cycle: Cycle, now: string): Cycle => ({
   ...cycle,
   carried: true,
   disarmed_at: cycle.disarmed_at ?? now,
+  disarmed_by: cycle.disarmed_by ?? 'restored',
   queued_at: null,
 })
 
@@ -73,9 +177,23 @@ const pickCycle = ({ started_at, finished_at }: NonNullable<Cycle['before']>) =>
 /** Returns what a list calls the machine; null: its address is all there is. */
 export const nameMachine = ({ name, hostname }: Machine): string | null => name ?? hostname
 
+/** The rule by which a machine boots its disk whose order was taken away. */
+export const DISARMED_RULES = {
+  restored: 'disarmed',
+  operator: 'withdrawn',
+  expired: 'expired',
+} as const satisfies Readonly<Record<DisarmCause, string>>
+export type DisarmedRule = (typeof DISARMED_RULES)[DisarmCause]
+export type StopRule = DisarmedRule | 'paused'
+
 /** Why its plan is no flash, for the person in front of the machine. */
-export const DISARMED =
-  'An older state of the server was restored, which arms no machine: choose Flash again on the server.'
+export const STOPPED: Readonly<Record<StopRule, string>> = {
+  disarmed:
+    'An older state of the server was restored, which arms no machine: choose Flash again on the server.',
+  withdrawn: 'An operator disarmed this machine: choose Flash again on the server to flash it.',
+  expired: 'The order to flash this machine has expired: choose Flash again on the server.',
+  paused: 'The batch of this machine is paused on the server.',
+}
 
 export const HELD_BACK =
-  'A flash of this machine began and never reported its end, and an older state of the server was restored since: its disk may be half written. Flash it here, or choose Flash again on the server.'
+  'A flash of this machine began and never reported its end, and its order was taken away since: its disk may be half written. Flash it here, or choose Flash again on the server.'

@@ -20,6 +20,10 @@ interface FormerCycle {
   readonly finished_at: string | null
 }
 
+/** `restored`: the state of the server was replaced by an older one; `expired`: `[pxe] armed_hours`. */
+export const DISARM_CAUSES = ['restored', 'operator', 'expired'] as const
+export type DisarmCause = (typeof DISARM_CAUSES)[number]
+
 /** The machine's way through one flash or inventory; never on the wire. A new intent starts a new one. */
 export interface Cycle {
   readonly started_at: string
@@ -44,11 +48,16 @@ export interface Cycle {
   readonly queued_at: string | null
   /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
   readonly disk_allowed_at: string | null
-  /**
-   * When the state of the server was replaced by an older one, which took its orders away and holds a
-   * disk back that may be half written; null: it was not.
-   */
+  /** When its order was taken away, which holds a disk back that may be half written; null: it was not. */
   readonly disarmed_at: string | null
+  /** Why its order was taken away; null: it was not. */
+  readonly disarmed_by: DisarmCause | null
+  /** The batch that its order came with; null: none. */
+  readonly batch: string | null
+  /** When its batch was paused: it boots its disk until then a plan was given; null: it is not. */
+  readonly paused_at: string | null
+  /** The ISO time at which its order ends where no boot was offered by then; null: at none. */
+  readonly expires_at: string | null
   /** When its machine first asked for something, or reported a run, since this cycle began; null: never. */
   readonly begun_at: string | null
 }
@@ -191,6 +200,10 @@ export const createCycle = (now: string): Cycle => ({
   queued_at: null,
   disk_allowed_at: null,
   disarmed_at: null,
+  disarmed_by: null,
+  batch: null,
+  paused_at: null,
+  expires_at: null,
   begun_at: null,
 })
 
@@ -203,14 +216,14 @@ export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
 
 /**
  * Says whether the disk must not be booted because it may be half written. Another mode than one that
- * flashes says that it may be booted, unless the mode is that of a restored state, which knows nothing
- * of the flash.
+ * flashes says that it may be booted, unless the order was taken away, which says nothing of the
+ * flash.
  */
 export const isHalfWritten = (machine: Machine): boolean =>
   (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
   hasUnfinishedFlash(machine)
 
-/** An older state was restored: nobody is flashed by it, and this disk may be half written. */
+/** Its order was taken away: it is not flashed by it, and its disk may be half written. */
 export const isHeldBack = (machine: Machine): boolean =>
   machine.cycle.disarmed_at !== null && isHalfWritten(machine)
 

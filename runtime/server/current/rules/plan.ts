@@ -15,7 +15,7 @@ import {
 } from '../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
 import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
-import { DISARMED, HELD_BACK } from './disarming.ts'
+import { DISARMED_RULES, findStop, HELD_BACK, STOPPED, type StopRule } from './disarming.ts'
 import type { Surroundings } from './surroundings.ts'
 import {
   checkReadiness,
@@ -68,7 +68,7 @@ type PlanRule =
   | 'ipxe-exit'
   | 'flashed'
   | 'disk-allowed'
-  | 'disarmed'
+  | StopRule
   | 'held-back'
   | 'loop'
   | 'first-boot'
@@ -139,7 +139,7 @@ function planFlash(
   surroundings: Surroundings,
   features: LiveFeatures,
 ): PlanRuling {
-  const disarmed = planDisarmed(machine)
+  const disarmed = planDisarmed(machine, surroundings)
   if (disarmed !== null) return disarmed
   const { boot_mode, cycle, known_disks } = machine
   const readiness = checkReadiness(machine, surroundings)
@@ -198,14 +198,19 @@ const askDelta = ({ settings }: Surroundings): { readonly delta?: true } =>
   settings.delta === true ? { delta: true } : {}
 
 /** Plans for an order that has ended; null: the cycle goes on. */
-function planDisarmed({ boot_mode, cycle }: Machine): PlanRuling | null {
+function planDisarmed(machine: Machine, surroundings: Surroundings): PlanRuling | null {
+  const { boot_mode, cycle } = machine
   if (flashesOnce(boot_mode) && cycle.finished_at !== null) {
     return exit('flashed', 'This machine was flashed once, as it should.')
   }
   if (cycle.disk_allowed_at !== null) {
     return exit('disk-allowed', 'An operator had this machine boot its own disk.')
   }
-  return cycle.disarmed_at === null ? null : exit('disarmed', DISARMED)
+  const rule =
+    cycle.disarmed_at === null
+      ? findStop(machine, surroundings)
+      : DISARMED_RULES[cycle.disarmed_by ?? 'restored']
+  return rule === null ? null : exit(rule, STOPPED[rule])
 }
 
 /** There is nothing that a person in front of the machine could go on with. */

@@ -44,8 +44,10 @@ export function holdsFlashSlot(
 ): boolean {
   const { boot_mode, cycle } = machine
   const isBegun = cycle.offers > 0 || cycle.planned
+  const paused_at = cycle.planned ? null : cycle.paused_at
   const isUnderWay =
-    isBegun && [cycle.finished_at, cycle.failure, cycle.disarmed_at].every((end) => end === null)
+    isBegun &&
+    [cycle.finished_at, cycle.failure, cycle.disarmed_at, paused_at].every((end) => end === null)
   if (!isFlashMode(boot_mode) || !isUnderWay || cycle.queued_at !== null) return false
   return silence < flash_silence * 1000
 }

@@ -7,7 +7,7 @@ import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { PickedDiskSchema } from '../../../engine/inventory/rules/disk-pick.ts'
 import { RunSchema } from '../../../engine/inventory/rules/run.ts'
 import { InventoryDiskSchema } from '../../../engine/inventory/rules/inventory.ts'
-import { createCycle, type Machine } from './machine.ts'
+import { createCycle, DISARM_CAUSES, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
@@ -31,13 +31,18 @@ const CycleSchema = z
     queued_at: maybeTime,
     disk_allowed_at: maybeTime,
     disarmed_at: maybeTime,
+    disarmed_by: z.enum(DISARM_CAUSES).nullable().catch(null),
+    batch: z.string().max(40).nullable().catch(null),
+    paused_at: maybeTime,
+    expires_at: maybeTime,
     begun_at: maybeTime,
   })
   // Older releases did not note it.
-  .transform(({ begun_at, ...cycle }) => {
+  .transform(({ begun_at, disarmed_by, ...cycle }) => {
     const isBegun = cycle.planned || cycle.offers > 0
     return {
       ...cycle,
+      disarmed_by: cycle.disarmed_at === null ? null : (disarmed_by ?? 'restored'),
       begun_at: begun_at ?? cycle.offered_at ?? (isBegun ? cycle.started_at : null),
     }
   })

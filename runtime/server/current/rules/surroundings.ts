@@ -13,6 +13,8 @@ export interface PxeRules {
   /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
   readonly inventory_refresh: number
   readonly boot_disk_once_after_flash: boolean
+  /** Hours after which an order ends that no boot was offered for; absent or 0: at no time. */
+  readonly armed_hours?: number
   /** `flash.delta`; absent: no. */
   readonly delta?: boolean
   /** `sources.caches`, as they are written there; absent: none. */
@@ -35,6 +37,11 @@ export interface Surroundings {
   readonly cacheUrl: string | null
   readonly sets: LiveSets
   readonly settings: PxeRules
+  /**
+   * Says whether this time has come, by a clock that is never set back; absent: by `now`. Asked only of
+   * orders that end by themselves.
+   */
+  isPast?(at: string): boolean
   /** Where a machine stands that would be flashed now; null: it is its turn. */
   placeOf(machine: Machine): QueuePosition | null
 }

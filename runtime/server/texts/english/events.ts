@@ -37,6 +37,7 @@ export const EVENTS = {
     subjects: {
       '': 'Everything',
       machine: 'Machines',
+      batch: 'Batches',
       netboot: 'Netboot',
       catalog: 'Images',
       backup: 'Backups',
@@ -58,7 +59,13 @@ export const EVENTS = {
       reversed: 'The first day is after the last one.',
     },
     /** Filters that events link to. */
-    linked: { kind: 'Kind', subject_id: 'About', actor: 'By', source_ip: 'Address' },
+    linked: {
+      kind: 'Kind',
+      subject_id: 'About',
+      batch: 'Batch',
+      actor: 'By',
+      source_ip: 'Address',
+    },
     chip: '{title}: {value}',
     remove: 'Remove this filter',
   },

@@ -114,6 +114,7 @@ export const MACHINES = {
     unknownAction: 'no such action',
     actions: {
       flash: action('Flash again', 'Arm', 'Armed'),
+      disarm: action('Disarm', 'Disarm', 'Disarmed'),
       image: action('Assign image…', 'Assign the image to', 'Assigned the image to'),
       mode: action('Set network boot…', 'Set the network boot of'),
       'first-boot': action('Set first-boot template…', 'Set the first-boot template of'),
@@ -163,6 +164,7 @@ export const MACHINES = {
     more: 'and {count} more',
     done: 'Done.',
     missing: 'It no longer exists.',
+    follow: 'Follow this batch',
     back: 'Back to machines',
     empty: {
       title: 'No machines selected',

@@ -115,8 +115,20 @@ export const VIEW = {
         is: 'Not armed: an older state of the server was restored.',
         next: 'It is flashed once somebody arms it. Until then it boots its own disk.',
       },
+      withdrawn: {
+        is: 'Disarmed.',
+        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+      },
+      expired: {
+        is: 'Its order to be flashed has expired.',
+        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+      },
+      paused: {
+        is: 'Its batch is paused.',
+        next: 'It boots its own disk until the batch goes on.',
+      },
       'held-back': {
-        is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
+        is: 'A flash of it never reported its end, and its order was taken away since; the disk may be half written.',
         next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is good.',
       },
       'disk-after-flash': {

@@ -6,6 +6,8 @@ import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { isUnassigned } from '../../rules/machine.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
+import type { BatchView } from '../../batches/batch-keeper.ts'
+import { BATCHES_PATH, renderBatchRow } from '../view/batch-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
@@ -38,7 +40,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   // What failed comes first.
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const [events, flashed, readiness] = await Promise.all([
-    site.journal.list({ limit: MAX_ROWS }),
+    site.journal.list({ limit: MAX_ROWS, folded: true }),
     site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
     services.netboot.readiness(),
   ])
@@ -78,6 +80,7 @@ async function show(context: CurrentContext): Promise<Answer> {
                     ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(context, view))}
                   </ul>`,
           })}
+          ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
         </div>
         <div>
@@ -93,6 +96,18 @@ async function show(context: CurrentContext): Promise<Answer> {
     </div>`,
   })
 }
+
+/** What was ordered for many machines and is not over. */
+const renderBatches = (open: readonly BatchView[]): Html | null =>
+  open.length === 0
+    ? null
+    : card({
+        title: PAGES.batches.open,
+        aside: html`<a class="small" href="${BATCHES_PATH}">${PAGES.batches.all}</a>`,
+        body: html`<ul class="rows">
+          ${open.slice(0, MAX_ROWS).map(renderBatchRow)}
+        </ul>`,
+      })
 
 /** A failed machine shows what it was to write as well, and leads to its run. */
 function renderWaiting(context: CurrentContext, { machine, view }: MachineView): Html {

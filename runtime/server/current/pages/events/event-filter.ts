@@ -35,9 +35,13 @@ const KEPT = [
   'to',
   'kind',
   'subject_id',
+  'batch',
   'actor',
   'source_ip',
 ] as const
+
+/** Filters under which the events of the machines of a batch are listed, too. */
+const NARROW = ['text', 'kind', 'subject_id', 'batch'] as const
 
 interface EventView {
   /** What the address keeps from page to page. */
@@ -59,10 +63,10 @@ export function readEventView(given: URLSearchParams, zone: string): EventView {
   const problem = describeProblem(since, until)
   const range = problem === null ? { ...(since && { since }), ...(until && { until }) } : {}
   const exported = { ...others, ...range }
-  const before = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0] ?? null
-  const asked = { ...exported, limit: String(ROWS), ...(before !== null && { before_id: before }) }
+  const before = readBefore(given)
+  const asked = { ...exported, ...foldBatches(query), limit: String(ROWS), ...before }
   const filter = parseEventFilter(new URLSearchParams(asked))
-  return { query, filter, exported, isNewest: before === null, problem }
+  return { query, filter, exported, isNewest: !('before_id' in before), problem }
 }
 
 /** Undefined: not asked for; null: no day. */

@@ -10,6 +10,7 @@ const t = PAGES.machines.bulk
 /** The actions in the order of the menu. */
 export const BULK_ACTIONS = [
   'flash',
+  'disarm',
   'image',
   'mode',
   'first-boot',

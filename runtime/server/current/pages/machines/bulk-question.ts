@@ -14,6 +14,7 @@ import {
   type Html,
 } from '../../../../kit/web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
+import { batchPath } from '../view/batch-view.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -23,7 +24,7 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
-export interface BulkResult {
+interface BulkResult {
   readonly machine: Machine
   /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
@@ -192,8 +193,13 @@ export function renderResult(
   action: BulkAction,
   done: readonly BulkResult[],
   form: URLSearchParams,
+  batch: string | null = null,
 ): Html {
-  const link = html`<a class="button primary" href="${backOf(form)}">${t.back}</a>`
+  const link = html`${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">${t.follow}</a> `}<a
+      class="${batch === null ? 'button primary' : 'button'}"
+      href="${backOf(form)}"
+      >${t.back}</a
+    >`
   if (done.length === 0) {
     return renderAnswer(
       t.empty.title,

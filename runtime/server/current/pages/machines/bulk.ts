@@ -16,10 +16,10 @@ import {
   judge,
   renderPreview,
   renderResult,
-  type BulkResult,
   type BulkPreview,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
+import { actOnMany } from '../../../routes/many.ts'
 import { formAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { showPowerBulk } from './power-bulk.ts'
@@ -28,8 +28,10 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
-/** Machines between two pauses, in which other requests are answered. */
-const BATCH = 50
+interface BulkDone {
+  readonly batch: string | null
+  readonly rows: Parameters<typeof renderResult>[1]
+}
 
 export const BULK_PAGES = [formAt(BULK_PATH, handle)]
 
@@ -54,8 +56,8 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   const verdicts = judgeConflicts(context, action, judged)
   const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
   if (question !== null) return await show(question)
-  const done = await execute(context, action, parameters, verdicts)
-  return await show(renderResult(action, done, form))
+  const { batch, rows } = await execute(context, action, parameters, verdicts, form)
+  return await show(renderResult(action, rows, form, batch))
 }
 
 /** A single disk is confirmed by its serial number, as on the machine's own page. */
@@ -135,28 +137,23 @@ function judgeConflicts(
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
-  context: CurrentContext,
+  { site, by }: CurrentContext,
   action: BulkAction,
   parameters: object,
   verdicts: readonly BulkPreview[],
-): Promise<readonly BulkResult[]> {
-  const by = context.by()
-  const done: BulkResult[] = []
-  for (const [at, { machine, refusal }] of verdicts.entries()) {
-    if (refusal !== null) {
-      done.push({ machine, refusal })
-      continue
-    }
-    const acted = await context.site.fleet.act(machine.mac, { action, parameters }, by)
-    done.push({ machine, refusal: refusalIn(acted) })
-    if (at % BATCH === BATCH - 1) await new Promise((resolve) => setImmediate(resolve))
+  form: URLSearchParams,
+): Promise<BulkDone> {
+  const targets = verdicts.map(({ machine: { mac }, refusal }) => ({ mac, refusal }))
+  const q = form.get('all') === '1' ? (form.get('q') ?? '') : null
+  const { batch, results } = await actOnMany(site, { action, parameters, q }, targets, by())
+  const rows = results.map(({ result, reason }, at) => ({
+    machine: verdicts[at]?.machine,
+    refusal: result === 'missing' ? t.missing : reason,
+  }))
+  return {
+    batch,
+    rows: rows.flatMap(({ machine, refusal }) =>
+      machine === undefined ? [] : [{ machine, refusal }],
+    ),
   }
-  return done
-}
-
-function refusalIn(
-  acted: Awaited<ReturnType<CurrentContext['site']['fleet']['act']>>,
-): string | null {
-  if (acted.result === 'refused') return acted.reason
-  return acted.result === 'missing' ? t.missing : null
 }

@@ -2,6 +2,7 @@
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { isAlarm } from '../../../../fleet/state/event-rows.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import { batchPath } from './batch-view.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { icon } from '../../../../kit/web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
@@ -37,6 +38,13 @@ export const renderEventList = (
  * of the machine whose page it is: a summary that begins with it begins after it.
  */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
+  const { summary, subject_kind: kind, subject_id: id } = event
+  return kind === 'batch' && id !== null
+    ? html`<a href="${batchPath(id)}">${summary}</a>`
+    : renderMachineSummary(event, withoutSubject)
+}
+
+function renderMachineSummary(event: JournalEvent, withoutSubject: string | null): Content {
   const { summary, subject_kind: kind, subject_id: id } = event
   if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
   const [before = '', ...rest] = summary.split(id)

@@ -7,6 +7,7 @@ import type { SettingsStore } from '../../../../fleet/state/settings-store.ts'
 import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '../../../pages/page-context.ts'
 import type { PowerControl } from '../../../power/power-control.ts'
+import type { BatchKeeper } from '../../batches/batch-keeper.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
 import type { Machine } from '../../rules/machine.ts'
@@ -26,6 +27,7 @@ export interface CurrentServices extends PageServices {
   readonly backups: Backups
   readonly netboot: Netboot
   readonly templates: Templates
+  readonly keeper: BatchKeeper
   readonly power: PowerControl
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]

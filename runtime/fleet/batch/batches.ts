@@ -1,0 +1,136 @@
+/** Keeps batches: what each of them is, and its machines, a row for each. */
+import { randomBytes } from 'node:crypto'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import type { Changes } from '../../kit/host/changes.ts'
+import { parseMac } from '../../kit/net/rules/mac.ts'
+import type { Database } from '../state/database.ts'
+import { readText, type Row, type Sql } from '../state/sqlite.ts'
+import {
+  BatchSchema,
+  MemberSchema,
+  type Batch,
+  type BatchMember,
+  type StoredMember,
+} from './rules/batch.ts'
+
+export type Batches = ReturnType<typeof createBatches>
+
+/** The newest batches are kept; the oldest go with their machines. */
+const MAX_BATCHES = 200
+/** Machines whose rows are written at once, so that others are answered meanwhile. */
+const STEP = 500
+
+/** Creates the store of batches. What it writes is on disk before it resolves. */
+export function createBatches(
+  database: Database,
+  { changes }: { readonly changes?: Changes } = {},
+) {
+  const { list, write } = createList(database, changes)
+  return {
+    /** Newest first; from memory. */
+    list,
+    find: (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null,
+    /** Stores a batch that begins, before its first machine is acted on, and removes the oldest ones. */
+    async begin(batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at'>): Promise<Batch> {
+      const made: Batch = { id: makeId(), ...batch, acted_at: null, paused_at: null }
+      await write(made.id, (sql) => {
+        save(sql, made)
+        for (const old of sql.all(OLD, MAX_BATCHES)) remove(sql, readText(old, 'id'))
+      })
+      return made
+    },
+    /** Stores what `edit` makes of a batch that is still kept. */
+    async change(id: string, edit: (batch: Batch) => Batch): Promise<void> {
+      await write(id, (sql) => {
+        const row = sql.get('SELECT record FROM batches WHERE id = ?', id)
+        const batch = row === null ? null : parseBatch(row)
+        if (batch !== null) save(sql, edit(batch))
+      })
+    },
+    ...createMembers(database, write),
+  }
+}
+
+type Write = (id: string, work: (sql: Sql) => void) => Promise<void>
+
+function createList(database: Database, changes: Changes | undefined) {
+  let kept: readonly Batch[] = []
+  let epoch: number | null = null
+
+  function list(): readonly Batch[] {
+    const present = database.epoch()
+    if (present === epoch) return kept
+    const rows = database.sql.all('SELECT record FROM batches ORDER BY made_at DESC, id')
+    kept = rows.flatMap((row) => parseBatch(row) ?? [])
+    epoch = present
+    return kept
+  }
+
+  const write: Write = async (id, work) => {
+    try {
+      await database.write(work)
+    } finally {
+      epoch = null
+    }
+    changes?.announce({ topic: 'batch', id })
+  }
+
+  return { list, write }
+}
+
+const createMembers = (database: Database, write: Write) => ({
+  /** Stores machines of a batch, in the place of what was known of them. */
+  async keepMembers(id: string, members: readonly BatchMember[]): Promise<void> {
+    for (let at = 0; at < members.length; at += STEP) {
+      await write(id, (sql) => {
+        for (const { mac, ...member } of members.slice(at, at + STEP)) {
+          sql.run(KEEP, id, mac, JSON.stringify(member))
+        }
+      })
+    }
+  },
+  /** Lists the machines of a batch, by MAC. */
+  listMembers(id: string): readonly BatchMember[] {
+    return database.sql.all(MEMBERS, id).flatMap((row) => {
+      const mac = parseMac(readText(row, 'mac'))
+      const member = parseMember(row)
+      return member === null || !mac.ok ? [] : [{ mac: mac.value, ...member }]
+    })
+  },
+  /** Notes what had become of an order of a batch when its machine left it. */
+  async leave(
+    id: string,
+    mac: string,
+    order: string,
+    left: NonNullable<BatchMember['left']>,
+  ): Promise<void> {
+    await write(id, (sql) => {
+      const row = sql.get(MEMBER, id, mac)
+      const member = row === null ? null : parseMember(row)
+      if (member?.order === order) sql.run(KEEP, id, mac, JSON.stringify({ ...member, left }))
+    })
+  },
+})
+
+const makeId = (): string => randomBytes(6).toString('hex')
+
+const parseBatch = (row: Row): Batch | null =>
+  BatchSchema.safeParse(parseJson(readText(row, 'record'))).data ?? null
+
+const parseMember = (row: Row): StoredMember | null =>
+  MemberSchema.safeParse(parseJson(readText(row, 'record'))).data ?? null
+
+const OLD = 'SELECT id FROM batches ORDER BY made_at DESC, id LIMIT -1 OFFSET ?'
+const MEMBERS = 'SELECT mac, record FROM batch_machines WHERE batch = ? ORDER BY mac'
+const MEMBER = 'SELECT record FROM batch_machines WHERE batch = ? AND mac = ?'
+const KEEP = `INSERT INTO batch_machines (batch, mac, record) VALUES (?, ?, ?)
+  ON CONFLICT (batch, mac) DO UPDATE SET record = excluded.record`
+const SAVE = `INSERT INTO batches (id, made_at, record) VALUES (?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET record = excluded.record`
+
+const save = (sql: Sql, batch: Batch) => sql.run(SAVE, batch.id, batch.by.at, JSON.stringify(batch))
+
+function remove(sql: Sql, id: string): void {
+  sql.run('DELETE FROM batch_machines WHERE batch = ?', id)
+  sql.run('DELETE FROM batches WHERE id = ?', id)
+}

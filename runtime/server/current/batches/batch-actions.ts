@@ -1,0 +1,155 @@
+/** What people do to a batch: pause it, let it go on, disarm what has not begun, retry what failed. */
+import { nameBatch, type Batch, type BatchMember } from '../../../fleet/batch/rules/batch.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { By, Scope } from '../../../kit/web/answers/caller.ts'
+import { letOthersIn } from '../../routes/many.ts'
+import type { Site } from '../../routes/site.ts'
+import { disarmByHand, pauseOrder, resumeOrder } from '../rules/disarming.ts'
+import type { Machine } from '../rules/machine.ts'
+import type { BatchKeeper, MemberView } from './batch-keeper.ts'
+import { findNewOrder } from './rules/order-facts.ts'
+
+interface BatchRow {
+  /** For the record: `… was paused`. */
+  readonly past: string
+  readonly scope: Scope
+}
+
+/** `resume` and `retry` arm machines, so they take the scope of a flash. */
+export const BATCH_ACTIONS = {
+  pause: { past: 'was paused', scope: 'machines' },
+  resume: { past: 'goes on', scope: 'flash' },
+  disarm: { past: 'was disarmed where nothing had begun', scope: 'machines' },
+  retry: { past: 'is tried again where it had failed', scope: 'flash' },
+} as const satisfies Readonly<Record<string, BatchRow>>
+export type BatchAction = keyof typeof BATCH_ACTIONS
+
+interface BatchSite {
+  readonly site: Site<Machine>
+  readonly keeper: BatchKeeper
+}
+
+/** What was done to how many machines of the batch. */
+interface BatchActed {
+  readonly done: number
+}
+
+/** Acts on the machines of a batch, and puts one line of it on record. The refusal says why not. */
+export async function actOnBatch(
+  on: BatchSite,
+  batch: Batch,
+  action: BatchAction,
+  by: By,
+): Promise<Result<BatchActed, string>> {
+  if (action === 'retry' && batch.paused_at !== null) return refuse(PAUSED)
+  const done = await ACTS[action](on, batch, by)
+  const summary = `${nameBatch(batch)} ${BATCH_ACTIONS[action].past}: ${done} ${done === 1 ? 'machine' : 'machines'}`
+  const event = {
+    kind: `batch.${action}`,
+    subject_kind: 'batch',
+    summary,
+    details: { action, done },
+  } as const
+  await on.site.recordAll([event], { subject_id: batch.id, ...by })
+  return accept({ done })
+}
+
+const PAUSED = 'The batch is paused: let it go on first.'
+
+/** Each resolves to the number of machines that it changed. */
+type ActOnBatch = (on: BatchSite, batch: Batch, by: By) => Promise<number>
+
+const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
+  async pause(on, batch, by) {
+    const paused_at = on.site.now().toISOString()
+    await on.keeper.change(batch.id, (each) => ({
+      ...each,
+      paused_at: each.paused_at ?? paused_at,
+    }))
+    return await changeOwn(on, batch, by, 'pause')
+  },
+  async resume(on, batch, by) {
+    await on.keeper.change(batch.id, (each) => ({ ...each, paused_at: null }))
+    return await changeOwn(on, batch, by, 'resume')
+  },
+  disarm: (on, batch, by) =>
+    actOnMembers(on, batch, by, ({ machine, state }) => {
+      if (machine === null || !UNBEGUN.has(state)) return null
+      if (batch.action === 'capture') return { action: 'cancel-capture', parameters: {} }
+      return disarmByHand(machine, on.site.now().toISOString()).ok
+        ? { action: 'disarm', parameters: {} }
+        : null
+    }),
+  retry: (on, batch, by) =>
+    actOnMembers(on, batch, by, ({ machine, state }) =>
+      machine === null || state !== 'failed' ? null : planRetry(batch, machine),
+    ),
+}
+
+/** A live system may have been offered to one that runs; whether its flash has begun says its record. */
+const UNBEGUN: ReadonlySet<MemberView['state']> = new Set(['waiting', 'paused', 'running'])
+
+interface PlannedAct {
+  readonly action: string
+  readonly parameters: object
+}
+
+function planRetry({ action }: Batch, { capture }: Machine): PlannedAct | null {
+  if (action === 'refresh') return { action, parameters: {} }
+  if (action !== 'capture') return { action: 'flash', parameters: {} }
+  if (capture === null) return null
+  const { name, disk_serial, generalize } = capture
+  return { action, parameters: { name, disk_serial, generalize } }
+}
+
+const CHANGES = {
+  pause: { apply: pauseOrder, words: 'waits: its batch was paused' },
+  resume: { apply: resumeOrder, words: 'goes on with its batch' },
+} as const
+
+/** Changes the machines whose present order came with this batch, each by its newest record. */
+async function changeOwn(
+  { site, keeper }: BatchSite,
+  { id }: Batch,
+  by: By,
+  name: keyof typeof CHANGES,
+): Promise<number> {
+  const { apply, words } = CHANGES[name]
+  let done = 0
+  for (const [at, { mac }] of keeper.listOwn(id).entries()) {
+    const made = await site.fleet.update(mac, by, (machine) => {
+      if (machine?.cycle.batch !== id) return null
+      const changed = apply(machine, site.now().toISOString())
+      if (!changed.ok) return null
+      const event = { kind: `machine.${name}`, summary: `${mac} ${words}`, details: { batch: id } }
+      return { machine: changed.value, events: [event], slot: 'released' }
+    })
+    if (made !== null) done += 1
+    await letOthersIn(at)
+  }
+  return done
+}
+
+/** Has the server carry out an action on those of the batch for which `plan` answers one. */
+async function actOnMembers(
+  { site, keeper }: BatchSite,
+  batch: Batch,
+  by: By,
+  plan: (member: MemberView) => PlannedAct | null,
+): Promise<number> {
+  const renewed: BatchMember[] = []
+  let done = 0
+  for (const [at, member] of keeper.listMembers(batch).entries()) {
+    const planned = plan(member)
+    const { mac, machine: before } = member
+    if (planned === null || before === null) continue
+    const acted = await site.fleet.act(mac, { ...planned, batch: batch.id }, by)
+    if (acted.result !== 'done' || acted.machine === null) continue
+    done += 1
+    const order = findNewOrder(before, acted.machine, planned.action)
+    if (order !== null) renewed.push({ mac, order, refusal: null, left: null })
+    await letOthersIn(at)
+  }
+  await keeper.renew(batch.id, renewed)
+  return done
+}

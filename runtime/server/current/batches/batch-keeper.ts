@@ -1,0 +1,142 @@
+/** Makes a batch of what is done to many machines at once, and says how far each of them is. */
+import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
+import type { Batches } from '../../../fleet/batch/batches.ts'
+import {
+  countMembers,
+  decideMember,
+  findCommonLabel,
+  isOpen,
+  nameBatch,
+  type Batch,
+  type BatchCounts,
+  type BatchMember,
+  type MemberState,
+} from '../../../fleet/batch/rules/batch.ts'
+import type { Machines } from '../../../fleet/state/machines.ts'
+import type { BatchMaker } from '../../routes/batch-maker.ts'
+import type { Machine } from '../rules/machine.ts'
+import { decideLeaving, describeOrder, findNewOrder } from './rules/order-facts.ts'
+
+interface KeeperDependencies {
+  readonly batches: Batches
+  readonly machines: Pick<Machines<Machine>, 'peek' | 'peekAll'>
+  findImage(ref: string): CatalogEntry | null
+  now(): Date
+}
+
+/** A batch, and how far it is. */
+export interface BatchView {
+  readonly batch: Batch
+  readonly counts: BatchCounts
+  readonly isOpen: boolean
+}
+
+export interface MemberView extends BatchMember {
+  /** Null: it was deleted. */
+  readonly machine: Machine | null
+  readonly state: MemberState
+}
+
+export type BatchKeeper = ReturnType<typeof createBatchKeeper>
+
+/** Actions whose orders write an image. */
+const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
+
+/** Creates what makes batches; what it says of them is asked of the machines' records each time. */
+export function createBatchKeeper(site: KeeperDependencies) {
+  const { batches, machines, now } = site
+
+  const list = (batch: Batch): readonly MemberView[] =>
+    batches.listMembers(batch.id).map((member) => {
+      const machine = machines.peek(member.mac)
+      const facts = machine === null ? null : describeOrder(machine, batch.action)
+      return { ...member, machine, state: decideMember(member, facts) }
+    })
+
+  function view(batch: Batch): BatchView {
+    const counts = countMembers(list(batch).map(({ state }) => state))
+    return { batch, counts, isOpen: isOpen(counts) }
+  }
+
+  return {
+    find: batches.find,
+    list: batches.list,
+    listMembers: list,
+    view,
+    change: batches.change,
+    /** Lists the batches of which something is still to come, newest first. */
+    listOpen(): readonly BatchView[] {
+      const ids = new Set(machines.peekAll().flatMap(({ cycle: { batch } }) => batch ?? []))
+      return batches
+        .list()
+        .filter(({ id, action }) => ids.has(id) || action === 'capture')
+        .map(view)
+        .filter((each) => each.isOpen)
+    },
+    /** The machines whose present order came with this batch. */
+    listOwn: (id: string): readonly Machine[] =>
+      machines.peekAll().filter(({ cycle: { batch } }) => batch === id),
+    /** Stores the orders that an action gave to machines of a batch which had other ones before. */
+    renew: (id: string, members: readonly BatchMember[]) => batches.keepMembers(id, members),
+    maker: createMaker(site, now),
+  }
+}
+
+function createMaker(
+  { batches, machines, findImage }: KeeperDependencies,
+  now: () => Date,
+): BatchMaker<Machine> {
+  return {
+    async begin({ action, macs, q, by }) {
+      const batch = await batches.begin({
+        action,
+        by: { ...by, at: now().toISOString() },
+        image: null,
+        target: q?.trim() || null,
+        machines: macs.length,
+      })
+      let members: BatchMember[] = []
+      const changed: Machine[] = []
+      const keep = async () => {
+        const noted = members
+        members = []
+        await batches.keepMembers(batch.id, noted)
+      }
+      return {
+        id: batch.id,
+        note(mac, before, after, refusal) {
+          const order =
+            before === null || after === null ? null : findNewOrder(before, after, action)
+          if (after !== null && refusal === null) changed.push(after)
+          members.push({ mac, order, refusal, left: null })
+        },
+        keep,
+        async settle() {
+          await keep()
+          const acted_at = now().toISOString()
+          const image = WRITES.has(action) ? findOneImage(changed, findImage) : null
+          const label = findCommonLabel(changed, machines.peekAll())
+          const target = label ?? batch.target
+          await batches.change(batch.id, (begun) => ({ ...begun, image, target, acted_at }))
+          return nameBatch({ action, image, target })
+        },
+      }
+    },
+    async leave(before, after) {
+      const { batch, started_at } = before.cycle
+      if (batch === null || after?.cycle.started_at === started_at) return
+      await batches.leave(batch, before.mac, started_at, decideLeaving(before))
+    },
+  }
+}
+
+/** The name of the image of all of these; null: they have several, or none. */
+function findOneImage(
+  machines: readonly Machine[],
+  findImage: (ref: string) => CatalogEntry | null,
+): string | null {
+  const refs = new Set(machines.map(({ bty_image_ref }) => bty_image_ref))
+  const [ref = null, ...others] = refs
+  if (ref === null || others.length > 0) return null
+  return findImage(ref)?.name ?? ref.slice(0, 12)
+}

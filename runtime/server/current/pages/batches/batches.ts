@@ -1,0 +1,222 @@
+/** /ui/batches and the page of each batch: where its machines are, and what is done to all of them. */
+import { getRouterParam } from 'h3'
+import type { Batch, MemberState } from '../../../../fleet/batch/rules/batch.ts'
+import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { refuse } from '../../../../kit/web/answers/faults.ts'
+import { banner, card, emptyState, tag } from '../../../../kit/web/ui/elements.ts'
+import { hidden, postButton } from '../../../../kit/web/ui/fields.ts'
+import {
+  address,
+  fillHtml,
+  html,
+  STRONG,
+  type Content,
+  type Html,
+} from '../../../../kit/web/ui/html.ts'
+import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
+import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
+import { questionButton, renderQuestion } from '../../../pages/question.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { actOnBatch, type BatchAction } from '../../batches/batch-actions.ts'
+import type { BatchView, MemberView } from '../../batches/batch-keeper.ts'
+import {
+  BATCHES_PATH,
+  batchPath,
+  nameOfBatch,
+  renderBatchRow,
+  renderShares,
+  sayCounts,
+  SHOWN_STATES,
+} from '../view/batch-view.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+
+const t = PAGES.batches
+const SECTION = '/ui/machines'
+const PATH = `${BATCHES_PATH}/:id`
+/** Rows of the list, and of each group of machines. */
+const MAX_ROWS = 100
+
+export const BATCH_PAGES = [
+  pageAt(BATCHES_PATH, showAll),
+  pageAt(PATH, show),
+  buttonAt(`${PATH}/pause`, (context: CurrentContext) => act(context, 'pause')),
+  buttonAt(`${PATH}/disarm`, (context: CurrentContext) => act(context, 'disarm')),
+  formAt(`${PATH}/resume`, (context: CurrentContext, form) => ask(context, form, 'resume')),
+  formAt(`${PATH}/retry`, (context: CurrentContext, form) => ask(context, form, 'retry')),
+]
+
+async function showAll(context: CurrentContext): Promise<Answer> {
+  const { keeper } = context.services
+  const batches = keeper.list().slice(0, MAX_ROWS).map(keeper.view)
+  return await context.show({
+    title: t.title,
+    section: SECTION,
+    trail: MACHINES_TRAIL,
+    updates: NEWS,
+    body: html`<div ${refreshOnNews('batches', BATCHES_PATH, 2000)}>
+      ${
+        batches.length === 0
+          ? emptyState(
+              t.none.title,
+              t.none.text,
+              html`<a class="button" href="/ui/machines">${t.none.link}</a>`,
+            )
+          : card({
+              body: html`<ul class="rows">
+                ${batches.map(renderBatchRow)}
+              </ul>`,
+            })
+      }
+    </div>`,
+  })
+}
+
+/** Which updates a page takes that shows no machine's row. */
+const NEWS = address('/events/machines', { q: 'mac:none' })
+
+function find({ services, event }: CurrentContext): Batch {
+  const batch = services.keeper.find(getRouterParam(event, 'id') ?? '')
+  if (batch === null) throw refuse(404, t.missing)
+  return batch
+}
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const { keeper } = context.services
+  const batch = find(context)
+  const view = keeper.view(batch)
+  return await context.show({
+    title: nameOfBatch(batch),
+    section: SECTION,
+    trail: html`<a href="${BATCHES_PATH}">${t.title}</a>`,
+    updates: NEWS,
+    messages: html`${context.message()}${renderActed(context.query)}`,
+    body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
+      ${renderHead(context, view)} ${renderMembers(keeper.listMembers(batch))}
+    </div>`,
+  })
+}
+
+function renderActed(query: URLSearchParams): Content {
+  const acted = Object.entries(t.acted).find(([name]) => name === query.get('acted'))
+  const count = /^\d{1,5}$/.exec(query.get('count') ?? '')?.[0]
+  return acted === undefined || count === undefined
+    ? null
+    : banner('done', fillCount(acted[1], Number(count)))
+}
+
+const ACTORS: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.events.row.actors))
+
+function renderHead(context: CurrentContext, view: BatchView): Html {
+  const { batch, counts } = view
+  const actor = ACTORS.get(batch.by.actor) ?? batch.by.actor
+  const time = renderTime(batch.by.at, context.clock())
+  return html`<section class="card stack">
+    <p class="sentence">${sayCounts(batch, counts)}</p>
+    ${renderShares(view)}
+    ${batch.paused_at === null ? null : html`<p>${tag(t.paused)} <span class="dim">${t.pausedText}</span></p>`}
+    <p class="small dim">${fillHtml(t.ordered, { time, actor })}</p>
+    ${renderButtons(view)}
+  </section>`
+}
+
+function renderButtons({ batch, counts }: BatchView): Content {
+  const path = batchPath(batch.id)
+  const rest = counts.waiting + counts.paused
+  const isPaused = batch.paused_at !== null
+  const buttons = [
+    counts.failed > 0 && !isPaused
+      ? questionButton({
+          action: `${path}/retry`,
+          label: fill(t.actions.retry, { count: counts.failed }),
+          tone: 'primary',
+        })
+      : null,
+    isPaused ? questionButton({ action: `${path}/resume`, label: t.actions.resume }) : null,
+    !isPaused && counts.waiting > 0
+      ? postButton({ action: `${path}/pause`, label: t.actions.pause })
+      : null,
+    rest > 0
+      ? postButton({ action: `${path}/disarm`, label: fill(t.actions.disarm, { count: rest }) })
+      : null,
+  ].filter((button) => button !== null)
+  return buttons.length === 0 ? null : html`<div class="row">${buttons}</div>`
+}
+
+const renderMembers = (members: readonly MemberView[]): Html =>
+  html`${SHOWN_STATES.map((state) =>
+    renderGroup(
+      state,
+      members.filter((member) => member.state === state),
+    ),
+  )}`
+
+function renderGroup(state: MemberState, members: readonly MemberView[]): Content {
+  if (members.length === 0) return null
+  const more = members.length - MAX_ROWS
+  return card({
+    title: `${t.groups[state]} (${members.length})`,
+    body: html`<ul class="rows">
+      ${members.slice(0, MAX_ROWS).map(renderMember)}
+      ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
+    </ul>`,
+  })
+}
+
+function renderMember({ mac, machine, state, refusal }: MemberView): Html {
+  const name = machine === null ? mac : nameOf(machine)
+  const reason = refusal ?? (state === 'failed' ? machine?.cycle.failure?.reason : null)
+  return html`<li>
+    <span class="grow"
+      ><a href="${machinePath(mac)}"><bdi>${name}</bdi></a
+      >${
+        name === mac ? null : html` <span class="mono dim small">${mac}</span>`
+      }${reason === null || reason === undefined ? null : html`<br /><span class="small dim">${reason}</span>`}</span
+    >
+  </li>`
+}
+
+/** Asks before something is flashed; the question is about so many machines as it was shown for. */
+async function ask(
+  context: CurrentContext,
+  form: URLSearchParams,
+  action: 'resume' | 'retry',
+): Promise<Answer> {
+  const batch = find(context)
+  const { counts } = context.services.keeper.view(batch)
+  const count = action === 'retry' ? counts.failed : counts.paused
+  if (form.get('confirm') === 'yes' && form.get('count') === String(count)) {
+    return await act(context, action)
+  }
+  const texts = t.questions[action]
+  return await context.show({
+    title: fillCount(texts.title, count),
+    section: SECTION,
+    body: renderQuestion({
+      title: fillCount(texts.title, count),
+      body: banner(
+        'needs-you',
+        fillHtml(pluralOf(t.questions.erased, count), { count, ...STRONG }),
+      ),
+      form: {
+        action: `${batchPath(batch.id)}/${action}`,
+        fields: hidden({ confirm: 'yes', count: String(count) }),
+        cancel: batchPath(batch.id),
+        button: html`<button class="danger">${texts.button}</button>`,
+      },
+    }),
+  })
+}
+
+async function act(context: CurrentContext, action: BatchAction): Promise<Answer> {
+  const { site, services, by } = context
+  const batch = find(context)
+  const path = batchPath(batch.id)
+  const acted = await actOnBatch({ site, keeper: services.keeper }, batch, action, by())
+  return acted.ok
+    ? context.goTo(address(path, { acted: action, count: acted.value.done }))
+    : context.goBack(path, { error: acted.refusal })
+}

@@ -1,0 +1,82 @@
+/** A batch as pages show it: its name, its machines in a sentence, and a bar of them. */
+import type { Batch, BatchCounts, MemberState } from '../../../../fleet/batch/rules/batch.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { BatchView } from '../../batches/batch-keeper.ts'
+
+const t = PAGES.batches
+
+export const BATCHES_PATH = '/ui/batches'
+
+/** Returns the path of the page of a batch. */
+export const batchPath = (id: string): string => `${BATCHES_PATH}/${id}`
+
+const ACTION_TITLES: ReadonlyMap<string, string> = new Map(
+  Object.entries(PAGES.machines.bulk.actions).map(([name, { title }]) => [name, title]),
+)
+
+/** `2.4.30 to rack-03`, `Lock: rack-03`, `Label`. */
+export function nameOfBatch({ action, image, target }: Batch): string {
+  const what = image ?? ACTION_TITLES.get(action) ?? action
+  if (target === null) return what
+  return fill(image === null ? t.nameOfAction : t.name, { what, target })
+}
+
+/** The states in the order of a sentence, of the bar and of the lists: what needs somebody first. */
+export const SHOWN_STATES = [
+  'failed',
+  'running',
+  'paused',
+  'waiting',
+  'disarmed',
+  'replaced',
+  'refused',
+  'done',
+] as const satisfies readonly MemberState[]
+
+/** The same with what is done first, as people say it. */
+const SAID_STATES = ['done', ...SHOWN_STATES.filter((state) => state !== 'done')] as const
+
+/** `97 machines, 41 done, 3 failed, 53 not booted yet` */
+export const sayCounts = ({ machines }: Batch, counts: BatchCounts): string =>
+  [
+    fillCount(t.machines, machines),
+    ...SAID_STATES.filter((state) => counts[state] > 0).map((state) =>
+      fillCount(t.states[state], counts[state]),
+    ),
+  ].join(', ')
+
+/** Renders how many of its machines are where, as one bar with the sentence as its name. */
+export function renderShares({ batch, counts }: BatchView): Html {
+  const shown = SAID_STATES.filter((state) => counts[state] > 0)
+  const total = shown.reduce((sum, state) => sum + counts[state], 0)
+  let at = 0
+  return html`<svg
+    class="shares"
+    viewBox="0 0 ${Math.max(1, total)} 1"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label="${sayCounts(batch, counts)}"
+  >
+    ${shown.map((state) => {
+      const x = at
+      at += counts[state]
+      return html`<rect class="${state}" x="${x}" y="0" width="${counts[state]}" height="1">
+        <title>${fillCount(t.states[state], counts[state])}</title>
+      </rect>`
+    })}
+  </svg>`
+}
+
+/** Renders a batch as a row of a list: its name as a link, its bar, its machines in words. */
+export const renderBatchRow = (view: BatchView): Html =>
+  html`<li>
+    <span class="grow"
+      ><a href="${batchPath(view.batch.id)}"><bdi>${nameOfBatch(view.batch)}</bdi></a
+      >${view.batch.paused_at === null ? null : html` <span class="tag">${t.paused}</span>`}
+      ${renderShares(view)}<span class="small dim"
+        >${sayCounts(view.batch, view.counts)}</span
+      ></span
+    >
+  </li>`

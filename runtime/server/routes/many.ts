@@ -1,0 +1,112 @@
+/** One action on many machines, row by row, and the batch that is made of it. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { By } from '../../kit/web/answers/caller.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { BegunBatch } from './batch-maker.ts'
+import type { Site } from './site.ts'
+
+interface ManyRequest {
+  readonly action: string
+  readonly parameters: unknown
+  readonly isDryRun?: boolean
+  /** The search that found the machines; null or absent: they were named. */
+  readonly q?: string | null
+}
+
+/** A machine that is acted on, or skipped for a reason that is known already. */
+interface Target {
+  readonly mac: Mac
+  readonly refusal?: string | null
+}
+
+interface ActedRow {
+  readonly mac: Mac
+  readonly result: 'done' | 'refused' | 'missing'
+  readonly reason: string | null
+}
+
+interface ActedMany {
+  /** Null: nothing was done, or this line keeps no batches. */
+  readonly batch: string | null
+  readonly results: readonly ActedRow[]
+}
+
+/** Rows between two pauses, so that machines are answered meanwhile. */
+const STEP = 50
+
+/** Acts on each of them; a refusal of one does not stop the others. A dry run makes no batch. */
+export async function actOnMany<M extends MachineBase>(
+  site: Site<M>,
+  request: ManyRequest,
+  targets: readonly Target[],
+  by: By,
+): Promise<ActedMany> {
+  const batch = await beginBatch(site, request, targets, by)
+  const act = createAct(site, request, batch, by)
+  const results: ActedRow[] = []
+  for (const [at, target] of targets.entries()) {
+    results.push(await act(target))
+    if (at % STEP === STEP - 1) await batch?.keep()
+    await letOthersIn(at)
+  }
+  if (batch === null) return { batch, results }
+  const name = await batch.settle()
+  await recordBatch(site, { id: batch.id, name, action: request.action }, results, by)
+  return { batch: batch.id, results }
+}
+
+async function beginBatch<M extends MachineBase>(
+  { batches }: Site<M>,
+  { action, isDryRun = false, q = null }: ManyRequest,
+  targets: readonly Target[],
+  by: By,
+): Promise<BegunBatch<M> | null> {
+  if (isDryRun || targets.length === 0 || batches === undefined) return null
+  return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
+}
+
+/** Acts on one machine after the other; what is done to each is noted in the batch. */
+function createAct<M extends MachineBase>(
+  { line, fleet, machines }: Site<M>,
+  { action, parameters, isDryRun = false }: ManyRequest,
+  batch: BegunBatch<M> | null,
+  by: By,
+) {
+  const findConflict = line.actions[action]?.conflicts?.()
+  const request = { action, parameters, isDryRun, findConflict, batch: batch?.id ?? null }
+  return async ({ mac, refusal = null }: Target): Promise<ActedRow> => {
+    const before = machines.newest(mac)
+    const acted =
+      refusal === null
+        ? await fleet.act(mac, request, by)
+        : ({ result: 'refused', reason: refusal } as const)
+    const reason = acted.result === 'refused' ? acted.reason : null
+    const made = acted.result === 'done' ? acted.machine : null
+    batch?.note(mac, before, made, acted.result === 'missing' ? MISSING : reason)
+    return { mac, result: acted.result, reason }
+  }
+}
+
+/** Resolves in a later turn after every so many rows, counted from 0. */
+export async function letOthersIn(at: number): Promise<void> {
+  if (at % STEP === STEP - 1) await nextTurn()
+}
+
+const MISSING = 'There is no such machine.'
+
+/** One line for all of them; what each machine was given is in its own events. */
+async function recordBatch<M extends MachineBase>(
+  { recordAll }: Site<M>,
+  { id, name, action }: { readonly id: string; readonly name: string; readonly action: string },
+  results: readonly ActedRow[],
+  by: By,
+): Promise<void> {
+  const done = results.filter(({ result }) => result === 'done').length
+  const skipped = results.length - done
+  const tail = skipped === 0 ? '' : `, ${skipped} skipped`
+  const summary = `${name}: ${done} ${done === 1 ? 'machine' : 'machines'}${tail}`
+  const details = { action, name, done, skipped }
+  const event = { kind: 'batch.ordered', subject_kind: 'batch', summary, details } as const
+  await recordAll([event], { subject_id: id, ...by })
+}

@@ -1,0 +1,74 @@
+/** Batches: what was done to many machines at once, how far it is, and what can be done to all of them. */
+
+const machines = (what: string) => ({ one: `{count} ${what}`, other: `{count} ${what}` })
+
+export const BATCHES = {
+  title: 'Batches',
+  all: 'All batches',
+  open: 'Batches in progress',
+  none: {
+    title: 'No batches',
+    text: 'An action on several machines is listed here, with how far each of them is.',
+    link: 'Select machines',
+  },
+  missing: 'There is no such batch. The newest ones are kept.',
+  /** `{what}`: an image, or an action; `{target}`: a label or a search. */
+  name: '{what} to {target}',
+  /** The label or search that an action had which writes no image. */
+  nameOfAction: '{what}: {target}',
+  machines: { one: '{count} machine', other: '{count} machines' },
+  paused: 'Paused',
+  pausedText:
+    'Machines that wait boot their own disks until the batch goes on. Those that are being flashed go on.',
+  /** How many machines are where, in a sentence. */
+  states: {
+    failed: machines('failed'),
+    running: machines('in progress'),
+    paused: machines('paused'),
+    waiting: machines('not booted yet'),
+    disarmed: machines('disarmed'),
+    replaced: machines('given something else'),
+    refused: machines('skipped'),
+    done: machines('done'),
+  },
+  groups: {
+    failed: 'Failed',
+    running: 'In progress',
+    paused: 'Paused',
+    waiting: 'Not booted yet',
+    disarmed: 'Disarmed',
+    replaced: 'Given something else to do since',
+    refused: 'Skipped',
+    done: 'Done',
+  },
+  more: 'and {count} more',
+  ordered: 'Ordered {time} by {actor}',
+  actions: {
+    retry: 'Retry failed ({count})',
+    disarm: 'Disarm the rest ({count})',
+    pause: 'Pause',
+    resume: 'Resume',
+  },
+  questions: {
+    retry: {
+      title: { one: 'Flash {count} machine again?', other: 'Flash {count} machines again?' },
+      button: 'Retry failed',
+    },
+    resume: {
+      title: { one: 'Resume with {count} machine?', other: 'Resume with {count} machines?' },
+      button: 'Resume',
+    },
+    /** `{strong}` to `{end}` is emphasized. */
+    erased: {
+      one: '{strong}{count} disk will be erased and flashed{end} at the next network boot of this machine.',
+      other:
+        '{strong}{count} disks will be erased and flashed{end} at the next network boot of these machines.',
+    },
+  },
+  acted: {
+    retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
+    disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
+    pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
+    resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
+  },
+} as const

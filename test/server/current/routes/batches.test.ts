@@ -1,0 +1,164 @@
+/** Batches over HTTP: what many machines were given at once, how far each of them is, and what is done to all. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openBatchLab, RACK, RACK_IMAGE } from '../../../support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '../../../support/server/machine-fixture.ts'
+import { asJson, readJson } from '../../../support/server/server.ts'
+
+const test = suite('batches over HTTP')
+const [FIRST = '', SECOND = '', THIRD = '', FOURTH = ''] = RACK
+
+test('one action on many machines is a batch that says how far each of them is', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  const begun = await lab.batch(id)
+  assert.equal(
+    [begun.name, begun.machines, begun.open, begun.counts.waiting],
+    [`${RACK_IMAGE} to rack-03`, 4, true, 4],
+  )
+  assert.is(await lab.boot(FIRST), 'flash')
+  await lab.plan(FIRST)
+  await lab.boot(SECOND)
+  await lab.plan(SECOND)
+  assert.is((await lab.batch(id)).counts.running, 2)
+  await lab.done(FIRST)
+  await lab.fail(SECOND)
+  const { counts, results } = await lab.batch(id)
+  assert.equal([counts.done, counts.failed, counts.waiting], [1, 1, 2])
+  assert.equal(
+    results.map(({ mac, state }: { mac: string; state: string }) => [mac, state]),
+    [
+      [FIRST, 'done'],
+      [SECOND, 'failed'],
+      [THIRD, 'waiting'],
+      [FOURTH, 'waiting'],
+    ],
+  )
+  const { batches } = await readJson(lab.ask('/batches'))
+  assert.equal(
+    batches.map((batch: { id: string }) => batch.id),
+    [id],
+  )
+})
+
+test('a dry run makes none, and what is refused is in it with its reason', async () => {
+  await using lab = await openBatchLab()
+  const dry = await readJson(
+    lab.ask('/machines/bulk', asJson({ action: 'lock', macs: RACK, dry_run: true })),
+  )
+  assert.not.ok('batch' in dry)
+  assert.equal((await readJson(lab.ask('/batches'))).batches, [])
+  await readJson(lab.ask('/machines/bulk', asJson({ action: 'lock', macs: [FOURTH] })))
+  const id = await lab.arm()
+  const { counts, results } = await lab.batch(id)
+  assert.equal([counts.waiting, counts.refused], [3, 1])
+  assert.match(results[3].reason, 'Locked')
+})
+
+test('what is done at once is done: labels, locks, a deletion', async () => {
+  await using lab = await openBatchLab()
+  for (const action of ['lock', 'delete']) {
+    const { batch } = await lab.bulk(action)
+    const { counts, open } = await lab.batch(batch)
+    assert.equal([counts.done, open], [4, false], action)
+  }
+})
+
+test('an order is of one batch, and a newer one leaves it; what became of it stays', async () => {
+  await using lab = await openBatchLab()
+  const first = await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  await lab.done(FIRST)
+  await lab.put(SECOND, { boot_mode: 'flasher-flash-once', bty_image_ref: OTHER_REF })
+  await lab.ask(`/machines/${THIRD}`, { method: 'DELETE' })
+  const second = await lab.bulk('flash', {}, [FIRST, FOURTH])
+  const before = await lab.batch(first)
+  assert.equal([before.counts.done, before.counts.replaced, before.open], [1, 3, false])
+  assert.is((await lab.batch(second.batch)).counts.waiting, 2)
+  await lab.bulk('flash', {}, [FIRST])
+  assert.is((await lab.batch(first)).counts.done, 1)
+})
+
+test('a pause has those without a plan boot their disks; those that write go on', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  await lab.boot(SECOND)
+  const paused = await readJson(lab.act(id, 'pause'))
+  assert.equal([paused.done, paused.counts.running, paused.paused_at !== null], [3, 2, true])
+  assert.is(await lab.boot(FIRST), 'flash-retry')
+  assert.is((await lab.plan(SECOND)).mode, 'exit')
+  assert.is(await lab.boot(THIRD), 'paused')
+  assert.is((await lab.plan(THIRD)).mode, 'exit')
+  assert.is((await lab.act(id, 'retry')).status, 409)
+  await readJson(lab.act(id, 'resume'))
+  assert.is(await lab.boot(THIRD), 'flash')
+  assert.is((await lab.plan(SECOND)).mode, 'flash')
+})
+
+test('a machine that is flashed by itself meanwhile is of no pause', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  await lab.act(id, 'pause')
+  await readJson(lab.ask(`/machines/${FIRST}/flash`, asJson({})))
+  assert.is(await lab.boot(FIRST), 'flash')
+  await lab.act(id, 'resume')
+  assert.equal((await lab.batch(id)).counts.replaced, 1)
+})
+
+test('what failed is armed again within the batch, and the rest can be disarmed', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  await lab.fail(FIRST)
+  await lab.boot(SECOND)
+  await lab.plan(SECOND)
+  const retried = await readJson(lab.act(id, 'retry'))
+  assert.equal([retried.done, retried.counts.waiting, retried.counts.failed], [1, 3, 0])
+  const disarmed = await readJson(lab.act(id, 'disarm'))
+  assert.equal(
+    [disarmed.counts.disarmed, disarmed.counts.running],
+    [2, 1],
+    'nobody takes back what is being written, nor what may be half written',
+  )
+  assert.is(await lab.boot(THIRD), 'withdrawn')
+  assert.is((await lab.plan(THIRD)).mode, 'exit')
+  await readJson(lab.ask(`/machines/${THIRD}/flash`, asJson({})))
+  assert.is(await lab.boot(THIRD), 'flash')
+})
+
+test('one action is one line on record; what each machine was given is found by it', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  const kinds: readonly string[] = await lab.kinds('&folded=1')
+  assert.equal(
+    kinds.filter((kind) => kind.startsWith('batch') || kind === 'machine.flash'),
+    ['batch.ordered'],
+  )
+  assert.equal(await lab.kinds(`&batch=${id}`), Array(4).fill('machine.flash'))
+  const { events } = await readJson(lab.ask('/events?subject_kind=batch'))
+  assert.equal(
+    [events[0].subject_id, events[0].summary],
+    [id, `${RACK_IMAGE} to rack-03: 4 machines`],
+  )
+})
+
+test('unknown batches are missing, and scripts disarm by name', async () => {
+  await using lab = await openBatchLab()
+  assert.is((await lab.ask('/batches/000000000000')).status, 404)
+  assert.is((await lab.act('000000000000', 'pause')).status, 404)
+  await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  const { done, refused, results } = await lab.bulk('disarm')
+  assert.equal([done, refused], [3, 1])
+  assert.match(results[0].reason, 'cannot be taken back')
+  assert.is((await lab.bulk('disarm', {}, [SECOND])).results[0].reason, 'Not armed.')
+  const machine = await readJson(lab.ask(`/machines/${SECOND}`))
+  assert.equal([machine.boot_mode, machine.bty_image_ref], ['flasher-flash-once', REF])
+})
+
+test.run()
