@@ -69,6 +69,16 @@ export function readEventView(given: URLSearchParams, zone: string): EventView {
   return { query, filter, exported, isNewest: !('before_id' in before), problem }
 }
 
+/** The number of the event where the page before ended, if there is one. */
+function readBefore(given: URLSearchParams): ListQuery {
+  const before_id = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0]
+  return before_id === undefined ? {} : { before_id }
+}
+
+/** A batch has one line, unless somebody looks for what a machine was given. */
+const foldBatches = (query: ListQuery): ListQuery =>
+  NARROW.some((name) => query[name] !== undefined) ? {} : { folded: '1' }
+
 /** Undefined: not asked for; null: no day. */
 function describeProblem(
   since: string | null | undefined,

@@ -1,0 +1,130 @@
+/** The pages of batches in Chromium: ordered from the list, followed, paused, tried again; wide, narrow, dark and without scripts. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { macOf, serialOf } from '../../support/server/web-machines.ts'
+
+const test = suite('the browser: batches')
+let browser: Browser
+let site: WebSite
+const RACK = [1, 2, 3, 4, 5]
+
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  const [image] = await (await page.request.get('/images')).json()
+  for (const box of RACK) {
+    await site.boxes.boot(box)
+    await site.boxes.tellDisks(box)
+    const data = {
+      name: `rack-03-${box}`,
+      labels: ['rack-03'],
+      bty_image_ref: image.ref,
+      target_disk_serial: serialOf(box),
+    }
+    await page.request.put(`/machines/${macOf(box)}`, { data })
+  }
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+/** Arms all of them by the API; returns the address of the batch's page. */
+async function arm(page: Page): Promise<string> {
+  const data = {
+    action: 'flash',
+    q: 'label:rack-03',
+    parameters: { boot_mode: 'flasher-flash-once' },
+  }
+  const { batch } = await (await page.request.post('/machines/bulk', { data })).json()
+  return `/ui/batches/${batch}`
+}
+
+/** One is flashed, one fails, one writes; the others have not come. */
+async function goOn(): Promise<void> {
+  for (const box of [1, 2, 3]) {
+    await site.boxes.boot(box)
+    await site.boxes.plan(box)
+  }
+  await site.boxes.done(1)
+  await site.boxes.fail(2, 'The disk ended too early.')
+}
+
+test('a batch says where its machines are, and what can be done', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  const path = await arm(page)
+  await page.goto(path)
+  await page.getByText('5 machines, 5 not booted yet').waitFor()
+  await goOn()
+  await page.getByText('5 machines, 1 done, 1 failed, 1 in progress, 2 not booted yet').waitFor()
+  await page.getByText('The disk ended too early.').waitFor()
+  await page.goto('/ui/dashboard')
+  await page.getByRole('link', { name: /to rack-03$/ }).click()
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('Paused: 2 machines wait.').waitFor()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('dialog').getByText('2 disks will be erased and flashed').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
+  await page.getByText('Resumed: 2 machines go on.').waitFor()
+  await page.getByRole('button', { name: 'Retry failed (1)' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry failed' }).click()
+  await page.getByText('1 machine armed again.').waitFor()
+  await page.getByRole('button', { name: 'Disarm the rest (3)' }).click()
+  await page.getByText('2 machines disarmed.').waitFor()
+  assert.equal(opened.complaints, [])
+})
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`fits wide and narrow, and axe finds nothing, ${colorScheme}`, async () => {
+    await using opened = await openContext(browser, site, { colorScheme, reducedMotion: 'reduce' })
+    await addAxe(opened.context)
+    const page = await opened.context.newPage()
+    await logIn(page)
+    const path = await arm(page)
+    await goOn()
+    for (const each of [path, '/ui/batches', '/ui/dashboard', '/ui/events']) {
+      await page.goto(each)
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 })
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+        assert.ok(wide <= width, `${each} is ${wide} wide at ${width}`)
+        assert.equal(await listViolations(page), [], `${each} at ${width}`)
+        const shots = process.env['FLASHER_SHOTS']
+        if (shots !== undefined) {
+          const name = `${each.split('/').slice(1, 3).join('-')}${each === path ? '-one' : ''}`
+          await page.screenshot({ path: `${shots}/${name}-${width}-${colorScheme}.png` })
+        }
+      }
+    }
+  })
+}
+
+test('works without scripts: disarmed from the list, and followed', async () => {
+  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await arm(page)
+  await page.goto('/ui/machines?q=rack-03')
+  await page.locator('input[name="all"]').check()
+  await page.getByRole('combobox', { name: 'Action' }).selectOption('disarm')
+  await page.getByRole('button', { name: 'Preview' }).click()
+  await page.getByRole('button', { name: /^Disarm \(/ }).click()
+  await page.getByRole('link', { name: 'Follow this batch' }).click()
+  await page.getByRole('heading', { name: /^Disarm: rack-03/ }).waitFor()
+  assert.equal(opened.complaints, [])
+})
+
+test.run()
