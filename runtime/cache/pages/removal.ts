@@ -26,8 +26,8 @@ export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html 
         ${hidden({ name: entry.name })}
         ${isPinned ? checkField({ name: 'force', label: t.force, checked: false }) : null}
         <div class="row">
-          <button class="danger">${t.button}</button>
           <a class="button" href="/ui/dashboard">${PAGES.frame.cancel}</a>
+          <button class="danger">${t.button}</button>
         </div>
       </form>`,
   })

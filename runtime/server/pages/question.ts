@@ -59,8 +59,6 @@ interface PageQuestion {
   readonly body?: Content
   readonly form: {
     readonly action: string
-    /** Another question may follow. */
-    readonly opensQuestion?: boolean
     /** What is sent on unseen, and what is asked. */
     readonly fields: Content
     /** Where Cancel leads. */
@@ -69,14 +67,16 @@ interface PageQuestion {
   }
 }
 
-/** Renders a question with its form, and a link that cancels. */
+/**
+ * Renders a question with its form, and a link that cancels. What comes of it, another question or a
+ * wrong entry, stays in the dialog.
+ */
 export function renderQuestion({ title, body, form }: PageQuestion): Html {
   const { action, fields, cancel, button } = form
-  const target = form.opensQuestion ? opensQuestion(action) : attributes({ method: 'post', action })
   return renderAnswer(
     title,
     html`${body}
-      <form ${target}>
+      <form ${opensQuestion(action)}>
         ${fields}
         <div class="row">
           <a class="button" href="${cancel}" data-close>${PAGES.frame.cancel}</a>${button}

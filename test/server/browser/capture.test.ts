@@ -68,7 +68,7 @@ async function order(page: Page, name: string) {
   const card = page.locator('#capture')
   await card.getByLabel('New image').fill(name)
   await card.getByLabel('Disk').selectOption(serialOf(1))
-  await card.getByRole('button', { name: 'Capture at next boot' }).click()
+  await card.getByRole('button', { name: 'Capture at next boot…' }).click()
 }
 
 /** What the machine gets for its plan, as the program that captures. */
@@ -92,12 +92,19 @@ test('a capture is ordered, cancelled, watched and accepted', async () => {
   await card.getByText('must be a file name that ends in .img.zst').waitFor()
   assert.is(await card.getByLabel('New image').inputValue(), 'x.img')
   await order(page, NAME)
+  const question = page.getByRole('dialog')
+  await question.getByText('Nothing is written to it.').waitFor()
+  assert.equal(await listViolations(page), [])
+  await question.getByRole('button', { name: 'Order the capture' }).click()
   await page.getByText('The capture was ordered.').waitFor()
-  await page.getByText('Ready to be captured.').waitFor()
+  const now = page.locator('#now')
+  await now.getByText('capture ordered', { exact: true }).waitFor()
+  await now.getByText('A capture is ordered.').waitFor()
   await check(page, 'ordered')
-  await card.getByRole('button', { name: 'Cancel the capture' }).click()
+  await now.getByRole('button', { name: 'Cancel the capture' }).click()
   await card.getByText(/The capture of .* was cancelled/).waitFor()
   await order(page, NAME)
+  await question.getByRole('button', { name: 'Order the capture' }).click()
   await card.getByText(/is captured as/).waitFor()
 
   assert.match(await site.boxes.boot(1), '# capture: ')
@@ -157,6 +164,7 @@ test('a captured image is rejected on its page, without scripts', async () => {
   await logIn(page)
   await page.goto(MACHINE)
   await order(page, 'web.img.zst')
+  await page.getByRole('button', { name: 'Order the capture' }).click()
   await page.getByText('The capture was ordered.').waitFor()
   const machine = captureClient(cache.base, await fetchUpload(site.url))
   const { body } = await machine.begin('web.img.zst', { ...SOURCE, mac: macOf(1) })

@@ -31,7 +31,7 @@ test('a selection stays, rows do not jump, and new machines wait behind a chip',
   await page.goto('/ui/machines')
   await page.locator(rowOf(6)).getByRole('checkbox').check()
   await site.boxes.boot(1)
-  const chip = page.getByRole('button', { name: '1 new machine' })
+  const chip = page.getByRole('button', { name: '1 more machine' })
   await chip.waitFor()
   assert.is(await page.locator(rowOf(1)).count(), 0)
   assert.is(await page.locator(rowOf(6)).getByRole('checkbox').isChecked(), true)

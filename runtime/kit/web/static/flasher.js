@@ -66,6 +66,9 @@ function onClick(event) {
   }
 }
 
+/** A field of a question in which somebody types. */
+const FIELD = 'input:is([type=text], [type=number], [type=password], :not([type]))'
+
 /** Shows a question as a dialog over the page that led to it. */
 function onSwap({ detail: { target, xhr } }) {
   if (target?.id !== 'dialog') return
@@ -74,12 +77,28 @@ function onSwap({ detail: { target, xhr } }) {
     return
   }
   if (!target.open) target.showModal()
-  target.querySelector('[data-close]')?.focus()
+  // What is asked for, else the way out; the question is read from its beginning.
+  const field = target.querySelector(`${FIELD}[aria-invalid], ${FIELD}`)
+  const next = field ?? target.querySelector('[data-close]')
+  next?.focus({ preventScroll: true })
+  if (field?.value) field.select?.()
+  target.scrollTop = 0
 }
 
 /** A refusal is shown when it answers a form, not when a refresh fails. */
 function onAnswer({ detail }) {
   if (detail.target?.id === 'dialog' && detail.xhr.status < 500) detail.shouldSwap = true
+}
+
+/** An address that differs from this one by its anchor alone would load nothing, and leave the question open. */
+function onRedirect(event) {
+  const to = event.detail.xhr.getResponseHeader('hx-redirect')
+  if (to === null) return
+  const { pathname, search, hash } = new URL(to, location)
+  if (pathname !== location.pathname || search !== location.search) return
+  event.preventDefault()
+  location.hash = hash
+  location.reload()
 }
 
 /** A form that is being edited is not replaced by a refresh (`live.js`). */
@@ -112,6 +131,7 @@ addEventListener('beforeunload', onLeave)
 document.addEventListener('invalid', onInvalid, true)
 document.addEventListener('submit', setTheme)
 document.addEventListener('input', onInput)
+document.addEventListener('htmx:beforeOnLoad', onRedirect)
 document.addEventListener('htmx:beforeSwap', onAnswer)
 document.addEventListener('htmx:afterSettle', filterAgain)
 document.addEventListener('htmx:afterSwap', onSwap)

@@ -7,16 +7,19 @@ import { printable } from '../../../kit/foundation/printable.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { banner, card } from '../../../kit/web/ui/elements.ts'
-import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
+import { checkField, hidden, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import type { Notice } from '../../../kit/web/ui/form-notices.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { IMAGES } from '../../../kit/web/ui/sections.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { CurrentContext } from '../pages/view/page-context.ts'
+import { nameOf } from '../pages/view/machine-view.ts'
+import { opensQuestion, renderQuestion } from '../../pages/question.ts'
 import { machinePath } from '../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.capture
+const ask = t.question
 
 /** Fields of the form as they are kept when it is refused; other forms of the page have none of them. */
 const TYPED = {
@@ -51,20 +54,20 @@ export function renderCaptureCard(
     title: t.title,
     id: 'capture',
     body: isPending(capture)
-      ? renderPending(machine, capture)
+      ? renderPending(capture)
       : html`${capture === null ? null : renderEnded(capture, context.clock())}
         ${context.services.cacheUrl() === null ? html`<p>${t.noCache}</p>` : renderForm(machine, notice)}`,
   })
 }
 
-const renderPending = ({ mac }: Machine, { name, disk_serial: serial }: CaptureOrder): Html =>
+/** It is cancelled by a button of the page's first card. */
+const renderPending = ({ name, disk_serial: serial }: CaptureOrder): Html =>
   html`<p class="sentence">
-      ${fillHtml(t.pending, {
-        disk: html`<code>${printable(serial)}</code>`,
-        name: html`<strong><bdi>${name}</bdi></strong>`,
-      })}
-    </p>
-    ${postButton({ action: `${machinePath(mac)}/do/cancel-capture`, label: t.cancel })}`
+    ${fillHtml(t.pending, {
+      disk: html`<code>${printable(serial)}</code>`,
+      name: html`<strong><bdi>${name}</bdi></strong>`,
+    })}
+  </p>`
 
 function renderEnded(order: CaptureOrder, clock: Clock): Content {
   const name = html`<strong><bdi>${order.name}</bdi></strong>`
@@ -89,7 +92,8 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
   const isRefused = typed[TYPED.name] !== undefined
   return html`<p>${t.text}</p>
-    <form method="post" action="${machinePath(machine.mac)}/do/capture">
+    <form ${opensQuestion(`${machinePath(machine.mac)}/do/capture`)}>
+      ${hidden({ confirm: 'ask' })}
       ${textField({
         name: TYPED.name,
         label: t.name,
@@ -113,6 +117,35 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
       })}
       <button>${t.button}</button>
     </form>`
+}
+
+/** Renders the question before a capture is ordered; its form posts `confirm=yes`. */
+export function renderCaptureQuestion(
+  machine: Machine,
+  { name, disk_serial: serial, generalize }: ReturnType<typeof readCapture>,
+): Html {
+  const disk = serial ?? machine.target_disk_serial
+  return renderQuestion({
+    title: fillHtml(ask.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
+    body: html`<p>
+        ${fillHtml(ask.text, {
+          disk: disk === null ? ask.selectedDisk : html`<code>${printable(disk)}</code>`,
+          image: html`<strong><bdi>${name}</bdi></strong>`,
+        })}
+      </p>
+      <p>${generalize ? ask.generalized : ask.whole}</p>`,
+    form: {
+      action: `${machinePath(machine.mac)}/do/capture`,
+      fields: hidden({
+        [TYPED.name]: name,
+        [TYPED.disk_serial]: serial,
+        [TYPED.generalize]: generalize ? '1' : null,
+        confirm: 'yes',
+      }),
+      cancel: `${machinePath(machine.mac)}#capture`,
+      button: html`<button class="primary">${ask.button}</button>`,
+    },
+  })
 }
 
 /** Those that can be identified; none is known before the first live boot. */

@@ -14,6 +14,16 @@ export const MACHINE = {
     /** `{disk}`: the serial number. */
     pending: 'The disk {disk} is captured as {name}.',
     cancel: 'Cancel the capture',
+    question: {
+      pageTitle: 'Capture a disk of {name}',
+      title: 'Capture a disk of {name}?',
+      text: 'At its next network boot, {disk} is read and uploaded to the cache as {image}. Nothing is written to it.',
+      selectedDisk: 'its selected disk',
+      generalized: 'What identifies the machine is removed from the image.',
+      whole:
+        'What identifies the machine stays in the image: all machines that are flashed with it share it.',
+      button: 'Order the capture',
+    },
     done: '{name} was captured {time}. It is offered after somebody has accepted it under {images}.',
     images: 'Images',
     failed: 'The capture of {name} failed {time}: {reason}',
@@ -28,7 +38,7 @@ export const MACHINE = {
     generalize: 'Remove what identifies the machine from the image',
     generalizeHint:
       'Such as SSH host keys and the machine ID. Otherwise all machines that are flashed with it share them.',
-    button: 'Capture at next boot',
+    button: 'Capture at next boot…',
     nameWrong: 'The name of a captured image must be a file name that ends in .img.zst.',
     noCache: 'Captured images are uploaded to the image cache, and none is connected.',
     ordered: 'The capture was ordered.',
@@ -70,6 +80,7 @@ export const MACHINE = {
     /** For screen readers, where an image and a disk were selected. */
     modeSelected: '{mode} selected',
     modeHint: 'An image and a disk alone flash nothing: select {mode} as well.',
+    modeDone: 'Done: it boots its disk. Flash again, above, arms it once more.',
     name: 'Name',
     nameHint: 'Any text; shown instead of the host name or MAC address.',
     labels: 'Labels',
@@ -128,6 +139,9 @@ export const MACHINE = {
     otherArch: 'This machine is {arch}.',
   },
   disks: {
+    find: 'Find a disk by model, serial number, path or WWN',
+    port: 'port {port}',
+    wwn: 'WWN {wwn}',
     none: 'No disk',
     noneReported: 'The machine reported that it has no disks.',
     notReported:

@@ -70,7 +70,6 @@ export const renderParameterForm = (
     title: fill(pluralOf(t.parameters.title, count), { action: titleOf(action), count }),
     form: {
       action: BULK_PATH,
-      opensQuestion: true,
       fields: html`${keptOf(form, FIELDS_OF[action] ?? [])} ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
       button: html`<button class="primary">${t.preview}</button>`,

@@ -110,7 +110,6 @@ export function renderPreview(preview: {
     ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))}`,
     form: {
       action: BULK_PATH,
-      opensQuestion: true,
       fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
       cancel: backOf(form),
       button:

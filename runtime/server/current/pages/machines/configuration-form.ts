@@ -11,6 +11,7 @@ import { opensQuestion } from '../../../pages/question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderDisks } from './disk-cards.ts'
 import { renderImages } from './image-cards.ts'
+import { nameOf } from '../view/machine-view.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
 import { MODE_TEXTS, renderModes } from './mode-cards.ts'
 
@@ -19,6 +20,8 @@ const t = PAGES.machine.form
 interface ConfigurationForm {
   readonly machine: Machine
   readonly values: FormValues
+  /** It was flashed as its mode says, and boots its disk from now on. */
+  readonly isFlashed: boolean
   readonly images: readonly CatalogEntry[]
   /** Why the catalog may be out of date or empty; null: it was read. */
   readonly catalogError: string | null
@@ -45,13 +48,14 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
     <div class="choices">
       ${renderImages({ machine, selected: values.bty_image_ref, images, catalogError })}
       ${renderDisks(machine, values.target_disk_serial, selected)}
-      ${renderModes(values.boot_mode, machine.boot_mode)}
+      ${renderModes(values.boot_mode, machine.boot_mode, form.isFlashed)}
     </div>
     ${renderNames(form)} ${renderBootOptions(form)}
     <div class="save-bar">
       <button class="primary">
         <span class="if-saves">${t.save}</span><span class="if-arms">${t.arm}</span>
       </button>
+      <span class="whose"><bdi>${nameOf(machine)}</bdi></span>
     </div>
   </form>`
 }

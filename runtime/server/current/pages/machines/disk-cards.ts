@@ -11,8 +11,9 @@ import {
 import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
 import { radioCards, textField, type RadioCard } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { targetOf, type Machine } from '../../rules/machine.ts'
 import { renderDiskMismatch, toMismatch } from '../../rules/target.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
@@ -32,9 +33,24 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
     value: selected,
     stored,
     className: 'disks follows',
-    before: disks.length === 0 ? html`<p class="hint warning">${t.noneReported}</p>` : null,
+    before: renderBefore(disks.length),
     cards: listCards(machine, disks, selected, image),
   })
+}
+
+/** Longer lists have a field that filters them. */
+const MAX_WITHOUT_SEARCH = 6
+
+function renderBefore(count: number): Content {
+  if (count === 0) return html`<p class="hint warning">${t.noneReported}</p>`
+  if (count <= MAX_WITHOUT_SEARCH) return null
+  return html`<input
+    type="search"
+    class="scripted-only"
+    data-filter=".disks"
+    aria-label="${t.find}"
+    placeholder="${t.find}"
+  />`
 }
 
 /** The cards replace this as soon as the machine reports its disks. */
@@ -105,9 +121,30 @@ function renderCard(
     value: value ?? `-${disk.path}`,
     title: html`<bdi>${modelOf(disk)}</bdi>`,
     text: html`<code>${printable(name ?? t.noSerial)}</code><br />${aboutDisk(disk)},
-      ${printable(disk.path)} ${kind === 'serial' ? null : html`<span>${t.pickedBy[kind]}</span>`}
+      ${printable(disk.path)}${renderAttachment(disk)}
+      ${kind === 'serial' ? null : html`<span>${t.pickedBy[kind]}</span>`}
       ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}
       <span class="lost">${t.lost}</span>`,
+    keywords: keywordsOf(disk),
     disabled: warnings.some(({ isHard }) => isHard) && !isSelected,
   }
 }
+
+/** Where the disk is attached, and its WWN: what a person reads on the bay of a server with many disks. */
+function renderAttachment(disk: InventoryDisk): Content {
+  const { wwn, by_path: path } = disk
+  const port = portOf(disk)
+  return html`${port === null ? null : html`, ${fill(t.port, { port })}`}${
+    path ? html`<br /><span class="attached">${printable(path)}</span>` : null
+  }${wwn ? html`<br /><span class="attached">${fill(t.wwn, { wwn: printable(wwn) })}</span>` : null}`
+}
+
+/** The port of `…-ata-3` or `…-phy7-lun-0`, which servers print on the bay. */
+export const portOf = ({ by_path: path }: Pick<InventoryDisk, 'by_path'>): string | null =>
+  /-(?:ata-|phy)(\d{1,4})(?=[-.]|$)/.exec(path ?? '')?.[1] ?? null
+
+const keywordsOf = (disk: InventoryDisk): string =>
+  [modelOf(disk), disk.serial, disk.path, disk.by_path, disk.wwn, disk.tran, disk.size]
+    .filter(Boolean)
+    .map((text) => printable(String(text)))
+    .join(' ')

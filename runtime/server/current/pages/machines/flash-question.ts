@@ -20,12 +20,21 @@ export interface FlashQuestion {
   readonly action: string
   /** The fields of the form that led here. */
   readonly values: Readonly<Record<string, string>>
+  /** What was typed and is wrong; it stays in the field. */
+  readonly typed?: string
   readonly error: string | null
   /** What else is asked. */
   readonly more?: Content
 }
 
-export function renderFlashQuestion({ view, action, values, error, more }: FlashQuestion): Html {
+export function renderFlashQuestion({
+  view,
+  action,
+  values,
+  typed = '',
+  error,
+  more,
+}: FlashQuestion): Html {
   const { machine, image, disk } = view
   const serial = machine.target_disk_serial ?? ''
   const name = nameOf(machine)
@@ -55,6 +64,7 @@ export function renderFlashQuestion({ view, action, values, error, more }: Flash
       ${textField({
         name: 'confirm',
         label: fillCount(t.type, lastFour(serial).length),
+        value: typed,
         mono: true,
         required: true,
         maxLength: 8,

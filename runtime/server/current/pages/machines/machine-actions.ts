@@ -1,9 +1,17 @@
 /** Decides which buttons a machine's page offers in its present state, and which of them comes first. */
 import { isFlashMode } from '../../rules/boot-mode.ts'
+import { isPending } from '../../../../engine/capture/rules/order.ts'
 import { hasUnfinishedFlash, isHalfWritten, type Machine } from '../../rules/machine.ts'
 import { isHeldBack, type MachineView } from '../view/machine-view.ts'
 
-export type MachineButton = 'show-run' | 'flash' | 'disarm' | 'boot-disk' | 'refresh' | 'unlock'
+export type MachineButton =
+  | 'show-run'
+  | 'flash'
+  | 'disarm'
+  | 'cancel-capture'
+  | 'boot-disk'
+  | 'refresh'
+  | 'unlock'
 
 interface OfferedAction {
   readonly action: MachineButton
@@ -19,6 +27,7 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
   const actions: readonly (OfferedAction | null)[] = [
     run === null ? null : { action: 'show-run', isPrimary: false },
     offerUnlock(machine),
+    isPending(machine.capture) ? { action: 'cancel-capture', isPrimary: false } : null,
     offerFlash(view),
     isHeldBack(view) || needsVouching(machine) ? { action: 'boot-disk', isPrimary: false } : null,
     boot.rule === 'disks-known' ? { action: 'refresh', isPrimary: false } : null,

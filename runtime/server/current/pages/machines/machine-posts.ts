@@ -13,8 +13,8 @@ import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderRemoval } from '../../../pages/question.ts'
-import { readCapture, typedCapture } from '../../captures/capture-card.ts'
+import { isAsked, renderRemoval } from '../../../pages/question.ts'
+import { readCapture, renderCaptureQuestion, typedCapture } from '../../captures/capture-card.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   describeRefusal,
@@ -146,7 +146,7 @@ async function ask(
   form: URLSearchParams,
   error: string | null,
 ): Promise<Answer> {
-  const { confirm: _, power: __, ...values } = Object.fromEntries(form)
+  const { confirm, power: _, ...values } = Object.fromEntries(form)
   return await context.show({
     title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
     section: '/ui/machines',
@@ -154,6 +154,7 @@ async function ask(
       view,
       action: context.event.url.pathname,
       values,
+      typed: confirm === 'ask' ? '' : (confirm ?? ''),
       error,
       more: renderBootField(context, view.machine),
     }),
@@ -172,7 +173,8 @@ async function flash(context: CurrentContext, form: URLSearchParams): Promise<An
     return act(context, 'flash', () => armedQuery(context, form))
   }
   const error = refusal === undefined ? t.page.changed : refusal
-  return ask(context, view, new URLSearchParams({ was: fingerprint(machine) }), error)
+  const confirm = form.get('confirm') ?? 'ask'
+  return ask(context, view, new URLSearchParams({ was: fingerprint(machine), confirm }), error)
 }
 
 async function find({ site, event }: CurrentContext): Promise<Machine> {
@@ -206,11 +208,27 @@ async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise
 async function capture(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const typed = readCapture(form)
   const fields = CaptureFieldsSchema.safeParse(typed)
-  if (fields.success) return act(context, 'capture', { captured: 1 }, fields.data)
+  if (fields.success) {
+    return isAsked(form)
+      ? askCapture(context, typed)
+      : act(context, 'capture', { captured: 1 }, fields.data)
+  }
   return context.goBack(machinePath(readMac(context.event)), {
     error: t.capture.nameWrong,
     typed: typedCapture(typed),
     anchor: 'capture',
+  })
+}
+
+async function askCapture(
+  context: CurrentContext,
+  typed: ReturnType<typeof readCapture>,
+): Promise<Answer> {
+  const machine = await find(context)
+  return await context.show({
+    title: fill(t.capture.question.pageTitle, { name: nameOf(machine) }),
+    section: '/ui/machines',
+    body: renderCaptureQuestion(machine, typed),
   })
 }
 

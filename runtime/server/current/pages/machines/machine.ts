@@ -52,6 +52,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const back = backOf(context)
   const form = renderConfigurationForm({
     machine,
+    isFlashed: view.boot.rule === 'flashed',
     images: entries,
     catalogError: error,
     values: shownValues(context, machine, notice),

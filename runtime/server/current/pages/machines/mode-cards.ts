@@ -14,8 +14,11 @@ export const MODE_TEXTS: Readonly<
 const inOrder = BOOT_MODES.toSorted((one, other) => MODES[one].card - MODES[other].card)
 export const MODE_CARDS = inOrder.map((value) => ({ value, ...MODE_TEXTS[value] }))
 
-/** `stored`: the mode of the machine; `value`: the one that is shown as selected. */
-export const renderModes = (value: string, stored: BootMode): Html =>
+/**
+ * `stored`: the mode of the machine; `value`: the one that is shown as selected. `isFlashed`: it was
+ * flashed as `stored` says, and is not flashed again by itself.
+ */
+export const renderModes = (value: string, stored: BootMode, isFlashed: boolean): Html =>
   radioCards({
     name: 'boot_mode',
     legend: t.mode,
@@ -25,5 +28,7 @@ export const renderModes = (value: string, stored: BootMode): Html =>
     before: html`<p class="hint unscripted-only">
       ${fill(t.modeHint, { mode: MODE_TEXTS[USUAL_FLASH_MODE].title })}
     </p>`,
-    cards: MODE_CARDS,
+    cards: isFlashed
+      ? MODE_CARDS.map((card) => (card.value === stored ? { ...card, text: t.modeDone } : card))
+      : MODE_CARDS,
   })

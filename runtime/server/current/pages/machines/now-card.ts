@@ -141,6 +141,8 @@ const BUTTONS: Readonly<Record<MachineButton, Button>> = {
       label: labelFlash(view),
       tone: toneOf(isPrimary),
     }),
+  'cancel-capture': (_, here) =>
+    postButton({ action: `${here}/do/cancel-capture`, label: PAGES.machine.capture.cancel }),
   disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: t.disarm }),
   'boot-disk': (_, here) =>
     questionButton({

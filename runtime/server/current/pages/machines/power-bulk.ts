@@ -113,7 +113,6 @@ function renderParameters(context: CurrentContext, count: number, form: URLSearc
     title: fill(pluralOf(bulk.parameters.title, count), { action: t.action, count }),
     form: {
       action: BULK_PATH,
-      opensQuestion: true,
       fields: html`${keptOf(form, FIELDS)} ${lacksChoice ? banner('failed', t.chosen) : null}
       ${radioCards({
         name: 'power_action',
@@ -157,7 +156,6 @@ function renderPowerPreview({ verdicts, chosen, form, wanted, error }: PowerPrev
     body: html`${renderEnd(going, chosen)} ${listVerdicts(verdicts)}`,
     form: {
       action: BULK_PATH,
-      opensQuestion: true,
       fields: html`${keptOf(form)}
       ${
         wanted === null

@@ -39,7 +39,6 @@ export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): 
     ${warn(t.shared, sharing)}`,
     form: {
       action: context.event.url.pathname,
-      opensQuestion: asksAgain,
       fields: hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null }),
       cancel: machinePath(machine.mac),
       button: html`<button class="danger">${asksAgain ? t.next : buttonOf(asked)}</button>`,

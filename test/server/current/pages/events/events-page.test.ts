@@ -48,7 +48,7 @@ test('a change of a machine is recorded with what was there before', async () =>
     boot_mode: { before: 'ipxe-exit', after: 'flasher-tui' },
   })
   const page = wordsOf(await site.read('/ui/events?kind=machine.upserted'))
-  assert.match(page, 'Boot mode from ipxe-exit → to flasher-tui')
+  assert.match(page, 'On network boot from ipxe-exit → to flasher-tui')
   assert.match(page, 'Labels from rack-1 → to rack-1, rack-2')
   await site.put({ labels: ['rack-1', 'rack-2'], boot_mode: 'flasher-tui' })
   const same = await site.newest('kind=machine.upserted')

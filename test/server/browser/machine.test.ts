@@ -1,0 +1,134 @@
+/** The page of one machine: what it says after a flash, many disks, and its questions. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { portOf } from '../../../runtime/server/current/pages/machines/disk-cards.ts'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type ContextOptions,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+
+const test = suite('the browser: a machine')
+let browser: Browser
+let site: WebSite
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await settle(page)
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+const DISKS = Array.from({ length: 26 }, (_, at) => ({
+  ...disksOf(2)[1],
+  path: `/dev/sd${String.fromCodePoint(97 + at)}`,
+  serial: `ZC1${70_000 + at}`,
+  wwn: `0x5000c500a1b2${(0x1000 + at).toString(16)}`,
+  by_path: `/dev/disk/by-path/pci-0000:02:00.0-sas-exp0x500304801e-phy${at}-lun-0`,
+}))
+
+/** Machine 1 was flashed, machine 2 has many disks. */
+async function settle({ request }: Page): Promise<void> {
+  const { boxes } = site
+  const [image] = await (await request.get('/images')).json()
+  for (const box of [1, 2]) {
+    await boxes.boot(box)
+    await boxes.tellDisks(box, box === 1 ? disksOf(1) : DISKS)
+  }
+  const data = {
+    name: 'build-agent-1',
+    boot_mode: 'flasher-flash-once',
+    bty_image_ref: image.ref,
+    target_disk_serial: serialOf(1),
+  }
+  await request.put(`/machines/${macOf(1)}`, { data })
+  await boxes.boot(1)
+  await boxes.plan(1)
+  await boxes.done(1)
+}
+
+async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
+  await using opened = await openContext(browser, site, options)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await work(page)
+  assert.equal(opened.complaints, [])
+}
+
+test('after a flash nothing says that the disk will be erased', () =>
+  withPage(async (page) => {
+    await page.goto(`/ui/machines/${macOf(1)}`)
+    const selected = page.locator('.modes .option:has(:checked)')
+    await selected.getByText('Done: it boots its disk.').waitFor()
+    assert.not.match(await selected.innerText(), /erase/i)
+  }))
+
+test('26 disks are filtered by serial number, WWN and port, and say where they are', () =>
+  withPage(async (page) => {
+    await page.goto(`/ui/machines/${macOf(2)}`)
+    const cards = page.locator('.disks .option:visible')
+    assert.is(await cards.count(), DISKS.length + 1)
+    const find = page.getByRole('searchbox', { name: /^Find a disk/ })
+    for (const words of ['zc170007', '0x5000c500a1b21007', 'phy7-lun']) {
+      await find.fill(words)
+      await cards.filter({ hasText: 'ZC170007' }).waitFor()
+      // The card that is selected stays.
+      assert.is(await cards.filter({ hasText: 'ZC1' }).count(), 1, words)
+    }
+    const text = await cards.filter({ hasText: 'ZC170007' }).innerText()
+    for (const part of ['port 7', 'WWN 0x5000c500a1b21007', '/dev/sdh']) assert.match(text, part)
+    assert.equal(await listViolations(page), [])
+  }))
+
+test('ports are read from the path of a disk, where it has one', () => {
+  assert.is(portOf({ by_path: 'pci-0000:00:1f.2-ata-3' }), '3')
+  assert.is(portOf({ by_path: 'pci-0000:02:00.0-sas-exp0x5-phy7-lun-0' }), '7')
+  assert.is(portOf({ by_path: 'pci-0000:01:00.0-nvme-1' }), null)
+  assert.is(portOf({ by_path: null }), null)
+})
+
+test('the form names its machine beside its button', () =>
+  withPage(async (page) => {
+    await page.goto(`/ui/machines/${macOf(1)}`)
+    await page.getByRole('radio', { name: /^fedora/ }).check()
+    const bar = page.locator('.save-bar')
+    await bar.getByText('build-agent-1').waitFor()
+    const box = await bar.boundingBox()
+    assert.ok(box !== null && box.y + box.height <= 801, JSON.stringify(box))
+  }))
+
+test('a question begins at its beginning at 200 %, with the focus in its field, and keeps a wrong entry', () =>
+  withPage(
+    async (page) => {
+      await page.goto(`/ui/machines/${macOf(1)}`)
+      await page.getByRole('button', { name: 'Flash again…' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.waitFor()
+      const field = dialog.getByRole('textbox')
+      assert.ok(await field.evaluate((each) => each === document.activeElement))
+      assert.is(await dialog.evaluate((each) => each.scrollTop), 0)
+      assert.ok(await dialog.getByRole('heading').isVisible())
+      await page.keyboard.type('nope')
+      await page.keyboard.press('Enter')
+      await dialog.getByText('These are not the last characters').waitFor()
+      assert.is(await dialog.getByRole('textbox').inputValue(), 'nope')
+      assert.equal(await listViolations(page), [])
+      // The way out stands before what is done.
+      const buttons = await dialog.locator('.row > *').allInnerTexts()
+      assert.equal(buttons, ['Cancel', 'Arm this machine'])
+    },
+    { viewport: { width: 640, height: 400 } },
+  ))
+
+test.run()
