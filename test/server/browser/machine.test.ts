@@ -124,7 +124,7 @@ test('a question begins at its beginning at 200 %, with the focus in its field, 
       await dialog.getByText('These are not the last characters').waitFor()
       assert.is(await dialog.getByRole('textbox').inputValue(), 'nope')
       assert.equal(await listViolations(page), [])
-      // The way out stands before what is done.
+      // Cancel stands before what is done.
       const buttons = await dialog.locator('.row > *').allInnerTexts()
       assert.equal(buttons, ['Cancel', 'Arm this machine'])
     },

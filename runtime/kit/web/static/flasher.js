@@ -77,7 +77,7 @@ function onSwap({ detail: { target, xhr } }) {
     return
   }
   if (!target.open) target.showModal()
-  // What is asked for, else the way out; the question is read from its beginning.
+  // The focus is in what is asked for, else on Cancel; the question is read from its beginning.
   const field = target.querySelector(`${FIELD}[aria-invalid], ${FIELD}`)
   const next = field ?? target.querySelector('[data-close]')
   next?.focus({ preventScroll: true })

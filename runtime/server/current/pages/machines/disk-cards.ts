@@ -38,7 +38,7 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
   })
 }
 
-/** Longer lists have a field that filters them. */
+/** A list that is longer has a field that filters it. */
 const MAX_WITHOUT_SEARCH = 6
 
 function renderBefore(count: number): Content {
