@@ -17,6 +17,7 @@ import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
 import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { chooseOrdered } from './rules/flash-choice.ts'
+import type { PeerWindow } from '../link/peer-window.ts'
 import type { Hooks, MachineIdentity, RemoteOutcome, DrivenScreen } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
@@ -229,13 +230,45 @@ async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcom
   await given.marks.mark('auto-flash starting')
   const { path } = disk.value
   const chosen = chooseOrdered(plan, machine.choose(path) ?? { path })
-  const choice = { ...chosen, firstBoot: firstBoot.value }
+  await using peers = await joinPeers(plan, session)
+  const choice = {
+    ...chosen,
+    firstBoot: firstBoot.value,
+    ...(peers === null ? {} : { sources: [peers.source, ...(plan.sources ?? [])] }),
+  }
   machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
-  const { end, notice } = await screen.runFlash(choice, hooks)
+  const following = peers === null ? hooks : { ...hooks, onEvent: renameFor(hooks, peers) }
+  const { end, notice } = await screen.runFlash(choice, following)
   if (end.kind !== 'done') return open(session, renderFailure(end))
   if (notice !== null) return open(session, notice)
   return await restart(session, 'flash complete; rebooting')
 }
+
+/** Null: the plan names no neighbours, or the image cannot be read through them. */
+async function joinPeers(
+  { peers, image, sources = [], sha256 }: NamedFlash,
+  { machine, given }: Following,
+): Promise<PeerWindow | null> {
+  if (peers !== true || sha256 === null) return null
+  const { openPeerWindow } = await import('../link/peer-window.ts')
+  const [first = image, ...others] = [...sources, image]
+  const { client } = machine
+  const { env, signal, peerPlaces: places = {} } = given
+  return await openPeerWindow({
+    locations: [first, ...others],
+    sha256,
+    client,
+    env,
+    signal,
+    places,
+  })
+}
+
+/** What neighbours gave is reported as theirs. */
+const renameFor =
+  ({ onEvent }: Hooks, { rename }: PeerWindow): Hooks['onEvent'] =>
+  (event, ...about) =>
+    onEvent(rename(event), ...about)
 
 async function capture(plan: CaptureByPlan, session: Following): Promise<RemoteOutcome> {
   const { machine, given } = session

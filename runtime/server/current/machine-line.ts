@@ -25,7 +25,7 @@ import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/
 import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
-import { listSources } from '../../engine/catalog/rules/near-caches.ts'
+import { findSite, isHandedOn, listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
 import { decideOutcome, decideOwner, rememberArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
@@ -129,14 +129,15 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       // The plan differs each time where it has a ticket.
       const tickets = issueTickets(site, plan, after, contact)
       const sources = features.sources === true ? nameSources(site, plan, machine, contact) : []
-      const near = sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }
+      const hasPeers = features.peers === true && isPeered(site, plan, machine, contact)
+      const near = renderNear(sources, hasPeers)
       return {
         machine: after,
         events: events.describePlanned(machine, ruling),
         slot: mode === 'flash' ? 'planned' : 'released',
         plan:
           tickets === null
-            ? keepPlan(machine.mac, [baseUrl, ...Object.values(plan), ...sources], () =>
+            ? keepPlan(machine.mac, [baseUrl, hasPeers, ...Object.values(plan), ...sources], () =>
                 renderPlan(plan, baseUrl, near),
               )
             : renderPlan(plan, baseUrl, { ...near, ...tickets }),
@@ -205,6 +206,23 @@ function nameSources(
   return listSources(plan.image, { caches, cacheUrl: cacheUrl() }, { ip, labels }).map((url) =>
     replaceLoopback(url, host),
   )
+}
+
+const renderNear = (sources: readonly string[], hasPeers: boolean) => ({
+  ...(sources.length === 0 ? {} : { sources: sources.map((url) => ({ url })) }),
+  ...(hasPeers ? ({ peers: true } as const) : {}),
+})
+
+/** Whether other machines of its site may read the image of its plan from it, and it from them. */
+function isPeered(
+  { settings, cacheUrl }: LineDependencies,
+  plan: Plan,
+  { labels }: Machine,
+  { ip }: Contact,
+): boolean {
+  const { peers } = settings()
+  if (plan.mode !== 'flash' || peers?.enabled !== true) return false
+  return isHandedOn(plan.image, cacheUrl()) && findSite({ ip, labels }, peers.sites) !== null
 }
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>

@@ -34,6 +34,7 @@ import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
+import { peerRoutes } from './routes/peers.ts'
 import { proofRoutes } from './routes/proof.ts'
 import { powerRoutes } from './routes/power.ts'
 import { powerSettingRoutes } from './routes/power-settings.ts'
@@ -106,6 +107,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
               ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
               ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
               ...proofRoutes(site, { proofs: watch.proof, ...rules }),
+              ...peerRoutes(site, rules),
               ...cacheRoutes(site),
               ...captureRoutes(site),
               ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
@@ -178,6 +180,7 @@ function createRules(
       ...settings().pxe,
       delta: settings().flash.delta,
       caches: settings().sources.caches,
+      peers: settings().peers,
     }),
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),

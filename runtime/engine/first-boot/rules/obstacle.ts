@@ -15,6 +15,8 @@ export interface LiveFeatures {
   readonly diskId: boolean | null
   /** Whether it asks several sources for an image; absent: it does not. */
   readonly sources?: boolean
+  /** Whether it hands images on to its neighbours; absent: it does not. */
+  readonly peers?: boolean
 }
 
 /**
@@ -29,6 +31,7 @@ export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeat
     capture: names.includes(FEATURES.capture),
     diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
     sources: names.includes(FEATURES.sources),
+    peers: names.includes(FEATURES.peers),
   }
 }
 

@@ -84,13 +84,14 @@ function readFlash(fields: Fields): Result<PlannedOrder, string> {
 const MAX_SOURCES = 8
 
 /** What cannot be one is left out: `image` alone is enough. */
-function readSources({ sources }: Fields): { readonly sources?: readonly string[] } {
-  if (!Array.isArray(sources)) return {}
+function readSources({ sources, peers }: Fields): Pick<NamedFlash, 'sources' | 'peers'> {
+  const near = peers === true ? ({ peers } as const) : {}
+  if (!Array.isArray(sources)) return near
   const urls = sources.slice(0, MAX_SOURCES).flatMap((source: unknown) => {
     const url = isRecord(source) ? source['url'] : undefined
     return isText(url, MAX_ADDRESS) && isRemote(url) ? [url.trim()] : []
   })
-  return urls.length === 0 ? {} : { sources: urls }
+  return urls.length === 0 ? near : { ...near, sources: urls }
 }
 
 const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})

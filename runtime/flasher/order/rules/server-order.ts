@@ -17,6 +17,8 @@ export interface OrderedFlash {
   readonly image: string
   /** Where the same image is asked for first, in this order; absent: nowhere. */
   readonly sources?: readonly string[]
+  /** Its neighbours read the same image, and the server says where they are; absent: they do not. */
+  readonly peers?: true
   /** The disk, as `target_disk_serial` spells it; null: the only one that can be flashed without being asked for. */
   readonly disk: string | null
   /** What it was when it was picked by another name than its serial number. */

@@ -161,7 +161,7 @@ export function choice<const Named extends Readonly<Record<string, string>>>(
 }
 
 /** A list in TOML; in a text, `between` stands between its parts, in a form's field a line break. */
-const listOf = (
+export const listOf = (
   part: z.ZodType<string>,
   {
     most,
@@ -215,7 +215,7 @@ export const ranges = listOf(
 )
 
 /** What a machine may be near to: its address, its network, or one of its labels. */
-const site = z.union([
+export const nearSite = z.union([
   z.ipv4(),
   z.ipv6(),
   z.cidrv4(),
@@ -229,7 +229,7 @@ export const siteCaches = listOf(
     const [base = '', ...rest] = given.split(' ')
     const sites = rest.join(' ')
     const isSited =
-      sites === '' || sites.split(';').every((each) => site.safeParse(each.trim()).success)
+      sites === '' || sites.split(';').every((each) => nearSite.safeParse(each.trim()).success)
     return isBaseUrl(base) && isSited
   }),
   {

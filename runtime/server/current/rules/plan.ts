@@ -225,6 +225,8 @@ type PlanTickets = {
 /** What a plan names for one machine alone: its tickets, and the sources of the image that are near it. */
 interface PlanExtras extends PlanTickets {
   readonly sources?: readonly { readonly url: string }[]
+  /** Present: its neighbours read the same image, and it may ask where they are. */
+  readonly peers?: true
 }
 
 /** Renders the flat object of the deployed clients, which also holds itself under `plan`. */

@@ -19,6 +19,8 @@ export interface PxeRules {
   readonly delta?: boolean
   /** `sources.caches`, as they are written there; absent: none. */
   readonly caches?: readonly string[]
+  /** `[peers]`; absent: machines hand nothing on. */
+  readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] }
   /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }

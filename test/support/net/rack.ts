@@ -5,8 +5,10 @@ import { existsSync } from 'node:fs'
 
 export interface LabHost {
   readonly address: string
-  /** Starts a program there; it dies with us. */
-  spawn(argv: readonly string[]): ChildProcess
+  /** Starts a program there, which may send us messages where it is Node; it dies with us. */
+  spawn(argv: readonly string[], talks?: boolean): ChildProcess
+  /** Pulls its cable. */
+  cut(): void
   /** The bytes that it has sent, as its network card counts them. */
   sentBytes(): number
 }
@@ -65,12 +67,15 @@ export function createLab(machines: number, mbit: number): Lab {
     tc('-n', middle, 'qdisc', 'add', 'dev', port, ...limit)
     return {
       address,
-      spawn(argv) {
+      spawn(argv, talks = false) {
         const words = ['netns', 'exec', name, 'setpriv', '--pdeathsig', 'KILL', ...argv]
-        const child = spawn('ip', words, { stdio: ['ignore', 'pipe', 'inherit'] })
+        const child = spawn('ip', words, {
+          stdio: ['ignore', 'pipe', 'inherit', ...(talks ? (['ipc'] as const) : [])],
+        })
         children.push(child)
         return child
       },
+      cut: () => void ip('-n', middle, 'link', 'set', port, 'down'),
       sentBytes() {
         const shown = ip('-n', name, '-s', '-j', 'link', 'show', 'eth0')
         return Number(/"tx":\{"bytes":(\d+)/.exec(shown)?.[1] ?? Number.NaN)

@@ -1,0 +1,240 @@
+/** Reads an image through the neighbours of this machine, and hands it on to those behind it, by an nginx of its own. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { chown, mkdtemp, open, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { PEER_PORT } from '../../../appliance/contract.ts'
+import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
+import { createShell, type Environment } from '../../kit/host/shell.ts'
+import { linger } from '../../kit/host/watch.ts'
+import {
+  decideWindow,
+  NeighboursSchema,
+  parseOrigin,
+  readShares,
+  renameShares,
+  renderPeerConfig,
+  renderPeerPath,
+  type Neighbours,
+} from './rules/peer-config.ts'
+import type { ServerClient } from './server-client.ts'
+
+interface PeerWindowOptions {
+  /** Where the image is, in the order in which it is asked for; the first one is the chain's own source. */
+  readonly locations: readonly [string, ...string[]]
+  readonly sha256: string
+  readonly client: Pick<ServerClient, 'askPeers'>
+  readonly env: Environment
+  readonly signal: AbortSignal
+  readonly places?: PeerPlaces
+}
+
+/** Where its parts are; those of a live system where absent. */
+export interface PeerPlaces {
+  readonly nginx?: string
+  /** A file system in memory. */
+  readonly memory?: string
+  readonly meminfo?: string
+  /** The addresses to listen at; the first one is asked by the flash. */
+  readonly listen?: readonly string[]
+}
+
+/** How a flash reads through neighbours. */
+export interface PeerWindow extends AsyncDisposable {
+  /** What is asked before all other places of the image. */
+  readonly source: string
+  /** An event of the flash, in which neighbours have their own names. */
+  rename(event: FlashEvent): FlashEvent
+}
+
+const READY_MS = 3000
+const LOOK_MS = 20
+const COUNT_MS = 1000
+/** `nobody`, which owns nothing. */
+const NOBODY = 65_534
+
+/**
+ * Asks the server for the neighbours and starts nginx. Never rejects: null where that does not work,
+ * for the image is at its other places all the same.
+ */
+export async function openPeerWindow(options: PeerWindowOptions): Promise<PeerWindow | null> {
+  try {
+    return await tryOpen(options)
+  } catch {
+    return null
+  }
+}
+
+async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
+  const { locations, places = {}, env } = options
+  const { nginx = '/usr/sbin/nginx', memory = '/dev/shm', meminfo = '/proc/meminfo' } = places
+  const origin = parseOrigin(locations[0])
+  const shell = createShell({ env })
+  if (origin === null || !(await shell.has(nginx))) return null
+  const { bavail, bsize } = await statfs(memory)
+  const available = parseAvailable(await readFile(meminfo, 'utf8'))
+  const windowBytes = decideWindow({ available, free: bavail * bsize })
+  const asking = createAsking(options, windowBytes ?? 0)
+  const neighbours = await asking.ask(0)
+  if (neighbours === null) return null
+  if (windowBytes === null) return createLeaf(neighbours)
+  const folder = await mkdtemp(join(memory, 'flasher-peers-'))
+  const given = { folder, origin, windowBytes, listen: places.listen, nginx }
+  return await startWindow(options, { ...given, neighbours, asking, shell })
+}
+
+/** Bytes that programs can have without swapping, as the kernel estimates them. */
+const parseAvailable = (meminfo: string): number =>
+  Number(/^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1] ?? 0) * 1024
+
+/** Asks where the neighbours are, as long as the image is read. */
+function createAsking({ client, sha256 }: PeerWindowOptions, windowBytes: number) {
+  const visit = randomUUID()
+  return {
+    /** Null: the server says that there are none, or nothing that can be used. */
+    async ask(readBytes: number): Promise<Neighbours | null> {
+      const said = { visit, sha256, read_bytes: readBytes, window_bytes: windowBytes }
+      const answer = await client.askPeers({ ...said, serves: windowBytes > 0 })
+      const parsed = answer.ok ? NeighboursSchema.safeParse(answer.value) : null
+      return parsed?.success === true ? parsed.data : null
+    },
+  }
+}
+
+/** With little memory it reads from its neighbour, and keeps nothing for others. */
+function createLeaf(neighbours: Neighbours): PeerWindow | null {
+  const [nearest] = neighbours.before
+  if (nearest === undefined) return null
+  const source = `http://${nearest}${renderPeerPath(neighbours)}`
+  return { source, rename: (event) => event, [Symbol.asyncDispose]: async () => {} }
+}
+
+interface WindowParts {
+  readonly folder: string
+  readonly origin: URL
+  readonly windowBytes: number
+  readonly listen: readonly string[] | undefined
+  readonly nginx: string
+  readonly neighbours: Neighbours
+  readonly asking: ReturnType<typeof createAsking>
+  readonly shell: ReturnType<typeof createShell>
+}
+
+async function startWindow(
+  { signal: ending }: PeerWindowOptions,
+  parts: WindowParts,
+): Promise<PeerWindow | null> {
+  const { folder, origin, listen, nginx, neighbours, shell } = parts
+  await using started = new AsyncDisposableStack()
+  started.defer(() => rm(folder, { recursive: true, force: true }))
+  const path = join(folder, 'nginx.conf')
+  const hasIpv6 = await readFile('/proc/net/if_inet6', 'utf8').then(Boolean, () => false)
+  const write = (now: Neighbours) =>
+    writeFile(path, renderPeerConfig({ ...parts, ...now, hasIpv6, ...(listen ? { listen } : {}) }))
+  await write(neighbours)
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) await chown(folder, NOBODY, NOBODY)
+  const identity = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --no-new-privs`.split(' ')
+  const command = [nginx, '-p', folder, '-e', join(folder, 'error.log'), '-c', path]
+  const child = shell.pipe(isRoot ? ['setpriv', ...identity, ...command] : command)
+  const ended = once(child, 'exit').then(() => undefined)
+  child.on('error', () => {})
+  child.stdout.resume()
+  child.stderr.resume()
+  started.defer(async () => {
+    child.kill('SIGTERM')
+    await ended.catch(() => undefined)
+  })
+  const closing = new AbortController()
+  const signal = AbortSignal.any([ending, closing.signal])
+  const host = listen?.[0] ?? '127.0.0.1'
+  if (!(await isListening(host, signal))) return null
+  const shares = createShares(join(folder, 'shares.log'), origin.origin)
+  const following = follow({ ...parts, shares, signal }, async (now) => {
+    await write(now)
+    child.kill('SIGHUP')
+  })
+  started.defer(async () => {
+    closing.abort()
+    await following
+  })
+  const kept = started.move()
+  const own = `http://${host}:${PEER_PORT}`
+  return {
+    source: `${own}${renderPeerPath(neighbours)}`,
+    rename: (event) =>
+      event.event === 'writing' && event.sources !== undefined && event.sources !== null
+        ? { ...event, sources: renameShares(event.sources, own, shares.counts()) }
+        : event,
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
+
+async function isListening(host: string, signal: AbortSignal): Promise<boolean> {
+  for (const end = performance.now() + READY_MS; performance.now() < end && !signal.aborted;) {
+    const socket = connect(PEER_PORT, host)
+    const isThere = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isThere) return true
+    await linger(LOOK_MS, signal)
+  }
+  return false
+}
+
+interface Following extends Pick<WindowParts, 'asking' | 'neighbours'> {
+  readonly shares: ReturnType<typeof createShares>
+  readonly signal: AbortSignal
+}
+
+/** Counts what came, and asks for the neighbours again: who left is passed over before it is missed. */
+async function follow(
+  { asking, shares, signal, neighbours }: Following,
+  change: (now: Neighbours) => Promise<void>,
+): Promise<void> {
+  let known = neighbours
+  for (let asked = performance.now(); !signal.aborted;) {
+    await linger(COUNT_MS, signal)
+    await shares.read()
+    if (signal.aborted || performance.now() - asked < known.ask_seconds * 1000) continue
+    asked = performance.now()
+    const now = await asking.ask(shares.total())
+    if (now === null || isSame(now, known) || now.key !== known.key) continue
+    known = now
+    await change(now)
+  }
+}
+
+const isSame = (a: Neighbours, b: Neighbours) =>
+  a.before.join() === b.before.join() && a.hops === b.hops && a.allow === b.allow
+
+const MOST_LOG_BYTES = 1 << 20
+
+/** Counts who gave how much, from the end of the log that was read last. */
+function createShares(path: string, origin: string) {
+  const counts = new Map<string, number>()
+  let at = 0
+  return {
+    counts: (): ReadonlyMap<string, number> => counts,
+    total: () => [...counts.values()].reduce((sum, bytes) => sum + bytes, 0),
+    async read(): Promise<void> {
+      try {
+        await using file = await open(path)
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(MOST_LOG_BYTES), {
+          position: at,
+        })
+        const text = buffer.toString('latin1', 0, bytesRead)
+        const whole = text.lastIndexOf('\n') + 1
+        at += whole
+        for (const [name, bytes] of readShares(text.slice(0, whole), origin)) {
+          counts.set(name, (counts.get(name) ?? 0) + bytes)
+        }
+      } catch {
+        // Nothing was handed on yet, or the flash has ended.
+      }
+    },
+  }
+}

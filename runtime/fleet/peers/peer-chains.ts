@@ -1,0 +1,51 @@
+/** Remembers which machines hand which image on to each other; in memory, for whoever leads anew asks them again. */
+import { decidePosition, isHere, listBefore, type Arriving, type Neighbour } from './rules/chain.ts'
+
+export type PeerChains = ReturnType<typeof createPeerChains>
+
+/** When a machine was heard that began again since. */
+const LONG_AGO = -Infinity
+
+/** A chain that is longer is begun anew: whoever is there asks again within seconds. */
+const MOST_NEIGHBOURS = 2000
+
+/**
+ * Creates the memory of all chains. `elapsed` is a steady clock, in milliseconds.
+ */
+export function createPeerChains(elapsed: () => number) {
+  const chains = new Map<string, readonly Neighbour[]>()
+  let arrivals = 0
+
+  /** A chain of which nobody was heard lately has ended. */
+  function prune(now: number) {
+    for (const [name, chain] of chains) {
+      if (!chain.some((each) => isHere(each, now))) chains.delete(name)
+    }
+  }
+
+  return {
+    /**
+     * Hears a machine that reads the image of a chain: a newcomer gets its position. Returns the
+     * machines before it and how many of them stand between it and the cache.
+     */
+    hear(name: string, said: Arriving) {
+      const now = elapsed()
+      const known = chains.get(name) ?? []
+      if (known.length === 0) prune(now)
+      const chain = known.length >= MOST_NEIGHBOURS ? [] : known
+      const before = chain.find(({ mac, visit }) => mac === said.mac && visit === said.visit)
+      const heard: Neighbour = {
+        ...said,
+        heardAt: now,
+        arrival: before?.arrival ?? (arrivals += 1),
+        behind: before === undefined ? decidePosition(chain, said, now) : before.behind,
+      }
+      const others = chain
+        .filter(({ arrival }) => arrival !== heard.arrival)
+        .map((each) => (each.mac === said.mac ? { ...each, heardAt: LONG_AGO } : each))
+      const next = [...others, heard].toSorted((a, b) => a.arrival - b.arrival)
+      chains.set(name, next)
+      return listBefore(next, heard, now)
+    },
+  }
+}

@@ -1,0 +1,108 @@
+/** `/pxe/{mac}/peers`: which machines of its site one reads its image from, while it is flashed. */
+import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { PEER_PORT } from '../../../../appliance/contract.ts'
+import { findSite, isHandedOn } from '../../../engine/catalog/rules/near-caches.ts'
+import { createPeerChains } from '../../../fleet/peers/peer-chains.ts'
+import { ASK_SECONDS } from '../../../fleet/peers/rules/chain.ts'
+import { after } from '../../../kit/foundation/eventual.ts'
+import { json, type Answer } from '../../../kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
+import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Contact } from '../../routes/transition.ts'
+import type { Site } from '../../routes/site.ts'
+import type { LineDependencies } from '../machine-line.ts'
+import { hasUnfinishedFlash, type Machine } from '../rules/machine.ts'
+
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+
+const ReaderSchema = z.object({
+  visit: z.uuid().meta({ description: 'Made anew for each flash' }),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .meta({ description: 'The digest of the image in the plan' }),
+  read_bytes: count.meta({ description: 'How much of the image it has read' }),
+  window_bytes: count.meta({ description: 'How many of the last of these it keeps for others' }),
+  serves: z.boolean().meta({ description: 'Whether it hands on what it keeps' }),
+})
+
+const NeighboursSchema = z.object({
+  key: z.string().meta({ description: 'The image is at http://{neighbour}/{key}/image' }),
+  before: z.array(z.string()).meta({ description: 'Neighbours as host:port, the nearest first' }),
+  hops: z.int().meta({ description: 'How many machines stand between it and the cache' }),
+  allow: z.string().nullable().meta({ description: 'The network to hand on to; null: any' }),
+  ask_seconds: z.int().meta({ description: 'When to ask again' }),
+})
+
+const MOST_BYTES = 1024
+
+type PeerRules = Pick<LineDependencies, 'settings' | 'cacheUrl' | 'findImage' | 'bootKey'>
+
+/** Lists the route by which machines learn their neighbours; it answers 404 while `[peers]` is off. */
+export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Route[] {
+  const chains = createPeerChains(() => site.elapsed?.() ?? performance.now())
+
+  function answer(machine: Machine, said: z.infer<typeof ReaderSchema>, contact: Contact): Answer {
+    const { mac } = machine
+    const { ip } = contact
+    const found = ip === null ? null : findPlace(rules, machine, contact)
+    if (ip === null || found === null) throw refuse(404, `${mac} has no neighbours`)
+    if (said.sha256 !== found.sha256) throw refuse(409, `${mac} has another image by now`)
+    const { visit, read_bytes: readBytes, window_bytes: windowBytes, serves } = said
+    const name = `${found.place}\n${found.sha256}`
+    const { before, hops } = chains.hear(name, { mac, visit, ip, readBytes, windowBytes, serves })
+    return json({
+      key: digest(rules.bootKey.sign(`hands on ${name}`)),
+      before: before.map((each) => renderPeer(each.ip)),
+      hops,
+      allow: isIP(found.place.split('/')[0] ?? '') === 0 ? null : found.place,
+      ask_seconds: ASK_SECONDS,
+    })
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/pxe/:mac/peers',
+      access: 'open',
+      takes: 'json',
+      admit: (event) =>
+        after(
+          site.admitMachine(readMac(event), 'report', site.contact(event)),
+          () => void site.findMachine(readMac(event)),
+        ),
+      most: MOST_BYTES,
+      doc: {
+        summary: 'Which machines hand this one its image on, while it is flashed',
+        body: renderSchema(ReaderSchema, 'input'),
+        answers: { 200: renderSchema(NeighboursSchema, 'output') },
+        refuses: [401, 409],
+      },
+      handle: (event, body) =>
+        answer(site.findMachine(readMac(event)), checked(ReaderSchema, body), site.contact(event)),
+    },
+  ]
+}
+
+/** The site of a machine that is being flashed, and its image; null: nothing is handed on to it. */
+function findPlace(
+  { settings, cacheUrl, findImage }: PeerRules,
+  machine: Machine,
+  { ip }: Contact,
+): { readonly place: string; readonly sha256: string } | null {
+  const { peers } = settings()
+  const ref = machine.bty_image_ref
+  if (peers?.enabled !== true || ref === null || !hasUnfinishedFlash(machine)) return null
+  const image = findImage(ref)
+  if (image === null || image.sha256 === null || !isHandedOn(image, cacheUrl())) return null
+  const place = findSite({ ip, labels: machine.labels }, peers.sites)
+  return place === null ? null : { place, sha256: image.sha256 }
+}
+
+const renderPeer = (ip: string) => `${isIP(ip) === 6 ? `[${ip}]` : ip}:${PEER_PORT}`
+
+/** 128 bits of it: nobody guesses them, and a path stays short. */
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)

@@ -1,0 +1,140 @@
+/** Who reads from whom: order of arrival, deaths, windows that have gone, and no circle whatever machines say. */
+import fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createPeerChains } from '../../../../runtime/fleet/peers/peer-chains.ts'
+import { ASK_SECONDS, MOST_HOPS, SILENT_MS } from '../../../../runtime/fleet/peers/rules/chain.ts'
+import { macOf } from '../../../support/server/machine-fixture.ts'
+
+const test = suite('a chain of machines')
+const MIB = 1 << 20
+
+function openChain() {
+  const clock = { ms: 0 }
+  const chains = createPeerChains(() => clock.ms)
+  const visits = new Map<number, number>()
+  const hear = (
+    index: number,
+    { readBytes = 0, windowBytes = 64 * MIB, serves = true, chain = 'a' } = {},
+  ) => {
+    const { before, hops } = chains.hear(chain, {
+      mac: macOf(`52:54:00:00:01:${index.toString(16).padStart(2, '0')}`),
+      visit: `${index}/${visits.get(index) ?? 0}`,
+      ip: `10.0.0.${index}`,
+      readBytes,
+      windowBytes,
+      serves,
+    })
+    return { from: before.map(({ ip }) => Number(ip.split('.')[3])), hops }
+  }
+  const again = (index: number) => visits.set(index, (visits.get(index) ?? 0) + 1)
+  return { clock, hear, again }
+}
+
+test('each stands behind the one that came before it, and is told of three', () => {
+  const { hear } = openChain()
+  assert.equal(hear(1), { from: [], hops: 0 })
+  assert.equal(hear(2), { from: [1], hops: 1 })
+  assert.equal(hear(3), { from: [2, 1], hops: 2 })
+  assert.equal(hear(4), { from: [3, 2, 1], hops: 3 })
+  assert.equal(hear(5), { from: [4, 3, 2], hops: 4 })
+  assert.equal(hear(2), { from: [1], hops: 1 })
+})
+
+test('another image or another site is another chain', () => {
+  const { hear } = openChain()
+  hear(1)
+  assert.equal(hear(2, { chain: 'b' }).from, [])
+})
+
+test('whoever stood behind a machine that is silent moves up', () => {
+  const { clock, hear } = openChain()
+  for (const index of [1, 2, 3]) hear(index)
+  clock.ms += SILENT_MS
+  hear(1)
+  clock.ms += 1
+  assert.equal(hear(3), { from: [1], hops: 1 })
+  clock.ms += SILENT_MS + 1
+  assert.equal(hear(3), { from: [], hops: 0 })
+  assert.ok(SILENT_MS > 3 * ASK_SECONDS * 1000)
+})
+
+test('who comes late stands behind a machine that still keeps the beginning, else at the cache', () => {
+  const { hear } = openChain()
+  hear(1)
+  hear(1, { readBytes: 64 * MIB })
+  assert.equal(hear(2).from, [1])
+  hear(1, { readBytes: 500 * MIB })
+  hear(2, { readBytes: 480 * MIB })
+  assert.equal(hear(3).from, [])
+  assert.equal(hear(4).from, [3])
+})
+
+test('nobody stands behind a machine that keeps nothing, and nobody behind who is behind it in the image', () => {
+  const { hear } = openChain()
+  hear(1)
+  assert.equal(hear(2, { serves: false, windowBytes: 0 }).from, [1])
+  // The first one hands on to a machine already: its link is not divided.
+  assert.equal(hear(3).from, [])
+  const { hear: other } = openChain()
+  other(1, { readBytes: 10 })
+  assert.equal(other(2, { readBytes: 20 }).from, [])
+})
+
+test('after so many machines the next one begins a chain of its own', () => {
+  const { hear } = openChain()
+  const heads = Array.from({ length: 25 }, (_, at) => hear(at + 1)).map(({ hops }) => hops)
+  assert.is(Math.max(...heads), MOST_HOPS)
+  assert.is(heads.filter((hops) => hops === 0).length, 3)
+})
+
+test('a machine that begins again stands behind others, and whoever was behind it is in no circle', () => {
+  const { hear, again } = openChain()
+  for (const index of [1, 2, 3]) hear(index)
+  again(1)
+  assert.equal(hear(1).from, [])
+  assert.equal(hear(2).from, [])
+  assert.equal(hear(3).from, [2])
+  assert.equal(hear(4).from, [1])
+})
+
+/** Whether an address that was told leads back, through what others were told. */
+function findCircle(told: ReadonlyMap<number, readonly number[]>, from: number): boolean {
+  const open = [...(told.get(from) ?? [])]
+  const seen = new Set<number>()
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (next === from) return true
+    if (seen.has(next)) continue
+    seen.add(next)
+    open.push(...(told.get(next) ?? []))
+  }
+  return false
+}
+
+test('whatever machines say, and whoever leaves, nobody reads from who reads from it', () => {
+  const step = fc.record({
+    index: fc.integer({ min: 1, max: 8 }),
+    readBytes: fc.integer({ min: 0, max: 200 * MIB }),
+    windowBytes: fc.integer({ min: 0, max: 200 * MIB }),
+    serves: fc.boolean(),
+    waits: fc.constantFrom(0, 1000, SILENT_MS, 2 * SILENT_MS),
+    begins: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const { clock, hear, again } = openChain()
+      const told = new Map<number, readonly number[]>()
+      for (const { index, waits, begins, ...said } of steps) {
+        clock.ms += waits
+        if (begins) again(index)
+        const { from, hops } = hear(index, said)
+        assert.is(new Set([index, ...from]).size, from.length + 1, 'itself, or somebody twice')
+        assert.ok(hops <= MOST_HOPS)
+        told.set(index, from)
+        assert.not.ok(findCircle(told, index), 'a circle')
+      }
+    }),
+  )
+})
+
+test.run()
