@@ -165,7 +165,7 @@ run(
 run('where it is off, nobody asks for neighbours, and no nginx is started', async () => {
   await using rack = await openRack({ machines: 1, mbit: 200, packed: PACKED, enabled: false })
   const machine = await rack.start(0)
-  const [end] = await Promise.all([machine.ended])
+  const end = await machine.ended
   await assertFlashed(machine, end)
   assert.equal((await sourcesOf(rack, machine)).sources, [])
 })

@@ -1,5 +1,5 @@
 /** Who reads from whom: order of arrival, deaths, windows that have gone, and no circle whatever machines say. */
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createPeerChains } from '../../../../runtime/fleet/peers/peer-chains.ts'

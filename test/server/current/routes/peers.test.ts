@@ -21,6 +21,7 @@ const READER = {
   window_bytes: 1 << 26,
   serves: true,
 }
+const cacheUrl = () => CACHE
 const FEATURES = 'first-boot,capture,disk-id,sources,peers'
 
 interface Options {
@@ -30,7 +31,6 @@ interface Options {
 }
 
 async function openSite({ enabled = true, entry = ENTRY, sites = ['rack a'] }: Options = {}) {
-  const cacheUrl = () => CACHE
   const server = await createTestServer({
     catalog: [entry],
     cacheUrl,
