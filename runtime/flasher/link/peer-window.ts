@@ -27,11 +27,11 @@ interface PeerWindowOptions {
   readonly client: Pick<ServerClient, 'askPeers'>
   readonly env: Environment
   readonly signal: AbortSignal
-  readonly places?: PeerPlaces
+  readonly places?: PeerPaths
 }
 
 /** Where its parts are; those of a live system where absent. */
-export interface PeerPlaces {
+export interface PeerPaths {
   readonly nginx?: string
   /** A file system in memory. */
   readonly memory?: string
@@ -56,7 +56,7 @@ const NOBODY = 65_534
 
 /**
  * Asks the server for the neighbours and starts nginx. Never rejects: null where that does not work,
- * for the image is at its other places all the same.
+ * for the image is at its other places anyway.
  */
 export async function openPeerWindow(options: PeerWindowOptions): Promise<PeerWindow | null> {
   try {
@@ -110,7 +110,7 @@ function createLeaf(neighbours: Neighbours): PeerWindow | null {
   return { source, rename: (event) => event, [Symbol.asyncDispose]: async () => {} }
 }
 
-interface WindowParts {
+interface WindowDependencies {
   readonly folder: string
   readonly origin: URL
   readonly windowBytes: number
@@ -123,7 +123,7 @@ interface WindowParts {
 
 async function startWindow(
   { signal: ending }: PeerWindowOptions,
-  parts: WindowParts,
+  parts: WindowDependencies,
 ): Promise<PeerWindow | null> {
   const { folder, origin, listen, nginx, neighbours, shell } = parts
   await using started = new AsyncDisposableStack()
@@ -185,14 +185,14 @@ async function isListening(host: string, signal: AbortSignal): Promise<boolean> 
   return false
 }
 
-interface Following extends Pick<WindowParts, 'asking' | 'neighbours'> {
+interface PollOptions extends Pick<WindowDependencies, 'asking' | 'neighbours'> {
   readonly shares: ReturnType<typeof createShares>
   readonly signal: AbortSignal
 }
 
 /** Counts what came, and asks for the neighbours again: who left is passed over before it is missed. */
 async function follow(
-  { asking, shares, signal, neighbours }: Following,
+  { asking, shares, signal, neighbours }: PollOptions,
   change: (now: Neighbours) => Promise<void>,
 ): Promise<void> {
   let known = neighbours
@@ -211,7 +211,7 @@ async function follow(
 const isSame = (a: Neighbours, b: Neighbours) =>
   a.before.join() === b.before.join() && a.hops === b.hops && a.allow === b.allow
 
-const MOST_LOG_BYTES = 1 << 20
+const MAX_LOG_BYTES = 1 << 20
 
 /** Counts who gave how much, from the end of the log that was read last. */
 function createShares(path: string, origin: string) {
@@ -223,7 +223,7 @@ function createShares(path: string, origin: string) {
     async read(): Promise<void> {
       try {
         await using file = await open(path)
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(MOST_LOG_BYTES), {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LOG_BYTES), {
           position: at,
         })
         const text = buffer.toString('latin1', 0, bytesRead)

@@ -10,7 +10,7 @@ import type { Disks } from '../../engine/disk/disks.ts'
 import type { Nvram } from '../../engine/disk/nvram.ts'
 import type { Power } from '../live-system/power.ts'
 import type { Environment } from '../../kit/host/shell.ts'
-import type { PeerPlaces } from '../link/peer-window.ts'
+import type { PeerPaths } from '../link/peer-window.ts'
 import type { ServerClient } from '../link/server-client.ts'
 import type { Rejection } from '../link/server-exchange.ts'
 import { settle, untilAborted } from '../../kit/host/watch.ts'
@@ -46,7 +46,7 @@ export interface RemoteDependencies {
   readonly secureBoot?: string
   readonly times?: Partial<RemoteTimes>
   /** Where what reads through neighbours is; the places of a live system when absent. */
-  readonly peerPlaces?: PeerPlaces
+  readonly peerPaths?: PeerPaths
 }
 
 interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {

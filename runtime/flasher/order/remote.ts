@@ -253,7 +253,7 @@ async function joinPeers(
   const { openPeerWindow } = await import('../link/peer-window.ts')
   const [first = image, ...others] = [...sources, image]
   const { client } = machine
-  const { env, signal, peerPlaces: places = {} } = given
+  const { env, signal, peerPaths: places = {} } = given
   return await openPeerWindow({
     locations: [first, ...others],
     sha256,

@@ -1,13 +1,11 @@
 /** Remembers which machines hand which image on to each other; in memory, for whoever leads anew asks them again. */
 import { decidePosition, isHere, listBefore, type Arriving, type Neighbour } from './rules/chain.ts'
 
-export type PeerChains = ReturnType<typeof createPeerChains>
-
 /** When a machine was heard that began again since. */
 const LONG_AGO = -Infinity
 
 /** A chain that is longer is begun anew: whoever is there asks again within seconds. */
-const MOST_NEIGHBOURS = 2000
+const MAX_NEIGHBOURS = 2000
 
 /**
  * Creates the memory of all chains. `elapsed` is a steady clock, in milliseconds.
@@ -32,7 +30,7 @@ export function createPeerChains(elapsed: () => number) {
       const now = elapsed()
       const known = chains.get(name) ?? []
       if (known.length === 0) prune(now)
-      const chain = known.length >= MOST_NEIGHBOURS ? [] : known
+      const chain = known.length >= MAX_NEIGHBOURS ? [] : known
       const before = chain.find(({ mac, visit }) => mac === said.mac && visit === said.visit)
       const heard: Neighbour = {
         ...said,

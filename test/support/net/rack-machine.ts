@@ -16,7 +16,7 @@ const { outcome, said } = await driveMachine({
   server,
   mac,
   places: { [PLACE]: disk },
-  parts: { peerPlaces: { listen, meminfo } },
+  parts: { peerPaths: { listen, meminfo } },
 })
 const notice = outcome.kind === 'interactive' ? outcome.start.notice : null
 process.stdout.write(`${JSON.stringify({ kind: outcome.kind, notice, said })}\n`)

@@ -21,7 +21,7 @@ const MAC = (index: number) => `52:54:00:00:00:${(index + 1).toString(16).padSta
 
 interface RackOptions {
   readonly machines: number
-  /** Of each link, both ways. */
+  /** Each link carries so much, both ways. */
   readonly mbit: number
   readonly packed: PackedImage
   readonly enabled?: boolean

@@ -5,7 +5,7 @@ import type { SourceShare } from '../../../engine/image/rules/source-share.ts'
 
 /** What the server answers who asks for its neighbours: everything in it goes into a configuration. */
 export const NeighboursSchema = z.object({
-  key: z.string().regex(/^[0-9a-f]{32}$/),
+  key: z.string().regex(/^[\w-]{32}$/),
   /** `10.0.0.5:8082`, the nearest first. */
   before: z.array(z.string().regex(/^(?:[\d.]{7,15}|\[[0-9a-f:.]{2,45}\]):\d{1,5}$/i)).max(8),
   /** How many machines stand between this one and the cache. */
@@ -161,7 +161,7 @@ export function decideWindow({
 }
 
 /** The most neighbours that a report names. */
-const MOST_NAMED = 8
+const MAX_NAMED = 8
 
 /**
  * Reads who gave how many bytes from the log that the configuration writes. `origin` is what the cache
@@ -173,7 +173,7 @@ export function readShares(log: string, origin: string): ReadonlyMap<string, num
     const share = parseShare(line)
     if (share === null) continue
     const name = share.address.startsWith('unix:') ? origin : `http://${share.address}`
-    if (shares.size >= MOST_NAMED && !shares.has(name)) continue
+    if (shares.size >= MAX_NAMED && !shares.has(name)) continue
     shares.set(name, (shares.get(name) ?? 0) + share.bytes)
   }
   return shares

@@ -6,7 +6,7 @@ export interface Neighbour {
   /** Each arrival has one of its own, so that nobody ever stands behind somebody who came later. */
   readonly arrival: number
   readonly mac: Mac
-  /** Made by the machine for this one flash. */
+  /** The machine makes it for this one flash. */
   readonly visit: string
   /** Where the others reach it. */
   readonly ip: string
@@ -36,10 +36,10 @@ export const SILENT_MS = 17_000
  * looks every half second whether it came, so the last one waits some five seconds for its first
  * byte; a client gives a source up that brings none in eight.
  */
-export const MOST_HOPS = 10
+export const MAX_HOPS = 10
 
-/** How many machines before its own neighbour a machine is told of, for when that one leaves. */
-const MOST_BEFORE = 3
+/** How many machines before it a machine learns of, for when the nearest one leaves. */
+const MAX_BEFORE = 3
 
 /**
  * Returns the arrival behind which a newcomer stands: the newest one that still keeps what it needs
@@ -58,7 +58,7 @@ export function decidePosition(
   const keeps = (each: Neighbour) =>
     each.readBytes >= readBytes && each.readBytes - each.windowBytes <= readBytes
   const found = living.findLast((each) => each.serves && keeps(each) && !followed.has(each.arrival))
-  return found === undefined || countHops(chain, found, now) > MOST_HOPS ? null : found.arrival
+  return found === undefined || countHops(chain, found, now) > MAX_HOPS ? null : found.arrival
 }
 
 /**
@@ -73,7 +73,7 @@ export function listBefore(
   const before: Neighbour[] = []
   let at = findLiving(chain, from, now)
   for (; at !== null; at = findLiving(chain, at, now)) before.push(at)
-  return { before: before.slice(0, MOST_BEFORE), hops: before.length }
+  return { before: before.slice(0, MAX_BEFORE), hops: before.length }
 }
 
 const countHops = (chain: readonly Neighbour[], { arrival, ...of }: Neighbour, now: number) =>

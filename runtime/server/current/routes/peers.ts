@@ -1,20 +1,20 @@
 /** `/pxe/{mac}/peers`: which machines of its site one reads its image from, while it is flashed. */
-import { createHash } from 'node:crypto'
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import { PEER_PORT } from '../../../../appliance/contract.ts'
 import { findSite, isHandedOn } from '../../../engine/catalog/rules/near-caches.ts'
 import { createPeerChains } from '../../../fleet/peers/peer-chains.ts'
 import { ASK_SECONDS } from '../../../fleet/peers/rules/chain.ts'
 import { after } from '../../../kit/foundation/eventual.ts'
+import type { Secret } from '../../../kit/web/access/secret.ts'
+import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 import { json, type Answer } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 import type { Contact } from '../../routes/transition.ts'
 import type { Site } from '../../routes/site.ts'
-import type { LineDependencies } from '../machine-line.ts'
 import { hasUnfinishedFlash, type Machine } from '../rules/machine.ts'
+import type { PxeRules, Surroundings } from '../rules/surroundings.ts'
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 
@@ -37,9 +37,17 @@ const NeighboursSchema = z.object({
   ask_seconds: z.int().meta({ description: 'When to ask again' }),
 })
 
-const MOST_BYTES = 1024
+const MAX_BYTES = 1024
 
-type PeerRules = Pick<LineDependencies, 'settings' | 'cacheUrl' | 'findImage' | 'bootKey'>
+/** Nobody guesses so many, and the path stays short. */
+const KEY_CHARACTERS = 32
+
+interface PeerRules extends Pick<Surroundings, 'findImage'> {
+  settings(): Pick<PxeRules, 'peers'>
+  /** The address of the cache service; null: there is none. */
+  cacheUrl(): string | null
+  readonly bootKey: Pick<Secret, 'sign'>
+}
 
 /** Lists the route by which machines learn their neighbours; it answers 404 while `[peers]` is off. */
 export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Route[] {
@@ -48,17 +56,17 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
   function answer(machine: Machine, said: z.infer<typeof ReaderSchema>, contact: Contact): Answer {
     const { mac } = machine
     const { ip } = contact
-    const found = ip === null ? null : findPlace(rules, machine, contact)
+    const found = ip === null ? null : findChain(rules, machine, contact)
     if (ip === null || found === null) throw refuse(404, `${mac} has no neighbours`)
     if (said.sha256 !== found.sha256) throw refuse(409, `${mac} has another image by now`)
     const { visit, read_bytes: readBytes, window_bytes: windowBytes, serves } = said
-    const name = `${found.place}\n${found.sha256}`
+    const name = `${found.site}\n${found.sha256}`
     const { before, hops } = chains.hear(name, { mac, visit, ip, readBytes, windowBytes, serves })
     return json({
-      key: digest(rules.bootKey.sign(`hands on ${name}`)),
+      key: rules.bootKey.sign(`hands on ${name}`).slice(0, KEY_CHARACTERS),
       before: before.map((each) => renderPeer(each.ip)),
       hops,
-      allow: isIP(found.place.split('/')[0] ?? '') === 0 ? null : found.place,
+      allow: isAddressIn(ip, found.site) ? found.site : null,
       ask_seconds: ASK_SECONDS,
     })
   }
@@ -74,7 +82,7 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
           site.admitMachine(readMac(event), 'report', site.contact(event)),
           () => void site.findMachine(readMac(event)),
         ),
-      most: MOST_BYTES,
+      most: MAX_BYTES,
       doc: {
         summary: 'Which machines hand this one its image on, while it is flashed',
         body: renderSchema(ReaderSchema, 'input'),
@@ -88,21 +96,18 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
 }
 
 /** The site of a machine that is being flashed, and its image; null: nothing is handed on to it. */
-function findPlace(
+function findChain(
   { settings, cacheUrl, findImage }: PeerRules,
   machine: Machine,
   { ip }: Contact,
-): { readonly place: string; readonly sha256: string } | null {
+): { readonly site: string; readonly sha256: string } | null {
   const { peers } = settings()
   const ref = machine.bty_image_ref
   if (peers?.enabled !== true || ref === null || !hasUnfinishedFlash(machine)) return null
   const image = findImage(ref)
   if (image === null || image.sha256 === null || !isHandedOn(image, cacheUrl())) return null
-  const place = findSite({ ip, labels: machine.labels }, peers.sites)
-  return place === null ? null : { place, sha256: image.sha256 }
+  const site = findSite({ ip, labels: machine.labels }, peers.sites)
+  return site === null ? null : { site, sha256: image.sha256 }
 }
 
-const renderPeer = (ip: string) => `${isIP(ip) === 6 ? `[${ip}]` : ip}:${PEER_PORT}`
-
-/** 128 bits of it: nobody guesses them, and a path stays short. */
-const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+const renderPeer = (ip: string) => `${ip.includes(':') ? `[${ip}]` : ip}:${PEER_PORT}`

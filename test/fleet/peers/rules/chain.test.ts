@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createPeerChains } from '../../../../runtime/fleet/peers/peer-chains.ts'
-import { ASK_SECONDS, MOST_HOPS, SILENT_MS } from '../../../../runtime/fleet/peers/rules/chain.ts'
+import { ASK_SECONDS, MAX_HOPS, SILENT_MS } from '../../../../runtime/fleet/peers/rules/chain.ts'
 import { macOf } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('a chain of machines')
@@ -31,7 +31,7 @@ function openChain() {
   return { clock, hear, again }
 }
 
-test('each stands behind the one that came before it, and is told of three', () => {
+test('each stands behind the one that came before it, and learns of three', () => {
   const { hear } = openChain()
   assert.equal(hear(1), { from: [], hops: 0 })
   assert.equal(hear(2), { from: [1], hops: 1 })
@@ -84,7 +84,7 @@ test('nobody stands behind a machine that keeps nothing, and nobody behind who i
 test('after so many machines the next one begins a chain of its own', () => {
   const { hear } = openChain()
   const heads = Array.from({ length: 25 }, (_, at) => hear(at + 1)).map(({ hops }) => hops)
-  assert.is(Math.max(...heads), MOST_HOPS)
+  assert.is(Math.max(...heads), MAX_HOPS)
   assert.is(heads.filter((hops) => hops === 0).length, 3)
 })
 
@@ -98,7 +98,7 @@ test('a machine that begins again stands behind others, and whoever was behind i
   assert.equal(hear(4).from, [1])
 })
 
-/** Whether an address that was told leads back, through what others were told. */
+/** Whether an address leads back, through the answers that others got. */
 function findCircle(told: ReadonlyMap<number, readonly number[]>, from: number): boolean {
   const open = [...(told.get(from) ?? [])]
   const seen = new Set<number>()
@@ -129,7 +129,7 @@ test('whatever machines say, and whoever leaves, nobody reads from who reads fro
         if (begins) again(index)
         const { from, hops } = hear(index, said)
         assert.is(new Set([index, ...from]).size, from.length + 1, 'itself, or somebody twice')
-        assert.ok(hops <= MOST_HOPS)
+        assert.ok(hops <= MAX_HOPS)
         told.set(index, from)
         assert.not.ok(findCircle(told, index), 'a circle')
       }

@@ -1,4 +1,4 @@
-/** `POST /pxe/{mac}/peers`: who is told of neighbours, and who is not. */
+/** `POST /pxe/{mac}/peers`: who learns of neighbours, and who does not. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CatalogEntry } from '../../../../runtime/engine/catalog/rules/catalog.ts'
