@@ -4,7 +4,6 @@ import { PEER_PORT } from '../../../../appliance/contract.ts'
 import { findSite, isHandedOn } from '../../../engine/catalog/rules/near-caches.ts'
 import { createPeerChains } from '../../../fleet/peers/peer-chains.ts'
 import { ASK_SECONDS } from '../../../fleet/peers/rules/chain.ts'
-import { after } from '../../../kit/foundation/eventual.ts'
 import type { Secret } from '../../../kit/web/access/secret.ts'
 import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 import { json, type Answer } from '../../../kit/web/answers/answers.ts'
@@ -77,11 +76,7 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
       path: '/pxe/:mac/peers',
       access: 'open',
       takes: 'json',
-      admit: (event) =>
-        after(
-          site.admitMachine(readMac(event), 'report', site.contact(event)),
-          () => void site.findMachine(readMac(event)),
-        ),
+      admit: (event) => site.admitMachine(readMac(event), 'report', site.contact(event)),
       most: MAX_BYTES,
       doc: {
         summary: 'Which machines hand this one its image on, while it is flashed',
@@ -89,8 +84,10 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
         answers: { 200: renderSchema(NeighboursSchema, 'output') },
         refuses: [401, 409],
       },
-      handle: (event, body) =>
-        answer(site.findMachine(readMac(event)), checked(ReaderSchema, body), site.contact(event)),
+      handle(event, body) {
+        const said = checked(ReaderSchema, body)
+        return answer(site.findMachine(readMac(event)), said, site.contact(event))
+      },
     },
   ]
 }

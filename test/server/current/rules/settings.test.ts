@@ -22,6 +22,8 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
   [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
+  [/^a list of networks and labels/, '10.1.0.0/24; rack a'],
+  [/^a region/, 'eu-north-7'],
   [/^a list of caches/, 'http://10.1.0.5:8081 10.1.0.0/24; rack a, http://10.1.0.6:8081'],
   [/^seconds, a span/, '7m'],
   [/^a span of at (?:least 1m|most 1h)/, '7m'],
@@ -132,7 +134,7 @@ test('settings of the wizard are refused in files, with a hint', () => {
 
 test('whatever takes a password, key or token is a secret', () => {
   const open = rows.filter(
-    ({ key, row }) => /password(?!_file)|secret|token(?!s)|options/.test(key) && !row.isSecret,
+    ({ key, row }) => /password(?!_file)|secret(?!_key_file)|token(?!s)|options/.test(key) && !row.isSecret,
   )
   assert.equal(
     open.map(({ section, key }) => `${section}.${key}`),
