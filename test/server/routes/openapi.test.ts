@@ -44,6 +44,15 @@ const MACHINE = '52:54:00:12:34:56'
 const UNKNOWN = '52:54:00:99:99:'
 
 /** Each is sent to every operation. */
+/** A machine that asks for its neighbours. */
+const READER = {
+  visit: '6f1c9f4e-6f0e-4d0c-9d6a-0b8c1f6f8a11',
+  sha256: '0'.repeat(64),
+  read_bytes: 0,
+  window_bytes: 0,
+  serves: false,
+}
+
 const PROBES: readonly Probe[] = [
   { isAnonymous: true },
   { headers: { authorization: 'Bearer nobody' }, isAnonymous: true },
@@ -64,6 +73,7 @@ const PROBES: readonly Probe[] = [
   { headers: JSON_TYPE, body: '{"status":"done"}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"disks":[]}', named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x.img.zst"}', named: UNKNOWN },
+  { headers: JSON_TYPE, body: JSON.stringify(READER), named: UNKNOWN },
   { headers: JSON_TYPE, body: '{"name":"x","scopes":["read"]}' },
   { headers: { 'content-type': 'image/png' }, body: 'x' },
   { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' }, body: '{}' },

@@ -134,7 +134,8 @@ test('settings of the wizard are refused in files, with a hint', () => {
 
 test('whatever takes a password, key or token is a secret', () => {
   const open = rows.filter(
-    ({ key, row }) => /password(?!_file)|secret(?!_key_file)|token(?!s)|options/.test(key) && !row.isSecret,
+    ({ key, row }) =>
+      /password(?!_file)|secret(?!_key_file)|token(?!s)|options/.test(key) && !row.isSecret,
   )
   assert.equal(
     open.map(({ section, key }) => `${section}.${key}`),
