@@ -14,8 +14,6 @@ export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/fleet/boot/rules/readiness.ts -> runtime/server/texts/texts.ts',
   'runtime/fleet/boot/rules/tftp.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/access/login.ts -> runtime/server/texts/texts.ts',
-  'runtime/kit/web/access/token-check.ts -> runtime/fleet/access/tokens.ts',
-  'runtime/kit/web/answers/caller.ts -> runtime/fleet/access/tokens.ts',
   'runtime/kit/web/answers/caller.ts -> runtime/fleet/state/journal.ts',
   'runtime/kit/web/answers/plain-event.ts -> runtime/fleet/state/journal.ts',
   'runtime/kit/web/ui/api-page.ts -> runtime/server/texts/texts.ts',

@@ -4,7 +4,6 @@ import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
 import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
-import type { TokenRecord } from '../../fleet/access/tokens.ts'
 import { assetRoute } from '../../kit/web/ui/assets.ts'
 import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
 import { createAttempts } from '../../kit/web/access/attempts.ts'
@@ -18,7 +17,7 @@ import { createPeers } from '../../kit/web/http/peer.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { createSessions } from '../../kit/web/access/session.ts'
 import { themeRoute } from '../../kit/web/ui/theme.ts'
-import { createTokenCheck } from '../../kit/web/access/token-check.ts'
+import { createTokenCheck, type KnownToken } from '../../kit/web/access/token-check.ts'
 import { createCachePages, HOME } from '../pages/layout.ts'
 import { blobRoutes } from './blobs.ts'
 import { capturePageRoutes } from '../captures/capture-page-routes.ts'
@@ -103,11 +102,4 @@ const createEventRecorder =
   }
 
 /** What every token of the cache may. */
-const TOKEN: TokenRecord = {
-  id: 'cache',
-  name: 'cache',
-  scopes: ['admin'],
-  created_at: '',
-  last_used_at: null,
-  expires_at: null,
-}
+const TOKEN: KnownToken = { name: 'cache', scopes: ['admin'] }

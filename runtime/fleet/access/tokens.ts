@@ -3,18 +3,18 @@ import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { SCOPES, type Scope } from '../../kit/web/answers/rules/rights.ts'
 import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
-
-export const TOKEN_SCOPES = ['read', 'machines', 'flash', 'power', 'admin'] as const
-export type TokenScope = (typeof TOKEN_SCOPES)[number]
 
 /** A token as it is kept; its secret is stored nowhere. */
 export interface TokenRecord {
   readonly id: string
   readonly name: string
-  readonly scopes: readonly TokenScope[]
+  readonly scopes: readonly Scope[]
+  /** The id of the person whose it is; null: the administrator's. */
+  readonly owner: string | null
   /** ISO times; null: never used yet, never ends. */
   readonly created_at: string
   readonly last_used_at: string | null
@@ -24,6 +24,11 @@ export interface TokenRecord {
 export interface MadeToken {
   readonly record: TokenRecord
   readonly token: string
+}
+
+interface NewToken extends Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'> {
+  /** The administrator's unless given. */
+  readonly owner?: TokenRecord['owner']
 }
 
 export type Tokens = ReturnType<typeof createTokens>
@@ -63,14 +68,14 @@ export function createTokens(
      * `most` already: it is decided as it is stored, so that many at once are no way around it.
      */
     async create(
-      { name, scopes, expires_at }: Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'>,
+      { name, scopes, owner = null, expires_at }: NewToken,
       most: number,
     ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>> {
       const id = randomBytes(6).toString('hex')
       const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
       const created_at = now().toISOString()
-      const record = { id, name, scopes, created_at, last_used_at: null, expires_at }
-      const stored = JSON.stringify({ name, scopes, expires_at })
+      const record = { id, name, scopes, owner, created_at, last_used_at: null, expires_at }
+      const stored = JSON.stringify({ name, scopes, owner: owner ?? undefined, expires_at })
       const obstacle = await database.write((sql) => {
         const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
         if (known.some((each) => each.name === name)) return 'name-taken'
@@ -147,7 +152,8 @@ function readRecord(row: Row): TokenRecord | null {
 
 const STORED = z.object({
   name: z.string(),
-  scopes: z.array(z.unknown()).transform((all) => TOKEN_SCOPES.filter((one) => all.includes(one))),
+  scopes: z.array(z.unknown()).transform((all) => SCOPES.filter((one) => all.includes(one))),
+  owner: z.string().nullable().default(null),
   // What is no date ends the token.
   expires_at: z.string().nullable().catch(''),
 })

@@ -18,7 +18,7 @@ import { dropMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
 import { closeWhole } from '../state/rotation.ts'
-import { openSqlite, readText } from '../state/sqlite.ts'
+import { openSqlite, readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 
 export interface Restored {
   readonly backup_id: string
@@ -76,11 +76,13 @@ export function createRestorer<Machine extends MachineBase>({
       await fetchTo(candidate, backup, file, onProgress)
       const { release } = inspectState(candidate, database.line)
       const revoked = listRevoked(database)
+      const people = listPeople(database)
       let disarmed: readonly DisarmedMachine[] = []
       const archive = await database.replaceWith(candidate, () => {
         disarmed = disarmIn(candidate)
       })
       await revokeAgain(database, revoked)
+      await keepPeople(database, people)
       const machines = Number(database.sql.get('SELECT count(*) AS n FROM machines')?.['n'])
       const { backup_id } = backup
       return { backup_id, kind: 'full', machines, archive, release, disarmed }
@@ -214,6 +216,26 @@ async function revokeAgain(database: Database, revoked: readonly Revoked[]) {
   await database.write((sql) => {
     for (const { id, at } of revoked) {
       sql.run('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', at, id)
+    }
+  })
+}
+
+const PEOPLE = ['id', 'record', 'password', 'updated_at', 'removed_at'] as const
+
+const listPeople = ({ sql }: Database): readonly Row[] =>
+  sql.all(`SELECT ${PEOPLE.join(', ')} FROM people`)
+
+/**
+ * An older state must bring back no password, role or person that was changed or removed since: of
+ * whoever is known, what was kept counts. People whom it alone knows come back.
+ */
+async function keepPeople(database: Database, people: readonly Row[]) {
+  const names = PEOPLE.join(', ')
+  const values = PEOPLE.map(() => '?').join(', ')
+  await database.write((sql) => {
+    for (const row of people) {
+      const kept = PEOPLE.map((name) => readTextOrNull(row, name))
+      sql.run(`INSERT OR REPLACE INTO people (${names}) VALUES (${values})`, ...kept)
     }
   })
 }

@@ -91,13 +91,13 @@ interface Reset {
 async function record(session: PgSession, { at, former, from, to }: Reset): Promise<void> {
   const [counted] = await session.query(`SELECT count(*) AS machines FROM ${SCHEMA_NAME}.machines`)
   const machines = numberIn(counted, 'machines')
-  const summary = `Upgraded from ${from} to ${to}: ${machines} machines, their hardware and runs, the settings and the tokens were taken over; the events of before were not, they are in the schema ${former} of the database.`
+  const summary = `Upgraded from ${from} to ${to}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were taken over. The old tables are the schema ${former} of the database.`
   const details = JSON.stringify({ from_version: from, to_version: to, archived_at: former })
   const { subject_kind, actor } = SYSTEM_EVENT
   await session.query(
     `INSERT INTO ${SCHEMA_NAME}.events
        (id, ts, kind, subject_kind, actor, summary, details, alarm, acknowledged)
-     VALUES (1, $1, 'system.schema.reset', $2, $3, $4, $5, 0, 0)`,
+     SELECT coalesce(max(id), 0) + 1, $1, 'system.schema.reset', $2, $3, $4, $5, 0, 0 FROM ${SCHEMA_NAME}.events`,
     [at, subject_kind, actor, summary, details],
   )
 }

@@ -14,6 +14,10 @@ export interface EventCondition {
   readonly subject_id?: string | undefined
   readonly actor?: string | undefined
   readonly source_ip?: string | undefined
+  /** The name of a person: what they or tokens of theirs did, and had machines do; or `administrator`. */
+  readonly person?: string | undefined
+  /** Disks that were erased: flashes that began. */
+  readonly erased?: boolean | undefined
   /** Kinds that end in `failed`. */
   readonly failed?: boolean | undefined
   readonly unacknowledged?: boolean | undefined
@@ -43,6 +47,19 @@ const COLUMNS = `id, ${TEXTS.join(', ')}, details, acknowledged`
 const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as const
 const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
 export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
+
+/** Who had a machine do what it reports. */
+const ARMED_BY = `json_extract(details, '$.armed_by')`
+
+/** Whose name stands behind an actor: a person's or that of a token's owner, or the administrator's. */
+const personOf = (actor: string): string =>
+  `CASE WHEN ${actor} LIKE 'person:%' THEN substr(${actor}, 8)
+    WHEN ${actor} LIKE 'token:%@%' THEN substr(${actor}, instr(${actor}, '@') + 1)
+    WHEN ${actor} = 'operator' OR ${actor} LIKE 'token:%' THEN 'administrator' END`
+
+/** A machine that tells nothing of its run tells its end alone. */
+const ERASED = `kind = 'machine.flash_started'
+  OR (kind = 'machine.flashed' AND json_extract(details, '$.run') IS NULL)`
 
 /** What the state directory lost, or is about to. */
 const LOSSES: ReadonlySet<string> = new Set([
@@ -84,6 +101,8 @@ export function listEvents(
 ): readonly RecordedEvent[] {
   const { text, values } = renderWhere([
     ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
+    ...condition(`? IN (${personOf('actor')}, ${personOf(ARMED_BY)})`, filter.person),
+    ...flag(ERASED, filter.erased),
     ...condition('id < ?', filter.before_id),
     ...condition('ts >= ?', filter.since),
     ...condition('ts < ?', filter.until),

@@ -15,7 +15,8 @@ import { createFloods, type CountedEvent } from './floods.ts'
 import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
 
-type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}`
+/** `token:<name>@<person>`: a token that belongs to a person. */
+type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}` | `person:${string}`
 
 /** Who asked for something, for the record. */
 export interface Requester {
@@ -169,5 +170,6 @@ const readNames = (row: RecordedEvent): JournalEvent => ({
 
 function readActor(actor: string): Actor {
   if (actor === 'operator' || actor === 'pxe-client') return actor
+  if (actor.startsWith('person:')) return `person:${actor.slice(7)}`
   return actor.startsWith('token:') ? `token:${actor.slice(6)}` : 'system'
 }

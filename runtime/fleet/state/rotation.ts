@@ -63,7 +63,7 @@ export function rotateState({ path, from, to, carry, isBare, now }: Rotation): S
 const describeReset = (reset: SchemaReset, machines: number | null): string =>
   machines === null
     ? `The database of ${reset.from_version} was put aside as ${reset.archived_at}; nothing of it could be taken over.`
-    : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines, their hardware and runs, the settings and the tokens were taken over; the events of before were not, they are in the old database, ${reset.archived_at}.`
+    : `Upgraded from ${reset.from_version} to ${reset.to_version}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were taken over. The old database is ${reset.archived_at}.`
 
 const describeBare = (path: string, { archived_at }: SchemaReset): string =>
   `${basename(path)} had no tables, like a copy that was made without its ${basename(path)}-wal, and was put aside as ${archived_at}. A new database was begun; a backup can be restored.`

@@ -19,6 +19,8 @@ export const CARRIED = [
   'settings',
   'templates',
   'tokens',
+  'people',
+  'events',
   'runs',
   'run_logs',
   'batches',
@@ -64,6 +66,13 @@ CREATE TABLE tokens (
   created_at TEXT NOT NULL,
   last_used_at TEXT,
   revoked_at TEXT
+);
+CREATE TABLE people (
+  id TEXT PRIMARY KEY,
+  record TEXT NOT NULL,
+  password TEXT,
+  updated_at TEXT NOT NULL,
+  removed_at TEXT
 );
 CREATE TABLE events (
   id INTEGER PRIMARY KEY,

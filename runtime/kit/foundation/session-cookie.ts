@@ -3,7 +3,7 @@
 const NAME = 'flasher-token'
 const MAX_SESSIONS = 4
 /** None of our cookies is nearly as long. */
-const MAX_CHARACTERS = 512
+const MAX_CHARACTERS = 768
 /** A browser may hold several of the name, of different paths. */
 const MAX_COOKIES = 3
 /** No part of a session of any release, and allowed in cookies. */

@@ -12,6 +12,7 @@ import { createSettingsStore } from '../../fleet/state/settings-store.ts'
 import { shareState, type SharedDatabase } from './shared-state.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { renderEmptyState } from '../../fleet/state/opening.ts'
+import { createPeople } from '../../fleet/access/people.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
 
@@ -87,6 +88,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
       patience: () => config.current().pxe.run_patience,
     }),
     tokens: createTokens(database),
+    peopleStore: createPeople(database),
     async [Symbol.asyncDispose]() {
       await database[Symbol.asyncDispose]()
       await presence?.end()

@@ -126,6 +126,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       bootFiles,
       checkPassword: passwords.check,
       setPassword: passwords.set,
+      people: listPeopleServices(given),
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
@@ -144,6 +145,12 @@ const openGate = ({ config, state: { machines } }: MachineServerDependencies): F
     silenceOf: machines.silenceOf,
     now,
   })
+
+const listPeopleServices = ({ config, state, passwords }: MachineServerDependencies) => ({
+  store: state.peopleStore,
+  checkHash: passwords.checkHash,
+  nameless: () => config.current().people.nameless_login,
+})
 
 const endCacheSessions =
   ({ environment, config, log }: MachineServerDependencies) =>

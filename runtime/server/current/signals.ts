@@ -55,9 +55,14 @@ function takeDone(
   const isNews = after.cycle !== machine.cycle || owner === 'current'
   return {
     machine: after,
-    events: isNews ? [describeFlashed(machine, events.describe(machine))] : [],
+    events: isNews ? [describeFlashed(machine, nameArmer(machine))] : [],
   }
 }
+
+const nameArmer = (machine: Machine) => ({
+  ...events.describe(machine),
+  armed_by: machine.armed_by?.actor ?? null,
+})
 
 function endCapture(
   machine: Machine,

@@ -4,9 +4,9 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
 import type { NamedTexts } from '../../kit/config/rules/setting.ts'
 import { page, type Answer } from '../../kit/web/answers/answers.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
+import type { By, Caller } from '../../kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '../../kit/web/ui/form-notices.ts'
-import { readPlace, type PageLayout, type PageView } from '../../kit/web/ui/layout.ts'
+import { readPlace, type NavLink, type PageLayout, type PageView } from '../../kit/web/ui/layout.ts'
 import type { Content } from '../../kit/web/ui/html.ts'
 import type { Clock } from '../../kit/web/ui/times.ts'
 import type { Site } from '../routes/site.ts'
@@ -21,7 +21,7 @@ export interface PageServices {
 }
 
 /** A page without what the context itself adds. */
-type Page = Omit<PageView, 'theme' | 'here' | 'alarms'>
+type Page = Omit<PageView, 'theme' | 'here' | 'alarms' | 'who'>
 
 /** Pages of both lines take it as it is; those of a line name its machines and services. */
 export interface PageContext<
@@ -53,13 +53,19 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
   readonly site: Site<M>
   readonly services: Services
   readonly layout: PageLayout
-  /** Whether the navigation leads to events, and shows the number of failures there. */
-  readonly hasEvents: boolean
+  /** Where the navigation leads; events show the number of failures there. */
+  readonly nav: readonly NavLink[]
+}
+
+/** Null: the administrator, who has no name and all rights. */
+function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
+  const person = caller.kind === 'session' ? caller.person : null
+  return person === null ? null : { name: person.name, looks: person.role === 'look' }
 }
 
 /** Makes the context of one request; each of its functions looks at the site when it is called. */
 export function createPageContext<M extends MachineBase, Services extends PageServices>(
-  { site, services, layout, hasEvents }: PageDependencies<M, Services>,
+  { site, services, layout, nav: all }: PageDependencies<M, Services>,
   event: H3Event,
 ): PageContext<M, Services> {
   const message = () => messageOf({ site }, event)
@@ -74,8 +80,18 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
     notice: () => site.notices.read(event),
     message,
     async show(view) {
+      const nav = all.filter(({ href }) => site.mayOpen(event, href))
+      const hasEvents = nav.some(({ href }) => href === '/ui/events')
       const alarms = hasEvents ? await site.journal.countAlarms() : 0
-      const text = layout.page({ messages: message(), ...view, ...readPlace(event), alarms })
+      const who = describeWho(site.caller(event))
+      const text = layout.page({
+        messages: message(),
+        nav,
+        ...view,
+        ...readPlace(event),
+        alarms,
+        who,
+      })
       return page(text, 200, { vary: 'cookie' })
     },
     goTo: (location) => goTo(event, location),

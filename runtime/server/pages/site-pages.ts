@@ -55,8 +55,7 @@ export function createPages<
       renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0 }),
     },
     plugin(site) {
-      const hasEvents = nav.some(({ href }) => href === '/ui/events')
-      const shared = { site, services, layout, hasEvents }
+      const shared = { site, services, layout, nav }
       const open = (event: H3Event) => contextOf(createPageContext(shared, event))
       return { routes: [assetRoute(assets), themeRoute, ...routes.map((route) => route(open))] }
     },

@@ -8,7 +8,7 @@ import type {
   MachineRequest,
 } from './transition.ts'
 import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
-import type { Scope } from '../../kit/web/answers/caller.ts'
+import type { Scope } from '../../kit/web/answers/rules/rights.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
 import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'

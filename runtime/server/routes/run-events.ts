@@ -29,6 +29,7 @@ const renderStarted = (run: Run): PlainEvent => ({
     mode: run.mode,
     image: run.image?.name ?? null,
     serial: run.disk?.serial ?? null,
+    armed_by: run.armed_by?.actor ?? null,
   },
 })
 

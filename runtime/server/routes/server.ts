@@ -10,9 +10,13 @@ import { createApp } from '../../kit/web/http/dispatch.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet, createEventRecorder } from './fleet.ts'
+import { createAccounts } from '../../fleet/access/accounts.ts'
+import { createOwnedTokens } from '../../fleet/access/owned-tokens.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
+import { createNamedLogins } from './named-logins.ts'
+import { findPageScope } from './rules/page-gate.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
-import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
+import type { PeopleServices, ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
 import { updateRoutes } from '../updates/update-routes.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { machineRoutes } from './machines.ts'
@@ -28,7 +32,7 @@ import type { Route } from '../../kit/web/answers/route.ts'
 import { countRun, renderLost } from './run-events.ts'
 import { runPostRoutes } from './run-posts.ts'
 import { runRoutes } from './runs.ts'
-import { createSessions } from '../../kit/web/access/session.ts'
+import { createSessions, type Sessions } from '../../kit/web/access/session.ts'
 import { signalRoutes } from './signals.ts'
 import { createTokenCheck } from '../../kit/web/access/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
@@ -48,12 +52,23 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
   const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
   const recordAll = createEventRecorder(options)
-  const tokens = createTokenCheck({ tokens: options.tokens, attempts: guesses, recordAll })
+  const owned = createOwnedTokens(options.tokens, options.people?.store)
+  const tokens = createTokenCheck({ tokens: owned, attempts: guesses, recordAll })
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
-  const changePassword = createPasswordChange({ ...options, sessions, check, recordAll })
+  const { people } = options
+  const accounts = people === undefined ? null : createAccountsOf(options, people, sessions)
+  const named =
+    people === undefined || accounts === null ? undefined : createNamedLogins(people, accounts)
+  const changePassword = createPasswordChange({
+    ...options,
+    sessions,
+    check,
+    recordAll,
+    ofPeople: named,
+  })
   const metrics = createMetrics()
-  const site = createSite({ ...options, metrics, recordAll, changePassword }, guard)
+  const site = createSite({ ...options, metrics, recordAll, changePassword, accounts }, guard)
   const channel = createChannel({ ...site, views })
   const added = options.plugins.map((plugin) => plugin(site))
   runs.onLost(async (run) => {
@@ -78,7 +93,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...updateRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
+    ...loginRoutes({ ...site, sessions, check, named, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
     // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes ?? []),
   ]
@@ -87,6 +102,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     routes,
     guard,
     findPeer: createPeers(options.settings, openPassedReader(options)),
+    pageScope: findPageScope,
     failures: { log, renderError: views.renderError },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
@@ -101,6 +117,18 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     close: channel.close,
   }
 }
+
+const createAccountsOf = <M extends MachineBase>(
+  { tokens, journal }: Pick<ServerOptions<M>, 'tokens' | 'journal'>,
+  { store }: PeopleServices,
+  sessions: Sessions,
+) =>
+  createAccounts({
+    people: store,
+    tokens,
+    endSessions: sessions.endPerson,
+    record: journal.record,
+  })
 
 /** The other servers of the fleet pass requests on to this one. */
 function openPassedReader({
@@ -134,6 +162,7 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
     peer: peerOf,
     isStillValid: guard.isStillValid,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
+    mayOpen: (event, path) => guard.permits(callerOf(event), findPageScope('GET', path)),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
     contact: (event) => readContact(event, peerOf(event), clock()),

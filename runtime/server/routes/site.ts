@@ -1,5 +1,10 @@
 /** The server's services: what a program assembles, and what the server adds for its routes and pages. */
-import type { By, Caller, LogSink, Peer, Scope, WebSettings } from '../../kit/web/answers/caller.ts'
+import type { By, Caller, LogSink, Peer, WebSettings } from '../../kit/web/answers/caller.ts'
+import type { Accounts } from '../../fleet/access/accounts.ts'
+import type { Passwords } from '../../fleet/access/passwords.ts'
+import type { People } from '../../fleet/access/people.ts'
+import type { NamelessLogin } from '../../fleet/access/rules/nameless-login.ts'
+import type { Scope } from '../../kit/web/answers/rules/rights.ts'
 import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { BootFiles } from '../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../engine/catalog/catalogs.ts'
@@ -64,6 +69,14 @@ interface BootProof {
   awaitEnd(mac: Mac, order: string, signal: AbortSignal): Promise<Run | null>
 }
 
+/** People who log in with a name, each with a password of their own. */
+export interface PeopleServices {
+  readonly store: People
+  readonly checkHash: Passwords['checkHash']
+  /** Whether the administrator still logs in without a name. */
+  nameless(): NamelessLogin
+}
+
 /** What the program assembles: real services in production, the same ones in tests. */
 export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly line: ServerLine<M>
@@ -81,6 +94,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   checkPassword(given: string): Promise<boolean>
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
+  /** Absent: this line knows the administrator alone. */
+  readonly people?: PeopleServices | undefined
   /**
    * Lists the other servers of the site than the one at `base`, the address by which a machine reached
    * this one; absent: there are none. Everything that names them asks here.
@@ -184,6 +199,8 @@ export interface ServerBase<M extends MachineBase = MachineBase> extends ServerS
   readonly metrics: Metrics
   readonly recordAll: RecordEvents
   readonly changePassword: ChangePassword
+  /** Changes people; null: this line knows the administrator alone. */
+  readonly accounts: Accounts | null
 }
 
 /** What routes and pages get: the services, and what the server made of them. */
@@ -194,8 +211,10 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M>
   findMachine(mac: Mac): M
   /** Returns who asks: known for every route that is not open, and `anonymous` for those. */
   caller(event: H3Event): Caller
-  /** Throws a 403 for a token without the scope, where a body decides which one it takes. */
+  /** Throws a 403 for a caller without the scope, where a body decides which one it takes. */
   checkScope(event: H3Event, scope: Scope): void
+  /** Whether a page of the table is open to the caller, for links that lead there. */
+  mayOpen(event: H3Event, path: string): boolean
   /** False once the caller's session was ended or is over: long answers ask now and then. */
   isStillValid(caller: Caller): boolean
   by(event: H3Event): By

@@ -3,8 +3,10 @@ import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
 import { fieldError, listFieldErrors, type FieldError } from '../../kit/foundation/field-error.ts'
 import { refuse as no, type Result } from '../../kit/foundation/result.ts'
-import { TOKEN_SCOPES, type MadeToken, type TokenRecord } from '../../fleet/access/tokens.ts'
+import type { MadeToken, TokenRecord } from '../../fleet/access/tokens.ts'
+import { SCOPES, permits, scopesOf, type Scope } from '../../kit/web/answers/rules/rights.ts'
 import { json, nothing, type Answer } from '../../kit/web/answers/answers.ts'
+import type { Caller } from '../../kit/web/answers/caller.ts'
 import { renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
@@ -15,14 +17,15 @@ const TOKEN_BODY = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/, 'letters, digits, blanks, `.`, `_` and `-`')
     .describe('Shown in the record of what it did'),
-  scopes: z.array(z.enum(TOKEN_SCOPES)).min(1).max(TOKEN_SCOPES.length),
+  scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
   expires_at: z.iso.datetime().nullable().default(null),
 })
 
 const TOKEN = z.object({
   id: z.string(),
   name: z.string(),
-  scopes: z.array(z.enum(TOKEN_SCOPES)),
+  scopes: z.array(z.enum(SCOPES)),
+  owner: z.string().nullable().describe('The person whose token it is; null: the administrator'),
   created_at: z.string(),
   last_used_at: z.string().nullable(),
   expires_at: z.string().nullable(),
@@ -33,6 +36,8 @@ const MAX_TOKENS = 200
 export type TokenRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'name-taken' | 'too-many'; readonly name: string; readonly most: number }
+  /** Nobody gives a token rights that they do not have. */
+  | { readonly why: 'beyond'; readonly scope: Scope }
 
 /**
  * Creates a token by the one rule for programs and pages, and records the event. The token's text is in
@@ -50,10 +55,22 @@ export async function createToken(
   if (end !== null && Date.parse(end) <= site.now().getTime()) {
     return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
   }
-  const made = await site.tokens.create(parsed.data, MAX_TOKENS)
+  const caller = site.caller(event)
+  const rights = listScopes(caller)
+  const beyond = parsed.data.scopes.find((scope) => !permits(rights, scope))
+  if (beyond !== undefined) return no({ why: 'beyond', scope: beyond })
+  const owner = caller.kind === 'anonymous' ? null : (caller.person?.id ?? null)
+  const made = await site.tokens.create({ ...parsed.data, owner }, MAX_TOKENS)
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
   await recordEvent(site, event, 'created', made.value.record)
   return made
+}
+
+/** What a caller may give to a token. */
+export function listScopes(caller: Caller): readonly Scope[] {
+  if (caller.kind === 'anonymous') return []
+  if (caller.kind === 'token') return caller.scopes
+  return caller.person === null ? SCOPES : scopesOf(caller.person.role)
 }
 
 /** Revokes a token and records the event. Returns false where there was none. */
@@ -80,11 +97,17 @@ async function recordEvent(
 export function tokenRoutes(site: Site): readonly Route[] {
   const { tokens } = site
 
+  /** People are known by their names. */
+  const toWire = ({ owner, ...token }: TokenRecord) => ({
+    ...token,
+    owner: owner === null ? null : (site.people?.store.find(owner)?.name ?? owner),
+  })
+
   async function create(event: H3Event, body: unknown): Promise<Answer> {
     const made = await createToken(site, event, body)
     if (!made.ok) throw asError(made.refusal)
     const { record, token } = made.value
-    return json({ ...record, token }, 201)
+    return json({ ...toWire(record), token }, 201)
   }
 
   async function revoke(event: H3Event): Promise<Answer> {
@@ -102,7 +125,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
         summary: 'API tokens, without their text',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
-      handle: async () => json(await tokens.list()),
+      handle: async () => json((await tokens.list()).map(toWire)),
     },
     {
       method: 'POST',
@@ -133,6 +156,8 @@ function asError(refusal: TokenRefusal): HTTPError {
       return refuseFields(refusal.fields)
     case 'name-taken':
       return refuse(409, `a token named ${refusal.name} already exists`)
+    case 'beyond':
+      return refuse(403, `the caller lacks the scope ${refusal.scope}`)
     case 'too-many':
       return refuse(409, `there are ${refusal.most} tokens already`)
   }

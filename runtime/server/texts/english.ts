@@ -11,6 +11,7 @@ import { IMAGES } from './english/images.ts'
 import { MACHINE } from './english/machine.ts'
 import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
+import { PEOPLE } from './english/people.ts'
 import { POWER } from './english/power.ts'
 import { RUNS } from './english/runs.ts'
 import { SETTINGS } from './english/settings.ts'
@@ -32,5 +33,6 @@ export const ENGLISH = {
   view: VIEW,
   settings: SETTINGS,
   account: ACCOUNT,
+  people: PEOPLE,
   events: EVENTS,
 } as const

@@ -87,6 +87,30 @@ test('a token that was revoked since stays revoked, one that was not works', asy
   assert.is(fixture.tokens.find(kept.token)?.name, 'ci')
 })
 
+test('an older state brings back no person, role or password that was taken away since', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const add = async (name: string) => {
+    const added = await fixture.people.add({ name, role: 'administrate' }, `hash of ${name}`)
+    assert.ok(added.ok)
+    return added.value
+  }
+  const [removed, changed, kept] = [await add('anna'), await add('otto'), await add('lea')]
+  await fixture.backUp()
+  await fixture.people.remove(removed.id)
+  await fixture.people.setRole(changed.id, 'look')
+  await fixture.people.setPassword(changed.id, 'another hash')
+  await fixture.database.write((sql) => sql.run('DELETE FROM people WHERE id = ?', kept.id))
+  await fixture.backups.restore(ID, BY)
+  assert.equal(
+    fixture.people.list().map(({ id, name, role }) => [name, role, fixture.people.passwordOf(id)]),
+    [
+      ['lea', 'administrate', 'hash of lea'],
+      ['otto', 'look', 'another hash'],
+    ],
+  )
+})
+
 test('what comes in during the restore harms nothing', async () => {
   await using folder = await createStateFolder()
   await using fixture = await openBackupFixture(folder, { now })
@@ -115,7 +139,12 @@ test('a backup of an older release is upgraded on its way in', async () => {
   const restored = await fixture.backups.restore(ID, BY)
   assert.is(restored.release, '1.2.3')
   assert.is(restored.machines, 3)
-  assert.equal(await fixture.kinds(), ['system.schema.reset', 'backup.restored'])
+  assert.equal(await fixture.kinds(), [
+    'backup.create.requested',
+    'backup.create.started',
+    'system.schema.reset',
+    'backup.restored',
+  ])
 })
 
 test('a bare inventory comes in as an import does', async () => {

@@ -12,6 +12,7 @@ import { createJournal, type JournalEntry } from '../../../runtime/fleet/state/j
 import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
 import { createSettingsStore } from '../../../runtime/fleet/state/settings-store.ts'
+import { createPeople } from '../../../runtime/fleet/access/people.ts'
 import { createTokens, type MadeToken, type Tokens } from '../../../runtime/fleet/access/tokens.ts'
 
 export const RELEASE = '1.2.3'
@@ -46,6 +47,7 @@ export async function openServices(options: DatabaseOptions) {
     runs: createRuns(database, { changes, now, elapsed: () => now().getTime() }),
     store: createSettingsStore(database, { changes, now }),
     tokens: createTokens(database, { now }),
+    people: createPeople(database, { now }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
 }

@@ -9,6 +9,7 @@ export const SHARED = [
   'settings',
   'templates',
   'tokens',
+  'people',
   'events',
   'runs',
   'run_logs',

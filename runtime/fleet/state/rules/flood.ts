@@ -34,4 +34,4 @@ export function nextWindow(
  * logins, which anybody can try.
  */
 export const canFlood = (kind: string, actor: string): boolean =>
-  kind.startsWith('auth.') || !(actor === 'operator' || actor.startsWith('token:'))
+  kind.startsWith('auth.') || !(actor === 'operator' || /^(token|person):/.test(actor))

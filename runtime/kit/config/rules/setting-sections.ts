@@ -3,6 +3,7 @@
 /** What each section is about, for the reference, in the order of the table of the current line. */
 export const SECTIONS = {
   admin: 'Who may use the pages. With neither key a password is made at the first start.',
+  people: 'People who log in with a name ([people.md](people.md)).',
   server: 'Where the server listens, and whom it believes.',
   paths: 'Where things lie.',
   withcache: 'The cache service, which holds the images.',

@@ -1,7 +1,8 @@
 /** Checks who may pass: session or token, the right scope, and no form from another site. */
 import type { H3Event } from 'h3'
 import { refuse } from '../answers/faults.ts'
-import type { By, Caller, Peer, Scope } from '../answers/caller.ts'
+import type { By, Caller, Peer } from '../answers/caller.ts'
+import { decideGate, type PageScope, type Rights } from '../answers/rules/rights.ts'
 import type { Sessions } from './session.ts'
 import type { TokenCheck } from './token-check.ts'
 
@@ -18,14 +19,15 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
   /** What a caller showed, for as long as its answer lasts. */
   const shown = new WeakMap<Caller, string>()
 
-  /** For pages, which take no token: the operator, or nobody. */
+  /** For pages, which take no token: who is logged in, or nobody. */
   function identifyOperator(event: H3Event, peer: Peer): Caller {
     const session = sessions.read(event)
     if (session === null) return { kind: 'anonymous' }
     if (session.isStale) {
       event.res.headers.append('set-cookie', sessions.renew(event, peer.isSecure, session))
     }
-    const caller: Caller = { kind: 'session', id: session.id, expiresAt: session.expiresAt }
+    const { id, expiresAt, person } = session
+    const caller: Caller = { kind: 'session', id, expiresAt, person }
     shown.set(caller, session.value)
     return caller
   }
@@ -42,7 +44,8 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
       const bearer = readBearer(event)
       const token = bearer === null ? null : tokens.check(bearer, peer)
       if (bearer === null || token === null) return operator
-      const caller: Caller = { kind: 'token', name: token.name, scopes: token.scopes }
+      const { name, scopes, person = null } = token
+      const caller: Caller = { kind: 'token', name, scopes, person }
       shown.set(caller, bearer)
       return caller
     },
@@ -52,14 +55,16 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
       const why = findForeign(event, peer)
       if (why !== null) throw refuse(403, why)
     },
-    /** Throws 401 or 403 for a caller who lacks the scope. */
-    checkScope(caller: Caller, scope: Scope): void {
-      if (caller.kind === 'anonymous') throw refuse(401, 'login required')
-      if (caller.kind === 'session') return
-      if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
-        throw refuse(403, `the token lacks the scope ${scope}`)
-      }
+    /** Throws 401 or 403 for a caller who lacks the scope, by session or token. */
+    checkScope(caller: Caller, scope: PageScope): void {
+      const refusal = decideGate(readRights(caller), scope)
+      if (refusal === null) return
+      if (refusal.why === 'login') throw refuse(401, 'login required')
+      throw refuse(403, refusal.detail, refusal.hint === null ? {} : { hint: refusal.hint })
     },
+    /** Whether a caller has the scope. */
+    permits: (caller: Caller, scope: PageScope): boolean =>
+      decideGate(readRights(caller), scope) === null,
     /** False once a session or token is void: long answers ask now and then. */
     isStillValid(caller: Caller): boolean {
       const value = shown.get(caller) ?? ''
@@ -69,10 +74,21 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
   }
 }
 
-/** Renders the caller for the record. */
+function readRights(caller: Caller): Rights {
+  if (caller.kind === 'anonymous') return { kind: 'nobody' }
+  if (caller.kind === 'token') return { kind: 'token', scopes: caller.scopes }
+  return caller.person === null ? { kind: 'administrator' } : { kind: 'person', ...caller.person }
+}
+
+/** Renders the caller for the record: a token names whose it is. */
 export function renderBy(caller: Caller, ip: string | null): By {
-  if (caller.kind === 'token') return { actor: `token:${caller.name}`, ip }
-  return { actor: caller.kind === 'session' ? 'operator' : 'pxe-client', ip }
+  if (caller.kind === 'anonymous') return { actor: 'pxe-client', ip }
+  const { person } = caller
+  if (caller.kind === 'session') {
+    return { actor: person === null ? 'operator' : `person:${person.name}`, ip }
+  }
+  const { name } = caller
+  return { actor: person === null ? `token:${name}` : `token:${name}@${person.name}`, ip }
 }
 
 /** Why a request is not ours; null: it is. Scripts say neither `Sec-Fetch-Site` nor `Origin`, browsers say both. */

@@ -1,8 +1,8 @@
-/** Logging in and out: one password, a delay that grows with each wrong one, a record of each. */
+/** Logging in and out, as the administrator or with a name: a delay that grows with each wrong password, a record of each. */
 import type { H3Event } from 'h3'
 import { page, seeOther, type Answer } from '../answers/answers.ts'
 import type { RecordEvents } from '../answers/plain-event.ts'
-import { callerOf, peerOf } from '../answers/caller.ts'
+import { callerOf, peerOf, type By, type CallerPerson } from '../answers/caller.ts'
 import type { LoginView } from '../ui/site-views.ts'
 import { localPath } from '../answers/local-path.ts'
 import type { CheckPassword } from './password-check.ts'
@@ -14,11 +14,25 @@ import { fill } from '../../texts/text.ts'
 const t = PAGES.frame.login
 const HOME = '/ui/dashboard'
 
+/** People who log in with a name. */
+export interface NamedLogins {
+  /** Whether there is anybody; a name that comes along means nothing until then. */
+  isUsed(): boolean
+  /** Whether the login without a name is there beside them. */
+  allowsNameless(): boolean
+  /** Null: nobody has that name. */
+  find(name: string): CallerPerson | null
+  /** Null, a name that nobody has: never right, after as long. */
+  checkPassword(person: CallerPerson | null, given: string): Promise<boolean>
+}
+
 interface LoginDependencies {
   readonly sessions: Sessions
   readonly views: { renderLogin(view: LoginView): string }
   readonly check: CheckPassword
   readonly recordAll: RecordEvents
+  /** Absent: there is the administrator alone. */
+  readonly named?: NamedLogins | undefined
   /** A session has ended in memory. */
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
@@ -30,53 +44,8 @@ interface LoginDependencies {
  * start page.
  */
 export function loginRoutes(site: LoginDependencies): readonly Route[] {
-  const { sessions, views } = site
-
-  const show = (view: LoginView, status: number, headers = {}) =>
-    page(views.renderLogin(view), status, headers)
-
-  async function logIn(event: H3Event, form: URLSearchParams): Promise<Answer> {
-    const { ip, isSecure } = peerOf(event)
-    const next = nextOf(form.get('next'))
-    const given = form.get('password') ?? ''
-    if (given === '') return show({ error: t.missing, next }, 401)
-    if (hasLostCookies(event, form)) {
-      return show({ error: t.noCookies, next }, 400, { 'set-cookie': renderCheck(isSecure) })
-    }
-    // Made before the check: a password that is changed meanwhile ends it with all others.
-    const cookie = sessions.issue(event, isSecure)
-    const checked = await site.check(given, ip)
-    if (checked.kind === 'wait') {
-      const error = fill(t.wait, checked)
-      return show({ error, next }, 429, { 'retry-after': String(checked.seconds) })
-    }
-    if (checked.kind === 'right') {
-      await recordEvent(event, 'auth.login.succeeded', 'An operator logged in')
-      return seeOther(next, { 'set-cookie': cookie })
-    }
-    if (checked.isNoted)
-      await recordEvent(event, 'auth.login.failed', 'Failed login: wrong password')
-    return show({ error: t.wrong, next }, 401)
-  }
-
-  async function logOut(event: H3Event): Promise<Answer> {
-    const caller = callerOf(event)
-    if (caller.kind === 'session') {
-      const ended = sessions.revoke(caller.id)
-      // It counts already: nobody waits for the disk.
-      site.onEnd?.()
-      await ended
-      await site.onLogout?.(sessions.renderCookie(caller.id))
-    }
-    await recordEvent(event, 'auth.logout', 'An operator logged out')
-    return seeOther('/ui/login', { 'set-cookie': sessions.clear(event, peerOf(event).isSecure) })
-  }
-
-  async function recordEvent(event: H3Event, kind: string, summary: string): Promise<void> {
-    const on = { subject_id: null, actor: 'operator', ip: peerOf(event).ip } as const
-    await site.recordAll([{ kind, subject_kind: 'auth', summary, details: null }], on)
-  }
-
+  const { sessions } = site
+  const show = createShow(site)
   return [
     { method: 'GET', path: '/', access: 'open', handle: () => seeOther(HOME) },
     { method: 'GET', path: '/ui', access: 'open', handle: () => seeOther(HOME) },
@@ -88,13 +57,151 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       handle(event) {
         const next = nextOf(event.url.searchParams.get('next'))
         if (sessions.read(event) !== null) return seeOther(next)
-        const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
-        return show({ error: null, next }, 200, { ...headers, 'cache-control': 'no-store' })
+        const cookie = renderCheck(peerOf(event).isSecure)
+        const headers = { 'set-cookie': cookie, 'cache-control': 'no-store' }
+        return show({ error: null, next, name: '' }, 200, headers)
       },
     },
-    { method: 'POST', path: '/ui/login', access: 'open', takes: 'form', handle: logIn },
-    { method: 'POST', path: '/ui/logout', access: 'page', handle: logOut },
+    { method: 'POST', path: '/ui/login', access: 'open', takes: 'form', handle: createLogIn(site) },
+    { method: 'POST', path: '/ui/logout', access: 'page', handle: createLogOut(site) },
   ]
+}
+
+const createShow =
+  ({ views, named }: LoginDependencies) =>
+  (view: Omit<LoginView, 'names'>, status: number, headers = {}) =>
+    page(views.renderLogin({ ...view, names: describeNames(named) }), status, headers)
+
+function createLogIn(site: LoginDependencies) {
+  const { sessions, named } = site
+  const show = createShow(site)
+
+  /** What is refused before a password is checked; null: nothing. */
+  function refuseEarly(event: H3Event, form: URLSearchParams, name: string) {
+    if ((form.get('password') ?? '') === '') return { error: t.missing, status: 401 }
+    if (hasLostCookies(event, form)) {
+      const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
+      return { error: t.noCookies, status: 400, headers }
+    }
+    const isMissing = name === '' && named?.allowsNameless() === false
+    return isMissing ? { error: t.nameMissing, status: 401 } : null
+  }
+
+  async function check(event: H3Event, given: string, name: string) {
+    const { ip, isSecure } = peerOf(event)
+    const person = name === '' ? null : (named?.find(name) ?? null)
+    // Made before the check: a password that is changed meanwhile ends it with all others.
+    const cookie = sessions.issue(event, isSecure, person)
+    const isRight = name === '' ? undefined : (text: string) => checkNamed(named, person, text)
+    return { person, cookie, checked: await site.check(given, ip, isRight) }
+  }
+
+  return async (event: H3Event, form: URLSearchParams): Promise<Answer> => {
+    const next = nextOf(form.get('next'))
+    const name = readName(form, named)
+    const refused = refuseEarly(event, form, name)
+    if (refused !== null) {
+      return show({ error: refused.error, next, name }, refused.status, refused.headers)
+    }
+    const { person, cookie, checked } = await check(event, form.get('password') ?? '', name)
+    if (checked.kind === 'wait') {
+      const headers = { 'retry-after': String(checked.seconds) }
+      return show({ error: fill(t.wait, checked), next, name }, 429, headers)
+    }
+    if (checked.kind === 'right') {
+      const by = renderPerson(person)
+      await record(site, event, { ...by, kind: 'auth.login.succeeded', what: 'logged in' })
+      return seeOther(next, { 'set-cookie': cookie })
+    }
+    if (checked.isNoted) await recordFailure(site, event, name, person)
+    return show({ error: name === '' ? t.wrong : t.wrongNamed, next, name }, 401)
+  }
+}
+
+const checkNamed = async (
+  named: NamedLogins | undefined,
+  person: CallerPerson | null,
+  given: string,
+): Promise<boolean> => (await named?.checkPassword(person, given)) ?? false
+
+function createLogOut(site: LoginDependencies) {
+  const { sessions } = site
+  return async (event: H3Event): Promise<Answer> => {
+    const caller = callerOf(event)
+    const person = caller.kind === 'session' ? caller.person : null
+    if (caller.kind === 'session') {
+      const ended = sessions.revoke(caller.id)
+      // It counts already: nobody waits for the disk.
+      site.onEnd?.()
+      await ended
+      await site.onLogout?.(sessions.renderCookie(caller.id, person))
+    }
+    await record(site, event, { ...renderPerson(person), kind: 'auth.logout', what: 'logged out' })
+    return seeOther('/ui/login', { 'set-cookie': sessions.clear(event, peerOf(event).isSecure) })
+  }
+}
+
+/** Who is in the record: a person by name. */
+const renderPerson = (person: CallerPerson | null): Pick<LoginEvent, 'actor' | 'who'> =>
+  person === null
+    ? { actor: 'operator', who: 'An operator' }
+    : { actor: `person:${person.name}`, who: person.name }
+
+interface LoginEvent extends Pick<By, 'actor'> {
+  readonly who: string
+  readonly kind: string
+  readonly what: string
+}
+
+async function record(
+  { recordAll }: LoginDependencies,
+  event: H3Event,
+  { actor, who, kind, what }: LoginEvent,
+): Promise<void> {
+  const on = { subject_id: null, actor, ip: peerOf(event).ip }
+  await recordAll([{ ...AUTH, kind, summary: `${who} ${what}` }], on)
+}
+
+/** Whoever failed need not be who they said, so it is no act of theirs. */
+async function recordFailure(
+  { recordAll }: LoginDependencies,
+  event: H3Event,
+  name: string,
+  person: CallerPerson | null,
+): Promise<void> {
+  const summary = describeFailure(name, person)
+  const on = {
+    subject_id: person?.name ?? null,
+    actor: 'operator',
+    ip: peerOf(event).ip,
+  } as const
+  await recordAll([{ ...AUTH, kind: 'auth.login.failed', summary }], on)
+}
+
+const AUTH = { subject_kind: 'auth', details: null } as const
+
+/** What the login page asks for: a name, or the administrator's password alone. */
+function describeNames(named: NamedLogins | undefined): LoginView['names'] {
+  if (named === undefined || !named.isUsed()) return 'none'
+  return named.allowsNameless() ? 'optional' : 'required'
+}
+
+/** What stands in the hidden field where nobody is asked for a name. */
+const NAMELESS = 'administrator'
+
+/** Empty: the administrator. */
+function readName(form: URLSearchParams, named: NamedLogins | undefined): string {
+  if (named === undefined || !named.isUsed()) return ''
+  const name = (form.get('username') ?? '').trim().toLowerCase()
+  return name === NAMELESS ? '' : name
+}
+
+/** What somebody typed that is no name of ours may be a password, and is not on record. */
+function describeFailure(name: string, person: CallerPerson | null): string {
+  if (name === '') return 'Failed login: wrong password'
+  return person === null
+    ? 'Failed login: unknown name'
+    : `Failed login: wrong password of ${person.name}`
 }
 
 /** Comes with the login page and goes back with its form, wherever the session's cookie would. */

@@ -1,10 +1,10 @@
-/** Changes the administrator password: the current one is checked, and all other sessions end. */
+/** Changes the password of whoever is logged in: the current one is checked, and their other sessions end. */
 import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from './rules/new-password.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
 import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
-import { peerOf } from '../answers/caller.ts'
+import { callerOf, peerOf, type CallerPerson } from '../answers/caller.ts'
 import type { Sessions } from './session.ts'
 
 interface PasswordForm {
@@ -28,6 +28,14 @@ interface PasswordChangeDependencies {
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
   readonly recordAll: RecordEvents
+  /** Absent: there is the administrator alone. */
+  readonly ofPeople?: PeoplePasswords | undefined
+}
+
+/** The passwords of people; setting one ends all sessions of theirs, and is on record. */
+export interface PeoplePasswords {
+  checkPassword(person: CallerPerson, given: string): Promise<boolean>
+  setPassword(person: CallerPerson, password: string, ip: string | null): Promise<void>
 }
 
 const CHANGED: PlainEvent = {
@@ -39,7 +47,7 @@ const CHANGED: PlainEvent = {
 const FAILED: PlainEvent = {
   kind: 'auth.password.failed',
   subject_kind: 'auth',
-  summary: 'The administrator password was not changed: wrong current password',
+  summary: 'A password was not changed: wrong current password',
   details: null,
 }
 
@@ -48,23 +56,46 @@ const FAILED: PlainEvent = {
  * stays logged in.
  */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
-  const { sessions, recordAll, setPassword } = parts
-  return async (event, { current, password, repeated }) => {
-    if (setPassword === null) return refuse({ why: 'elsewhere' })
+  const { sessions, recordAll, ofPeople } = parts
+
+  /** The one who asks: how their password is checked and set. */
+  function accountOf(event: H3Event) {
+    const caller = callerOf(event)
     const { ip, isSecure } = peerOf(event)
+    const person = caller.kind === 'session' ? caller.person : null
+    if (person === null || ofPeople === undefined) {
+      return {
+        isRight: undefined,
+        set: parts.setPassword,
+        begin: () => sessions.endOthers(event, isSecure),
+        changed: [CHANGED],
+      }
+    }
+    return {
+      isRight: (given: string) => ofPeople.checkPassword(person, given),
+      set: (password: string) => ofPeople.setPassword(person, password, ip),
+      begin: async () => sessions.issue(event, isSecure, person),
+      changed: [],
+    }
+  }
+
+  return async (event, { current, password, repeated }) => {
+    const account = accountOf(event)
+    if (account.set === null) return refuse({ why: 'elsewhere' })
+    const { ip } = peerOf(event)
     const on = { subject_id: null, actor: 'operator', ip } as const
     const fine = checkNewPassword(password, repeated)
     if (!fine.ok) return refuse({ why: fine.refusal })
-    const checked = await parts.check(current, ip)
+    const checked = await parts.check(current, ip, account.isRight)
     if (checked.kind === 'wait') return refuse({ why: 'wait', seconds: checked.seconds })
     if (checked.kind === 'wrong') {
       if (checked.isNoted) await recordAll([FAILED], on)
       return refuse({ why: 'wrong' })
     }
     if (password === current) return refuse({ why: 'unchanged' })
-    await setPassword(password)
-    event.res.headers.append('set-cookie', await sessions.endOthers(event, isSecure))
-    await recordAll([CHANGED], on)
+    await account.set(password)
+    event.res.headers.append('set-cookie', await account.begin())
+    await recordAll(account.changed, on)
     return accept(null)
   }
 }

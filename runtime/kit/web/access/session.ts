@@ -1,9 +1,11 @@
-/** The operator's session: a signed, self-contained cookie that slides, and expires after 7 idle days. */
+/** A session: a signed, self-contained cookie that slides, and expires after 7 idle days. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { z } from 'zod'
 import { listSessions, renderSessions } from '../../foundation/session-cookie.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
+import type { CallerPerson } from '../answers/caller.ts'
+import { ROLES } from '../answers/rules/rights.ts'
 import type { SignedOut } from './signed-out.ts'
 import type { Secret } from './secret.ts'
 
@@ -20,75 +22,60 @@ interface LoginSession {
   readonly isStale: boolean
   /** How often all sessions had been ended before it began; null: an earlier release issued it. */
   readonly generation: number | null
+  /** Whose it is; null: the administrator's. */
+  readonly person: SessionPerson | null
 }
 
-type Renewed = Pick<LoginSession, 'id' | 'generation'>
+interface SessionPerson extends CallerPerson {
+  /** When they logged in, in seconds of the epoch; it stays as the session slides. */
+  readonly from: number
+}
+
+type Renewed = Pick<LoginSession, 'id' | 'generation' | 'person'>
 
 export type Sessions = ReturnType<typeof createSessions>
+
+interface SessionsDependencies {
+  readonly secret: Secret
+  readonly signedOut: SignedOut
+  readonly now: () => Date
+}
 
 /**
  * Creates what issues, reads and ends sessions. It returns `Set-Cookie` values for the caller to
  * send.
  */
-export function createSessions(parts: {
-  readonly secret: Secret
-  readonly signedOut: SignedOut
-  readonly now: () => Date
-}) {
-  const { signedOut } = parts
-  const seconds = () => Math.floor(parts.now().getTime() / 1000)
-  /** When a session begins: after all that have ended, some of them perhaps in this very second. */
-  const beginning = () => Math.max(seconds(), signedOut.endedUpTo() + 1)
-
-  const readBody = (value: string) => readSigned(value, parts.secret)
-
-  function read(value: string): LoginSession | null {
-    const body = readBody(value)
-    const claims = body === null ? null : parseClaims(body)
-    if (claims === null || hasEnded(signedOut, claims)) return null
-    // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
-    const age = seconds() - claims.iat
-    if (age >= LIFETIME_SECONDS) return null
-    return {
-      value,
-      id: claims.sid,
-      expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
-      isStale: age >= RENEW_SECONDS,
-      generation: claims.gen ?? null,
-    }
-  }
-
-  function renderSession(
-    id: string,
-    issuedAt = beginning(),
-    generation: number | null = signedOut.countEndings(),
-  ): string {
-    const body = renderClaims({ iat: issuedAt, sid: id, gen: generation ?? undefined })
-    return `${body}.${parts.secret.sign(`session:${body}`)}`
-  }
+export function createSessions(parts: SessionsDependencies) {
+  const { signedOut, secret } = parts
+  const read = createReader(parts)
+  const { render, beginning, admit } = createRenderer(parts)
 
   /** Those of other servers stay in the cookie, unread. */
   const listOthers = (event: H3Event) =>
-    sessionsOf(event).filter((value) => readBody(value) === null)
+    sessionsOf(event).filter((value) => readSigned(value, secret) === null)
 
   const add = (event: H3Event, session: string, isSecure: boolean) =>
     renderSetCookie([session, ...listOthers(event)], isSecure)
 
-  const issue = (event: H3Event, isSecure: boolean) => add(event, renderSession(makeId()), isSecure)
+  const issue = (event: H3Event, isSecure: boolean, person: CallerPerson | null = null) =>
+    add(event, render(makeId(), admit(person)), isSecure)
 
   return {
-    /** Begins one. A `Set-Cookie` value. */
+    /** Begins one, of a person or of the administrator. A `Set-Cookie` value. */
     issue,
     /** One that was read goes on. A `Set-Cookie` value. */
-    renew: (event: H3Event, isSecure: boolean, { id, generation }: Renewed) =>
-      add(event, renderSession(id, beginning(), generation), isSecure),
+    renew: (event: H3Event, isSecure: boolean, { id, generation, person }: Renewed) =>
+      add(event, render(id, person, generation), isSecure),
     /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
     async endOthers(event: H3Event, isSecure: boolean): Promise<string> {
       await signedOut.addAll(beginning())
       return issue(event, isSecure)
     },
+    /** Ends every session of a person: at the next request, wherever it comes from. */
+    endPerson: signedOut.addPerson,
     /** `name=value`, as a browser sends it that is logged in nowhere else. */
-    renderCookie: (id: string) => renderSessions([renderSession(id)]),
+    renderCookie: (id: string, person: CallerPerson | null) =>
+      renderSessions([render(id, admit(person))]),
     /** Null for anything but a session of ours that still holds. */
     read(event: H3Event): LoginSession | null {
       for (const value of sessionsOf(event)) {
@@ -109,10 +96,68 @@ export function createSessions(parts: {
   }
 }
 
+function createReader({ secret, signedOut, now }: SessionsDependencies) {
+  return (value: string): LoginSession | null => {
+    const body = readSigned(value, secret)
+    const claims = body === null ? null : parseClaims(body)
+    if (claims === null || hasEnded(signedOut, claims)) return null
+    // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
+    const age = Math.floor(now().getTime() / 1000) - claims.iat
+    if (age >= LIFETIME_SECONDS) return null
+    return {
+      value,
+      id: claims.sid,
+      expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
+      isStale: age >= RENEW_SECONDS,
+      generation: claims.gen ?? null,
+      person: claims.who ?? null,
+    }
+  }
+}
+
+function createRenderer({ secret, signedOut, now }: SessionsDependencies) {
+  /** When a session begins: after all that have ended, some of them perhaps in this very second. */
+  const beginning = (person?: string) =>
+    Math.max(Math.floor(now().getTime() / 1000), signedOut.endedUpTo(person) + 1)
+
+  return {
+    beginning,
+    admit: (person: CallerPerson | null): SessionPerson | null => {
+      if (person === null) return null
+      const { id, name, role } = person
+      return { id, name, role, from: beginning(id) }
+    },
+    render(
+      id: string,
+      person: SessionPerson | null,
+      generation: number | null = signedOut.countEndings(),
+    ): string {
+      const claims = {
+        iat: beginning(),
+        sid: id,
+        gen: generation ?? undefined,
+        who: person ?? undefined,
+      }
+      const body = renderClaims(claims)
+      return person === null
+        ? `${body}.${secret.sign(`session:${body}`)}`
+        : `${PERSON}${body}.${secret.sign(`person:${body}`)}`
+    },
+  }
+}
+
+/**
+ * Begins the session of a person: releases that know no roles do not take it for one of the
+ * administrator, nor does a cache of theirs.
+ */
+const PERSON = 'p.'
+
 /** Null: another server on this host name has made it, or nobody. */
 function readSigned(value: string, secret: Secret): string | null {
-  const [body = '', signature = '', ...rest] = value.split('.')
-  return rest.length === 0 && secret.verify(`session:${body}`, signature) ? body : null
+  const isPerson = value.startsWith(PERSON)
+  const [body = '', signature = '', ...rest] = value.slice(isPerson ? PERSON.length : 0).split('.')
+  const purpose = isPerson ? 'person' : 'session'
+  return rest.length === 0 && secret.verify(`${purpose}:${body}`, signature) ? body : null
 }
 
 const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cookie'))
@@ -121,9 +166,10 @@ const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cooki
  * By how often all were ended, since two ends may share a second; and by the time, since that count
  * begins anew where its file is lost. Earlier releases issued theirs without a count.
  */
-const hasEnded = (signedOut: SignedOut, { sid, iat, gen }: z.infer<typeof Claims>): boolean =>
+const hasEnded = (signedOut: SignedOut, { sid, iat, gen, who }: z.infer<typeof Claims>): boolean =>
   signedOut.has(sid) ||
   iat <= signedOut.endedUpTo() ||
+  (who !== undefined && who.from <= signedOut.endedUpTo(who.id)) ||
   (gen !== undefined && gen < signedOut.countEndings())
 
 const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
@@ -146,6 +192,14 @@ const Claims = z.object({
   iat: z.number(),
   sid: z.string(),
   gen: z.int().min(0).optional(),
+  who: z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      role: z.enum(ROLES).nullable().catch(null),
+      from: z.number(),
+    })
+    .optional(),
 })
 
 /** Null: it is signed by us, and yet the text of another program. */

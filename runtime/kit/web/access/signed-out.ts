@@ -29,6 +29,10 @@ const KEPT = 1000
 const ALL = '*:'
 /** The same, where the list was lost: nobody knows which of them had been logged out. */
 const LOST = '!:'
+/** Begins the entry of all sessions of one person that were issued up to a time: `@<id>:<second>`. */
+const OF_PERSON = '@'
+/** No session is older than this when it is used, in seconds. */
+const LIFETIME_SECONDS = 7 * 24 * 3600
 
 /**
  * Opens the list. Server and cache share the key of sessions, and so this file: each takes up what
@@ -44,10 +48,13 @@ export async function createSignedOut(parts: SignedOutDependencies) {
       list.takeUp()
       return list.ends.has(id)
     },
-    /** Seconds of the epoch: every session that was issued up to then has ended. -Infinity: none has. */
-    endedUpTo(): number {
+    /**
+     * Seconds of the epoch: every session that was issued up to then has ended, of everybody or of one
+     * person. -Infinity: none has.
+     */
+    endedUpTo(person?: string): number {
       list.takeUp()
-      return list.last()
+      return person === undefined ? list.last() : (list.people.get(person) ?? -Infinity)
     },
     /** How often all sessions were ended: one that began before the last time has ended. */
     countEndings(): number {
@@ -57,6 +64,14 @@ export async function createSignedOut(parts: SignedOutDependencies) {
     /** Counts at once; on disk when it resolves. `until`: when the session would end by itself. */
     async add(id: string, until: Date): Promise<void> {
       list.ends.set(id, until.getTime())
+      await list.store()
+      await parts.share?.()
+    },
+    /** All of one person, up to this second and to those that began after the last end of theirs. */
+    async addPerson(id: string): Promise<void> {
+      list.takeUp()
+      const present = Math.floor(parts.now().getTime() / 1000)
+      list.endPerson(id, Math.max(present, (list.people.get(id) ?? -Infinity) + 1))
       await list.store()
       await parts.share?.()
     },
@@ -73,6 +88,8 @@ export async function createSignedOut(parts: SignedOutDependencies) {
 function createList({ path, now, log, onDamage }: SignedOutDependencies) {
   /** When each would end by itself, in milliseconds. */
   const ends = new Map<string, number>()
+  /** Whatever was issued to a person up to this second has ended, by their ids. */
+  const people = new Map<string, number>()
   /** Whatever was issued up to this second has ended. */
   let last = -Infinity
   /** Undefined: at the start. */
@@ -88,6 +105,7 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
     for (const [id, end] of found ?? []) {
       ends.set(id, end)
       last = Math.max(last, boundOf(id))
+      rememberPerson(people, id)
     }
     if (found !== null) return
     if (present !== null) report()
@@ -105,6 +123,14 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
   function endUpTo(kind: typeof ALL | typeof LOST, second: number) {
     last = Math.max(last, second)
     ends.set(`${kind}${second}`, second * 1000)
+  }
+
+  function endPerson(id: string, second: number) {
+    const entry = `${OF_PERSON}${id}:${second}`
+    // An older entry of theirs says nothing any more.
+    for (const each of ends.keys()) if (each.startsWith(`${OF_PERSON}${id}:`)) ends.delete(each)
+    ends.set(entry, (second + LIFETIME_SECONDS) * 1000)
+    rememberPerson(people, entry)
   }
 
   async function write() {
@@ -127,7 +153,15 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
     return writing
   }
 
-  return { ends, takeUp, store, endUpTo, last: () => last, stored: () => writing }
+  const stored = () => writing
+  return { ends, people, takeUp, store, endUpTo, endPerson, last: () => last, stored }
+}
+
+const PERSON_ENTRY = /^@(.+):(\d+)$/
+
+function rememberPerson(people: Map<string, number>, entry: string): void {
+  const [, id = '', second = ''] = PERSON_ENTRY.exec(entry) ?? []
+  if (id !== '') people.set(id, Math.max(people.get(id) ?? -Infinity, Number(second)))
 }
 
 /** The last second that an entry of many sessions is about; -Infinity: it is one session's. */

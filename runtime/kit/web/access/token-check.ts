@@ -1,21 +1,29 @@
 /** Checks bearer tokens; wrong ones are recorded, and slow down further attempts. */
-import type { TokenRecord } from '../../../fleet/access/tokens.ts'
 import type { Attempts } from './attempts.ts'
 import { refuse } from '../answers/faults.ts'
 import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
-import type { Peer } from '../answers/caller.ts'
+import type { CallerPerson, Peer } from '../answers/caller.ts'
+import type { Scope } from '../answers/rules/rights.ts'
+
+/** What a token permits; a person's own rights limit it already. */
+export interface KnownToken {
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  /** Whose it is; null or absent: the administrator's. */
+  readonly person?: CallerPerson | null
+}
 
 interface TokenSource {
   /**
    * Finds a token that a program made: no guess finds one, so that tokens are looked up at any
    * time.
    */
-  find(text: string): TokenRecord | null
+  find(text: string): KnownToken | null
   /**
    * Finds a secret that a person chose. It is called only for addresses that have not just guessed
    * wrong: hashing is slow.
    */
-  findChosen?(text: string): TokenRecord | null
+  findChosen?(text: string): KnownToken | null
 }
 
 export type TokenCheck = ReturnType<typeof createTokenCheck>
@@ -32,7 +40,7 @@ export function createTokenCheck({ tokens, attempts, recordAll }: TokenCheckDepe
 
   return {
     /** Null for a wrong one; throws a 429 while its address has to wait. */
-    check(bearer: string, { ip }: Peer): TokenRecord | null {
+    check(bearer: string, { ip }: Peer): KnownToken | null {
       const made = tokens.find(bearer)
       if (made !== null) return made
       const wait = attempts.waitOf(ip)
@@ -50,7 +58,7 @@ export function createTokenCheck({ tokens, attempts, recordAll }: TokenCheckDepe
       return null
     },
     /** For a caller who was let in with it: whether it still holds. */
-    find: (bearer: string): TokenRecord | null => tokens.find(bearer) ?? findChosen(bearer),
+    find: (bearer: string): KnownToken | null => tokens.find(bearer) ?? findChosen(bearer),
   }
 }
 

@@ -1,7 +1,7 @@
 /** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
 import type { Requester } from '../../../fleet/state/journal.ts'
 import type { H3Event } from 'h3'
-import type { TokenScope } from '../../../fleet/access/tokens.ts'
+import type { Role, Scope } from './rules/rights.ts'
 
 export interface ErrorView {
   readonly status: number
@@ -50,15 +50,31 @@ export interface LogSink {
   error(message: string): void
 }
 
-/** The rights of a token; `admin` includes the others, a session has them all. */
-export type Scope = TokenScope
+/** A person with a name, as their session or the token that belongs to them says. */
+export interface CallerPerson {
+  readonly id: string
+  readonly name: string
+  /** Null: they may do nothing. */
+  readonly role: Role | null
+}
 
 /** Who asks. */
 export type Caller =
   | { readonly kind: 'anonymous' }
-  /** `expiresAt` in milliseconds since the epoch. */
-  | { readonly kind: 'session'; readonly id: string; readonly expiresAt: number }
-  | { readonly kind: 'token'; readonly name: string; readonly scopes: readonly Scope[] }
+  /** `expiresAt` in milliseconds since the epoch; `person` null: the administrator. */
+  | {
+      readonly kind: 'session'
+      readonly id: string
+      readonly expiresAt: number
+      readonly person: CallerPerson | null
+    }
+  /** `person`: whose token it is, whose rights limit its scopes; null: the administrator's. */
+  | {
+      readonly kind: 'token'
+      readonly name: string
+      readonly scopes: readonly Scope[]
+      readonly person: CallerPerson | null
+    }
 
 /** Who did it, for the record. */
 export type By = Requester

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { Eventual } from '../../foundation/eventual.ts'
 import type { JsonSift, Sifted } from '../../foundation/json/json-sift.ts'
 import type { Answer } from './answers.ts'
-import type { Scope } from './caller.ts'
+import type { Scope } from './rules/rights.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 
@@ -33,8 +33,9 @@ interface RouteBase {
   /** GET answers HEAD too, and whatever a GET records is not recorded then. False: HEAD is a 405. */
   readonly answersHead?: false
   /**
-   * `open`: everybody. `page`: an operator's session, else 303 to the login page; errors are HTML
-   * under `/ui`. Otherwise a session, or a token with this scope; errors are JSON.
+   * `open`: everybody. `page`: a session, else 303 to the login page, with what the table of pages says
+   * (`createApp`); errors are HTML under `/ui`. Otherwise a session or a token with this scope; errors
+   * are JSON.
    */
   readonly access: Access | (() => Access)
   /** Whether it is answered whatever the `Host` header is; nothing of the caller is known then. */

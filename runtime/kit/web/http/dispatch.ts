@@ -16,12 +16,15 @@ import { LIMITS } from '../answers/limits.ts'
 import type { Peer, RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
 import type { Method, Route } from '../answers/route.ts'
+import type { PageScope } from '../answers/rules/rights.ts'
 
 interface AppDependencies {
   readonly routes: readonly Route[]
   readonly guard: Guard
   readonly findPeer: (event: H3Event) => Peer
   readonly failures: FailureContext
+  /** What a page or a form of the table requires; unless given, reading for pages and all rights for forms. */
+  pageScope?(method: Method, path: string): PageScope
   /** For each route and method, where somebody wants to know how long answers take to begin. */
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
   /** What is thrown where no route takes a request; a 404 or 405 unless said. */
@@ -70,11 +73,12 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute }: AppDependencies,
+  { guard, findPeer, timeRoute, pageScope = usualPageScope }: AppDependencies,
   bodies: BodyReader,
 ) {
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
+  const scopeOfPage = pageScope(route.method, route.path)
   /** Throws, or returns the answer for who must log in first. */
   function admit(event: H3Event, { access: asked }: Route): Answer | null {
     const { context } = event
@@ -85,9 +89,9 @@ function guarded(
     context.isPrivate = true
     const isForPage = access === 'page'
     const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
-    if (!isForPage) guard.checkScope(caller, access)
-    else if (caller.kind !== 'session') return sendToLogin(event)
+    if (isForPage && caller.kind !== 'session') return sendToLogin(event)
     context.caller = caller
+    guard.checkScope(caller, isForPage ? scopeOfPage : access)
     return null
   }
   return (event: H3Event): Eventual<Response> => {
@@ -100,6 +104,14 @@ function guarded(
     if (turned !== null) return respond(turned, event)
     return after(receive(route, event, bodies), (answered) => finish(answered, event))
   }
+}
+
+/** What everybody may do who is logged in. */
+const OWN: ReadonlySet<string> = new Set(['/ui/logout', '/ui/theme'])
+
+const usualPageScope = (method: Method, path: string): PageScope => {
+  if (OWN.has(path)) return 'own'
+  return method === 'GET' ? 'read' : 'admin'
 }
 
 const respondCompressed = (answered: Answer, event: H3Event): Eventual<Response> =>

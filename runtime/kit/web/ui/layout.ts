@@ -44,6 +44,8 @@ export interface PageView {
   readonly alarms: number
   /** Other links than the usual ones, where the page is not the server's own. */
   readonly nav?: readonly NavLink[]
+  /** The person who is logged in, and whether they may only look; null or absent: the administrator, or nobody. */
+  readonly who?: { readonly name: string; readonly looks: boolean } | null
 }
 
 /** Reads what a page takes from its request. */
@@ -80,7 +82,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
             ${attributes({ 'data-theme': view.theme === 'system' ? null : view.theme })}
           >
             ${renderHead(parts, view.title, true)}
-            <body>
+            <body ${attributes({ 'data-role': view.who?.looks === true ? 'look' : null })}>
               ${SPRITE}
               <a class="skip" href="#content">${t.skip}</a>
               ${renderSide(parts, view)} ${renderMain(view)}
@@ -137,7 +139,8 @@ const renderSide = ({ nav: usual, version }: LayoutDependencies, view: PageView)
       </ul>
     </nav>
     <div class="foot">
-      ${themeSwitch(view.theme, view.here)} ${renderLink(ACCOUNT, view)}
+      ${themeSwitch(view.theme, view.here)}
+      ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
       <span class="version" title="${t.version}">${version}</span>
     </div>
   </header>`

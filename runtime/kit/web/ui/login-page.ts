@@ -1,39 +1,49 @@
-/** The login page: one field, one button, and what to do when the password is forgotten. */
+/** The login page: a field or two, one button, and what to do when the password is forgotten. */
 import { hidden, textField } from './fields.ts'
 import type { PageLayout } from './layout.ts'
 import { html, type Content } from './html.ts'
+import type { LoginView } from './site-views.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 
 const t = PAGES.frame.login
 
-interface Login {
+interface Login extends LoginView {
   readonly heading: string
   readonly label: string
   /** How to set a new password. */
   readonly help: Content
-  readonly error: string | null
-  /** Where a login leads. */
-  readonly next: string
 }
 
 /** Renders the page; `error` stands below the field. */
 export const renderLoginPage = (
   layout: PageLayout,
-  { heading, label, help, error, next }: Login,
+  { heading, label, help, error, next, name, names }: Login,
 ): string =>
   layout.bare({
     title: t.title,
     body: html`<h1>${heading}</h1>
       <form method="post" action="/ui/login">
         ${hidden({ next, check: 'cookies' })}
-        <input name="username" value="administrator" autocomplete="username" hidden />
+        ${
+          names === 'none'
+            ? html`<input name="username" value="administrator" autocomplete="username" hidden />`
+            : textField({
+                name: 'username',
+                label: t.name,
+                value: name,
+                autocomplete: 'username',
+                required: names === 'required',
+                autofocus: name === '',
+                hint: names === 'required' ? null : t.nameHint,
+              })
+        }
         ${textField({
           name: 'password',
-          label,
+          label: names === 'none' ? label : t.password,
           type: 'password',
           autocomplete: 'current-password',
           required: true,
-          autofocus: true,
+          autofocus: names === 'none' || name !== '',
           error,
         })}
         <button class="primary">${t.button}</button>

@@ -8,6 +8,10 @@ export interface LoginView {
   readonly error: string | null
   /** A local path to go to afterwards, checked. */
   readonly next: string
+  /** The name that was typed; empty: none. */
+  readonly name: string
+  /** Whether people log in with a name; `optional`: without one it is the administrator. */
+  readonly names: 'none' | 'optional' | 'required'
 }
 
 interface DocumentView {

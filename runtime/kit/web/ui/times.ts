@@ -40,6 +40,14 @@ export function startOfDay(day: string, zone: string, later = 0): string | null 
   }
 }
 
+/** Returns the present day in the zone of the page (`2026-11-22`), or the one so many days from it. */
+export const dayOf = ({ now, zone }: Clock, days = 0): string =>
+  Temporal.Instant.fromEpochMilliseconds(now.getTime())
+    .toZonedDateTimeISO(zone)
+    .toPlainDate()
+    .add({ days })
+    .toString()
+
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
 const formatter = (zone: string): Intl.DateTimeFormat =>

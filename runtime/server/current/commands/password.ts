@@ -77,7 +77,8 @@ async function endSessions(
   )
 }
 
-async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
+/** Asks twice on a terminal, else reads one line. Rejects with a Fault `misuse` for one that is unfit. */
+export async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
   const password = await readHiddenLine(stdin, stderr, 'New password: ')
   refuseUnfit(password, null)
   if (stdin.isTTY === true) {

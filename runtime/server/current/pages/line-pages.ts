@@ -19,6 +19,7 @@ import { createMatch } from './machines/fleet-query.ts'
 import { MACHINE_PAGES } from './machines/machine.ts'
 import { MACHINES_PAGES } from './machines/machines.ts'
 import { NETBOOT_PAGES } from './netboot/netboot.ts'
+import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
 import { accountPages } from '../../pages/account/account.ts'
@@ -43,6 +44,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...BACKUP_PAGES,
   ...EVENT_PAGES,
   ...SETTINGS_PAGES,
+  ...PEOPLE_PAGES,
   ...accountPages(renderPassword),
   ...PASSWORD_POSTS,
 ]

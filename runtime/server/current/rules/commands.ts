@@ -17,6 +17,7 @@ import {
 } from '../../../kit/terminal/command/rules/server-command.ts'
 import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+import { GENERATE, PEOPLE_COMMANDS } from '../commands/rules/people-commands.ts'
 import { FLASH_EXITS } from '../commands/rules/flash-outcome.ts'
 
 const FOLDER: Value = { name: 'DIR', completes: 'folder' }
@@ -170,7 +171,7 @@ export const COMMANDS = {
     ],
     positionals: [],
     flags: [
-      { name: 'generate', value: null, help: 'generate one and print it' },
+      GENERATE,
       {
         name: 'print',
         value: null,
@@ -183,6 +184,7 @@ export const COMMANDS = {
       { line: 'flasher-web password --generate', does: 'replace a lost password' },
     ],
   },
+  ...PEOPLE_COMMANDS,
   'database-status': {
     words: ['database', 'status'],
     summary: 'show who leads on the shared database, and how far this server is',
@@ -297,7 +299,7 @@ export const COMMAND_LINE: CommandLine = {
   ],
   files: [
     ...CONFIG_FILES,
-    ['<state_dir>/state.db', 'machines, events, and settings saved in the browser'],
+    ['<state_dir>/state.db', 'machines, events, people, and settings saved in the browser'],
   ],
   revised: '2026-11-26',
 }

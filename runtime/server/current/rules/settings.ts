@@ -40,6 +40,15 @@ const shortDuration: typeof duration = {
 
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
+  people: {
+    nameless_login: setting({
+      title: 'Login without a name',
+      topic: 'login',
+      help: 'Whether the administrator password alone opens a session once people log in with names; with `fallback` and `off` only while nobody of them administrates.',
+      kind: choice({ always: 'Always', fallback: 'While nobody else administrates', off: 'Never' }),
+      fallback: 'always',
+    }),
+  },
   server: {
     host: setting({
       title: 'Listen address',

@@ -5,10 +5,12 @@ import { banner, card, copyable, factList, tag } from '../../../kit/web/ui/eleme
 import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
-import { createToken, revokeToken, type TokenRefusal } from '../../routes/tokens.ts'
-import { TOKEN_SCOPES, type TokenRecord } from '../../../fleet/access/tokens.ts'
+import { createToken, listScopes, revokeToken, type TokenRefusal } from '../../routes/tokens.ts'
+import type { TokenRecord } from '../../../fleet/access/tokens.ts'
+import { permits, SCOPES } from '../../../kit/web/answers/rules/rights.ts'
 import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { CallerPerson } from '../../../kit/web/answers/caller.ts'
 import type { PageContext } from '../page-context.ts'
 import { questionButton, renderRemoval } from '../question.ts'
 import { PAGES } from '../../texts/texts.ts'
@@ -46,7 +48,7 @@ async function showAccount(
   const { site } = context
   const caller = site.caller(context.event)
   const clock = context.clock()
-  const tokens = await site.tokens.list()
+  const tokens = await listOwn(context)
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
@@ -57,8 +59,9 @@ async function showAccount(
     body: html`<div class="columns even">
       <div>
         ${card({
-          title: t.session.title,
+          title: renderWho(context),
           body: factList([
+            ...describePerson(context),
             [t.session.address, site.peer(context.event).ip],
             [t.session.end, fillHtml(t.session.extended, { time: until })],
           ]),
@@ -70,15 +73,44 @@ async function showAccount(
           title: t.tokens.title,
           id: 'tokens',
           aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
-          body: html`${renderTokens(tokens, clock)}
+          body: html`${renderTokens(context, tokens, clock)}
             <details ${attributes({ open: tokens.length === 0 })}>
               <summary>${t.tokens.create}</summary>
-              ${renderForm(context.notice()?.typed['name'] ?? '')}
+              ${renderForm(context)}
             </details>`,
         })}
       </div>
     </div>`,
   })
+}
+
+/** The person who is logged in; null: the administrator. */
+function personOf({ site, event }: PageContext): CallerPerson | null {
+  const caller = site.caller(event)
+  return caller.kind === 'session' ? caller.person : null
+}
+
+const renderWho = (context: PageContext): string => personOf(context)?.name ?? t.session.title
+
+function describePerson(context: PageContext): readonly (readonly [string, Content])[] {
+  const person = personOf(context)
+  if (person === null) return []
+  return [[t.session.role, person.role === null ? t.session.noRole : t.roles[person.role].title]]
+}
+
+/** Those who administrate see all tokens, everybody else their own. */
+async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
+  const { site, event } = context
+  const tokens = await site.tokens.list()
+  const person = personOf(context)
+  if (permits(listScopes(site.caller(event)), 'admin')) return tokens
+  return tokens.filter(({ owner }) => owner === person?.id)
+}
+
+/** Whose token it is, where that is not plain. */
+function renderOwner({ site }: PageContext, owner: string | null): Content {
+  const name = owner === null ? null : (site.people?.store.find(owner)?.name ?? null)
+  return name === null ? null : html`${fill(t.tokens.owner, { name })}, `
 }
 
 const renderChanged = ({ query }: PageContext): Content =>
@@ -87,18 +119,18 @@ const renderChanged = ({ query }: PageContext): Content =>
 const renderFresh = (token: string): Html =>
   banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))
 
-function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
+function renderTokens(context: PageContext, tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {
     return html`<p class="dim">${t.tokens.empty}</p>`
   }
   return html`<ul class="rows">
     ${tokens.map(
-      ({ id, name, scopes, created_at, last_used_at, expires_at }) =>
+      ({ id, name, scopes, owner, created_at, last_used_at, expires_at }) =>
         html`<li>
           <span class="grow"
             ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
             <span class="small dim"
-              >${fillHtml(t.tokens.dates, {
+              >${renderOwner(context, owner)}${fillHtml(t.tokens.dates, {
                 created: renderTime(created_at, clock),
                 used: renderTime(last_used_at, clock, t.tokens.never),
                 expires: renderTime(expires_at, clock, t.tokens.never),
@@ -111,16 +143,19 @@ function renderTokens(tokens: readonly TokenRecord[], clock: Clock): Content {
   </ul>`
 }
 
-const renderForm = (name: string): Html =>
-  html`<form method="post" action="${PATH}/tokens">
+const renderForm = (context: PageContext): Html => {
+  const name = context.notice()?.typed['name'] ?? ''
+  const own = listScopes(context.site.caller(context.event))
+  return html`<form method="post" action="${PATH}/tokens">
     ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
     <fieldset>
       <legend>${t.tokens.scopes}</legend>
-      ${TOKEN_SCOPES.map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
+      ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
     </fieldset>
     ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
     <button class="primary">${t.tokens.button}</button>
   </form>`
+}
 
 /** The text of the new token, or the way back to the form. */
 async function create(
@@ -146,6 +181,8 @@ function describeRefusal(refusal: TokenRefusal): string {
       const wrong = refusal.fields.map(({ loc }) => loc[1])
       return wrong.includes('name') ? t.tokens.errors.name : t.tokens.errors.scopes
     }
+    case 'beyond':
+      return t.tokens.errors.beyond
     case 'name-taken':
       return fill(t.tokens.errors.taken, { name: refusal.name })
     case 'too-many':
@@ -155,7 +192,7 @@ function describeRefusal(refusal: TokenRefusal): string {
 
 async function askRevocation(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''
-  const token = (await context.site.tokens.list()).find((each) => each.id === id)
+  const token = (await listOwn(context)).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context)
   return await context.show({
     title: fill(t.tokens.revocation.title, { name: token.name }),
@@ -179,10 +216,8 @@ const tokenGone = (context: PageContext): Answer =>
   context.goBack(PATH, { error: t.tokens.errors.unknown })
 
 async function revoke(context: PageContext): Promise<Answer> {
-  const isGone = await revokeToken(
-    context.site,
-    context.event,
-    getRouterParam(context.event, 'id') ?? '',
-  )
+  const id = getRouterParam(context.event, 'id') ?? ''
+  const isOwn = (await listOwn(context)).some((each) => each.id === id)
+  const isGone = isOwn && (await revokeToken(context.site, context.event, id))
   return isGone ? context.goTo(`${PATH}#tokens`) : tokenGone(context)
 }

@@ -1,4 +1,4 @@
-/** The account page: password, session, tokens. */
+/** The account page: password, session, tokens; and what roles are called. */
 export const ACCOUNT = {
   logOut: 'Log out',
   session: {
@@ -6,6 +6,14 @@ export const ACCOUNT = {
     address: 'Logged in from',
     end: 'Session ends',
     extended: '{time}; extended by use',
+    role: 'Role',
+    noRole: 'None',
+  },
+  /** What each role is called, and what it permits. */
+  roles: {
+    look: { title: 'Look', text: 'See everything but settings, and change nothing' },
+    operate: { title: 'Operate', text: 'Change, flash and turn on machines' },
+    administrate: { title: 'Administrate', text: 'Everything, including settings and people' },
   },
   password: {
     title: 'Password',
@@ -40,6 +48,7 @@ export const ACCOUNT = {
     api: 'API documentation',
     created: 'Token created. Copy it now, it will not be shown again: {token}',
     empty: 'No tokens yet. A token gives a program limited access without your password.',
+    owner: 'belongs to {name}',
     dates: 'created {created}, used {used}, expires {expires}',
     never: 'never',
     revoke: 'Revoke…',
@@ -63,6 +72,7 @@ export const ACCOUNT = {
       name: 'Enter a name of letters, digits, spaces, dots and dashes.',
       scopes: 'Select at least one of the listed scopes.',
       lifetime: 'Select when the token expires.',
+      beyond: 'Your role does not permit one of these scopes.',
       taken: 'A token named {name} already exists.',
       tooMany: 'There are already {count} tokens: revoke unused ones.',
       unknown: 'That token no longer exists.',

@@ -53,6 +53,7 @@ export const EVENTS = {
       all: 'All',
       attention: 'Needs attention',
       failures: 'Failures',
+      erased: 'Erased last week',
     },
     problems: {
       date: 'Enter dates as year-month-day, like 2026-11-22.',
@@ -64,6 +65,7 @@ export const EVENTS = {
       subject_id: 'About',
       batch: 'Batch',
       actor: 'By',
+      person: 'Person',
       source_ip: 'Address',
     },
     chip: '{title}: {value}',
@@ -72,14 +74,13 @@ export const EVENTS = {
   row: {
     attention: 'needs attention',
     by: 'by {actor}',
+    armedBy: 'armed by {actor}',
     from: 'from {address}',
     details: 'Details',
     more: 'and {count} more, see the details',
     /** Read out before and after the arrow of a change. */
     before: 'from',
     after: 'to',
-    actors: { operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' },
-    token: 'the token {name}',
     /** The fields of a machine's record. */
     fields: {
       name: 'Name',

@@ -84,6 +84,11 @@ export const FRAME = {
     button: 'Log in',
     missing: 'Enter the password.',
     wrong: 'Wrong password.',
+    wrongNamed: 'Wrong name or password.',
+    name: 'Name',
+    nameHint: 'Leave empty to log in as the administrator.',
+    nameMissing: 'Enter your name.',
+    password: 'Password',
     noCookies:
       'The browser sent no cookie back, and a login needs one. Allow cookies for this address, then log in again.',
     wait: 'Too many attempts: try again in {seconds} s.',

@@ -4,6 +4,12 @@ const IT_REPORTS = 'Nothing to do: it reports when it is done.'
 const TRIES_AGAIN = 'Check its screen and network cable; a network boot tries again.'
 
 export const VIEW = {
+  /** Who did something: `operator` is the administrator, who logs in without a name. */
+  actors: {
+    named: { operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' },
+    token: 'the token {name}',
+    tokenOf: 'the token {name} of {person}',
+  },
   columns: {
     state: 'State',
     name: 'Machine',

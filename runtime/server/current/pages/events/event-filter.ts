@@ -38,6 +38,8 @@ const KEPT = [
   'batch',
   'actor',
   'source_ip',
+  'person',
+  'erased',
 ] as const
 
 /** Filters under which the events of the machines of a batch are listed, too. */
@@ -89,7 +91,11 @@ function describeProblem(
   return isReversed ? t.problems.reversed : null
 }
 
-export function renderFilters({ query, problem }: EventView, alarms: number): Html {
+/** `weekAgo`: the day, for the disks that were erased since. */
+export function renderFilters(
+  { query, problem }: EventView,
+  { alarms, weekAgo }: { readonly alarms: number; readonly weekAgo: string },
+): Html {
   return html`<div class="tools">
       <form class="search filters" role="search" action="${PATH}">
         ${searchField({ name: 'text', value: query['text'], label: t.label, placeholder: t.placeholder })}
@@ -102,6 +108,7 @@ export function renderFilters({ query, problem }: EventView, alarms: number): Ht
         ${renderView(t.views.all, query, {})}
         ${renderView(t.views.attention, query, { unacknowledged: '1' }, alarms)}
         ${renderView(t.views.failures, query, { failed: '1' })}
+        ${renderView(t.views.erased, query, { erased: '1', from: weekAgo })}
       </nav>
     </div>
     ${problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`}
@@ -133,11 +140,15 @@ const renderDay = (
     })}
   /></label>`
 
+/** What tells one view from another. */
+const VIEWS = ['failed', 'unacknowledged', 'erased'] as const
+
 /** Keeps the other filters. */
 function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
-  const { failed = '', unacknowledged = '', ...others } = query
-  const isHere =
-    failed === (view['failed'] ?? '') && unacknowledged === (view['unacknowledged'] ?? '')
+  const isHere = VIEWS.every((name) => (query[name] ?? '') === (view[name] ?? ''))
+  // The week of what was erased goes with it.
+  const from = query['erased'] === undefined ? query['from'] : null
+  const others = { ...query, from, failed: null, unacknowledged: null, erased: null }
   return html`<a
     href="${address(PATH, { ...others, ...view })}"
     ${attributes({ 'aria-current': isHere ? 'true' : null })}

@@ -7,6 +7,7 @@ import { badge, shorten } from '../../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { nameActor, personOfActor } from '../view/actor-name.ts'
 import { renderSummary } from '../view/event-list.ts'
 import { filterLink } from './event-filter.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -32,8 +33,9 @@ export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
       <div class="about small dim">
         ${filterLink(context.query, 'kind', event.kind)}
         <span
-          >${fillHtml(t.by, { actor: filterLink(context.query, 'actor', event.actor, actorOf(event)) })}</span
+          >${fillHtml(t.by, { actor: filterLink(context.query, 'actor', event.actor, nameActor(event.actor)) })}</span
         >
+        ${renderArmer(event, context)}
         ${event.source_ip === null ? null : html`<span>${fillHtml(t.from, { address: filterLink(context.query, 'source_ip', event.source_ip) })}</span>`}
         ${renderDetails(event)}
       </div>
@@ -61,12 +63,15 @@ function renderBox(event: JournalEvent): Content {
   />`
 }
 
-const ACTORS: ReadonlyMap<string, string> = new Map(Object.entries(t.actors))
-
-const actorOf = ({ actor }: JournalEvent): string =>
-  actor.startsWith('token:')
-    ? fill(t.token, { name: actor.slice(6) })
-    : (ACTORS.get(actor) ?? actor)
+/** Who had the machine do what it reports. */
+function renderArmer({ details }: JournalEvent, { query }: EventContext): Content {
+  const armer = details?.['armed_by']
+  if (typeof armer !== 'string') return null
+  const person = personOfActor(armer)
+  const name = nameActor(armer)
+  const actor = person === null ? name : filterLink(query, 'person', person, name)
+  return html`<span>${fillHtml(t.armedBy, { actor })}</span>`
+}
 
 /** The texts of the fields of a machine's record. */
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))

@@ -13,6 +13,7 @@ import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
+import { dayOf } from '../../../../kit/web/ui/times.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
@@ -33,7 +34,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
       ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,
     messages: html`${context.message()}${renderUpdated(given)}`,
-    body: html`${renderFilters(view, alarms)}
+    body: html`${renderFilters(view, { alarms, weekAgo: dayOf(context.clock(), -7) })}
     ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
     ${renderOlder({
       path: PATH,

@@ -9,6 +9,7 @@ import { DIM, fillHtml, html, type Content, type Html } from '../../../../kit/we
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { type Machine } from '../../rules/machine.ts'
 import { questionButton } from '../../../pages/question.ts'
+import { nameActor } from '../view/actor-name.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderRunList } from '../view/run-table.ts'
@@ -89,7 +90,8 @@ const renderDeletion = ({ mac }: Machine): Html =>
     ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
   </details>`
 
-function renderArmed({ actor, ip, at }: Armer, clock: Clock): Html {
+function renderArmed({ actor: by, ip, at }: Armer, clock: Clock): Html {
+  const actor = nameActor(by)
   const time = renderTime(at, clock)
   return ip === null
     ? fillHtml(t.by, { time, actor })

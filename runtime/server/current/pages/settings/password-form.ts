@@ -27,12 +27,19 @@ type PasswordField = (typeof FIELDS)[number]
 export const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
 
 export function renderPassword(context: CurrentContext): Html {
-  const origin = findPasswordOrigin(context.services.config)
+  const origin = findOrigin(context)
   return card({
     title: t.title,
     id: 'change-password',
     body: origin === null ? renderForm(context) : renderOrigin(origin),
   })
+}
+
+/** Where the configuration sets the password of whoever is logged in; null: it does not. */
+function findOrigin({ site, event, services }: CurrentContext): Origin | null {
+  const caller = site.caller(event)
+  const isPerson = caller.kind === 'session' && caller.person !== null
+  return isPerson ? null : findPasswordOrigin(services.config)
 }
 
 const renderOrigin = (origin: Origin): Html =>
@@ -66,7 +73,7 @@ function renderForm(context: CurrentContext): Html {
       ...more,
     })
   return html`<form method="post" action="${PATH}/password" class="narrow">
-    <input name="username" value="administrator" autocomplete="username" hidden />
+    <input name="username" value="${nameOf(context)}" autocomplete="username" hidden />
     ${field('current', t.current, { autocomplete: 'current-password' })}
     ${field('password', t.next, {
       minLength: MIN_PASSWORD_LENGTH,
@@ -79,8 +86,14 @@ function renderForm(context: CurrentContext): Html {
   </form>`
 }
 
+/** Returns the name by which a password manager knows the account. */
+function nameOf({ site, event }: CurrentContext): string {
+  const caller = site.caller(event)
+  return (caller.kind === 'session' ? caller.person?.name : null) ?? 'administrator'
+}
+
 async function changePassword(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
-  if (findPasswordOrigin(context.services.config) !== null) {
+  if (findOrigin(context) !== null) {
     throw refuse(409, 'the configuration sets the password: change it there')
   }
   const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')

@@ -34,6 +34,7 @@ async function show(context: CurrentContext): Promise<Answer> {
         [t.cache.title, '#ramboot'],
         [t.release.title, '#netboot-release'],
         [t.backup.title, '#backup-schedule'],
+        [PAGES.people.title, '#people'],
       ],
       content: renderCards(context, view),
     },
@@ -51,7 +52,10 @@ const renderCards = (context: CurrentContext, { rows, refusals, search }: Settin
         ${search.wrap(t.keywords.cache, renderCache(context, rows, refusals))}
         ${search.wrap(t.keywords.release, renderRelease(rows, refusals))}
       </div>
-      <div>${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}</div>
+      <div>
+        ${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}
+        ${search.wrap(t.keywords.people, renderPeople(context))}
+      </div>
     </div>`
 
 const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView['search']) =>
@@ -88,6 +92,16 @@ function renderCache(
     `,
   })
 }
+
+const renderPeople = ({ site }: CurrentContext): Html =>
+  card({
+    title: PAGES.people.title,
+    id: 'people',
+    body: html`<p class="dim">${PAGES.people.card.text}</p>
+      <a class="button" href="/ui/people"
+        >${fillCount(PAGES.people.card.link, site.people?.store.list().length ?? 0)}</a
+      >`,
+  })
 
 /** A broken catalog can skip thousands. */
 const MAX_SKIPPED = 20

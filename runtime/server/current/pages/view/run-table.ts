@@ -29,6 +29,7 @@ import {
   type TableColumn,
 } from '../../../../kit/web/ui/tables.ts'
 import { renderExact, renderSpan, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { nameActor } from './actor-name.ts'
 import { stemOf } from './next-boot.ts'
 import { nameDisk, renderBar, shortDisk } from '../../../pages/machines/run-bar.ts'
 
@@ -68,12 +69,13 @@ const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
   failed: 'failed',
 }
 
-/** Renders who armed the machine: `operator`, or `token:ci` for a token; a dash where it is unknown. */
+/** Renders who armed the machine; a dash where it is unknown. */
 export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
-  return html`<span title="${ip === null ? actor : fill(t.armerFrom, { actor, ip })}"
-    >${actor}</span
+  const name = nameActor(actor)
+  return html`<span title="${ip === null ? name : fill(t.armerFrom, { actor: name, ip })}"
+    >${name}</span
   >`
 }
 

@@ -1,0 +1,111 @@
+/** Keeps the people who log in with a name: read from memory, on disk before a change resolves. */
+import { randomBytes } from 'node:crypto'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import type { Database } from '../state/database.ts'
+import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
+import { MAX_PEOPLE, PersonRecordSchema, type Person } from './rules/person.ts'
+
+export type People = ReturnType<typeof createPeople>
+
+interface KeptPerson {
+  readonly person: Person
+  /** The hash of their password. */
+  readonly password: string | null
+}
+
+/** Creates the store of people. Lookups come from memory. */
+export function createPeople(
+  database: Database,
+  { now = () => new Date() }: { now?(): Date } = {},
+) {
+  let kept: ReadonlyMap<string, KeptPerson> = new Map()
+  let epoch: number | null = null
+
+  const current = () => {
+    const present = database.epoch()
+    if (present !== epoch) {
+      kept = new Map(database.sql.all(ALL).flatMap(readRow))
+      epoch = present
+    }
+    return kept
+  }
+
+  /** What `change` makes of the row; null where there is none. */
+  async function update(
+    id: string,
+    change: (before: KeptPerson) => KeptPerson,
+  ): Promise<Person | null> {
+    const at = now().toISOString()
+    const changed = await database.write((sql) => {
+      const [found] = sql.all(`${SELECT} WHERE id = ? AND removed_at IS NULL`, id).flatMap(readRow)
+      if (found === undefined) return null
+      const { person, password } = change(found[1])
+      sql.run(CHANGE, renderRecord(person), password, at, id)
+      return person
+    })
+    epoch = null
+    return changed
+  }
+
+  return {
+    /** Lists everybody, by name. */
+    list: (): readonly Person[] => [...current().values()].map(({ person }) => person),
+    find: (id: string): Person | null => current().get(id)?.person ?? null,
+    findByName: (name: string): Person | null =>
+      [...current().values()].find(({ person }) => person.name === name)?.person ?? null,
+    /** The hash of somebody's password; null: they have none, or nobody has that id. */
+    passwordOf: (id: string): string | null => current().get(id)?.password ?? null,
+    /** Refused where the name is in use, or there are too many: decided as it is stored. */
+    async add(
+      { name, role }: Pick<Person, 'name' | 'role'>,
+      password: string | null,
+    ): Promise<Result<Person, 'name-taken' | 'too-many'>> {
+      const created_at = now().toISOString()
+      const person: Person = { id: randomBytes(6).toString('hex'), name, role, created_at }
+      const obstacle = await database.write((sql) => {
+        const known = sql.all(ALL).flatMap(readRow)
+        if (known.some(([, each]) => each.person.name === name)) return 'name-taken'
+        if (known.length >= MAX_PEOPLE) return 'too-many'
+        sql.run(ADD, person.id, renderRecord(person), password, created_at)
+        return null
+      })
+      epoch = null
+      return obstacle === null ? accept(person) : refuse(obstacle)
+    },
+    /** Null: there is nobody with that id. */
+    setRole: (id: string, role: Person['role']): Promise<Person | null> =>
+      update(id, (before) => ({ ...before, person: { ...before.person, role } })),
+    setPassword: (id: string, password: string): Promise<Person | null> =>
+      update(id, (before) => ({ ...before, password })),
+    /** Resolves to who it was; null: there was nobody with that id. */
+    async remove(id: string): Promise<Person | null> {
+      const at = now().toISOString()
+      const person = current().get(id)?.person ?? null
+      const isGone = await database.write((sql) => sql.run(REMOVE, at, at, id) > 0)
+      epoch = null
+      return isGone ? person : null
+    },
+  }
+}
+
+const renderRecord = ({ name, role, created_at }: Person): string =>
+  JSON.stringify({ name, role, created_at })
+
+/** Rows of people who were removed stay, so that an older state brings nobody back. */
+const SELECT = 'SELECT id, record, password FROM people'
+const ALL = `${SELECT} WHERE removed_at IS NULL ORDER BY json_extract(record, '$.name'), id`
+const ADD = 'INSERT INTO people (id, record, password, updated_at) VALUES (?, ?, ?, ?)'
+const CHANGE = 'UPDATE people SET record = ?, password = ?, updated_at = ? WHERE id = ?'
+const REMOVE = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
+  WHERE id = ? AND removed_at IS NULL`
+
+const StoredSchema = PersonRecordSchema.extend({ created_at: PersonRecordSchema.shape.name })
+
+/** Nothing for a row that cannot be read: that person cannot log in. */
+function readRow(row: Row): readonly (readonly [string, KeptPerson])[] {
+  const stored = StoredSchema.safeParse(parseJson(readText(row, 'record')))
+  if (!stored.success) return []
+  const id = readText(row, 'id')
+  return [[id, { person: { id, ...stored.data }, password: readTextOrNull(row, 'password') }]]
+}

@@ -1,0 +1,14 @@
+/** Decides whether the administrator may log in with the password alone, beside people with names. */
+
+/** `[people] nameless_login` */
+export type NamelessLogin = 'always' | 'fallback' | 'off'
+
+interface OtherWays {
+  /** People with a password of their own who administrate. */
+  readonly administrators: number
+}
+
+/** Where nothing else is configured, nobody could administrate without it, so it stays. */
+export function allowsNamelessLogin(wanted: NamelessLogin, { administrators }: OtherWays): boolean {
+  return wanted === 'always' || administrators === 0
+}

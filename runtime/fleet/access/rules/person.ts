@@ -1,0 +1,32 @@
+/** A person who logs in with a name: what their name may be, and what is kept of them. */
+import { z } from 'zod'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { ROLES } from '../../../kit/web/answers/rules/rights.ts'
+
+export const MAX_PEOPLE = 500
+
+const NAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/
+/** What events call somebody else. */
+const RESERVED: ReadonlySet<string> = new Set(['administrator', 'operator', 'system', 'pxe-client'])
+
+export type NameRefusal = 'name-shape' | 'name-reserved'
+
+/** Parses the name of a person; capitals are the same name. */
+export function parsePersonName(text: string): Result<string, NameRefusal> {
+  const name = text.trim().toLowerCase()
+  if (!NAME.test(name)) return refuse('name-shape')
+  return RESERVED.has(name) ? refuse('name-reserved') : accept(name)
+}
+
+/** What is kept of a person; what cannot be read of the role is none. */
+export const PersonRecordSchema = z.object({
+  name: z.string(),
+  role: z.enum(ROLES).nullable().catch(null),
+})
+
+export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
+  /** Stays theirs, whoever has the name later. */
+  readonly id: string
+  /** ISO time. */
+  readonly created_at: string
+}

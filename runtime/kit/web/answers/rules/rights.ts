@@ -1,0 +1,78 @@
+/** What roles and tokens may do: the one place that decides whether somebody passes. */
+
+/** The rights of a token; `admin` includes the others. */
+export const SCOPES = ['read', 'machines', 'flash', 'power', 'admin'] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** The roles of people, from the least to all rights. */
+export const ROLES = ['look', 'operate', 'administrate'] as const
+export type Role = (typeof ROLES)[number]
+
+const GRANTED: Readonly<Record<Role, readonly Scope[]>> = {
+  look: ['read'],
+  operate: ['read', 'machines', 'flash', 'power'],
+  administrate: SCOPES,
+}
+
+/** Lists what a role may do; null, a person without a role: nothing. */
+export const scopesOf = (role: Role | null): readonly Scope[] =>
+  role === null ? [] : GRANTED[role]
+
+/** Whether these scopes include one, `admin` being all of them. */
+export const permits = (scopes: readonly Scope[], wanted: Scope): boolean =>
+  scopes.includes(wanted) || scopes.includes('admin')
+
+/** Lists what a token may do that belongs to somebody: nothing that they may not do themselves. */
+export const narrowScopes = (scopes: readonly Scope[], owned: readonly Scope[]): readonly Scope[] =>
+  SCOPES.filter((scope) => permits(scopes, scope) && permits(owned, scope))
+
+/** A page or a form: a scope, or that somebody is logged in, whatever their role. */
+export type PageScope = Scope | 'own'
+
+/** Who asks, as far as it decides whether they pass. */
+export type Rights =
+  | { readonly kind: 'nobody' }
+  /** The administrator, who logs in without a name. */
+  | { readonly kind: 'administrator' }
+  | { readonly kind: 'token'; readonly scopes: readonly Scope[] }
+  | { readonly kind: 'person'; readonly name: string; readonly role: Role | null }
+
+type GateRefusal =
+  | { readonly why: 'login' }
+  /** In words, and what helps. */
+  | { readonly why: 'forbidden'; readonly detail: string; readonly hint: string | null }
+
+/** Decides whether a caller passes; null: yes. Every route that is not open asks here. */
+export function decideGate(rights: Rights, wanted: PageScope): GateRefusal | null {
+  switch (rights.kind) {
+    case 'nobody':
+      return { why: 'login' }
+    case 'administrator':
+      return null
+    case 'token':
+      return wanted !== 'own' && permits(rights.scopes, wanted)
+        ? null
+        : forbid(`the token lacks the scope ${wanted}`)
+    case 'person':
+      return wanted === 'own' || permits(scopesOf(rights.role), wanted)
+        ? null
+        : forbidPerson(rights, wanted)
+  }
+}
+
+const forbid = (detail: string, hint: string | null = null): GateRefusal => ({
+  why: 'forbidden',
+  detail,
+  hint,
+})
+
+function forbidPerson(
+  { name, role }: Extract<Rights, { readonly kind: 'person' }>,
+  wanted: Scope,
+): GateRefusal {
+  if (role === null) return forbid(`${name} has no role on this server`, ASK_FOR_ROLE)
+  const needed = ROLES.find((each) => permits(scopesOf(each), wanted)) ?? 'administrate'
+  return forbid(`the role ${role} of ${name} does not permit this`, `It takes the role ${needed}.`)
+}
+
+const ASK_FOR_ROLE = 'Ask an administrator of this server for one, then log in again.'

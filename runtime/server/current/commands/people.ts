@@ -1,0 +1,137 @@
+/** `flasher-web people`: lists, adds, changes and removes the people who log in with a name. */
+import {
+  createAccounts,
+  type Accounts,
+  type PersonRefusal,
+} from '../../../fleet/access/accounts.ts'
+import { generatePassword } from '../../../fleet/access/passwords.ts'
+import { MAX_PEOPLE, type Person } from '../../../fleet/access/rules/person.ts'
+import type { Requester } from '../../../fleet/state/journal.ts'
+import { Fault } from '../../../kit/foundation/fault.ts'
+import type { Result } from '../../../kit/foundation/result.ts'
+import { ROLES, type Role } from '../../../kit/web/answers/rules/rights.ts'
+import { createSignedOut } from '../../../kit/web/access/signed-out.ts'
+import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import type { RunCommand } from '../../../kit/terminal/command/program.ts'
+import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
+import { decideFolders } from '../assembly/configuration.ts'
+import { askPassword } from './password.ts'
+import { visitState, type Visit } from './visit.ts'
+
+/** Whoever may write the state of the server. */
+const BY: Requester = { actor: 'operator', ip: null }
+
+export const listPeople: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  await using visit = await visitState(environment, given)
+  const people = visit.state.peopleStore.list().map(({ name, role, created_at }) => ({
+    name,
+    role,
+    created_at,
+  }))
+  const { stdout } = environment
+  if (given.switches.has('json')) stdout.write(`${JSON.stringify(people, null, 2)}\n`)
+  else for (const { name, role } of people) stdout.write(`${name}\t${role ?? 'no role'}\n`)
+  return SUCCESS
+}
+
+/** Rejects with a Fault `misuse` where the name or the password is unfit, and `conflict` where it is in use. */
+export const addPerson: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  const [name = ''] = given.positionals
+  const role = readRole(given)
+  const password = await choosePassword(environment, given)
+  await using visit = await visitState(environment, given)
+  const accounts = await openAccounts(visit)
+  const person = settle(await accounts.add({ name, role, password }, BY), name)
+  print(environment, given, password)
+  visit.success(`${person.name} can log in (${role})`)
+  return SUCCESS
+}
+
+/** Rejects with a Fault `not-found` where nobody has that name. */
+export const setRole: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  const role = readRole(given)
+  await using visit = await visitState(environment, given)
+  const { id, name } = findPerson(visit, given)
+  settle(await (await openAccounts(visit)).setRole(id, role, BY), name)
+  visit.success(`${name} has the role ${role}; all sessions of ${name} have ended`)
+  return SUCCESS
+}
+
+/** Rejects as `addPerson` and `setRole` do. */
+export const setPassword: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  const password = await choosePassword(environment, given)
+  await using visit = await visitState(environment, given)
+  const { id, name } = findPerson(visit, given)
+  settle(await (await openAccounts(visit)).setPassword(id, password, BY), name)
+  print(environment, given, password)
+  visit.success(`${name} has another password; all sessions of ${name} have ended`)
+  return SUCCESS
+}
+
+/** Rejects with a Fault `not-found` where nobody has that name. */
+export const removePerson: RunCommand<ProcessEnvironment> = async (environment, given) => {
+  await using visit = await visitState(environment, given)
+  const { id, name } = findPerson(visit, given)
+  settle(await (await openAccounts(visit)).remove(id, BY), name)
+  visit.success(`${name} was removed; all sessions and tokens of ${name} have ended`)
+  return SUCCESS
+}
+
+/** A running server takes up the end of sessions at the next request. */
+async function openAccounts({ config, state, warn }: Visit): Promise<Accounts> {
+  const { peopleStore: people, tokens, journal } = state
+  const signedOut = await createSignedOut({
+    path: decideFolders(config).signedOut,
+    now: () => new Date(),
+    log: { warn },
+  })
+  return createAccounts({
+    people,
+    tokens,
+    endSessions: signedOut.addPerson,
+    record: journal.record,
+  })
+}
+
+function readRole({ positionals: [, text = ''] }: Arguments): Role {
+  const role = ROLES.find((each) => each === text)
+  if (role !== undefined) return role
+  throw new Fault('misuse', `${text} is no role`, { hint: `There are ${ROLES.join(', ')}.` })
+}
+
+function findPerson({ state }: Visit, { positionals: [name = ''] }: Arguments): Person {
+  const person = state.peopleStore.findByName(name.trim().toLowerCase())
+  if (person !== null) return person
+  throw new Fault('not-found', `nobody here is called ${name}`, {
+    hint: 'flasher-web people list lists who there is.',
+  })
+}
+
+const isGenerated = ({ switches }: Arguments): boolean => switches.has('generate')
+
+const choosePassword = async (environment: ProcessEnvironment, given: Arguments) =>
+  isGenerated(given) ? generatePassword() : await askPassword(environment)
+
+function print({ stdout }: ProcessEnvironment, given: Arguments, password: string): void {
+  if (isGenerated(given)) stdout.write(`Password: ${password}\n`)
+}
+
+const REFUSALS: Readonly<Record<PersonRefusal, string>> = {
+  'name-shape': 'is no name: use small letters, digits and . _ - + @, at most 64 of them',
+  'name-reserved': 'has another meaning in events: use another name',
+  'name-taken': 'is in use already',
+  'too-many': `is one too many: there are ${MAX_PEOPLE} people already`,
+  'too-short': 'needs a longer password',
+  'too-long': 'needs a shorter password',
+  'control-characters': 'needs a password without control characters',
+  differs: 'was given two different passwords',
+  unknown: 'was removed meanwhile',
+}
+
+function settle(changed: Result<Person, PersonRefusal>, name: string): Person {
+  if (changed.ok) return changed.value
+  const isConflict = changed.refusal === 'name-taken' || changed.refusal === 'too-many'
+  const code = isConflict ? 'conflict' : 'misuse'
+  throw new Fault(code, `${name === '' ? 'the empty name' : name} ${REFUSALS[changed.refusal]}`)
+}

@@ -1,0 +1,24 @@
+/** Who did something, as people know them: `operator` and `person:anna` are words of the record. */
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+
+const t = PAGES.view.actors
+const NAMED: ReadonlyMap<string, string> = new Map(Object.entries(t.named))
+
+/** Names an actor of events and runs. */
+export function nameActor(actor: string): string {
+  if (actor.startsWith('person:')) return actor.slice(7)
+  if (!actor.startsWith('token:')) return NAMED.get(actor) ?? actor
+  const [name = '', ...owner] = actor.slice(6).split('@')
+  return owner.length === 0
+    ? fill(t.token, { name })
+    : fill(t.tokenOf, { name, person: owner.join('@') })
+}
+
+/** The name by which events are filtered; null: no person. */
+export function personOfActor(actor: string): string | null {
+  if (actor.startsWith('person:')) return actor.slice(7)
+  const at = actor.indexOf('@')
+  if (actor.startsWith('token:') && at > 0) return actor.slice(at + 1)
+  return actor === 'operator' || actor.startsWith('token:') ? 'administrator' : null
+}

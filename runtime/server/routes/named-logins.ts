@@ -1,0 +1,28 @@
+/** People who log in with a name, as the login page and the change of a password see them. */
+import { allowsNamelessLogin } from '../../fleet/access/rules/nameless-login.ts'
+import type { Accounts } from '../../fleet/access/accounts.ts'
+import type { NamedLogins } from '../../kit/web/access/login.ts'
+import type { PeoplePasswords } from '../../kit/web/access/password-change.ts'
+import { Fault } from '../../kit/foundation/fault.ts'
+import type { PeopleServices } from './site.ts'
+
+export function createNamedLogins(
+  { store, checkHash, nameless }: PeopleServices,
+  accounts: Pick<Accounts, 'setPassword'>,
+): NamedLogins & PeoplePasswords {
+  const countAdministrators = () =>
+    store.list().filter(({ id, role }) => role === 'administrate' && store.passwordOf(id) !== null)
+      .length
+  return {
+    isUsed: () => store.list().length > 0,
+    allowsNameless: () =>
+      allowsNamelessLogin(nameless(), { administrators: countAdministrators() }),
+    find: store.findByName,
+    checkPassword: (person, given) =>
+      checkHash(given, person === null ? null : store.passwordOf(person.id)),
+    async setPassword({ id, name }, password, ip) {
+      const set = await accounts.setPassword(id, password, { actor: `person:${name}`, ip })
+      if (!set.ok) throw new Fault('conflict', `${name} was removed or changed meanwhile`)
+    },
+  }
+}

@@ -1,0 +1,64 @@
+/** The page of people who log in with a name. */
+export const PEOPLE = {
+  title: 'People',
+  card: {
+    text: 'Who logs in with a name and a password of their own, and what they may do.',
+    link: { one: '1 person', other: '{count} people' },
+  },
+  list: 'People who log in with a name',
+  empty: {
+    title: 'Nobody logs in with a name yet',
+    text: 'Add people, and every event, flash and token names who it was. The administrator password stays.',
+  },
+  administrator: {
+    always: 'The administrator still logs in with the password alone.',
+    fallback:
+      'Nobody logs in with the administrator password alone while somebody here administrates.',
+    setting: 'Change it under {setting}.',
+  },
+  events: 'Events',
+  role: 'Role',
+  roleOf: 'Role of {name}',
+  save: 'Save role',
+  password: {
+    summary: 'New password',
+    field: 'New password of {name}',
+    hint: 'At least {count} characters. All sessions of {name} end.',
+    button: 'Set password',
+  },
+  added: 'Added {time}',
+  noPassword: 'Logs in without a password of this server.',
+  add: {
+    title: 'Add a person',
+    name: 'Name',
+    nameHint: 'What they type to log in: small letters, digits and . _ - + @',
+    password: 'Password',
+    button: 'Add person',
+  },
+  remove: {
+    button: 'Remove…',
+    title: 'Remove {name}',
+    question: 'Remove {name}?',
+    consequence:
+      'Their sessions end with their next request, and their tokens are revoked. Events and runs keep their name.',
+    confirm: 'Remove person',
+  },
+  done: {
+    added: '{name} was added.',
+    role: 'The role of {name} was changed; all of their sessions have ended.',
+    password: 'The password of {name} was changed; all of their sessions have ended.',
+    removed: '{name} was removed.',
+  },
+  errors: {
+    'name-shape': 'Enter a name of small letters, digits and . _ - + @, of at most 64 characters.',
+    'name-reserved': 'That name has another meaning in events: use another one.',
+    'name-taken': 'That name is in use.',
+    'too-many': 'There are {count} people already.',
+    'too-short': 'Enter at least {count} characters.',
+    'too-long': 'Enter at most {count} characters.',
+    'control-characters': 'The password may not contain control characters.',
+    differs: 'The two passwords are different.',
+    unknown: 'That person was removed already.',
+    role: 'Select one of the roles.',
+  },
+} as const

@@ -1,0 +1,99 @@
+/** Every route of both lines stands behind the gate, or is open on purpose. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
+import {
+  decideGate,
+  type Role,
+  SCOPES,
+  scopesOf,
+  type PageScope,
+} from '../../../../runtime/kit/web/answers/rules/rights.ts'
+import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
+import { createCurrentServer } from '../../../support/people/current-server.ts'
+import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { readJson } from '../../../support/server/server.ts'
+
+const test = suite('gate')
+
+/** What machines and monitoring ask without a cookie, and what everybody may read. */
+const OPEN = [
+  /^\/(healthz|version|openapi\.json|docs\/api|catalog\.toml|imager\.json)$/,
+  /^\/(images|pxe|grub|boot|static|m|M)([/.-]|$)/,
+  /^\/pxe-bootstrap\.ipxe$/,
+  /^\/(ui)?$/,
+  /^\/ui\/login$/,
+]
+
+const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`
+
+function findUngated(routes: readonly Route[]): readonly string[] {
+  return routes
+    .filter((route) => {
+      const access = typeof route.access === 'function' ? route.access() : route.access
+      if (access === 'open') return !OPEN.some((pattern) => pattern.test(route.path))
+      if (access === 'page') return !Object.hasOwn(PAGE_GATE[route.path] ?? {}, route.method)
+      return !SCOPES.includes(access)
+    })
+    .map(nameOf)
+}
+
+test('each route of the current line has its row, and each row its route', async () => {
+  await using server = await createCurrentServer()
+  await using earlier = await createEarlierServer()
+  assert.equal(findUngated(server.routes), [])
+  assert.equal(findUngated(earlier.routes), [])
+  const known = new Set([...server.routes, ...earlier.routes].map(nameOf))
+  const rows = Object.entries(PAGE_GATE).flatMap(([path, row]) =>
+    Object.keys(row).map((method) => `${method} ${path}`),
+  )
+  assert.equal(
+    rows.filter((row) => !known.has(row)),
+    [],
+  )
+})
+
+test('who is not logged in gets nowhere, by any route of the table or of the API document', async () => {
+  await using server = await createCurrentServer()
+  const { paths } = await readJson(server.request('/openapi.json'))
+  const documented = Object.entries<Record<string, unknown>>(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({
+      method: method.toUpperCase(),
+      path: path.replace(/\{[^}]+\}/g, 'x'),
+      template: path.replace(/\{([^}]+)\}/g, ':$1'),
+    })),
+  )
+  const gated = new Set(
+    server.routes.filter(({ access }) => access !== 'open').map((route) => nameOf(route)),
+  )
+  const pages = server.routes
+    .filter(({ access }) => access === 'page')
+    .map(({ method, path }) => ({ method, path: path.replace(/:\w+/g, 'x'), template: path }))
+  for (const { method, path, template } of [...documented, ...pages]) {
+    if (!gated.has(`${method} ${template}`)) continue
+    const { status, headers } = await server.request(path, { method })
+    const isSent = status === 303 && (headers.get('location') ?? '').startsWith('/ui/login')
+    assert.ok(status === 401 || isSent, `${method} ${template}: ${status}`)
+  }
+  assert.ok(documented.length > 40)
+})
+
+test('the gate lets nobody do what their role does not say', () => {
+  const wanted: readonly PageScope[] = [...SCOPES, 'own']
+  const passes = (role: Role | null) =>
+    wanted.filter((each) => decideGate({ kind: 'person', name: 'anna', role }, each) === null)
+  assert.equal(passes(null), ['own'])
+  assert.equal(passes('look'), ['read', 'own'])
+  assert.equal(passes('operate'), ['read', 'machines', 'flash', 'power', 'own'])
+  assert.equal(passes('administrate'), wanted)
+  for (const scope of SCOPES) {
+    const scopes = [scope]
+    const open = SCOPES.filter((each) => decideGate({ kind: 'token', scopes }, each) === null)
+    assert.equal(open, scope === 'admin' ? SCOPES : [scope])
+  }
+  assert.is(decideGate({ kind: 'token', scopes: SCOPES }, 'own')?.why, 'forbidden')
+  assert.is(decideGate({ kind: 'administrator' }, 'admin'), null)
+  assert.equal(scopesOf(null), [])
+})
+
+test.run()
