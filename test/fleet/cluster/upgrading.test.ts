@@ -49,10 +49,10 @@ test('the former tables are kept under their release, what both know is carried,
     assert.is((await upgraded.machines.list()).length, 2)
     assert.is(upgraded.store.find('backup.cadence'), 'daily')
     await upgraded.machines.commit(macOf(3), null, machineOf(3))
-    const events = upgraded.database.sql.all('SELECT kind, summary FROM events')
+    const events = upgraded.database.sql.all('SELECT kind, summary FROM events ORDER BY id DESC')
     assert.equal(
       events.map((row) => row['kind']),
-      ['system.schema.reset'],
+      ['system.schema.reset', 'machine.upserted'],
     )
     assert.match(String(events[0]?.['summary']), /^Upgraded from 0\.0\.9 to .*: 2 machines/)
   }
