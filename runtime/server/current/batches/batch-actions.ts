@@ -1,7 +1,8 @@
 /** What people do to a batch: pause it, let it go on, disarm what has not begun, retry what failed. */
 import { nameBatch, type Batch, type BatchMember } from '../../../fleet/batch/rules/batch.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { By, Scope } from '../../../kit/web/answers/caller.ts'
+import type { By } from '../../../kit/web/answers/caller.ts'
+import type { Scope } from '../../../kit/web/answers/rules/rights.ts'
 import { letOthersIn } from '../../routes/many.ts'
 import type { Site } from '../../routes/site.ts'
 import { disarmByHand, pauseOrder, resumeOrder } from '../rules/disarming.ts'

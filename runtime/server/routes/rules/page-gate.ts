@@ -20,6 +20,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/people/:id/remove': { POST: 'admin' },
 
   '/ui/dashboard': { GET: 'read' },
+  '/ui/dashboard/setup': { POST: 'admin' },
   '/ui/machines': { GET: 'read', POST: 'machines' },
   '/ui/machines/columns': { POST: 'read' },
   '/ui/machines/searches': { POST: 'read' },
@@ -43,6 +44,12 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/:mac/runs/:id': { GET: 'read' },
   '/ui/runs': { GET: 'read' },
   '/ui/runs/remove': { POST: 'admin' },
+  '/ui/batches': { GET: 'read' },
+  '/ui/batches/:id': { GET: 'read' },
+  '/ui/batches/:id/pause': { POST: 'machines' },
+  '/ui/batches/:id/disarm': { POST: 'machines' },
+  '/ui/batches/:id/resume': { POST: 'flash' },
+  '/ui/batches/:id/retry': { POST: 'flash' },
   '/ui/events': { GET: 'read' },
   '/ui/events/acknowledge': { POST: 'machines' },
 

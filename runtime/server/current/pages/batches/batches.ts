@@ -31,6 +31,7 @@ import {
   sayCounts,
   SHOWN_STATES,
 } from '../view/batch-view.ts'
+import { nameActor } from '../view/actor-name.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
@@ -108,11 +109,9 @@ function renderActed(query: URLSearchParams): Content {
     : banner('done', fillCount(acted[1], Number(count)))
 }
 
-const ACTORS: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.events.row.actors))
-
 function renderHead(context: CurrentContext, view: BatchView): Html {
   const { batch, counts } = view
-  const actor = ACTORS.get(batch.by.actor) ?? batch.by.actor
+  const actor = nameActor(batch.by.actor)
   const time = renderTime(batch.by.at, context.clock())
   return html`<section class="card stack">
     <p class="sentence">${sayCounts(batch, counts)}</p>
