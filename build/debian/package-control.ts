@@ -58,7 +58,7 @@ const FIELDS: Readonly<Record<DebianName, (version: string) => readonly string[]
   'flasher-server': (version) => [
     `Depends: flasher (= ${version}), passwd`,
     'Recommends: libpam-modules-bin',
-    'Suggests: dnsmasq, ipmitool, ipxe, sudo',
+    'Suggests: dnsmasq, ipmitool, ipxe, openssh-client, sudo',
     ...replaces(version),
     'Section: admin',
     'Description: boots machines over the network and has them flashed',

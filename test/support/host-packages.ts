@@ -41,6 +41,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'nix-bin': 'the recipe for Nix',
   'ntfs-3g': 'NTFS that grows',
   openipmi: 'a BMC that is emulated: ipmi_sim',
+  'openssh-server': 'the host key of a new system',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
   partclone: 'used blocks of disks that are captured',

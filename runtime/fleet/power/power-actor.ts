@@ -58,6 +58,7 @@ export async function actOnPower(
   return accept({
     state: watch.state.current,
     confirmed: isRead,
+    changed: steps.length > 0,
     boot: isBooted ? bootWord(driver, plan.value.isOwnOrder) : null,
   })
 }

@@ -5,19 +5,15 @@ import type { Changes } from '../../kit/host/changes.ts'
 import { listNewest } from '../run/run-rows.ts'
 import type { Database } from '../state/database.ts'
 import { createProof, decideCall } from './rules/proof.ts'
+import { createSigns, type SignSources } from './signs.ts'
 import { createWatches } from './watches.ts'
 
-interface ProofsDependencies {
+interface ProofsDependencies extends SignSources {
   readonly database: Database
   readonly changes: Changes
-  settings(): { readonly enabled: boolean; readonly limit: number }
   /** When the seed token was made with which the machine fetched its newest configuration; null: none. */
   findCall(mac: Run['mac']): string | null
   now(): Date
-  /** Milliseconds of a clock that nobody sets. */
-  elapsed(): number
-  /** Looks whether machines' network cards answer at their addresses; what cannot be seen from here is left out. */
-  findAnswers?(macs: readonly Run['mac'][]): Promise<ReadonlyMap<string, boolean>>
 }
 
 /** Machines tell their end to a server that is away for ten minutes. */
@@ -36,22 +32,15 @@ export function createProofs(given: ProofsDependencies) {
   const { database, settings, findCall, now, elapsed } = given
   const { current, count, keep, save, take, onEnd } = createWatches(given)
 
+  const signs = createSigns({ ...given, current, take })
+
   async function sweep(): Promise<void> {
     const at = elapsed()
     const over = [...current().values()].filter(({ endsAt }) => endsAt <= at)
     await Promise.all(over.map((watch) => take(watch, { kind: 'limit' })))
   }
-  async function look(): Promise<void> {
-    const watched = [...current().values()]
-    const macs = watched.map(({ run }) => run.mac)
-    const found = macs.length === 0 ? null : await given.findAnswers?.(macs)
-    for (const watch of watched) {
-      const answers = found?.get(watch.run.mac)
-      if (answers !== undefined) await take(watch, { kind: 'network', answers })
-    }
-  }
   database.repeat(SWEEP_MS, sweep)
-  database.repeat(LOOK_MS, look)
+  database.repeat(LOOK_MS, signs.look)
 
   return {
     /** Whether runs that end now are followed. */
@@ -69,20 +58,30 @@ export function createProofs(given: ProofsDependencies) {
       const known = current().get(run.mac)
       if (known?.run.id === run.id) return
       if (known !== undefined) await take(known, { kind: 'flash' })
-      const proof = createProof(now().toISOString(), limit, decideCall(findCall(run.mac), former))
+      const callMadeAt = decideCall(findCall(run.mac), former)
+      const portBefore = await signs.baselines.take(run.mac)
+      const proof = createProof(now().toISOString(), limit, callMadeAt, portBefore)
       keep({ ...run, proof })
       await save(run, proof)
     },
     /** Its next flash began. */
-    async leave(mac: string): Promise<void> {
+    async leave(mac: Run['mac']): Promise<void> {
+      signs.baselines.live(mac)
       const watch = current().get(mac)
       if (watch !== undefined) await take(watch, { kind: 'flash' })
     },
     /** A machine asked for its boot script. From memory, and nothing for machines that nobody waits for. */
-    contact(mac: string): Promise<void> | undefined {
+    contact(mac: Run['mac'], isToDisk = true): Promise<void> | undefined {
+      signs.baselines.boot(mac, isToDisk)
       const watch = count() === 0 ? undefined : current().get(mac)
-      return watch === undefined ? undefined : take(watch, { kind: 'contact' })
+      return watch === undefined
+        ? undefined
+        : take(watch, { kind: 'contact', isElsewhere: !isToDisk })
     },
+    /** It was given the order a moment ago. */
+    order: signs.baselines.order,
+    /** Resolves once the machine may be restarted for its order. */
+    settle: signs.baselines.settle,
     /** A system called the address that was made at `issued` (ISO 8601). */
     async call(mac: string, issued: string): Promise<void> {
       const watch = current().get(mac)
@@ -93,7 +92,7 @@ export function createProofs(given: ProofsDependencies) {
     /** Ends waits that have lasted long enough; also runs every second. */
     sweep,
     /** Looks whether the machines answer; also runs every five seconds. */
-    look,
+    look: signs.look,
     onEnd,
     awaitEnd: createAwaiting(given),
   }
@@ -116,7 +115,8 @@ function createAwaiting({ database, changes }: ProofsDependencies) {
     }
     const leave = () => resolve(null)
     const stop = changes.listen((change) => {
-      if (change.topic === 'run' && change.mac === mac) check()
+      // A restore is announced as a change of the settings.
+      if (change.topic === 'settings' || (change.topic === 'run' && change.mac === mac)) check()
     })
     signal.addEventListener('abort', leave, { once: true })
     check()

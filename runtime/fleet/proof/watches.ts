@@ -16,7 +16,7 @@ interface WatchesDependencies {
 /** A run whose system is awaited. */
 export type ProvedRun = Run & { readonly proof: Proof }
 
-interface Watch {
+export interface Watch {
   run: ProvedRun
   /** When the wait is over, on the clock that nobody sets. */
   readonly endsAt: number

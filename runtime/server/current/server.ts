@@ -222,7 +222,7 @@ async function openServices(
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
   const stamps = createBootStamps(now)
   const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
-  const watch = { proof: openProofs({ config, state, now }), stamps }
+  const watch = { proof: openProofs({ config, state, env, now }), stamps }
   return { catalog, netboot, backups, control, watch }
 }
 

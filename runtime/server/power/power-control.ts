@@ -3,15 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { PowerBook } from '../../fleet/power/power-store.ts'
 import type { PowerService } from '../../fleet/power/power-service.ts'
 import { lasting, renderPowerFailure } from '../../fleet/power/rules/power.ts'
-import type { BootOnce, PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
+import type { PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
 import type { PowerTrouble } from '../../fleet/power/rules/power.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
+import type { BootEachRequest } from '../routes/site.ts'
 import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import {
+  chooseBoot,
   renderPowerEvent,
   refusePower,
   renderPowerView,
@@ -27,6 +29,8 @@ interface PowerControlDependencies {
   /** Whether a run of the machine is under way. */
   isWriting(mac: string): boolean
   readonly recordAll: RecordEvents
+  /** Milliseconds between two machines of one request that names no pause. */
+  stagger(): number
   now(): Date
 }
 
@@ -76,10 +80,9 @@ export function createPowerControl(given: PowerControlDependencies) {
     isTrial = false,
   ): Promise<Result<PowerDone, PowerFailure>> {
     const entry = book.find(mac)
-    const { action, boot, url } = asked
-    const firmware = entry?.bmc.firmware ?? 'uefi'
-    const once: BootOnce | null = boot === null ? null : { device: boot, firmware, url }
-    const request = { action, boot: once, isTrial, refuseOff: () => refuseCut(mac, asked) }
+    const { action } = asked
+    const boot = entry === null ? null : chooseBoot(entry.bmc, asked)
+    const request = { action, boot, isTrial, refuseOff: () => refuseCut(mac, asked) }
     const done = await power.act(mac, labelsOf(mac), request)
     const isQuiet = isTrial && (done.ok || IS_ANSWER.has(done.refusal.kind))
     const event = entry === null || isQuiet ? null : renderPowerEvent(mac, asked, entry, done)
@@ -111,8 +114,13 @@ export function createPowerControl(given: PowerControlDependencies) {
     act: (mac: Mac, asked: PowerBody, by: By) => follow(act(mac, asked, by)),
     /** Resolves once whatever was begun has ended and is on record: soon, where the service has ended. */
     settle,
-    actOnEach: (macs: readonly Mac[], asked: PowerBody, pause: number, by: By) =>
-      follow(actOnEach(macs, asked, pause, by)),
+    actOnEach: (macs: readonly Mac[], asked: PowerBody, each: EachRequest) =>
+      follow(actOnEach(macs, asked, each)),
+    /** Says why a machine cannot be booted from the network, as far as that is known already. */
+    foresee: (mac: Mac, isRestart: boolean): string | null => refuse(mac, bootBody(isRestart)),
+    /** Boots one machine after the other from the network once. */
+    bootEach: (macs: readonly Mac[], { isRestart, pause, ...each }: BootEachRequest) =>
+      follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
     async forgetMachine(mac: Mac): Promise<void> {
@@ -161,45 +169,55 @@ function createFollower() {
 
 interface EachDependencies extends Pick<PowerControlDependencies, 'power' | 'recordAll'> {
   refuse(mac: Mac, asked: PowerBody): string | null
-  act(mac: Mac, asked: PowerBody, by: By): Promise<unknown>
+  act(mac: Mac, asked: PowerBody, by: By): Promise<Result<PowerDone, PowerFailure>>
 }
 
+/** `pause` in milliseconds. */
+type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & { readonly pause: number }
+
 /**
- * Makes what begins with one machine after the other, `pause` milliseconds apart; what becomes of each
- * goes on record. What has meanwhile come to speak against one leaves it out, and that goes on record,
- * too.
+ * Makes what begins with one machine after the other; what becomes of each goes on record. What has
+ * meanwhile come to speak against one leaves it out, and that goes on record, too.
  */
 function createActOnEach({ power, recordAll, refuse, act }: EachDependencies) {
-  async function actNow(mac: Mac, asked: PowerBody, by: By): Promise<void> {
+  /** Resolves to why it was not done; null: it was. */
+  async function actNow(mac: Mac, asked: PowerBody, by: By): Promise<string | null> {
     const refusal = refuse(mac, asked)
-    const failure = refusal ?? (await act(mac, asked, by).then(isOnRecord, renderError))
-    if (failure === null) return
-    const summary = `${mac}: ${failure}`
-    const event = { kind: 'machine.power.failed', summary, details: null }
+    const failure = refusal ?? (await act(mac, asked, by).catch(renderError))
+    if (typeof failure === 'object') return failure.ok ? null : renderPowerFailure(failure.refusal)
+    const event = { kind: 'machine.power.failed', summary: `${mac}: ${failure}`, details: null }
     await recordAll([event], { subject_id: mac, ...by })
+    return failure
   }
 
-  async function recordUnreached(macs: readonly Mac[], by: By): Promise<void> {
+  async function recordUnreached(macs: readonly Mac[], why: string, by: By): Promise<void> {
     const named = macs.slice(0, MAX_NAMED).join(', ')
     const more = macs.length > MAX_NAMED ? ` and ${macs.length - MAX_NAMED} more` : ''
-    const summary = `The server ended before the power of ${named}${more} was asked`
+    const summary = `${why} before the power of ${named}${more} was asked`
     const event = { kind: 'machine.power.failed', summary, details: { macs: macs.length } }
     await recordAll([event], { subject_id: null, ...by })
   }
 
-  return async (macs: readonly Mac[], asked: PowerBody, pause: number, by: By): Promise<void> => {
+  return async (macs: readonly Mac[], asked: PowerBody, each: EachRequest): Promise<void> => {
+    const { pause, by, onFailure } = each
+    const signal = AbortSignal.any([power.signal, ...(each.signal ? [each.signal] : [])])
     const inTurn = createQueue(AT_ONCE)
-    const acts: Promise<unknown>[] = []
+    const unreached: Mac[] = []
+    const tryOne = async (mac: Mac): Promise<void> => {
+      if (signal.aborted) return void unreached.push(mac)
+      const why = await actNow(mac, asked, by)
+      if (why !== null) onFailure?.(mac, why)
+    }
+    const acts: Promise<void>[] = []
     for (const [at, mac] of macs.entries()) {
-      if (at > 0) await sleep(pause, undefined, { signal: power.signal }).catch(() => {})
-      if (power.signal.aborted) {
-        acts.push(recordUnreached(macs.slice(at), by))
-        break
-      }
-      acts.push(inTurn(() => actNow(mac, asked, by)))
+      if (at > 0) await sleep(pause, undefined, { signal }).catch(() => {})
+      acts.push(inTurn(() => tryOne(mac)))
     }
     await Promise.allSettled(acts)
+    const why = power.signal.aborted ? ENDED : LEFT
+    if (unreached.length > 0) await recordUnreached(unreached, why, by)
   }
 }
 
-const isOnRecord = () => null
+const ENDED = 'The server ended'
+const LEFT = 'The wait ended'

@@ -7,10 +7,20 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
-import { awaitEnd, followOrder, type AwaitedOrder } from './flash-follow.ts'
+import { awaitEnd, followOrder, isEventStream, type AwaitedOrder } from './flash-follow.ts'
+import { answerMany, decideForesight, planMany, renderMany } from './flash-many.ts'
 import { actOnMany } from './many.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
+
+const UNTIL = z
+  .enum(['flashed', 'booted'])
+  .describe(
+    'What is waited for; booted: until the new system was seen, which takes [proof] enabled',
+  )
+const POWER = z
+  .union([z.boolean(), z.literal('restart')])
+  .describe('Turn the machine on and boot it from the network; restart: also where it is on')
 
 /** The other fields of the body are the action's own parameters. */
 const FLASH_BODY = z.looseObject({
@@ -20,17 +30,27 @@ const FLASH_BODY = z.looseObject({
     .max(LIMITS.waitSeconds)
     .optional()
     .describe('Seconds to wait for the end of the flash before answering'),
-  until: z
-    .enum(['flashed', 'booted'])
-    .default('flashed')
-    .describe(
-      'What is waited for; booted: until the new system was seen, which takes [proof] enabled',
-    ),
-  power: z
-    .union([z.boolean(), z.literal('restart')])
-    .default(false)
-    .describe('Turn the machine on and boot it from the network; restart: also where it is on'),
+  until: UNTIL.default('flashed'),
+  power: POWER.default(false),
 })
+
+/** What only the action flash takes. */
+const FLASH_MANY = {
+  wait: z
+    .number()
+    .min(0)
+    .max(LIMITS.waitSeconds)
+    .optional()
+    .describe('flash: seconds to wait for the end of all of them before answering'),
+  until: UNTIL.optional(),
+  power: POWER.optional(),
+  stagger: z
+    .number()
+    .min(0)
+    .max(3600)
+    .optional()
+    .describe('flash: seconds between two machines that are turned on; left out: [power] stagger'),
+}
 
 const BULK_BODY = z.strictObject({
   action: z.string().max(40).describe('delete, or an action of this server: flash…'),
@@ -38,6 +58,7 @@ const BULK_BODY = z.strictObject({
   q: z.string().max(1000).optional().describe('Instead of macs: all that this search finds'),
   parameters: z.record(z.string(), z.unknown()).optional(),
   dry_run: z.boolean().optional().describe('Only report what would be done'),
+  ...FLASH_MANY,
 })
 
 const BULK_ANSWER = z.object({
@@ -49,15 +70,23 @@ const BULK_ANSWER = z.object({
       mac: z.string(),
       result: z.enum(['done', 'refused', 'missing']),
       reason: z.string().nullable(),
+      outcome: z
+        .string()
+        .optional()
+        .describe('flash with wait: flashed, booted, failed, timeout… as for one machine'),
+      run: z.string().optional(),
+      proof: z.unknown().optional(),
     }),
   ),
+  outcomes: z
+    .record(z.string(), z.number())
+    .optional()
+    .describe('flash with wait: how many machines ended with each outcome'),
   batch: z
     .string()
     .optional()
     .describe('The batch that was made of it: GET /batches/{id}; absent after a dry run'),
 })
-
-type BulkAnswer = z.infer<typeof BULK_ANSWER>
 
 export function bulkRoutes(site: Site): readonly Route[] {
   return [
@@ -98,6 +127,7 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
   checkAction(site, event, 'flash', parameters)
   const boot = power === false ? null : await prepareBoot(site, event, power === 'restart')
   const armed = await actOn(site, event, 'flash', parameters)
+  if (boot !== null) await site.proof?.settle(mac)
   const trouble = (await boot?.()) ?? null
   if (trouble !== null) {
     const detail = `It is armed, and was not booted. ${trouble}`
@@ -123,9 +153,6 @@ async function answerOrder(
 
 const ARMED = { outcome: 'armed' } as const
 
-const isEventStream = ({ req }: H3Event): boolean =>
-  req.headers.get('accept')?.includes('text/event-stream') === true
-
 /** Throws a 422 where nobody would ever say what is waited for. */
 function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
   if (until === 'booted' && proof?.isEnabled() !== true) throw refuse(422, NOT_AWAITED)
@@ -133,13 +160,15 @@ function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
 
 const NOT_AWAITED = 'until: this server does not wait for first boots; set [proof] enabled = true'
 
+const NO_POWER = 'this server controls the power of no machine'
+
 /** Checks what can be known before anything is armed; what it returns boots the machine. */
 async function prepareBoot(
   { power, checkScope, by, findMachine }: Site,
   event: H3Event,
   isRestart: boolean,
 ): Promise<() => Promise<string | null>> {
-  if (power === undefined) throw refuse(422, 'this server controls the power of no machine')
+  if (power === undefined) throw refuse(422, NO_POWER)
   checkScope(event, 'power')
   const { mac } = findMachine(readMac(event))
   const who = by(event)
@@ -180,7 +209,25 @@ async function actOn(
 
 async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> {
   const asked = checked(BULK_BODY, body)
-  const { action, macs, q, parameters = {}, dry_run = false } = asked
+  const { action, parameters = {}, dry_run = false, q = null } = asked
+  checkBulk(site, event, asked)
+  const found = await pick(site, asked)
+  checkWait(asked, found.length)
+  const request = { action, parameters, isDryRun: dry_run, q }
+  const refusePower = decideForesight(site, asked.power)
+  const targets = found.map((mac) => ({ mac, refusal: refusePower(mac) }))
+  const acted = await actOnMany(site, request, targets, site.by(event))
+  if (dry_run || action !== 'flash') return json(renderMany(acted, acted.results, dry_run))
+  return await answerMany(site, event, { ...acted, ...planMany(asked, site.by(event)) })
+}
+
+/** Each of them is followed on its own. */
+const MAX_AWAITED = 1000
+const TOO_MANY = `wait: at most ${MAX_AWAITED} machines are waited for; leave it out, or select fewer`
+
+/** Throws what speaks against a request before any machine is looked for. */
+function checkBulk(site: Site, event: H3Event, asked: z.infer<typeof BULK_BODY>): void {
+  const { action, macs, q, parameters = {} } = asked
   if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
   if (action === 'delete' && q?.trim() === '') {
     throw refuse(
@@ -191,23 +238,26 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> 
   // What a search finds may be many.
   const machines = macs?.length ?? Infinity
   checkAction(site, event, action, parameters, { within: ['parameters'], machines })
-  const request = { action, parameters, isDryRun: dry_run, q: q ?? null }
-  const targets = (await pick(site, asked)).map((mac) => ({ mac }))
-  return json(renderActed(dry_run, await actOnMany(site, request, targets, site.by(event))))
+  checkMany(site, event, asked)
 }
 
-function renderActed(
-  dry_run: boolean,
-  { batch, results }: Awaited<ReturnType<typeof actOnMany>>,
-): BulkAnswer {
-  const done = results.filter(({ result }) => result === 'done').length
-  return {
-    dry_run,
-    done,
-    refused: results.length - done,
-    results: [...results],
-    ...(batch === null ? {} : { batch }),
+/** Throws a 422 where more are to be waited for than can be. */
+function checkWait({ wait = 0, dry_run }: z.infer<typeof BULK_BODY>, machines: number): void {
+  if (dry_run !== true && wait > 0 && machines > MAX_AWAITED) throw refuse(422, TOO_MANY)
+}
+
+/** Throws a 422 for what another action does not take, and a 403 where the power is not the caller's. */
+function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BULK_BODY>>): void {
+  const { action, wait, until, power, stagger } = asked
+  const given = Object.entries({ wait, until, power, stagger })
+  const [named] = given.find(([, value]) => value !== undefined) ?? []
+  if (action !== 'flash' && named !== undefined) {
+    throw refuse(422, `${named}: only the action flash takes it`)
   }
+  checkUntil(site, until ?? 'flashed')
+  if (power === undefined || power === false) return
+  if (site.power === undefined) throw refuse(422, NO_POWER)
+  site.checkScope(event, 'power')
 }
 
 /**

@@ -112,10 +112,10 @@ function createHandlers(site: Site) {
   const sendScript = (
     mac: Mac,
     contact: Contact,
-    { mode, offer, script }: ScriptTransition<MachineBase>,
+    { mode, offer, boots, script }: ScriptTransition<MachineBase>,
   ): Eventual<Answer> =>
     after(leaveStalled(site, mac, contact), () => {
-      watchBoot(site, mac, contact)
+      watchBoot(site, mac, contact, boots)
       metrics.count('flasher_pxe_requests_total', { mode, offer })
       return text(script)
     })
@@ -175,10 +175,15 @@ function createHandlers(site: Site) {
 }
 
 /** GRUB asks again within one boot, and says what it was offered. The answer waits for nothing. */
-function watchBoot({ proof, stamps, log }: Site, mac: Mac, { query }: Contact): void {
+function watchBoot(
+  { proof, stamps, log }: Site,
+  mac: Mac,
+  { query }: Contact,
+  boots: ScriptTransition<MachineBase>['boots'],
+): void {
   if (query['offered'] !== undefined) return
   stamps?.ask(mac)
-  proof?.contact(mac)?.catch((error: unknown) => {
+  proof?.contact(mac, boots === 'to-disk')?.catch((error: unknown) => {
     log.error(`first boot of ${mac}: ${renderError(error)}`)
   })
 }

@@ -1,5 +1,6 @@
 /** Waits for what becomes of an order to flash, and of the system that it wrote: answered at its end, or followed as server-sent events. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { H3Event } from 'h3'
 import type { Proof, ProofState } from '../../engine/inventory/rules/run.ts'
 import { toWireRun } from '../../fleet/run/rules/run-record.ts'
 import { KEEP_ALIVE, renderData, renderEvent } from '../../kit/net/rules/event-stream.ts'
@@ -39,12 +40,16 @@ export async function awaitEnd(
 /** `failed` is a flash that failed. */
 const nameBoot = (state: ProofState): string => (state === 'failed' ? 'failed-to-boot' : state)
 
-const HEADERS = {
+export const EVENT_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store, no-transform',
   // nginx holds back what it takes for a page.
   'x-accel-buffering': 'no',
 }
+/** Whether the client asked for events. */
+export const isEventStream = ({ req }: H3Event): boolean =>
+  req.headers.get('accept')?.includes('text/event-stream') === true
+
 const STEP_MS = 1000
 const QUIET_MS = 15_000
 
@@ -57,7 +62,7 @@ export const followOrder = (
   armed: Readonly<Record<string, unknown>>,
   awaited: AwaitedOrder,
 ): Answer =>
-  answer(200, HEADERS, async function* (signal) {
+  answer(200, EVENT_HEADERS, async function* (signal) {
     const encoder = new TextEncoder()
     yield encoder.encode(renderJson('armed', armed))
     for await (const event of follow(site, awaited, signal)) yield encoder.encode(event)
@@ -96,5 +101,6 @@ function renderRun({ runs }: Site, { mac, order }: AwaitedOrder): string {
   return newest?.run.order === order ? renderJson('run', toWireRun(newest.run)) : ''
 }
 
-const renderJson = (name: string, value: object): string =>
+/** Renders an event whose data is JSON. */
+export const renderJson = (name: string, value: object): string =>
   renderEvent(name, renderData(JSON.stringify(value)))

@@ -30,6 +30,8 @@ interface ActedMany {
   /** Null: nothing was done, or this line keeps no batches. */
   readonly batch: string | null
   readonly results: readonly ActedRow[]
+  /** The orders of those on which it was done. */
+  readonly orders: readonly { readonly mac: Mac; readonly order: string }[]
 }
 
 /** Rows between two pauses, so that machines are answered meanwhile. */
@@ -43,17 +45,19 @@ export async function actOnMany<M extends MachineBase>(
   by: By,
 ): Promise<ActedMany> {
   const batch = await beginBatch(site, request, targets, by)
-  const act = createAct(site, request, batch, by)
+  const orders: ActedMany['orders'][number][] = []
+  const onDone = (mac: Mac, made: M) => void orders.push({ mac, order: site.line.nameOrder(made) })
+  const act = createAct(site, request, { batch, onDone }, by)
   const results: ActedRow[] = []
   for (const [at, target] of targets.entries()) {
     results.push(await act(target))
     if (at % STEP === STEP - 1) await batch?.keep()
     await letOthersIn(at)
   }
-  if (batch === null) return { batch, results }
+  if (batch === null) return { batch, results, orders }
   const name = await batch.settle()
   await recordBatch(site, { id: batch.id, name, action: request.action }, results, by)
-  return { batch: batch.id, results }
+  return { batch: batch.id, results, orders }
 }
 
 async function beginBatch<M extends MachineBase>(
@@ -66,11 +70,17 @@ async function beginBatch<M extends MachineBase>(
   return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
 }
 
+/** Who is told of what is done. */
+interface ActKeeping<M> {
+  readonly batch: BegunBatch<M> | null
+  onDone(mac: Mac, made: M): void
+}
+
 /** Acts on one machine after the other; what is done to each is noted in the batch. */
 function createAct<M extends MachineBase>(
   { line, fleet, machines }: Site<M>,
   { action, parameters, isDryRun = false }: ManyRequest,
-  batch: BegunBatch<M> | null,
+  { batch, onDone }: ActKeeping<M>,
   by: By,
 ) {
   const findConflict = line.actions[action]?.conflicts?.()
@@ -83,6 +93,7 @@ function createAct<M extends MachineBase>(
         : ({ result: 'refused', reason: refusal } as const)
     const reason = acted.result === 'refused' ? acted.reason : null
     const made = acted.result === 'done' ? acted.machine : null
+    if (made !== null) onDone(mac, made)
     batch?.note(mac, before, made, acted.result === 'missing' ? MISSING : reason)
     return { mac, result: acted.result, reason }
   }

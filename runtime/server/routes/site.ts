@@ -39,6 +39,18 @@ import type { Route } from '../../kit/web/answers/route.ts'
 /** What a release line renders for the shared server. */
 export interface ServerViews<M> extends ChannelViews<M>, SiteViews {}
 
+/** How several machines are booted from the network. */
+export interface BootEachRequest {
+  readonly isRestart: boolean
+  /** Milliseconds between two of them; undefined: as the settings say. */
+  readonly pause: number | undefined
+  readonly by: By
+  /** Once aborted, no more machines are turned on; those that were not reached go on record. */
+  readonly signal?: AbortSignal
+  /** The listener is called with each machine that was not booted, and why. */
+  onFailure?(mac: Mac, why: string): void
+}
+
 /** What turns machines on so that they boot from the network. */
 export interface MachinePower {
   /**
@@ -48,6 +60,10 @@ export interface MachinePower {
   refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
   /** Boots it from the network once. Resolves to why that did not work, in words; null: it did. */
   boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
+  /** The same from what is known already: no BMC is asked. */
+  foresee(mac: Mac, isRestart: boolean): string | null
+  /** Boots one machine after the other. Resolves once all were tried, or reached no more. */
+  bootEach(macs: readonly Mac[], request: BootEachRequest): Promise<void>
   /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
   forgetMachine(mac: Mac): Promise<void>
 }
@@ -61,7 +77,9 @@ interface BootProof {
   /** The next run of the machine began. */
   leave(mac: Mac): Promise<void>
   /** The machine asked for its boot script; no promise where nothing follows. */
-  contact(mac: Mac): Promise<void> | undefined
+  contact(mac: Mac, isToDisk: boolean): Promise<void> | undefined
+  /** Resolves once the machine may be restarted: what runs on it is looked at first. */
+  settle(mac: Mac): Promise<void>
   /**
    * Resolves with the run of an order once it is known what became of its system, or with null where
    * nobody waits for that or `signal` is aborted before.

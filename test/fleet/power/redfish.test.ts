@@ -26,7 +26,10 @@ const subject = () => createSubject(bmc(), BMC_USER)
 
 test('sets the boot device with its mode, reads it back, then turns on; the session is ended', async () => {
   const done = await actWith(subject(), { action: 'on', boot: PXE })
-  assert.equal(done, { ok: true, value: { state: 'on', confirmed: true, boot: 'set' } })
+  assert.equal(done, {
+    ok: true,
+    value: { state: 'on', confirmed: true, changed: true, boot: 'set' },
+  })
   assert.is(fake.state.isOn, true)
   assert.is(fake.sessions(), 0)
   assert.equal(fake.bodies.slice(1), [
@@ -73,7 +76,10 @@ for (const [what, lies] of LIES) {
   test(`gets there in spite of ${what}`, async () => {
     Object.assign(fake.lies, lies)
     const done = await actWith(subject(), { action: 'on', boot: PXE })
-    assert.equal(done, { ok: true, value: { state: 'on', confirmed: true, boot: 'set' } })
+    assert.equal(done, {
+      ok: true,
+      value: { state: 'on', confirmed: true, changed: true, boot: 'set' },
+    })
     assert.is(fake.state.isOn, true)
     assert.is(fake.state.boot['BootSourceOverrideTarget'], 'Pxe')
     assert.is(fake.sessions(), 0)

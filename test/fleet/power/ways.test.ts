@@ -71,10 +71,16 @@ for (const [name, way] of Object.entries(WAYS)) {
 
   test(`${name}: reads what is, turns on and off, and changes nothing that is so already`, async () => {
     const read = await actWith(subject(), { action: 'read', boot: null })
-    assert.equal(read, { ok: true, value: { state: 'off', confirmed: true, boot: null } })
+    assert.equal(read, {
+      ok: true,
+      value: { state: 'off', confirmed: true, changed: false, boot: null },
+    })
     for (const action of ['on', 'off'] as const) {
       const done = await actWith(subject(), { action, boot: null })
-      assert.equal(done, { ok: true, value: { state: action, confirmed: true, boot: null } })
+      assert.equal(done, {
+        ok: true,
+        value: { state: action, confirmed: true, changed: true, boot: null },
+      })
       assert.is(await way.isOn(), action === 'on')
       const before = await way.count()
       assert.is((await actWith(subject(), { action, boot: null })).ok, true)
@@ -87,7 +93,7 @@ for (const [name, way] of Object.entries(WAYS)) {
     await way.turn(true)
     const done = await actWith(subject(), { action: 'restart', boot: PXE })
     const boot = way.confirms ? 'set' : 'sent'
-    assert.equal(done, { ok: true, value: { state: 'on', confirmed: true, boot } })
+    assert.equal(done, { ok: true, value: { state: 'on', confirmed: true, changed: true, boot } })
     assert.is(String(await way.boot()).toLowerCase(), 'pxe')
     assert.is(await way.isOn(), true)
   })
@@ -157,7 +163,10 @@ test('hook: reads a word as well, and says what a broken one answers', async () 
 test('hook: without a URL for the state it says that it cannot tell', async () => {
   const hook = BmcSchema.parse({ ...outlet.hook, state: null, network: null })
   const done = await actWith(createSubject(hook, BMC_USER), { action: 'restart', boot: PXE })
-  assert.equal(done, { ok: true, value: { state: 'unknown', confirmed: false, boot: 'own' } })
+  assert.equal(done, {
+    ok: true,
+    value: { state: 'unknown', confirmed: false, changed: true, boot: 'own' },
+  })
   assert.is(outlet.state.isOn, true)
 })
 
@@ -166,7 +175,10 @@ test('Wake-on-LAN: sends the MAC sixteen times, and promises nothing', async () 
   const bmc = BmcSchema.parse({ way: 'wake-on-lan', address: `127.0.0.1:${port}` })
   const subject = createSubject(bmc, null)
   const done = await actWith(subject, { action: 'on', boot: PXE })
-  assert.equal(done, { ok: true, value: { state: 'unknown', confirmed: false, boot: 'own' } })
+  assert.equal(done, {
+    ok: true,
+    value: { state: 'unknown', confirmed: false, changed: true, boot: 'own' },
+  })
   await new Promise((resolve) => setTimeout(resolve, 50))
   assert.is(packets.length, 3)
   const mac = macOf('52:54:00:00:00:01').replaceAll(':', '')

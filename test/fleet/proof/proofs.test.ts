@@ -34,10 +34,11 @@ async function open() {
     write: (work) => (clock.isFull ? Promise.reject(new Error('no space')) : real.write(work)),
   }
   await real.write((sql) => saveRun(sql, DONE))
+  const changes = createChanges()
   const restart = () =>
     createProofs({
       database,
-      changes: createChanges(),
+      changes,
       settings: () => ({ enabled: true, limit: 60 }),
       findCall: () => CALL,
       now: () => new Date(START + clock.ms),
@@ -46,6 +47,7 @@ async function open() {
     })
   return {
     clock,
+    changes,
     restart,
     store: (run: Run) => real.write((sql) => saveRun(sql, run)),
     stored: (id = ID) => findRun(real.sql, MAC, id)?.run.proof?.state,
@@ -106,6 +108,19 @@ test('two signs at the same time end the wait twice, each with its own word', as
   }
   await Promise.all([proofs.contact(MAC), proofs.call(MAC, CALL)])
   assert.equal([site.stored(), ended], ['booted', ['failed', 'booted']])
+})
+
+test('who waits is answered when a backup is restored that knows no such wait', async () => {
+  await using site = await open()
+  const ordered = { ...DONE, order: 'order-1' }
+  await site.store(ordered)
+  const proofs = site.restart()
+  await proofs.begin(ordered)
+  const ended = proofs.awaitEnd(MAC, 'order-1', AbortSignal.timeout(5000))
+  await site.store(ordered)
+  site.changes.announce({ topic: 'settings' })
+  assert.is(await ended, null)
+  assert.is(site.stored(), undefined)
 })
 
 test.run()

@@ -8,10 +8,12 @@ import { createReach } from '../../../runtime/fleet/power/address-check.ts'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { createPowerControl } from '../../../runtime/server/power/power-control.ts'
 import { powerSettingRoutes } from '../../../runtime/server/current/routes/power-settings.ts'
+import { proofRoutes } from '../../../runtime/server/current/routes/proof.ts'
+import { firstBootRoutes } from '../../../runtime/server/current/routes/seed.ts'
 import { powerRoutes } from '../../../runtime/server/current/routes/power.ts'
 import { createEventRecorder } from '../../../runtime/server/routes/fleet.ts'
 import { MAC, entryOf, REF } from '../server/machine-fixture.ts'
-import { asJson, createTestServer, readJson } from '../server/server.ts'
+import { asJson, createTestServer, readJson, type TestServerOptions } from '../server/server.ts'
 import { NETWORK, TIMES } from './acting.ts'
 import { startRedfish } from './redfish-fake.ts'
 
@@ -21,10 +23,15 @@ export const OTHER = '52:54:00:12:34:57'
 interface LabOptions {
   readonly networks?: readonly string[]
   readonly max_flashes?: number
+  readonly proof?: TestServerOptions['proof']
 }
 
 /** A server with one BMC that lies on request, and two machines. */
-export async function openPowerLab({ networks = NETWORK, max_flashes = 0 }: LabOptions = {}) {
+export async function openPowerLab({
+  networks = NETWORK,
+  max_flashes = 0,
+  proof,
+}: LabOptions = {}) {
   const stack = new AsyncDisposableStack()
   const fake = stack.use(await startRedfish())
   const folder = await mkdtemp(join(tmpdir(), 'flasher-power-'))
@@ -46,6 +53,7 @@ export async function openPowerLab({ networks = NETWORK, max_flashes = 0 }: LabO
     await createTestServer({
       catalog: [entryOf(REF)],
       pxe: { max_flashes },
+      ...(proof === undefined ? {} : { proof }),
       power({ machines, runs, journal, log }) {
         made.control = createPowerControl({
           power,
@@ -53,16 +61,19 @@ export async function openPowerLab({ networks = NETWORK, max_flashes = 0 }: LabO
           labelsOf: (mac) => machines.peek(mac)?.labels ?? [],
           isWriting: (mac) => runs.findRunning(mac) !== null,
           recordAll: createEventRecorder({ journal, log }),
+          stagger: () => 0,
           now: () => new Date(),
         })
         return made.control
       },
-      routes(site) {
+      routes(site, rules) {
         const { control } = made
         if (control === undefined) throw new Error('the control is made first')
         return [
           ...powerRoutes(site, { control, stagger: () => 0 }),
           ...powerSettingRoutes(site, control),
+          ...firstBootRoutes(site, rules),
+          ...proofRoutes(site, rules),
         ]
       },
     }),

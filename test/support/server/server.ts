@@ -72,7 +72,14 @@ export interface TestServerOptions {
   readonly cacheUrl?: () => string | null
   power?(parts: PowerServices): MachinePower
   /** `[proof]`; absent: nobody waits for first boots. */
-  readonly proof?: { readonly enabled: boolean; readonly limit: number; readonly url: string }
+  readonly proof?: {
+    readonly enabled: boolean
+    readonly limit: number
+    readonly url: string
+    readonly port?: number
+  }
+  /** What is seen of machines from outside; absent: nothing. */
+  readonly witnesses?: Pick<Parameters<typeof createProofs>[0], 'findAnswers' | 'readPort'>
 }
 
 const SETTINGS: WebSettings = {
@@ -168,6 +175,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const proofs = createProofs({
     database,
     changes,
+    ...options.witnesses,
     settings: proof,
     findCall: (mac) => machines.peek(mac)?.first_boot_taken_at ?? null,
     now,
@@ -212,10 +220,16 @@ export async function createTestServer(options: TestServerOptions = {}) {
     version: '1.2.3',
   })
 
-  async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  /** `ip`: where it comes from; absent: nobody knows. */
+  async function request(
+    path: string,
+    { ip, ...init }: RequestInit & { readonly ip?: string } = {},
+  ): Promise<Response> {
     const headers = new Headers(init.headers)
     if (!headers.has('host')) headers.set('host', 'flasher.test:8080')
-    return await server.app.request(path, { ...init, headers })
+    if (ip === undefined) return await server.app.request(path, { ...init, headers })
+    const made = new Request(new URL(path, 'http://flasher.test:8080'), { ...init, headers })
+    return await server.app.request(Object.defineProperty(made, 'ip', { value: ip }))
   }
   /** Logs in; what it returns sends the cookie along. */
   async function operator() {

@@ -123,8 +123,11 @@ export type ProofState = (typeof PROOF_STATES)[number]
 
 const ProofSchema = z.object({
   state: z.enum(PROOF_STATES),
-  /** `call`: the new system called its one-time address; null: nothing was seen. */
-  how: z.enum(['call', 'network']).nullable(),
+  /**
+   * `call`: the new system called its one-time address; `ssh`: a host key that was not there before;
+   * `port`: a port that was closed before; `network`: it answered; null: nothing was seen.
+   */
+  how: z.enum(['call', 'ssh', 'port', 'network']).nullable(),
   /** When the flash ended, and until when the new system is awaited. */
   since: time,
   until: time,
@@ -140,6 +143,13 @@ const ProofSchema = z.object({
   network_at: time.nullable(),
   /** When the one-time address was made; null: the new system has none. */
   call_made_at: time.nullable(),
+  /** What was at its port before the new system; null: not known, so the port proves nothing. */
+  port_before: z
+    .object({ is_closed: z.boolean(), keys: z.array(z.string().max(64)).max(64) })
+    .nullable()
+    .default(null),
+  /** Whether its last network boot led elsewhere than to its disk: a live system may have ports of its own. */
+  is_elsewhere: z.boolean().default(false),
   /** What was seen instead. */
   reason: text,
 })

@@ -66,6 +66,11 @@ const RedfishSchema = z.strictObject({
     .describe('Host name or address, perhaps with a port; https unless it begins with http://'),
   /** Which one, where the BMC has several; null: its only one. */
   system: z.string().max(200).nullable().default(null).describe('The system, if it has several'),
+  /** `https` too, where its firmware knows the authority. */
+  http_boot: httpUrl
+    .nullable()
+    .default(null)
+    .describe('What UEFI fetches over HTTP to boot from the network, without DHCP; null: PXE'),
   ...common,
 })
 

@@ -66,6 +66,8 @@ export interface PowerDone {
   readonly state: PowerState
   /** False: it was sent, and this way cannot tell what became of it. */
   readonly confirmed: boolean
+  /** False: it was so already, and nothing was sent. */
+  readonly changed: boolean
   /** What is known of the boot device: `set` was read back; `own`: the machine's own order decides. */
   readonly boot: 'set' | 'sent' | 'own' | null
 }

@@ -1,15 +1,18 @@
 /** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards. */
 import type { Proof, Run } from '../../../engine/inventory/rules/run.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
+import { proveByPort, type PortBefore, type PortSeen } from './port.ts'
 
 /** What is seen of a machine after its flash. */
 export type Sign =
-  /** It asked for its boot script: firmware, and no system that runs. */
-  | { readonly kind: 'contact' }
+  /** It asked for its boot script: firmware, and no system that runs. `isElsewhere`: it was not led to its disk. */
+  | { readonly kind: 'contact'; readonly isElsewhere?: boolean }
   /** The new system called the one-time address that was made then (ISO 8601). */
   | { readonly kind: 'call'; readonly issued: string }
   /** Whether its network card answers at its address. */
   | { readonly kind: 'network'; readonly answers: boolean }
+  /** What is seen at the port of its new system. */
+  | { readonly kind: 'port'; readonly seen: PortSeen }
   /** Its next run began: a flash, or a capture. */
   | { readonly kind: 'flash' }
   /** The time to wait is over. */
@@ -20,8 +23,13 @@ const TOO_MANY_CONTACTS = 3
 /** Boot loaders ask several times within one boot. */
 const SAME_BOOT_MS = 5000
 
-/** Creates what is known at the end of a flash. `limit` in seconds; `callMadeAt` as in `decideCall`. */
-export const createProof = (now: string, limit: number, callMadeAt: string | null): Proof => ({
+/** Creates what is known at the end of a flash. `limit` in seconds; `callMadeAt` as in `decideCall`, `portBefore` as in `joinBefore`. */
+export const createProof = (
+  now: string,
+  limit: number,
+  callMadeAt: string | null,
+  portBefore: PortBefore | null = null,
+): Proof => ({
   state: 'watching',
   how: null,
   since: now,
@@ -33,6 +41,8 @@ export const createProof = (now: string, limit: number, callMadeAt: string | nul
   silent_at: null,
   network_at: null,
   call_made_at: callMadeAt,
+  port_before: portBefore,
+  is_elsewhere: false,
   reason: null,
 })
 
@@ -52,9 +62,11 @@ export function nextProof(proof: Proof, sign: Sign, now: string): Proof {
   if (proof.state !== 'watching') return proof
   switch (sign.kind) {
     case 'contact':
-      return takeContact(proof, now)
+      return takeContact(proof, sign.isElsewhere === true, now)
     case 'network':
       return takeAnswer(proof, sign.answers, now)
+    case 'port':
+      return takePort(proof, sign.seen, now)
     case 'flash':
       return { ...proof, state: 'not-seen', reason: 'The machine began another run.' }
     case 'limit':
@@ -73,7 +85,9 @@ function takeCall(proof: Proof, issued: string, now: string): Proof {
   return { ...proof, state: 'booted', how: 'call', seconds: secondsSince(proof, now), reason: null }
 }
 
-function takeContact(proof: Proof, now: string): Proof {
+function takeContact(before: Proof, isElsewhere: boolean, now: string): Proof {
+  const proof =
+    before.is_elsewhere === isElsewhere ? before : { ...before, is_elsewhere: isElsewhere }
   const { last_contact_at: last } = proof
   if (last !== null && epochOf(now) - epochOf(last) < SAME_BOOT_MS) return proof
   const contacts = proof.contacts + 1
@@ -94,6 +108,18 @@ function takeAnswer(proof: Proof, answers: boolean, now: string): Proof {
   const { silent_at, network_at } = proof
   if (!answers) return silent_at === null ? { ...proof, silent_at: now } : proof
   return silent_at !== null && network_at === null ? { ...proof, network_at: now } : proof
+}
+
+/** Whether the live system that wrote it is gone by now, and no other one was booted. */
+export const mayProbe = ({ state, silent_at, contacts, is_elsewhere }: Proof): boolean =>
+  state === 'watching' && !is_elsewhere && (silent_at !== null || contacts > 0)
+
+/** What proves nothing is a sign like an answer of the network card: firmware opens no ports. */
+function takePort(proof: Proof, seen: PortSeen, now: string): Proof {
+  if (!mayProbe(proof) || seen.kind === 'closed') return proof
+  const how = proveByPort(proof.port_before, seen)
+  if (how === null) return proof.network_at === null ? { ...proof, network_at: now } : proof
+  return { ...proof, state: 'booted', how, seconds: secondsSince(proof, now), reason: null }
 }
 
 function endAtLimit(proof: Proof): Proof {

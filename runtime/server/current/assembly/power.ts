@@ -54,6 +54,7 @@ export async function openPower({ config, state, log, env, now, stamps }: PowerS
     labelsOf: (mac) => state.machines.peek(mac)?.labels ?? [],
     isWriting: (mac) => state.runs.findRunning(mac) !== null,
     recordAll: createEventRecorder({ journal: state.journal, log }),
+    stagger: () => settings().power.stagger * 1000,
     now,
   })
   return {
@@ -72,7 +73,7 @@ const stampPower = (power: PowerService, stamps: BootStamps): PowerService => ({
   async act(mac, labels, request) {
     const done = await power.act(mac, labels, request)
     const turnsOn = request.action === 'on' || request.action === 'restart'
-    if (done.ok && turnsOn && request.isTrial !== true) stamps.note(mac, 'power_on_at')
+    if (done.ok && done.value.changed && turnsOn) stamps.note(mac, 'power_on_at')
     return done
   },
 })

@@ -1,19 +1,28 @@
 /** Current line: opens what waits for the first boot of systems that were flashed. */
 import { askNeighbours } from '../../../fleet/proof/neighbours.ts'
+import { readPort } from '../../../fleet/proof/ports.ts'
 import { createProofs } from '../../../fleet/proof/proofs.ts'
 import { decideAnswer } from '../../../fleet/proof/rules/neighbour.ts'
+import { epochOf } from '../../../kit/foundation/instants.ts'
+import { createShell, type Environment } from '../../../kit/host/shell.ts'
+import { parseMac } from '../../../kit/net/rules/mac.ts'
 import type { LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
 interface ProofServices {
   readonly config: LineConfig
   readonly state: State
+  readonly env: Environment
   now(): Date
 }
 
-export function openProofs({ config, state, now }: ProofServices) {
+/** An order that is older is one that this server finds when it starts: nobody knows what ran before it. */
+const FRESH_MS = 5000
+
+export function openProofs({ config, state, env, now }: ProofServices) {
   const { database, changes, machines } = state
-  return createProofs({
+  const shell = createShell({ env })
+  const proofs = createProofs({
     database,
     changes,
     settings: () => config.current().proof,
@@ -30,5 +39,22 @@ export function openProofs({ config, state, now }: ProofServices) {
         }),
       )
     },
+    async readPort(mac) {
+      const { port } = config.current().proof
+      const host = machines.peek(mac)?.last_seen_ip ?? null
+      return host === null || port === 0 ? null : await readPort(shell, host, port)
+    },
   })
+  changes.listen(
+    (change) => {
+      if (change.topic !== 'machine' || config.current().proof.port === 0) return
+      const mac = parseMac(change.mac)
+      const machine = mac.ok ? machines.peek(mac.value) : null
+      if (machine === null) return
+      const { started_at: order } = machine.cycle
+      if (now().getTime() - epochOf(order) < FRESH_MS) proofs.order(machine.mac, order)
+    },
+    ['machine'],
+  )
+  return proofs
 }

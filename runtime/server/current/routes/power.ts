@@ -128,7 +128,7 @@ export function beginPower(
   control: PowerControl,
   { macs, asked, pause, by }: PowerBegun,
 ): void {
-  control.actOnEach(macs, asked, pause, by).catch((thrown: unknown) => {
+  control.actOnEach(macs, asked, { pause, by }).catch((thrown: unknown) => {
     log.error(`power of machines: ${String(thrown)}`)
   })
 }

@@ -250,6 +250,13 @@ export const SETTINGS = {
       kind: baseUrl('http://192.0.2.10:8080'),
       fallback: '',
     }),
+    port: setting({
+      title: 'Port of new systems',
+      topic: 'flashing',
+      help: 'The TCP port at which a new system is looked for where it calls nobody, such as 22: an SSH host key that was not there before, or a port that was closed before, proves that it has booted; 0: none.',
+      kind: kinds.wholeNumber(0, 65_535),
+      fallback: 0,
+    }),
   },
   netboot: {
     tftp_probe_host: setting({

@@ -5,6 +5,7 @@ import {
   BOOT_DEVICES,
   POWER_ACTIONS,
   renderPowerFailure,
+  type BootOnce,
   type PowerAction,
   type PowerDone,
   type PowerFailure,
@@ -60,6 +61,7 @@ export type PowerView = z.infer<typeof PowerViewSchema>
 export const PowerDoneSchema = z.object({
   state: z.enum(['on', 'off', 'unknown']),
   confirmed: z.boolean(),
+  changed: z.boolean().describe('False: it was so already, and nothing was sent'),
   boot: z.enum(['set', 'sent', 'own']).nullable(),
 })
 
@@ -134,6 +136,18 @@ export function refusePower(
   const [first] = writing
   const who = writing.length === 1 && first === mac ? mac : writing.join(', ')
   return `A disk of ${who} is being written. Send even_while_writing to cut the power nevertheless.`
+}
+
+/** Chooses what the machine boots, this once; where its BMC has an address for HTTP Boot, the network is that. */
+export function chooseBoot(
+  bmc: Bmc,
+  { boot, url }: Pick<PowerBody, 'boot' | 'url'>,
+): BootOnce | null {
+  if (boot === null) return null
+  const { firmware } = bmc
+  const own = bmc.way === 'redfish' ? bmc.http_boot : null
+  if (boot === 'network' && own !== null) return { device: 'http', firmware, url: own }
+  return { device: boot, firmware, url }
 }
 
 const PAST: Readonly<Record<PowerAction, string>> = {

@@ -63,6 +63,9 @@ export const POWER = {
       'Host name or IP address within [power] networks, perhaps with a port. For Wake-on-LAN the broadcast address of its network.',
     system: 'System',
     systemHint: 'Redfish: only where a BMC has several.',
+    httpBoot: 'HTTP Boot URL',
+    httpBootHint:
+      'Redfish with UEFI: what it boots from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.',
     user: 'User',
     userHint: 'Leave empty to use the user of a label or of all machines.',
     password: 'Password',

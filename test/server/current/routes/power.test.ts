@@ -19,7 +19,7 @@ test('is set, turned on from the network, seen with its age, and on record', asy
   assert.is(view.user, 'admin')
   assert.not.match(JSON.stringify(view), /s3cret/)
   const done = await readJson(lab.ask(POWER, asJson({ action: 'on', boot: 'network' })))
-  assert.equal(done, { state: 'on', confirmed: true, boot: 'set' })
+  assert.equal(done, { state: 'on', confirmed: true, changed: true, boot: 'set' })
   const seen = await readJson(lab.ask(POWER))
   assert.is(seen.state, 'on')
   assert.ok(seen.age_seconds <= 5 && seen.seen_at !== null)

@@ -25,6 +25,7 @@ const BMC_FIELDS = [
   'firmware',
   'outlet',
   'system',
+  'http_boot',
   ...URLS,
   'method',
 ] as const
@@ -99,7 +100,8 @@ function fieldOf({ issues }: z.ZodError): BmcField {
   return BMC_FIELDS.find((field) => field === name) ?? 'way'
 }
 
-const isUrl = (field: BmcField): boolean => URLS.some((each) => each === field)
+const isUrl = (field: BmcField): boolean =>
+  field === 'http_boot' || URLS.some((each) => each === field)
 
 function wrong(field: BmcField): BmcRefusal {
   const texts: Readonly<Record<string, string>> = t.wrong
@@ -117,7 +119,7 @@ function layBmc(values: BmcValues): object {
         method: method || 'POST',
       }
     case 'redfish':
-      return { ...common, address, system: system || null }
+      return { ...common, address, system: system || null, http_boot: values.http_boot || null }
     default:
       return { ...common, address }
   }
@@ -172,7 +174,10 @@ export function renderBmcForm(
         ${line('password', t.password, t.passwordHint, 'password')}
       </div>
       ${line('outlet', t.outlet, t.outletHint)}
-      <div class="by-system">${line('system', t.system, t.systemHint)}</div>
+      <div class="by-system">
+        ${line('system', t.system, t.systemHint)}
+        ${line('http_boot', t.httpBoot, t.httpBootHint, 'url')}
+      </div>
       <button>${t.save}</button>
     </form>
   </details>`

@@ -1,0 +1,114 @@
+/** What a port says, with a real sshd; and what a wait for a first boot makes of it. */
+import { mkdtempDisposable, readFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { readPort } from '../../../runtime/fleet/proof/ports.ts'
+import { createProofs } from '../../../runtime/fleet/proof/proofs.ts'
+import { findRun, saveRun } from '../../../runtime/fleet/run/run-rows.ts'
+import { createDatabase } from '../../../runtime/fleet/state/database.ts'
+import { createRun, type Run } from '../../../runtime/engine/inventory/rules/run.ts'
+import { createChanges } from '../../../runtime/kit/host/changes.ts'
+import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { makeHostKey, startSshd } from '../../support/net/sshd.ts'
+import { MAC } from '../../support/server/machine-fixture.ts'
+import { originOf } from '../../support/server/runs.ts'
+
+const test = suite('ports of new systems')
+
+const HOST = '127.0.0.1'
+const shell = createShell({ env: process.env })
+const look = (port: number) => readPort(shell, HOST, port)
+
+async function findPort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, HOST)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+test('SSH shows its host keys, another port that it is open, and a closed one that it is closed', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-ssh-'))
+  const port = await findPort()
+  assert.equal(await look(port), { kind: 'closed', keys: [] })
+  const key = await makeHostKey(folder.path, 'one')
+  {
+    await using _sshd = await startSshd(key, port)
+    const [, base64 = ''] = (await readFile(`${key}.pub`, 'utf8')).split(' ')
+    const digest = createHash('sha256').update(base64, 'base64').digest('hex')
+    assert.equal(await look(port), { kind: 'ssh', keys: [digest] })
+    const without = { ...shell, has: async () => false }
+    assert.equal(await readPort(without, HOST, port), { kind: 'ssh', keys: [] })
+  }
+  const words = createServer((socket) => socket.end('220 mail.example\r\n'))
+  words.listen(port, HOST)
+  await once(words, 'listening')
+  assert.equal(await look(port), { kind: 'open', keys: [] })
+  words.close()
+})
+
+const START = Date.parse('2026-11-26T08:00:00.000Z')
+const RUN: Run = {
+  ...createRun('run-00000001', originOf(MAC), new Date(START).toISOString()),
+  result: 'done',
+  phase: 'done',
+}
+
+/** A machine that booted its disk ten minutes ago; `from` is the key of the system that runs before its flash. */
+async function play(from: string | null, to: string | null, port: number) {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-proofs-'))
+  const path = join(folder.path, 'state.db')
+  await using database = await createDatabase({ path, release: '1', line: 'current' })
+  const clock = { ms: 0, answers: true }
+  const proofs = createProofs({
+    database,
+    changes: createChanges(),
+    settings: () => ({ enabled: true, limit: 60, port }),
+    findCall: () => null,
+    now: () => new Date(START + clock.ms),
+    elapsed: () => clock.ms,
+    findAnswers: async () => new Map([[MAC, clock.answers]]),
+    readPort: () => look(port),
+  })
+  await proofs.contact(MAC)
+  clock.ms += 600_000
+  {
+    await using _old = from === null ? null : await startSshd(from, port)
+    proofs.order(MAC, 'order-1')
+    await proofs.settle(MAC)
+  }
+  // The live system.
+  await proofs.leave(MAC)
+  const run = { ...RUN, updated_at: new Date(START + clock.ms).toISOString() }
+  await database.write((sql) => saveRun(sql, run))
+  await proofs.begin(run)
+  clock.answers = false
+  await proofs.look()
+  clock.answers = true
+  await using _new = to === null ? null : await startSshd(to, port)
+  await proofs.look()
+  clock.ms += 61_000
+  await proofs.sweep()
+  const proof = findRun(database.sql, MAC, run.id)?.run.proof
+  return [proof?.state, proof?.how]
+}
+
+test('a host key that was not there before proves the new system, and the old one proves nothing', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-ssh-'))
+  const port = await findPort()
+  const one = await makeHostKey(folder.path, 'one')
+  const other = await makeHostKey(folder.path, 'other')
+  assert.equal(await play(one, other, port), ['booted', 'ssh'])
+  assert.equal(await play(null, one, port), ['booted', 'ssh'])
+  assert.equal(await play(one, one, port), ['seen', 'network'])
+  assert.equal(await play(one, null, port), ['seen', 'network'])
+})
+
+test.run()
