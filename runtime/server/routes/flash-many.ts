@@ -17,7 +17,7 @@ import {
 import type { BootEachRequest, Site } from './site.ts'
 
 /** What became of one machine of a request. */
-export interface ManyResult {
+interface ManyResult {
   readonly mac: string
   readonly result: 'done' | 'refused' | 'missing'
   readonly reason: string | null
@@ -29,7 +29,7 @@ export interface ManyResult {
 
 type OneOrder = Pick<AwaitedOrder, 'mac' | 'order'>
 
-export interface ManyOrders {
+interface ManyOrders {
   /** The result of each machine that was asked for; those that are armed have an order. */
   readonly results: readonly ManyResult[]
   readonly orders: readonly OneOrder[]

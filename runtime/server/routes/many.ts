@@ -70,7 +70,7 @@ async function beginBatch<M extends MachineBase>(
   return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
 }
 
-/** Who is told of what is done. */
+/** Where it is kept what was done. */
 interface ActKeeping<M> {
   readonly batch: BegunBatch<M> | null
   onDone(mac: Mac, made: M): void
