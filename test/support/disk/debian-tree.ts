@@ -95,6 +95,8 @@ export async function readCodename(): Promise<string> {
 /** What a tree has beside that of every other. */
 interface TreeOptions {
   readonly packages?: readonly string[]
+  /** Kernel modules that are kept although their kind is unwanted: `virtio_net`. */
+  readonly modules?: readonly string[]
   /** Files by their paths in the tree. */
   readonly files?: Readonly<Record<string, string>>
 }
@@ -102,7 +104,7 @@ interface TreeOptions {
 /** Fills the folder, which must not exist. Needs root, mmdebstrap, and apt lists. */
 export async function makeDebianTree(
   tree: string,
-  { packages = [], files = {} }: TreeOptions = {},
+  { packages = [], modules = [], files = {} }: TreeOptions = {},
 ): Promise<void> {
   const codename = await readCodename()
   const options = [
@@ -112,9 +114,12 @@ export async function makeDebianTree(
     '--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr',
     `--include=${[...PACKAGES, ...packages].join(',')}`,
     ...['Acquire::Languages "none"', 'Acquire::Retries "4"'].map((line) => `--aptopt=${line}`),
-    ...['force-unsafe-io', ...UNWANTED.map((path) => `path-exclude=${path}`)].map(
-      (line) => `--dpkgopt=${line}`,
-    ),
+    // The last line that fits a path decides.
+    ...[
+      'force-unsafe-io',
+      ...UNWANTED.map((path) => `path-exclude=${path}`),
+      ...modules.map((name) => `path-include=*/${name}.ko`),
+    ].map((line) => `--dpkgopt=${line}`),
   ]
   const sources = await readSources(codename)
   // Every package with a hook would make the initramfs again without INITRD=No.

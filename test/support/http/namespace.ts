@@ -2,8 +2,9 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, Server } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
 import { $ } from 'zx'
 
 /** Where our end of the network is. */
@@ -13,6 +14,7 @@ export const LAB_PREFIX = 24
 export const LAB_INTERFACE = 'lan0'
 const CARDS = ['tap0', 'tap1'] as const
 
+const LISTENER = fileURLToPath(new URL('namespace-listener.ts', import.meta.url))
 const DOOR = fileURLToPath(new URL('namespace-door.ts', import.meta.url))
 const run = $({ quiet: true, verbose: false })
 let made = 0
@@ -25,6 +27,8 @@ export interface Namespace extends AsyncDisposable {
   spawn(argv: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
   /** An address on the host's loopback that leads to `port` in the namespace, of our end unless `host` says otherwise. */
   openDoor(port: number, host?: string): Promise<string>
+  /** A listener on its own loopback, for a server of ours outside. */
+  listenWithin(): Promise<{ readonly listener: Server; readonly port: number }>
 }
 
 /** Needs root. */
@@ -78,6 +82,13 @@ export async function createNamespace(): Promise<Namespace> {
       await once(door, 'message')
       server.close()
       return `http://127.0.0.1:${address.port}`
+    },
+    async listenWithin() {
+      const child = start([process.execPath, LISTENER])
+      const [told, listener] = await once(child, 'message')
+      const { port } = z.object({ port: z.int() }).parse(told)
+      if (!(listener instanceof Server)) throw new Error('a listener was expected')
+      return { listener, port }
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

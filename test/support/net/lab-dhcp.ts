@@ -14,7 +14,8 @@ interface DhcpOptions {
   readonly folder: string
   /** The address of the machine server and of the TFTP daemon. */
   readonly server: string
-  readonly loader: FirmwareLoader
+  /** Null: it gives addresses, and says nothing of booting. */
+  readonly loader: FirmwareLoader | null
   /** Lines that are added to dnsmasq's configuration. */
   readonly own: readonly string[]
 }
@@ -24,9 +25,7 @@ export async function startDhcp(
   namespace: Namespace,
   { folder, server, loader, own }: DhcpOptions,
 ): Promise<void> {
-  const target = planDhcp(server, LAB_PREFIX, `http://${server}:8080`, loader)
-  if (!target.ok) throw new Error(target.refusal)
-  const recipe = renderDhcpRecipes(target.value).find(({ id }) => id === 'dnsmasq')
+  const recipe = loader === null ? '' : renderRecipe(server, loader)
   const config = join(folder, 'dnsmasq.conf')
   const lines = [
     'port=0',
@@ -37,8 +36,14 @@ export async function startDhcp(
     'user=root',
     ...own,
   ]
-  await writeFile(config, [...lines, recipe?.text ?? '', ''].join('\n'))
+  await writeFile(config, [...lines, recipe, ''].join('\n'))
   const words = ['dnsmasq', '--keep-in-foreground', '--log-facility=-', '-C', config]
   const said = collectWords(namespace.spawn(words))
   await waitUntil(async () => said().includes('DHCP, IP range'), said)
+}
+
+function renderRecipe(server: string, loader: FirmwareLoader): string {
+  const target = planDhcp(server, LAB_PREFIX, `http://${server}:8080`, loader)
+  if (!target.ok) throw new Error(target.refusal)
+  return renderDhcpRecipes(target.value).find(({ id }) => id === 'dnsmasq')?.text ?? ''
 }

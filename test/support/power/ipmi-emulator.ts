@@ -1,5 +1,5 @@
 /** Debian's ipmi_sim on loopback, with a chassis of files: what a BMC was asked for can be read there. */
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -30,23 +30,29 @@ done
 
 export type IpmiEmulator = Awaited<ReturnType<typeof startIpmi>>
 
-/** Starts it; the user is `admin` with the password `s3cret`. */
-export async function startIpmi() {
+/** Where it runs: on this host, or in a namespace, where every port is free. */
+interface IpmiPlace {
+  spawn(argv: readonly string[]): ChildProcess
+  readonly port: number
+}
+
+const hereOf = (port: number): IpmiPlace => ({
+  port,
+  spawn: ([program = '', ...words]) => spawn(program, words, { stdio: 'ignore' }),
+})
+
+/** Starts it on loopback; the user is `admin` with the password `s3cret`. */
+export async function startIpmi(place?: IpmiPlace) {
+  const { port, spawn: start } = place ?? hereOf(await findPort())
   const folder = await mkdtemp(join(tmpdir(), 'flasher-ipmi-'))
   const at = (name: string) => join(folder, name)
-  const port = await findPort()
   await mkdir(at('state'))
   await writeFile(at('bmc.emu'), EMU)
   await writeFile(at('chassis'), CHASSIS)
   await chmod(at('chassis'), 0o755)
   await writeFile(at('lan.conf'), renderLan(port, at('chassis')))
-  const child = spawn(
-    'ipmi_sim',
-    ['-c', at('lan.conf'), '-f', at('bmc.emu'), '-s', at('state'), '-n'],
-    {
-      stdio: 'ignore',
-    },
-  )
+  const files = ['-c', at('lan.conf'), '-f', at('bmc.emu'), '-s', at('state')]
+  const child = start(['ipmi_sim', ...files, '-n'])
   const ended = once(child, 'exit')
   const write = (name: string, text: string) => writeFile(at(name), text)
   const read = (name: string) => readFile(at(name), 'utf8').catch(() => '')

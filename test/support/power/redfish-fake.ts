@@ -6,6 +6,7 @@ import * as https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { H3, toNodeHandler, type H3Event } from 'h3'
 import type { Certificate } from '../http/hostile-server.ts'
+import type { Namespace } from '../http/namespace.ts'
 
 export const BMC_USER = { user: 'admin', password: 's3cret' }
 
@@ -71,8 +72,14 @@ const BOOT = {
 
 export type RedfishFake = Awaited<ReturnType<typeof startRedfish>>
 
+/** A listener that it takes instead of its own, in a namespace perhaps. */
+type GivenListener = Awaited<ReturnType<Namespace['listenWithin']>>
+
 /** Starts it on a free port of 127.0.0.1; with a certificate it speaks TLS. */
-export async function startRedfish(certificate: Certificate | null = null) {
+export async function startRedfish(
+  certificate: Certificate | null = null,
+  given: GivenListener | null = null,
+) {
   const fake = createFake()
   const handle = toNodeHandler(fake.app)
   const listener: http.RequestListener = (request, response) => {
@@ -91,9 +98,10 @@ export async function startRedfish(certificate: Certificate | null = null) {
       : https.createServer({ ...certificate }, listener)
   let connections = 0
   server.on('connection', () => (connections += 1))
-  server.listen(0, '127.0.0.1')
+  if (given === null) server.listen(0, '127.0.0.1')
+  else server.listen(given.listener)
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = given?.port ?? (server.address() as AddressInfo).port
   return {
     ...fake,
     port,

@@ -45,6 +45,8 @@ export interface LabOptions {
   /** Images that lie in the cache's folder. */
   readonly images?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** DHCP gives addresses, and says nothing of booting. */
+  readonly hasPlainDhcp?: boolean
   /** Before the machine server's own words: what it is started by. */
   readonly prefix?: readonly string[]
 }
@@ -73,6 +75,10 @@ export interface MachineOptions {
   /** The path of a raw image. */
   readonly disk?: string
   readonly megabytes?: number
+  /** Its disk comes before the network. */
+  readonly isDiskFirst?: boolean
+  /** The path of what its UEFI remembers, instead of nothing. */
+  readonly variables?: string
   /** With a graphics card, for pictures: a BIOS then speaks there, not on the serial line. */
   readonly hasScreen?: boolean
 }
@@ -114,7 +120,7 @@ export async function startLab(options: LabOptions): Promise<Lab> {
   await startDhcp(namespace, {
     folder,
     server: LAB_ADDRESS,
-    loader: secureBoot === undefined ? 'ipxe' : 'grub',
+    loader: chooseLoader(options),
     own: ['enable-tftp', `tftp-root=${join(folder, 'tftp')}`],
   })
   const cache = startProgram('flasher-cache.ts')
@@ -146,6 +152,11 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
+}
+
+function chooseLoader({ hasPlainDhcp, secureBoot }: LabOptions) {
+  if (hasPlainDhcp === true) return null
+  return secureBoot === undefined ? 'ipxe' : 'grub'
 }
 
 /** What asks a server as the operator whose session `cookie` is. */
@@ -185,9 +196,10 @@ async function fillTftp(
 const planFirmware = (...files: readonly string[]) =>
   files.flatMap((file, unit) => [
     '-drive',
-    `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=/usr/share/${file}`,
+    `if=pflash,format=raw,unit=${unit},${unit === 0 ? 'readonly' : 'snapshot'}=on,file=${file}`,
   ])
-const FIRMWARE = planFirmware('OVMF/OVMF_CODE_4M.fd', 'OVMF/OVMF_VARS_4M.fd')
+const OVMF = '/usr/share/OVMF/OVMF_CODE_4M.fd'
+const FIRMWARE = planFirmware(OVMF, '/usr/share/OVMF/OVMF_VARS_4M.fd')
 
 /** OVMF tries IPv4 PXE, IPv6 PXE, then HTTP, each for a minute: what is not wanted is switched off. */
 const NOT_BY_PXE = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
@@ -219,33 +231,42 @@ const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) =>
 export function startMachine(
   namespace: Namespace,
   way: Way,
-  { mac = LAB_MAC, disk, megabytes = 1024, hasScreen = false }: MachineOptions = {},
+  {
+    mac = LAB_MAC,
+    disk,
+    megabytes = 1024,
+    isDiskFirst = false,
+    variables,
+    hasScreen = false,
+  }: MachineOptions = {},
 ): Promise<Qemu> {
   const { card, args, processor } = WAY[way]
+  const firmware = variables === undefined ? args : planFirmware(OVMF, variables)
+  const [network, storage] = isDiskFirst ? [2, 1] : [1, 2]
   return startQemu({
     namespace: namespace.name,
     megabytes,
     ...(processor === undefined ? {} : { processor }),
     args: [
-      ...args,
+      ...firmware,
       ...planScreen(hasScreen, WAY[way]),
       '-netdev',
       namespace.netdevs[0],
       '-device',
-      `virtio-net-pci,netdev=net,mac=${mac},bootindex=1${card}`,
+      `virtio-net-pci,netdev=net,mac=${mac},bootindex=${network}${card}`,
       '-device',
       'virtio-rng-pci',
-      ...(disk === undefined ? [] : planDisk(disk)),
+      ...(disk === undefined ? [] : planDisk(disk, storage)),
     ],
   })
 }
 
 /** No NVMe: this OVMF finds none by its place in QEMU's boot order. */
-const planDisk = (path: string): readonly string[] => [
+const planDisk = (path: string, bootIndex: number): readonly string[] => [
   '-drive',
   `if=none,id=disk,format=raw,file=${path}`,
   '-device',
-  `virtio-blk-pci,drive=disk,serial=${DISK_SERIAL},bootindex=2`,
+  `virtio-blk-pci,drive=disk,serial=${DISK_SERIAL},bootindex=${bootIndex}`,
 ]
 
 const isUp = async (url: string): Promise<boolean> =>

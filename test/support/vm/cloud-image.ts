@@ -7,14 +7,19 @@ import { openTestCache } from '../server/test-cache.ts'
 
 const SIZE_BYTES = 900 * 2 ** 20
 
-/** `passwd` and `sudo` for the users that cloud-init makes, `openssh-client` for `ssh-keygen`. */
-const PACKAGES = ['cloud-init', 'openssh-client', 'passwd', 'sudo']
+/** `passwd` and `sudo` for the users that cloud-init makes, `openssh-client` for `ssh-keygen`, `iproute2` for its network. */
+const PACKAGES = ['cloud-init', 'iproute2', 'openssh-client', 'passwd', 'sudo']
+const MODULES = ['virtio_net', 'net_failover']
 
 const FILES: Readonly<Record<string, string>> = {
   // Its first boot is the first: cloud-init and systemd see a machine that has no identity.
   'etc/hostname': 'localhost\n',
   // Images for machines outside of a cloud have this; other data sources are tried as well, slowly.
   'etc/cloud/cloud.cfg.d/99-flasher-test.cfg': 'datasource_list: [NoCloud, None]\n',
+  // What cloud-init writes for the network is read by networkd, which Debian does not start by itself.
+  'etc/systemd/system/sysinit.target.d/flasher-test.conf':
+    '[Unit]\nWants=systemd-networkd.service\n',
+  'etc/systemd/network/99-flasher-test.network': '[Match]\nType=ether\n[Network]\nDHCP=ipv4\n',
 }
 
 /** One try for all tests of a run: what fails once fails again, after as long. */
@@ -39,7 +44,7 @@ async function openImage(): Promise<string> {
 
 async function makeImage(folder: string) {
   const tree = join(folder, 'tree')
-  await makeDebianTree(tree, { packages: PACKAGES, files: FILES })
+  await makeDebianTree(tree, { packages: PACKAGES, modules: MODULES, files: FILES })
   const workspace = join(folder, 'workspace')
   await makeDebianDisk(tree, join(folder, 'cloud.img'), { sizeBytes: SIZE_BYTES, workspace })
   await rm(tree, { recursive: true })
