@@ -30,6 +30,7 @@ const OURS = [
   'selection.js',
   'theme.js',
   'uploads.js',
+  'wall.js',
   'icon.svg',
 ] as const
 

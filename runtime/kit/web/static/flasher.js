@@ -5,6 +5,7 @@ import { startKeys } from './keys.js'
 import { startLive } from './live.js'
 import { startSelection } from './selection.js'
 import { startUploads } from './uploads.js'
+import { startWall } from './wall.js'
 
 const spoken = document.querySelector('#spoken')
 
@@ -141,3 +142,4 @@ startSelection()
 startKeys()
 startLive()
 startUploads()
+startWall()

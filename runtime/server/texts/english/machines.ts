@@ -23,6 +23,9 @@ export const MACHINES = {
     arrived: { one: '{count} more machine', other: '{count} more machines' },
     table: 'Table',
     wall: 'Wall',
+    wallHint: 'Select machines with a click or Space; Enter or a double click opens one.',
+    wallWhole: 'Whole screen',
+    wallPart: 'Show the navigation',
     addSummary: 'Add a machine by its MAC address',
     add: 'Add machine',
     macAddress: 'MAC address',
@@ -43,6 +46,14 @@ export const MACHINES = {
       text: 'Remove a term or clear the search.',
       link: 'Show all machines',
     },
+  },
+  /** One tile a machine, rack by rack. */
+  wall: {
+    noRack: 'No rack',
+    free: 'Free slot',
+    inSlot: '{name}, slot {slot}',
+    tile: '{name}: {state}',
+    tooMany: 'The first {most} of {found} machines. Search for fewer.',
   },
   search: {
     label: 'Search machines',

@@ -28,7 +28,6 @@ export const VIEW = {
     /** The column `next` where the window is narrow. */
     nextBoot: 'Next boot',
     never: 'never',
-    seen: 'seen {time}',
     locked: 'Locked against flashing',
     flashAlways: 'flash, at every network boot',
     flashOnce: 'flash once',

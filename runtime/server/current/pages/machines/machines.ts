@@ -12,7 +12,7 @@ import {
   type Content,
   type Html,
 } from '../../../../kit/web/ui/html.ts'
-import { cutPage, type PageOfRows } from '../../../../kit/web/ui/paging.ts'
+import { cutPage } from '../../../../kit/web/ui/paging.ts'
 import { readListQuery } from '../../../../kit/web/ui/search.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { pickColumn, renderPager, type TableColumn } from '../../../../kit/web/ui/tables.ts'
@@ -23,6 +23,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { opensQuestion } from '../../../pages/question.ts'
 import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
+import { renderWall, WALL_PAGES } from './wall.ts'
 import { COLUMN_TITLES, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import {
   addMachine,
@@ -34,14 +35,14 @@ import {
   renderGone,
   renderNoMachines,
 } from '../../../pages/machines/machines-list.ts'
-import { renderMachineRow, renderTile } from '../view/machine-row.ts'
+import { renderMachineRow } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 const t = PAGES.machines.list
 
 const PATH = MACHINES_PATH
 /** The parameters of the table; forms pass them on. */
-const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'columns'] as const
+const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
 
 /** Columns that a window of 1280 pixels holds. */
 const MAX_BESIDE = 7
@@ -55,7 +56,12 @@ const columnOf = (name: ColumnName): TableColumn => {
   return { key: isTime ? `-${name}` : name, title: COLUMN_TITLES[name], className }
 }
 
-export const MACHINES_PAGES = [pageAt(PATH, show), formAt(PATH, addMachine), ...LIST_CHOICES]
+export const MACHINES_PAGES = [
+  pageAt(PATH, show),
+  formAt(PATH, addMachine),
+  ...LIST_CHOICES,
+  ...WALL_PAGES,
+]
 
 /** What the list shows, of a request. */
 type FleetView = Awaited<ReturnType<typeof readView>>
@@ -75,6 +81,7 @@ async function readView(context: CurrentContext) {
     found,
     page: cutPage(found, context.query),
     isWall: query['view'] === 'wall',
+    isWhole: query['screen'] === 'whole',
   }
 }
 
@@ -97,8 +104,11 @@ async function show(context: CurrentContext): Promise<Answer> {
       q: '',
       page: 1,
       ...query,
+      // The wall fetches what it shows; a stream of rows would be for nothing.
+      ...(isWall ? { q: 'mac:none' } : {}),
       sort,
       view: null,
+      screen: null,
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
@@ -108,7 +118,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
         class="button"
-        href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall' })}"
+        href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null })}"
         >${isWall ? t.table : t.wall}</a
       >`,
     messages: html`${context.message()}${renderGone(context.query)}`,
@@ -136,7 +146,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
     count: (q) => context.site.views.match(view.all, new URLSearchParams({ q })).length,
   })}
   ${renderQueue(context)}
-  ${view.isWall ? renderWall(context, view.page) : renderFleet(context, view)}
+  ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
   ${view.found.length === 0 ? nothingFound() : null} ${renderFoldedAddForm()} ${keysDialog}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
@@ -166,12 +176,18 @@ function renderFleet(context: CurrentContext, { query, sort, page, columns }: Fl
     ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }
 
-function renderWall(context: CurrentContext, page: PageOfRows<Machine>): Html {
-  const clock = context.clock()
-  const { pathname, search } = context.event.url
-  return html`<div class="tiles" ${refreshOnNews('wall', `${pathname}${search}`, 1000)}>
-    ${page.rows.map((machine) => renderTile(context.view(machine), clock))}
-  </div>`
+/** The wall can be all that a screen shows: then the navigation is not there. */
+function renderWallForm(context: CurrentContext, { query, found, isWhole }: FleetView): Html {
+  const screen = isWhole ? null : 'whole'
+  return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
+    <p class="row ${isWhole ? 'whole-screen' : ''}">
+      <span class="small dim">${t.wallHint}</span>
+      <a class="button" href="${address(PATH, { ...query, screen })}"
+        >${isWhole ? t.wallPart : t.wallWhole}</a
+      >
+    </p>
+    ${renderWall(context, found, query)} ${renderBulkBar(found.length, query, hasPower(context))}
+  </form>`
 }
 
 const nothingFound = (): Html =>

@@ -5,13 +5,9 @@ import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { badge, icon, middle, progress, tag } from '../../../../kit/web/ui/elements.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import {
-  machinePath,
-  MACHINES_PATH,
-  renderNameCell,
-} from '../../../pages/machines/machines-list.ts'
+import { MACHINES_PATH, renderNameCell } from '../../../pages/machines/machines-list.ts'
 import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
 import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
@@ -123,23 +119,3 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
   return html`<span class="model" title="${modelOf(disk)}">${modelOf(disk)}</span
     ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
 }
-
-/** Renders a tile of the wall: a screen above the bench, legible from a distance. */
-export const renderTile = ({ machine, view, run }: MachineView, clock: Clock): Html =>
-  html`<a
-    class="tile ${view.state}"
-    id="t-${renderHyphens(machine.mac)}"
-    href="${machinePath(machine.mac)}"
-  >
-    ${badge(view.state, view.word)}
-    <b><bdi>${nameOf(machine)}</bdi></b>
-    ${nameOf(machine) === machine.mac ? null : html`<span class="mono">${machine.mac}</span>`}
-    ${view.state === 'failed' || view.state === 'needs-you' ? html`<span>${view.is}</span>` : null}
-    ${
-      run === null
-        ? html`<span class="dim"
-            >${fillHtml(t.seen, { time: renderTime(machine.last_seen_at, clock, t.never) })}</span
-          >`
-        : renderBar(run)
-    }
-  </a>`

@@ -1,0 +1,112 @@
+/** The wall: every machine as a small tile, rack by rack, on one screen; and the states that keep it up to date. */
+import { createHash } from 'node:crypto'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { json, type Answer } from '../../../../kit/web/answers/answers.ts'
+import { icon } from '../../../../kit/web/ui/elements.ts'
+import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import type { ListQuery } from '../../../../kit/web/ui/search.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import { MACHINES_PATH } from '../../../pages/machines/machines-list.ts'
+import { groupByRack, type Rack, type RackSlot } from '../../rules/rack.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { StateView } from '../../rules/state.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+
+const t = PAGES.machines.wall
+
+const STATES_PATH = '/ui/machines/wall'
+/** What a screen of 1920 by 1080 pixels shows. */
+const MAX_TILES = 1000
+
+export const WALL_PAGES = [pageAt(STATES_PATH, sendStates)]
+
+interface Tile {
+  readonly machine: Machine
+  readonly labels: readonly string[]
+  readonly view: StateView
+}
+
+/** `shape` changes where tiles come, go or move. */
+interface Wall {
+  readonly racks: readonly Rack<Tile>[]
+  readonly tiles: readonly Tile[]
+  readonly shape: string
+}
+
+function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
+  const tiles = found.slice(0, MAX_TILES).map((machine) => ({
+    machine,
+    labels: machine.labels,
+    view: context.view(machine).view,
+  }))
+  const racks = groupByRack(tiles)
+  const places = racks.map(({ label, slots }) => [
+    label,
+    slots.map(({ number, row }) => [number, row?.machine.mac, row?.machine.name]),
+  ])
+  const shape = createHash('sha256').update(JSON.stringify(places)).digest('hex').slice(0, 16)
+  return { racks, tiles, shape }
+}
+
+/** Answers with the states alone, a few bytes a machine: `wall.js` changes the tiles that differ. */
+async function sendStates(context: CurrentContext): Promise<Answer> {
+  const all = await context.site.machines.list()
+  const { tiles, shape } = readWall(context, context.site.views.match(all, context.query))
+  const states = tiles.map(({ machine, view }) => [machine.mac, view.state, wordOf(view)])
+  return json({ shape, states })
+}
+
+const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.states[state]
+
+/** Renders the wall; the form around it has the actions. */
+export function renderWall(
+  context: CurrentContext,
+  found: readonly Machine[],
+  query: ListQuery,
+): Html {
+  const { racks, shape } = readWall(context, found)
+  const { q, filter } = query
+  return html`${
+      found.length > MAX_TILES
+        ? html`<p class="dim">${fill(t.tooMany, { most: MAX_TILES, found: found.length })}</p>`
+        : null
+    }
+    <div
+      class="wall"
+      id="rows"
+      ${attributes({
+        'data-every': 1000,
+        'data-states': address(STATES_PATH, { q, filter }),
+        'data-shape': shape,
+        'data-machine': MACHINES_PATH,
+      })}
+    >
+      ${racks.map(renderRack)}
+    </div>`
+}
+
+const renderRack = ({ label, slots }: Rack<Tile>): Html =>
+  html`<section class="rack${slots.length > 100 ? ' loose' : ''}">
+    <h2>
+      ${label === null ? t.noRack : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
+    </h2>
+    <div>${slots.map(renderSlot)}</div>
+  </section>`
+
+/** The number of the slot, else the end of the MAC. */
+function renderSlot({ number, row }: RackSlot<Tile>): Content {
+  if (row === null) return html`<span class="t free" title="${t.free}">${number}</span>`
+  const { machine, view } = row
+  const name = nameOf(machine)
+  const about = number === null ? name : fill(t.inSlot, { name, slot: number })
+  return html`<label class="t pick ${view.state}"
+    ><input
+      type="checkbox"
+      name="macs"
+      value="${machine.mac}"
+      aria-label="${fill(t.tile, { name: about, state: wordOf(view) })}"
+    />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}</label
+  >`
+}

@@ -1,0 +1,157 @@
+/** The wall: hundreds of machines on one screen, rack by rack, live, to select and act on. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import {
+  logIn,
+  openBrowser,
+  openContext,
+  startSite,
+  type ContextOptions,
+  type WebSite,
+} from '../../support/browser/browser.ts'
+
+const test = suite('the browser: the wall')
+const WHOLE = '/ui/machines?view=wall&screen=whole'
+let browser: Browser
+let site: WebSite
+const macOf = (at: number) =>
+  `52:54:00:b0:${Math.floor(at / 256)
+    .toString(16)
+    .padStart(2, '0')}:${(at % 256).toString(16).padStart(2, '0')}`
+
+/** Forty slots in each rack; slot 7 of each is free. */
+async function settle({ request }: Page, from: number, to: number): Promise<void> {
+  const put = (at: number) =>
+    request.put(`/machines/${macOf(at)}`, {
+      data: dataOf(at, at % 3 === 0 ? 'flasher-tui' : 'ipxe-exit'),
+    })
+  for (let at = from; at < to; at += 10) {
+    const batch = Array.from({ length: Math.min(10, to - at) }, (_, step) => put(at + step))
+    for (const answer of await Promise.all(batch)) assert.is(answer.status(), 200)
+  }
+}
+
+const dataOf = (at: number, boot_mode: string) => ({
+  name: `node-${at}`,
+  labels: [`rack-${Math.floor(at / 39) + 1}`, `slot-${slotOf(at)}`],
+  boot_mode,
+})
+
+const slotOf = (at: number) => (at % 39 < 6 ? (at % 39) + 1 : (at % 39) + 2)
+
+test.before(async () => {
+  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await settle(page, 0, 300)
+})
+test.after(async () => {
+  await browser.close()
+  await site[Symbol.asyncDispose]()
+})
+
+async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
+  await using opened = await openContext(browser, site, options)
+  await addAxe(opened.context)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await work(page)
+  assert.equal(opened.complaints, [])
+}
+
+const heightOf = (page: Page) => page.evaluate(() => document.documentElement.scrollHeight)
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`300 machines are on one screen of 1280 by 800 without navigation, ${colorScheme}`, () =>
+    withPage(
+      async (page) => {
+        await page.goto(WHOLE)
+        assert.is(await page.locator('.t.pick').count(), 300)
+        assert.ok((await heightOf(page)) <= 800, `${await heightOf(page)}`)
+        assert.is(await page.locator('.side').isVisible(), false)
+        // Free slots are there, and the racks in their order.
+        assert.is(await page.locator('.rack').first().locator('.free').count(), 1)
+        const racks = await page.locator('.rack h2').allInnerTexts()
+        assert.equal(
+          racks,
+          [1, 2, 3, 4, 5, 6, 7, 8].map((rack) => `rack-${rack}`),
+        )
+        assert.equal(await listViolations(page), [])
+        await page.getByRole('link', { name: 'Show the navigation' }).click()
+        assert.is(await page.locator('.side').isVisible(), true)
+        assert.equal(await listViolations(page), [])
+      },
+      { colorScheme },
+    ))
+}
+
+test('a tile is selected by click and by keyboard, opened by Enter, and acted on', () =>
+  withPage(async (page) => {
+    await page.goto(WHOLE)
+    await page.getByLabel('node-0, slot 1: opens the wizard').check()
+    await page.getByText('1 selected').waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Space')
+    await page.getByText('2 selected').waitFor()
+    assert.ok(await page.getByLabel('node-1, slot 2: boots its disk').isChecked())
+    await page.getByLabel('Action').selectOption({ label: 'Lock' })
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByRole('dialog').getByText('node-1').waitFor()
+    await page.getByRole('link', { name: 'Cancel' }).click()
+    await page.getByLabel('node-0, slot 1: opens the wizard').focus()
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**/ui/machines/${macOf(5)}`)
+  }))
+
+test('the wall follows fifty machines at once, and no task takes more than 50 ms', () =>
+  withPage(async (page) => {
+    await page.goto(WHOLE)
+    await page.evaluate(() => {
+      const long: number[] = []
+      Object.assign(globalThis, { long })
+      new PerformanceObserver((list) => {
+        long.push(...list.getEntries().map(({ duration }) => duration))
+      }).observe({ type: 'longtask' })
+    })
+    for (let at = 0; at < 50; at += 1) {
+      const data = dataOf(at, 'flasher-inventory')
+      assert.is((await page.request.put(`/machines/${macOf(at)}`, { data })).status(), 200)
+    }
+    await page.getByLabel('node-49, slot 12: lists its disks').waitFor({ state: 'attached' })
+    assert.equal(await page.evaluate(() => Reflect.get(globalThis, 'long')), [])
+  }))
+
+test('without scripts tiles are selected and acted on all the same', () =>
+  withPage(
+    async (page) => {
+      await page.goto('/ui/machines?view=wall')
+      await page.getByLabel(/^node-100, slot/).check()
+      await page.getByLabel('Action').selectOption({ label: 'Lock' })
+      await page.getByRole('button', { name: 'Preview' }).click()
+      await page.locator('#question').getByText('node-100').waitFor()
+    },
+    { javaScriptEnabled: false },
+  ))
+
+test('1,000 machines are on one screen of 1920 by 1080, in 60 kB at most', () =>
+  withPage(
+    async (page) => {
+      await settle(page, 300, 1000)
+      await page.goto(WHOLE)
+      assert.is(await page.locator('.t.pick').count(), 1000)
+      assert.ok((await heightOf(page)) <= 1080, `${await heightOf(page)}`)
+      const [cookie] = await page.context().cookies()
+      const sent = await fetch(`${site.url}${WHOLE}`, {
+        headers: { cookie: `${cookie?.name}=${cookie?.value}`, 'accept-encoding': 'gzip' },
+      })
+      const length = Number(sent.headers.get('content-length'))
+      assert.ok(length > 0 && length <= 60_000, `${length} bytes`)
+    },
+    { viewport: { width: 1920, height: 1080 } },
+  ))
+
+test.run()
