@@ -125,7 +125,7 @@ test('the wall follows fifty machines at once, and no task takes more than 50 ms
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, 'long')), [])
   }))
 
-test('without scripts tiles are selected and acted on all the same', () =>
+test('without scripts tiles are selected and acted on as well', () =>
   withPage(
     async (page) => {
       await page.goto('/ui/machines?view=wall')

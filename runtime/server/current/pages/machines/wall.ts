@@ -1,14 +1,14 @@
 /** The wall: every machine as a small tile, rack by rack, on one screen; and the states that keep it up to date. */
-import { createHash } from 'node:crypto'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { json, type Answer } from '../../../../kit/web/answers/answers.ts'
+import { etagOf } from '../../../../kit/web/answers/rules/etag.ts'
 import { icon } from '../../../../kit/web/ui/elements.ts'
 import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import { MACHINES_PATH } from '../../../pages/machines/machines-list.ts'
-import { groupByRack, type Rack, type RackSlot } from '../../rules/rack.ts'
+import { groupByRack, type Rack, type RackSlot } from '../../../../fleet/machine/rules/rack.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { StateView } from '../../rules/state.ts'
 import { nameOf } from '../view/machine-view.ts'
@@ -22,7 +22,7 @@ const MAX_TILES = 1000
 
 export const WALL_PAGES = [pageAt(STATES_PATH, sendStates)]
 
-interface Tile {
+interface WallTile {
   readonly machine: Machine
   readonly labels: readonly string[]
   readonly view: StateView
@@ -30,8 +30,8 @@ interface Tile {
 
 /** `shape` changes where tiles come, go or move. */
 interface Wall {
-  readonly racks: readonly Rack<Tile>[]
-  readonly tiles: readonly Tile[]
+  readonly racks: readonly Rack<WallTile>[]
+  readonly tiles: readonly WallTile[]
   readonly shape: string
 }
 
@@ -46,7 +46,7 @@ function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
     label,
     slots.map(({ number, row }) => [number, row?.machine.mac, row?.machine.name]),
   ])
-  const shape = createHash('sha256').update(JSON.stringify(places)).digest('hex').slice(0, 16)
+  const shape = etagOf(JSON.stringify(places))
   return { racks, tiles, shape }
 }
 
@@ -87,7 +87,7 @@ export function renderWall(
     </div>`
 }
 
-const renderRack = ({ label, slots }: Rack<Tile>): Html =>
+const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
   html`<section class="rack${slots.length > 100 ? ' loose' : ''}">
     <h2>
       ${label === null ? t.noRack : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
@@ -96,7 +96,7 @@ const renderRack = ({ label, slots }: Rack<Tile>): Html =>
   </section>`
 
 /** The number of the slot, else the end of the MAC. */
-function renderSlot({ number, row }: RackSlot<Tile>): Content {
+function renderSlot({ number, row }: RackSlot<WallTile>): Content {
   if (row === null) return html`<span class="t free" title="${t.free}">${number}</span>`
   const { machine, view } = row
   const name = nameOf(machine)

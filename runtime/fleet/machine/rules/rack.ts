@@ -1,7 +1,7 @@
-/** Current line: puts machines into racks and slots by their labels, `rack-3` and `slot-12`. */
+/** Puts machines into racks and slots by their labels, `rack-3` and `slot-12`. */
 import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
 
-interface Labelled {
+interface RackRow {
   readonly labels: readonly string[]
 }
 
@@ -27,11 +27,11 @@ const MAX_SLOTS = 60
  * Groups rows by their racks in natural order, those without one last. Up to the highest slot of a
  * rack, each slot is there, free ones too; a second machine in a slot stands behind all of them.
  */
-export function groupByRack<Row extends Labelled>(rows: readonly Row[]): readonly Rack<Row>[] {
+export function groupByRack<Row extends RackRow>(rows: readonly Row[]): readonly Rack<Row>[] {
   const byLabel = Map.groupBy(rows, ({ labels }) => labels.find((each) => RACK.test(each)) ?? null)
   return [...byLabel]
     .toSorted(([a], [b]) => compare(a, b))
-    .map(([label, found]) => ({ label, slots: placeInSlots(found) }))
+    .map(([label, found]) => ({ label, slots: fillSlots(found) }))
 }
 
 function compare(a: string | null, b: string | null): number {
@@ -41,7 +41,7 @@ function compare(a: string | null, b: string | null): number {
   return one < other ? -1 : 1
 }
 
-function placeInSlots<Row extends Labelled>(rows: readonly Row[]): readonly RackSlot<Row>[] {
+function fillSlots<Row extends RackRow>(rows: readonly Row[]): readonly RackSlot<Row>[] {
   const taken = new Map<number, Row>()
   const others: RackSlot<Row>[] = []
   for (const row of rows) {
@@ -58,7 +58,7 @@ function placeInSlots<Row extends Labelled>(rows: readonly Row[]): readonly Rack
 }
 
 /** Returns the slot that a label names; null: none does, or no rack has so many. */
-function slotOf({ labels }: Labelled): number | null {
+function slotOf({ labels }: RackRow): number | null {
   for (const label of labels) {
     const number = Number(SLOT.exec(label)?.[1] ?? 0)
     if (number > 0 && number <= MAX_SLOTS) return number
