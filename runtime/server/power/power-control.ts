@@ -15,6 +15,7 @@ import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import {
   chooseBoot,
   renderPowerEvent,
+  refuseLater,
   refusePower,
   renderPowerView,
   type PowerView,
@@ -26,8 +27,8 @@ interface PowerControlDependencies {
   readonly book: PowerBook
   /** The labels of a machine; empty where nobody knows it. */
   labelsOf(mac: Mac): readonly string[]
-  /** Whether a run of the machine is under way. */
-  isWriting(mac: string): boolean
+  /** The run of the machine that is under way; null: none is. */
+  findRun(mac: string): string | null
   readonly recordAll: RecordEvents
   /** Milliseconds between two machines of one request that names no pause. */
   stagger(): number
@@ -43,6 +44,13 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
+interface ActOptions {
+  /** Only reads the state, and says whether the rest could be tried. */
+  readonly isTrial?: boolean
+  /** The runs that were under way when it was asked. */
+  readonly known?: ReadonlySet<string>
+}
+
 /** Why something is not tried: the answer says it, and nobody has to look after the machine. */
 const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['not-now', 'unsupported'])
 
@@ -53,11 +61,9 @@ const MAX_NAMED = 20
 const AT_ONCE = 8
 
 export function createPowerControl(given: PowerControlDependencies) {
-  const { power, book, labelsOf, isWriting, recordAll } = given
+  const { power, book, labelsOf, recordAll } = given
 
-  /** Lists the machines without power after a cut whose disk is being written. */
-  const listWriting = (mac: Mac): readonly string[] =>
-    [mac, ...book.listSharing(mac)].filter(isWriting)
+  const { listWriting, listRuns, listLater } = createWritingList(given)
 
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
@@ -65,9 +71,12 @@ export function createPowerControl(given: PowerControlDependencies) {
     return refusePower(mac, asked, { writing: listWriting(mac) })
   }
 
-  /** The same for a request that has waited for its BMC: a run may have begun meanwhile. */
-  function refuseCut(mac: Mac, asked: PowerBody): PowerTrouble | null {
-    const refusal = refuse(mac, asked)
+  /**
+   * The same for a request that has waited for its BMC: a run may have begun meanwhile, and who asked
+   * to cut runs off meant those that were `known` then.
+   */
+  function refuseCut(mac: Mac, asked: PowerBody, known: ReadonlySet<string>): PowerTrouble | null {
+    const refusal = refuse(mac, asked) ?? refuseLater(listLater(mac, known))
     return refusal === null ? null : lasting('not-now', 'it is not done by now', refusal)
   }
 
@@ -77,12 +86,12 @@ export function createPowerControl(given: PowerControlDependencies) {
     mac: Mac,
     asked: PowerBody,
     by: By,
-    isTrial = false,
+    { isTrial = false, known = listRuns([mac]) }: ActOptions = {},
   ): Promise<Result<PowerDone, PowerFailure>> {
     const entry = book.find(mac)
     const { action } = asked
     const boot = entry === null ? null : chooseBoot(entry.bmc, asked)
-    const request = { action, boot, isTrial, refuseOff: () => refuseCut(mac, asked) }
+    const request = { action, boot, isTrial, refuseOff: () => refuseCut(mac, asked, known) }
     const done = await power.act(mac, labelsOf(mac), request)
     const isQuiet = isTrial && (done.ok || IS_ANSWER.has(done.refusal.kind))
     const event = entry === null || isQuiet ? null : renderPowerEvent(mac, asked, entry, done)
@@ -90,7 +99,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     return done
   }
 
-  const actOnEach = createActOnEach({ ...given, refuse, act })
+  const actOnEach = createActOnEach({ ...given, refuse, listRuns, act })
 
   return {
     book,
@@ -100,7 +109,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
       if (refusal !== null) return refusal
-      const tried = await act(mac, bootBody(isRestart), by, true)
+      const tried = await act(mac, bootBody(isRestart), by, { isTrial: true })
       return tried.ok ? null : renderPowerFailure(tried.refusal)
     },
     /** Boots it from the network once. Resolves to why that did not work; null: it did. */
@@ -129,6 +138,22 @@ export function createPowerControl(given: PowerControlDependencies) {
     },
     /** Forgets what was seen, where a machine is reached in another way now. */
     forget: power.forget,
+  }
+}
+
+/** Makes what knows which disks are being written that the loss of power would end. */
+function createWritingList({ book, findRun }: Pick<PowerControlDependencies, 'book' | 'findRun'>) {
+  /** Lists the machines without power after a cut whose disk is being written. */
+  const listWriting = (mac: Mac): readonly string[] =>
+    [mac, ...book.listSharing(mac)].filter((each) => findRun(each) !== null)
+  return {
+    listWriting,
+    /** The runs that the loss of these machines' power would end now. */
+    listRuns: (macs: readonly Mac[]): ReadonlySet<string> =>
+      new Set(macs.flatMap((mac) => listWriting(mac).flatMap((each) => findRun(each) ?? []))),
+    /** Lists those of them whose run was not `known` when the cut was asked for. */
+    listLater: (mac: Mac, known: ReadonlySet<string>): readonly string[] =>
+      listWriting(mac).filter((each) => !known.has(findRun(each) ?? '')),
   }
 }
 
@@ -169,7 +194,13 @@ function createFollower() {
 
 interface EachDependencies extends Pick<PowerControlDependencies, 'power' | 'recordAll'> {
   refuse(mac: Mac, asked: PowerBody): string | null
-  act(mac: Mac, asked: PowerBody, by: By): Promise<Result<PowerDone, PowerFailure>>
+  listRuns(macs: readonly Mac[]): ReadonlySet<string>
+  act(
+    mac: Mac,
+    asked: PowerBody,
+    by: By,
+    options: ActOptions,
+  ): Promise<Result<PowerDone, PowerFailure>>
 }
 
 /** `pause` in milliseconds. */
@@ -179,11 +210,16 @@ type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & { readonly pau
  * Makes what begins with one machine after the other; what becomes of each goes on record. What has
  * meanwhile come to speak against one leaves it out, and that goes on record, too.
  */
-function createActOnEach({ power, recordAll, refuse, act }: EachDependencies) {
+function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDependencies) {
   /** Resolves to why it was not done; null: it was. */
-  async function actNow(mac: Mac, asked: PowerBody, by: By): Promise<string | null> {
+  async function actNow(
+    mac: Mac,
+    asked: PowerBody,
+    by: By,
+    known: ReadonlySet<string>,
+  ): Promise<string | null> {
     const refusal = refuse(mac, asked)
-    const failure = refusal ?? (await act(mac, asked, by).catch(renderError))
+    const failure = refusal ?? (await act(mac, asked, by, { known }).catch(renderError))
     if (typeof failure === 'object') return failure.ok ? null : renderPowerFailure(failure.refusal)
     const event = { kind: 'machine.power.failed', summary: `${mac}: ${failure}`, details: null }
     await recordAll([event], { subject_id: mac, ...by })
@@ -203,9 +239,10 @@ function createActOnEach({ power, recordAll, refuse, act }: EachDependencies) {
     const signal = AbortSignal.any([power.signal, ...(each.signal ? [each.signal] : [])])
     const inTurn = createQueue(AT_ONCE)
     const unreached: Mac[] = []
+    const known = listRuns(macs)
     const tryOne = async (mac: Mac): Promise<void> => {
       if (signal.aborted) return void unreached.push(mac)
-      const why = await actNow(mac, asked, by)
+      const why = await actNow(mac, asked, by, known)
       if (why !== null) onFailure?.(mac, why)
     }
     const acts: Promise<void>[] = []

@@ -59,7 +59,7 @@ export async function openPowerLab({
           power,
           book,
           labelsOf: (mac) => machines.peek(mac)?.labels ?? [],
-          isWriting: (mac) => runs.findRunning(mac) !== null,
+          findRun: (mac) => runs.findRunning(mac)?.id ?? null,
           recordAll: createEventRecorder({ journal, log }),
           stagger: () => 0,
           now: () => new Date(),

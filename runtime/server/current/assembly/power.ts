@@ -52,7 +52,7 @@ export async function openPower({ config, state, log, env, now, stamps }: PowerS
     power: stampPower(power, stamps),
     book,
     labelsOf: (mac) => state.machines.peek(mac)?.labels ?? [],
-    isWriting: (mac) => state.runs.findRunning(mac) !== null,
+    findRun: (mac) => state.runs.findRunning(mac)?.id ?? null,
     recordAll: createEventRecorder({ journal: state.journal, log }),
     stagger: () => settings().power.stagger * 1000,
     now,

@@ -138,6 +138,12 @@ export function refusePower(
   return `A disk of ${who} is being written. Send even_while_writing to cut the power nevertheless.`
 }
 
+/** Says why the power is not cut after all; null: no disk began to be written since it was asked. */
+export const refuseLater = (writing: readonly string[]): string | null =>
+  writing.length === 0
+    ? null
+    : `A disk of ${writing.join(', ')} began to be written after that was asked. Ask again to cut it off.`
+
 /** Chooses what the machine boots, this once; where its BMC has an address for HTTP Boot, the network is that. */
 export function chooseBoot(
   bmc: Bmc,

@@ -62,4 +62,25 @@ test('those that are turned on to be flashed wait in line where not all may flas
   assert.not.match(waits, /sanboot|\bexit\b/)
 })
 
+test('even while writing means what was being written when it was asked, and no run that began later', async () => {
+  await using lab = await openPowerLab()
+  for (const mac of [MAC, OTHER]) await lab.set({ credential: BMC_USER }, mac)
+  lab.fake.state.isOn = true
+  lab.fake.lies.lostResets = 1
+  const cut = { action: 'off', even_while_writing: true }
+  const first = lab.ask(`/machines/${OTHER}/power`, asJson(cut))
+  while (!lab.fake.asked.some((each) => each.includes('Reset'))) await sleep(10)
+  const waiting = lab.ask(POWER, asJson(cut))
+  await sleep(20)
+  await lab.begin()
+  assert.is((await first).status, 200)
+  lab.fake.state.isOn = true
+  const late = await waiting
+  assert.is(late.status, 409)
+  assert.match((await late.json()).detail, 'began to be written after that was asked')
+  assert.is(lab.fake.state.isOn, true)
+  assert.is((await lab.ask(POWER, asJson(cut))).status, 200)
+  assert.is(lab.fake.state.isOn, false)
+})
+
 test.run()
