@@ -41,22 +41,29 @@ interface Call {
 }
 
 /**
- * Says whether a call came from another machine that is known: by the hardware address of its neighbour,
- * or because that other one used the address after the flash.
+ * Lists the other machines that are known and may have made a call: by the hardware address of its
+ * neighbour, or because one used the address after the flash.
  */
-export function isOfAnother(
+export function listOthers(
   { mac, ip, since }: Call,
   neighbours: ReadonlyMap<string, string | null>,
   machines: readonly Pick<MachineBase, 'mac' | 'last_seen_ip' | 'last_seen_at'>[],
-): boolean {
-  if (ip === null) return false
+): readonly string[] {
+  if (ip === null) return []
   const hardware = neighbours.get(ip) ?? null
-  if (hardware === mac) return false
+  if (hardware === mac) return []
   const sharing = machines.filter((each) => each.last_seen_ip === ip)
   // They all have its address behind one router or proxy.
-  if (sharing.some((each) => each.mac === mac)) return false
-  return (
-    machines.some((each) => each.mac === hardware) ||
-    sharing.some(({ last_seen_at: at }) => at !== null && epochOf(at) >= epochOf(since))
+  if (sharing.some((each) => each.mac === mac)) return []
+  const isLater = ({ last_seen_at: at }: (typeof machines)[number]) =>
+    at !== null && epochOf(at) >= epochOf(since)
+  return [...machines.filter((each) => each.mac === hardware), ...sharing.filter(isLater)].map(
+    (each) => each.mac,
   )
+}
+
+/** Whether all of these are network cards of the machine whose hardware this is (JSON): a machine with two cards may have two records. */
+export const areOwnCards = (macs: readonly string[], hardware: string | null): boolean => {
+  const text = hardware?.toLowerCase() ?? ''
+  return macs.every((mac) => text.includes(mac))
 }

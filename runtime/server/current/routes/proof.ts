@@ -3,7 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import { listNeighbours } from '../../../fleet/proof/neighbours.ts'
 import type { Proofs } from '../../../fleet/proof/proofs.ts'
 import type { ProvedRun } from '../../../fleet/proof/watches.ts'
-import { isOfAnother } from '../../../fleet/proof/rules/neighbour.ts'
+import { areOwnCards, listOthers } from '../../../fleet/proof/rules/neighbour.ts'
 import { parseProofToken } from '../../../fleet/proof/rules/proof-token.ts'
 import { takeOne, type Bucket } from '../../../kit/foundation/bucket.ts'
 import { nothing, type Answer } from '../../../kit/web/answers/answers.ts'
@@ -56,7 +56,11 @@ export function proofRoutes(
     const since = proofs.since(mac)
     if (issued === null || since === null) return nothing()
     const call = { mac, ip: site.peer(event).ip, since }
-    if (isOfAnother(call, await listNeighbours(), site.machines.peekAll())) return nothing()
+    const others = listOthers(call, await listNeighbours(), site.machines.peekAll())
+    if (others.length > 0) {
+      const hardware = await site.machines.findHardware(mac)
+      if (!areOwnCards(others, hardware?.json ?? null)) return nothing()
+    }
     await proofs.call(mac, issued)
     return nothing()
   }

@@ -2,7 +2,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   decideAnswer,
-  isOfAnother,
+  areOwnCards,
+  listOthers,
   parseNeighbours,
 } from '../../../../runtime/fleet/proof/rules/neighbour.ts'
 import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
@@ -41,7 +42,7 @@ test('a call of a machine that is known to be another is recognised by its card,
   const self = machine(MAC, '192.0.2.10', since)
   const other = machine(OTHER, '198.51.100.7', '2026-11-26T08:05:00.000Z')
   const isOther = (ip: string | null, machines = [self, other]) =>
-    isOfAnother({ mac: MAC, ip, since }, found, machines)
+    listOthers({ mac: MAC, ip, since }, found, machines).length > 0
   assert.is(isOther('192.0.2.13'), true)
   assert.is(isOther('198.51.100.7'), true)
   assert.is(isOther('192.0.2.10'), false)
@@ -53,6 +54,13 @@ test('a call of a machine that is known to be another is recognised by its card,
   // They all have its address behind one router.
   const routed = machine(MAC, '198.51.100.7', since)
   assert.is(isOther('198.51.100.7', [routed, other]), false)
+})
+
+test('a second card of the same machine is no other machine', () => {
+  const hardware = JSON.stringify({ children: [{ serial: MAC }, { serial: OTHER.toUpperCase() }] })
+  assert.ok(areOwnCards([OTHER], hardware))
+  assert.not(areOwnCards([OTHER, BMC], hardware))
+  assert.not(areOwnCards([OTHER], null))
 })
 
 test.run()

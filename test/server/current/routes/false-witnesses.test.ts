@@ -307,6 +307,15 @@ test('at least 20 of them, and none of the tests would miss a true one', async (
   await using called = await open()
   await called.call(await flash(called))
   assert.is(await called.word(), 'booted')
+  await using second = await open()
+  const lshw = { id: 'core', children: [{ class: 'network', serial: OTHER }] }
+  const disks = [diskOf('S1')]
+  await second.server.request(`/pxe/${MAC}/inventory`, asJson({ disks, lshw }))
+  const address = await flash(second)
+  second.pass(30)
+  await second.contact(OTHER, OTHER_IP)
+  await second.call(address, { ip: OTHER_IP })
+  assert.is(await second.word(), 'booted', 'by another card of the same machine')
   for (const [old, seen] of [
     [sshOf('old'), sshOf('new')],
     [CLOSED, sshOf('new')],
