@@ -6,7 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findBuildObstacle, openTrio } from '../support/vm/built-images.ts'
 import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '../support/vm/netboot.ts'
-import type { Qemu } from '../support/vm/qemu.ts'
+import { type } from '../support/vm/snapshot/keyboard.ts'
 
 const test = suite('netboot failures')
 const obstacle = findBuildObstacle()
@@ -67,7 +67,7 @@ run(
     await machine.waitFor(/here-42/, PATIENCE)
     machine.send('grep -o "flasher: FAILED" /dev/vcs1\r')
     await machine.waitFor(/\nflasher: FAILED/, PATIENCE)
-    for (const key of [...'echo seen', ...'>/dev/ttyS0', '\n']) await press(machine, key)
+    await type(machine.monitor, 'echo seen>/dev/ttyS0\n')
     await machine.waitFor(/seen/, PATIENCE)
   },
 )
@@ -148,21 +148,5 @@ run(
     }
   },
 )
-
-/** By their names in QEMU, where these are not themselves. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  ' ': ['spc'],
-  '\n': ['ret'],
-  '/': ['slash'],
-  '>': ['shift', 'dot'],
-}
-
-/** Presses a key on the keyboard of the machine. */
-async function press({ monitor }: Qemu, key: string): Promise<void> {
-  const isCapital = /[A-Z]/.test(key)
-  const names = KEYS[key] ?? [...(isCapital ? ['shift'] : []), key.toLowerCase()]
-  const keys = names.map((data) => ({ type: 'qcode', data }))
-  await monitor.execute('send-key', { keys })
-}
 
 test.run()

@@ -11,6 +11,8 @@ export interface Ran {
 export interface GuestSession {
   /** Rejects when the seconds have gone by, or the guest has ended. */
   run(script: string, seconds: number): Promise<Ran>
+  /** Writes to the line as it is, for whoever reads there before the agent does. */
+  tell(text: string): void
 }
 
 /** `ended`: resolves when the guest is no more; whoever waits then learns it. */
@@ -30,6 +32,7 @@ export async function openGuestSession(path: string, ended: Promise<void>): Prom
   })
   let count = 0
   return {
+    tell: (text) => void socket.write(text),
     async run(script, seconds) {
       const id = String(++count)
       const { promise, resolve, reject } = Promise.withResolvers<Ran>()

@@ -1,0 +1,168 @@
+/** A story: a lab, a machine that begins in its live system, and what becomes of the run and of the disks. */
+import { open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { z } from 'zod'
+import { LAB_MAC, LAB_SERVER, type Lab } from '../../server/lab.ts'
+import { startBootLab } from '../pxe-flash.ts'
+import { waitUntil } from '../../waiting.ts'
+import { continueMachine, type ContinuedMachine } from './continued-machine.ts'
+import type { PluggedDisk } from './plugged-disk.ts'
+import { SATA, type SnapshotFirmware } from './snapshot-machine.ts'
+
+/** Seconds, ten times what a free machine needs. */
+const PATIENCE = 300
+const MACHINE = `/machines/${LAB_MAC}`
+/** The earlier owner's data at the beginning of each disk. */
+export const USED = Buffer.alloc(2 ** 20, 'an earlier owner, ')
+
+const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))
+const RunSchema = z.object({
+  id: z.string(),
+  mode: z.string(),
+  phase: z.string(),
+  result: z.string().nullable(),
+  reason: z.string().nullable(),
+  bytes_written: z.int(),
+  verified: z.boolean().nullable(),
+  delta: z.string().nullable().optional(),
+  image: z.object({ name: z.string() }).nullable(),
+  disk: z.object({ serial: z.string().nullable(), tran: z.string().nullable() }).nullable(),
+})
+export type StoryRun = z.infer<typeof RunSchema>
+const RunsSchema = z.object({ runs: z.array(RunSchema) })
+
+export type StoryDisk = (PluggedDisk | { readonly name: 'sata'; readonly bus: 'sata' }) & {
+  /** 128 when absent; the SATA disk has its own size. */
+  readonly megabytes?: number
+}
+
+export interface StoryOptions {
+  readonly firmware?: SnapshotFirmware
+  readonly disks: readonly StoryDisk[]
+  /**
+   * The fields of the machine, such as its mode; `image` by its name in place of a reference. Null: the
+   * server knows it from the story before.
+   */
+  readonly machine: (Readonly<Record<string, unknown>> & { readonly image?: string }) | null
+}
+
+export interface Story extends AsyncDisposable {
+  readonly lab: Lab
+  readonly machine: ContinuedMachine
+  /** The raw file of a disk. */
+  fileOf(disk: string): string
+  /** The machine has asked for its script, and its consoles start. */
+  begin(): Promise<void>
+  /** Those since the machine was set up, the newest first. */
+  readRuns(): Promise<readonly StoryRun[]>
+  /** Waits until the last run is so. */
+  waitForRun(isSo: (run: StoryRun) => boolean): Promise<StoryRun>
+  /** Waits until the last run has ended. */
+  waitForEnd(): Promise<StoryRun>
+}
+
+/** A lab for the stories of a file, whose cache offers the images. */
+export const startStoryLab = (
+  images: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Lab> => startBootLab({ images, env })
+
+export async function openStory(lab: Lab, options: StoryOptions): Promise<Story> {
+  const { firmware = 'bios', disks } = options
+  const earlier = new Set<string>()
+  if (options.machine !== null) {
+    await setUpMachine(lab, options.machine)
+    for (const { id } of await readAllRuns(lab)) earlier.add(id)
+  }
+  const count = (stories += 1)
+  const fileOf = (name: string) => join(lab.folder, `${count}-${name}`)
+  for (const disk of disks) {
+    await makeUsedDisk(
+      fileOf(disk.name),
+      disk.bus === 'sata' ? SATA.megabytes : (disk.megabytes ?? 128),
+    )
+  }
+  const sata = disks.find(({ bus }) => bus === 'sata')
+  const { namespace, folder } = lab
+  await using undo = new AsyncDisposableStack()
+  const machine = undo.use(
+    await continueMachine({
+      firmware,
+      namespace,
+      folder,
+      ...(sata === undefined ? {} : { sata: fileOf(sata.name) }),
+    }),
+  )
+  for (const disk of disks) {
+    if (disk.bus === 'sata') await machine.findSata()
+    else await machine.plug(disk, fileOf(disk.name))
+  }
+  const readRuns = async () => (await readAllRuns(lab)).filter(({ id }) => !earlier.has(id))
+  const waitForRun = async (isSo: (run: StoryRun) => boolean) => {
+    let last: StoryRun | undefined
+    await waitUntil(
+      async () => {
+        last = (await readRuns())[0]
+        return last !== undefined && isSo(last)
+      },
+      () => `${JSON.stringify(last)}; the serial log is ${machine.keepLog()}; ${lab.said()}`,
+      PATIENCE * 1000,
+    )
+    if (last === undefined) throw new Error('there is no run')
+    return last
+  }
+  const held = undo.move()
+  return {
+    lab,
+    machine,
+    fileOf,
+    begin: async () => void (await machine.require(BEGIN)),
+    readRuns,
+    waitForRun,
+    waitForEnd: () => waitForRun(({ result }) => result !== null),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+let stories = 0
+
+const readAllRuns = async (lab: Lab) => RunsSchema.parse(await lab.ask(`${MACHINE}/runs`)).runs
+
+/** The machine of the last story is forgotten. */
+async function setUpMachine(lab: Lab, { image, ...fields }: NonNullable<StoryOptions['machine']>) {
+  await lab.ask(MACHINE, undefined, 'DELETE').catch(() => null)
+  const ref = image === undefined ? {} : { bty_image_ref: await findImage(lab, image) }
+  await lab.ask(MACHINE, { ...fields, ...ref }, 'PUT')
+}
+
+async function findImage(lab: Lab, path: string): Promise<string> {
+  let ref: string | undefined
+  await waitUntil(
+    async () => {
+      const images = ImagesSchema.parse(await lab.ask('/images'))
+      ref = images.find(({ name }) => name === basename(path))?.ref
+      return ref !== undefined
+    },
+    () => `${path} is not offered`,
+  )
+  return ref ?? ''
+}
+
+async function makeUsedDisk(path: string, megabytes: number) {
+  await using file = await open(path, 'w')
+  await file.truncate(megabytes * 2 ** 20)
+  await file.write(USED, 0, USED.length, 0)
+}
+
+/**
+ * What firmware and boot loader do in a boot that is not kept: the machine asks for its script, and starts
+ * its live system with the words that are in it.
+ */
+const BEGIN = `
+set -e
+curl -fsS --retry 5 --retry-all-errors ${LAB_SERVER}/pxe/${LAB_MAC} >/run/boot-script
+sed -n 's/^kernel .* \\(console=.*\\) || goto again$/\\1/p' /run/boot-script | head -n 1 >/run/command-line
+[ -s /run/command-line ] || { cat /run/boot-script >&2; exit 1; }
+mount --bind /run/command-line /proc/cmdline
+systemctl start --no-block flasher-console@tty1 flasher-console@ttyS0
+`
