@@ -1,11 +1,13 @@
-/** Every kind of disk, flashed from a kept live system and compared byte for byte. */
+/** Every kind of disk under every firmware, flashed and compared byte for byte; and which of several disks is meant. */
 import * as assert from 'uvu/assert'
+import { DISK_SAYS } from '../../support/vm/ipxe.ts'
+import { startQemu } from '../../support/vm/qemu.ts'
+import { SNAPSHOT_FIRMWARES } from '../../support/vm/snapshot/snapshot-machine.ts'
 import {
   createStories,
   NVME,
   SATA,
   serialOf,
-  SLOW,
   USB,
   VIRTIO,
   type StoryRow,
@@ -13,6 +15,9 @@ import {
 import type { StoryDisk } from '../../support/vm/snapshot/story.ts'
 
 const stories = createStories('stories of disks')
+
+/** Seconds. */
+const PATIENCE = 120
 
 const NATIVE_NVME = { ...NVME, sectorBytes: 4096 } as const
 const NATIVE_VIRTIO = { ...VIRTIO, sectorBytes: 4096 } as const
@@ -24,11 +29,10 @@ const KINDS: readonly (Pick<StoryRow, 'title' | 'image'> & { readonly disk: Stor
   { title: 'USB', disk: USB },
   { title: 'NVMe with sectors of 4096 bytes', disk: NATIVE_NVME, image: 'native' },
   { title: 'virtio with sectors of 4096 bytes', disk: NATIVE_VIRTIO, image: 'native' },
-  { title: 'a slow disk', disk: SLOW },
 ]
 
-for (const firmware of ['bios', 'uefi'] as const) {
-  for (const { disk, ...kind } of firmware === 'bios' ? KINDS : KINDS.slice(0, 2)) {
+for (const firmware of SNAPSHOT_FIRMWARES) {
+  for (const { disk, ...kind } of KINDS) {
     stories.tellRow({
       ...kind,
       firmware,
@@ -41,5 +45,67 @@ for (const firmware of ['bios', 'uefi'] as const) {
     })
   }
 }
+
+const TWIN = { name: 'twin', bus: 'virtio', serial: VIRTIO.serial } as const
+const NAMELESS = { name: 'nameless', bus: 'virtio' } as const
+
+const ROWS: readonly StoryRow[] = [
+  {
+    title: 'one of six disks is written, the others are as they were',
+    disks: [NVME, VIRTIO, SATA, USB, NAMELESS, { ...VIRTIO, name: 'more', serial: 'MORE' }],
+    result: 'done',
+    content: ['image', 'used', 'used', 'used', 'used', 'used'],
+  },
+  {
+    title: 'two disks with the same serial number: neither is written',
+    disks: [VIRTIO, TWIN, NVME],
+    result: 'wizard',
+    reason: /2 disks of this machine have the serial number VIRTIO0001/,
+    content: ['used', 'used', 'used'],
+  },
+  {
+    title: 'a disk that is not there: none is written',
+    disks: [NVME, VIRTIO],
+    target: 'ANOTHER',
+    result: 'wizard',
+    reason: /ANOTHER/,
+    content: ['used', 'used'],
+  },
+  {
+    title: 'a disk that is too small is refused before anything is written',
+    disks: [{ ...VIRTIO, megabytes: 16 }],
+    result: 'wizard',
+    reason: /The disk VIRTIO0001 holds .*, the image needs /,
+    content: ['used'],
+  },
+  {
+    title: 'a disk of exactly the size of the image',
+    disks: [{ ...NVME, megabytes: 24 }],
+    result: 'done',
+    content: ['image'],
+  },
+  {
+    title: 'an image for sectors of 4096 bytes is refused by a disk with smaller ones',
+    disks: [NVME],
+    image: 'native',
+    result: 'failed',
+    reason: /made for disks with 4096-byte sectors, but this disk has 512-byte sectors/,
+    content: ['used'],
+  },
+  {
+    title: 'what was flashed is started by the firmware',
+    disks: [NVME],
+    result: 'done',
+    content: ['image'],
+    async after(story) {
+      const drive = `if=none,id=disk,format=raw,snapshot=on,file=${story.fileOf(NVME.name)}`
+      const args = ['-drive', drive, '-device', 'ide-hd,drive=disk']
+      await using machine = await startQemu({ args: ['-machine', 'graphics=off', ...args] })
+      await machine.waitFor(new RegExp(DISK_SAYS), PATIENCE)
+    },
+  },
+]
+
+for (const row of ROWS) stories.tellRow(row)
 
 stories.start()

@@ -6,7 +6,6 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Lab } from '../../server/lab.ts'
 import { findBuildObstacle } from '../built-images.ts'
-import type { PluggedDisk } from './plugged-disk.ts'
 import { SATA as SATA_DISK, type SnapshotFirmware } from './snapshot-machine.ts'
 import {
   makeNativeImage,
@@ -45,9 +44,6 @@ export const NVME = { name: 'nvme', bus: 'nvme', serial: 'NVME0001' } as const
 export const VIRTIO = { name: 'virtio', bus: 'virtio', serial: 'VIRTIO0001' } as const
 export const USB = { name: 'stick', bus: 'usb', serial: 'USB0001' } as const
 export const SATA = { name: SATA_DISK.name, bus: 'sata' } as const
-/** Slow enough that something can happen before the end of a flash. */
-export const SLOW: PluggedDisk = { ...VIRTIO, bytesPerSecond: 3_000_000 }
-
 export const serialOf = (disk: StoryDisk): string =>
   disk.bus === 'sata' ? SATA_DISK.serial : (disk.serial ?? '')
 
