@@ -1,6 +1,7 @@
 /** Every kind of disk under every firmware, flashed and compared byte for byte; and which of several disks is meant. */
 import * as assert from 'uvu/assert'
 import { DISK_SAYS } from '../../support/vm/ipxe.ts'
+import { waitForEnd } from '../../support/vm/pxe-flash.ts'
 import { startQemu } from '../../support/vm/qemu.ts'
 import { SNAPSHOT_FIRMWARES } from '../../support/vm/snapshot/snapshot-machine.ts'
 import {
@@ -98,6 +99,7 @@ const ROWS: readonly StoryRow[] = [
     result: 'done',
     content: ['image'],
     async after(story) {
+      await waitForEnd(story.machine)
       const drive = `if=none,id=disk,format=raw,snapshot=on,file=${story.fileOf(NVME.name)}`
       const args = ['-drive', drive, '-device', 'ide-hd,drive=disk']
       await using machine = await startQemu({ args: ['-machine', 'graphics=off', ...args] })
