@@ -41,6 +41,8 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
   await logIn(page)
   await page.goto('/ui/machines')
   await page.getByText('No machines yet').waitFor()
+  // News of the first machine replaces nothing that this page does not have.
+  assert.is(await page.locator('[hx-select-oob]').count(), 0)
 
   // It appears by itself.
   await boxes.boot(1)

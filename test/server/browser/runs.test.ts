@@ -91,6 +91,35 @@ test('a bar moves on table, page, dashboard and wall soon after the post', async
   assert.equal(opened.complaints, [])
 })
 
+test('a list shows image and disk of a run that goes on, and reasons whole; a log is at its end, wrapped', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(12)
+  await report(12, { phase: 'started', image: IMAGE, disk: diskOf(12) })
+  await report(12, { bytes_written: 40, total_bytes: 100 })
+  await page.goto('/ui/runs?state=running')
+  const row = page.locator('#rows tr').first()
+  await row.locator('.image').getByText('debian').waitFor()
+  await row.locator('.disk').getByText('Samsung SSD 980').waitFor()
+  await row.locator(barOf(12)).waitFor()
+  const reason = `cannot write to /dev/sda: ${'the cable is loose, '.repeat(15)}at last`
+  await report(12, { phase: 'failed', reason })
+  const log = Array.from({ length: 400 }, (_, at) => `${at} ${'x'.repeat(300)}`).join('\n')
+  await fetch(`${site.url}/pxe/${macOf(12)}/log?run=${runIdOf(12)}`, { method: 'POST', body: log })
+  await page.goto('/ui/runs?state=failed')
+  const shown = page.locator('#rows .reason').first()
+  assert.is(await shown.innerText(), reason)
+  assert.ok(await shown.evaluate((each) => each.scrollHeight <= each.clientHeight + 1))
+  await page.goto(`/ui/machines/${macOf(12)}/runs/${runIdOf(12)}`)
+  const pre = page.locator('#log pre')
+  assert.ok(await pre.evaluate((each) => each.scrollWidth <= each.clientWidth + 1))
+  const end = await pre.locator('code').evaluate((each) => each.getBoundingClientRect().bottom)
+  const bottom = await pre.evaluate((each) => each.getBoundingClientRect().bottom)
+  assert.ok(Math.abs(end - bottom) < 20, `${end} ${bottom}`)
+  assert.equal(opened.complaints, [])
+})
+
 test('a failed run: its reason, its steps, its log; nothing of it is markup', async () => {
   const hostile = '<img src=x onerror=alert(1)>'
   await using opened = await openContext(browser, site)

@@ -12,10 +12,23 @@ function listTiles(wall) {
   return new Map([...wall.querySelectorAll('.t input')].map((input) => [input.value, input]))
 }
 
+/** The next news of runs fills the bar of a machine that has begun (`live.js`). */
+function showBar(tile, mac, state) {
+  const bar = tile.querySelector('.bar')
+  if (state !== 'running') bar?.remove()
+  else if (bar === null) {
+    const fresh = document.createElement('span')
+    fresh.id = `b-${mac.replaceAll(':', '-')}`
+    fresh.className = 'bar run'
+    tile.append(fresh)
+  }
+}
+
 /** A tile that has its state already is left alone. */
 function showState(input, state, word) {
   const tile = input.parentElement
   const label = input.getAttribute('aria-label')
+  showBar(tile, input.value, state)
   const next = `${label.slice(0, label.lastIndexOf(': '))}: ${word}`
   if (next === label && tile.classList.contains(state)) return
   tile.className = `t pick ${state}`

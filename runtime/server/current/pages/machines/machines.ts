@@ -44,6 +44,9 @@ const PATH = MACHINES_PATH
 /** The parameters of the table; forms pass them on. */
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
 
+/** What else counts machines; before the first one, the page has none of it. */
+const ALSO = '#views:morph,#queue:morph'
+
 /** Columns that a window of 1280 pixels holds. */
 const MAX_BESIDE = 7
 
@@ -96,7 +99,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     title: PAGES.frame.titles.machines,
     section: PATH,
     count: html`<span
-      hx-select-oob="#views:morph,#queue:morph"
+      ${attributes({ 'hx-select-oob': all.length === 0 ? null : ALSO })}
       ${refreshOnNews('count', address(PATH, query), 2000)}
       >${renderFound(found.length, all.length)}</span
     >`,
@@ -105,7 +108,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       page: 1,
       ...query,
       // The wall fetches what it shows; a stream of rows would be for nothing.
-      ...(isWall ? { q: 'mac:none' } : {}),
+      ...(isWall ? { q: 'mac:none', bars: 'all' } : {}),
       sort,
       view: null,
       screen: null,

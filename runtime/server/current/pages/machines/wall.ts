@@ -1,4 +1,5 @@
 /** The wall: every machine as a small tile, rack by rack, on one screen; and the states that keep it up to date. */
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { json, type Answer } from '../../../../kit/web/answers/answers.ts'
@@ -7,6 +8,7 @@ import { icon } from '../../../../kit/web/ui/elements.ts'
 import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
+import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { MACHINES_PATH } from '../../../pages/machines/machines-list.ts'
 import { groupByRack, type Rack, type RackSlot } from '../../../../fleet/machine/rules/rack.ts'
 import type { Machine } from '../../rules/machine.ts'
@@ -26,6 +28,8 @@ interface WallTile {
   readonly machine: Machine
   readonly labels: readonly string[]
   readonly view: StateView
+  /** How far its run is; null: none is under way. */
+  readonly run: Run | null
 }
 
 /** `shape` changes where tiles come, go or move. */
@@ -36,11 +40,10 @@ interface Wall {
 }
 
 function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
-  const tiles = found.slice(0, MAX_TILES).map((machine) => ({
-    machine,
-    labels: machine.labels,
-    view: context.view(machine).view,
-  }))
+  const tiles = found.slice(0, MAX_TILES).map((machine) => {
+    const { view, run } = context.view(machine)
+    return { machine, labels: machine.labels, view, run }
+  })
   const racks = groupByRack(tiles)
   const places = racks.map(({ label, slots }) => [
     label,
@@ -98,7 +101,7 @@ const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
 /** The number of the slot, else the end of the MAC. */
 function renderSlot({ number, row }: RackSlot<WallTile>): Content {
   if (row === null) return html`<span class="t free" title="${t.free}">${number}</span>`
-  const { machine, view } = row
+  const { machine, view, run } = row
   const name = nameOf(machine)
   const about = number === null ? name : fill(t.inSlot, { name, slot: number })
   return html`<label class="t pick ${view.state}"
@@ -107,6 +110,6 @@ function renderSlot({ number, row }: RackSlot<WallTile>): Content {
       name="macs"
       value="${machine.mac}"
       aria-label="${fill(t.tile, { name: about, state: wordOf(view) })}"
-    />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}</label
+    />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}${run === null ? null : renderBar(run)}</label
   >`
 }

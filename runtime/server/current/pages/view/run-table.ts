@@ -157,12 +157,12 @@ const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: C
     ${renderPick(run, name, row.valueOf(run), clock)}
     <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
     <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
+    <td class="image" data-label="${titles.image}">${renderImage(run)}</td>
+    <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
     ${
       run.result === null
-        ? html`<td colspan="5" class="will">${renderBar(run)}</td>`
-        : html`<td class="image" data-label="${titles.image}">${renderImage(run)}</td>
-            <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
-            <td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
+        ? html`<td colspan="3" class="will">${renderBar(run)}</td>`
+        : html`<td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
             <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
             <td data-label="${titles.verified}">${renderVerified(run)}</td>`
     }
