@@ -125,6 +125,19 @@ test('the wall follows fifty machines at once, and no task takes more than 50 ms
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, 'long')), [])
   }))
 
+test('a machine that changes its state neither moves its tile nor loads the page again', () =>
+  withPage(async (page) => {
+    const fail = { status: 'failed', reason: 'no route' }
+    await page.request.post(`/pxe/${macOf(60)}/status`, { data: fail })
+    await page.goto('/ui/machines?view=wall')
+    await page.evaluate(() => Object.assign(globalThis, { isSame: true }))
+    await page.request.post(`/pxe/${macOf(61)}/status`, { data: fail })
+    const data = dataOf(62, 'flasher-inventory')
+    await page.request.put(`/machines/${macOf(62)}`, { data })
+    await page.getByLabel(/^node-62, .*: lists its disks/).waitFor({ state: 'attached' })
+    assert.is(await page.evaluate(() => Reflect.get(globalThis, 'isSame')), true)
+  }))
+
 test('without scripts tiles are selected and acted on as well', () =>
   withPage(
     async (page) => {

@@ -180,7 +180,7 @@ function renderFleet(context: CurrentContext, { query, sort, page, columns }: Fl
 }
 
 /** The wall can be all that a screen shows: then the navigation is not there. */
-function renderWallForm(context: CurrentContext, { query, found, isWhole }: FleetView): Html {
+function renderWallForm(context: CurrentContext, { query, all, found, isWhole }: FleetView): Html {
   const screen = isWhole ? null : 'whole'
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
     <p class="row ${isWhole ? 'whole-screen' : ''}">
@@ -189,7 +189,7 @@ function renderWallForm(context: CurrentContext, { query, found, isWhole }: Flee
         >${isWhole ? t.wallPart : t.wallWhole}</a
       >
     </p>
-    ${renderWall(context, found, query)} ${renderBulkBar(found.length, query, hasPower(context))}
+    ${renderWall(context, all, query)} ${renderBulkBar(found.length, query, hasPower(context))}
   </form>`
 }
 

@@ -39,6 +39,16 @@ interface Wall {
   readonly shape: string
 }
 
+/** By name, whatever the order of the list: no tile moves because a machine changes its state. */
+function findMachines(
+  { site, query }: CurrentContext,
+  all: readonly Machine[],
+): readonly Machine[] {
+  const search = new URLSearchParams(query)
+  search.set('sort', 'name')
+  return site.views.match(all, search)
+}
+
 function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
   const tiles = found.slice(0, MAX_TILES).map((machine) => {
     const { view, run } = context.view(machine)
@@ -56,7 +66,7 @@ function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
 /** Answers with the states alone, a few bytes a machine: `wall.js` changes the tiles that differ. */
 async function sendStates(context: CurrentContext): Promise<Answer> {
   const all = await context.site.machines.list()
-  const { tiles, shape } = readWall(context, context.site.views.match(all, context.query))
+  const { tiles, shape } = readWall(context, findMachines(context, all))
   const states = tiles.map(({ machine, view }) => [machine.mac, view.state, wordOf(view)])
   return json({ shape, states })
 }
@@ -66,9 +76,10 @@ const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.state
 /** Renders the wall; the form around it has the actions. */
 export function renderWall(
   context: CurrentContext,
-  found: readonly Machine[],
+  all: readonly Machine[],
   query: ListQuery,
 ): Html {
+  const found = findMachines(context, all)
   const { racks, shape } = readWall(context, found)
   const { q, filter } = query
   return html`${
