@@ -30,7 +30,7 @@ const SHOW =
 
 run('three answers join two servers, and the database says so', async () => {
   const port = await findPort()
-  await using postgres = await startPostgres(['listen_addresses=127.0.0.1'], port)
+  await using postgres = await startPostgres({ settings: ['listen_addresses=127.0.0.1'], port })
   await postgres.query('postgres', 'CREATE DATABASE fleet')
   await using folder = await openFolder()
   const url = `postgres://flasher@127.0.0.1:${port}/fleet?sslmode=disable`
@@ -71,7 +71,7 @@ run('three answers join two servers, and the database says so', async () => {
 
 run('a server brings its machines into the database, and takes them back', async () => {
   const port = await findPort()
-  await using postgres = await startPostgres(['listen_addresses=127.0.0.1'], port)
+  await using postgres = await startPostgres({ settings: ['listen_addresses=127.0.0.1'], port })
   await postgres.query('postgres', 'CREATE DATABASE fleet')
   const url = `postgres://flasher@127.0.0.1:${port}/fleet?sslmode=disable`
   const said = await runSetup(

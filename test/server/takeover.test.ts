@@ -7,6 +7,7 @@ import { startPostgres } from '../support/cluster/postgres.ts'
 import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
 import { macOf } from '../support/server/state.ts'
 import { startFlasher } from '../support/terminal/flasher.ts'
+import { waitUntil } from '../support/waiting.ts'
 
 const test = suite('takeovers')
 const postgres = await startPostgres()
@@ -71,11 +72,13 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   await second.saw('standing by')
 
   const before = changeMachines(askFirst, 0)
-  await sleep(1500)
+  await waitUntil(
+    async () => before.acknowledged.length > 20,
+    () => 'something was acknowledged',
+  )
   first.child.kill('SIGKILL')
   const askSecond = await second.lead()
   await before.ended
-  assert.ok(before.acknowledged.length > 20, 'something was acknowledged')
   assert.equal(await findMissing(askSecond, before.acknowledged), [])
 
   await using third = await startMember(await home(), url)
@@ -91,7 +94,7 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   await later.ended
   const { code, stderr } = await second.ended
   assert.is(code, 1, stderr)
-  assert.match(stderr, 'another server leads this fleet now')
+  assert.match(stderr, 'flasher-web: another server leads this fleet now')
   // What came late was refused: it is nowhere.
   assert.equal(await postgres.query(name, 'SELECT count(*)::int AS n FROM flasher.machines'), [
     stored,

@@ -122,7 +122,7 @@ async function openSite() {
   const at = (port: string) => `http://127.0.0.1:${ours.get(port)}`
 
   const settings = (serviceOf('database').command ?? []).filter((word) => word.includes('='))
-  const postgres = undo.use(await startPostgres(settings, Number(ours.get('5432'))))
+  const postgres = undo.use(await startPostgres({ settings, port: Number(ours.get('5432')) }))
   await postgres.query('postgres', 'CREATE DATABASE flasher')
   const [check, ...words] = (serviceOf('database').healthcheck?.test ?? []).slice(1)
   execFileSync(check ?? '', [...words, `--port=${ours.get('5432')}`])

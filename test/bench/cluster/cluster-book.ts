@@ -4,7 +4,6 @@
 export const FINDINGS = {
   lost: 'acknowledged changes lost',
   order: 'orders that were not kept to',
-  stale: 'answers older than an acknowledged change',
   restarted: 'flashes begun again from byte 0',
   gaveUp: 'machines that gave up',
   refused: 'servers that refused to start',

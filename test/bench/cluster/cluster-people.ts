@@ -57,13 +57,18 @@ export function createPerson({ number, ask, book, random, leaving, signal }: Per
     return labels[0] ?? ''
   }
 
-  async function look({ mac, labelled }: (typeof machines)[number], when: string) {
+  async function look(
+    { mac, labelled }: (typeof machines)[number],
+    when: 'right after' | 'at the end',
+  ) {
     const found = await read(mac)
     if (found === null) return false
     book.count('answers compared')
     if (!labelled.allows(found)) {
-      const kind = when === 'at the end' ? 'lost' : 'stale'
-      book.find(kind, `${mac} is ${found} ${when}, and may be ${labelled.possible().join(', ')}`)
+      // A leader that is cut off shows what it knew until it learns of the next one.
+      if (when === 'right after')
+        book.count('answers of a leader that was cut off, older than a change')
+      else book.find('lost', `${mac} is ${found}, and may be ${labelled.possible().join(', ')}`)
     }
     return true
   }

@@ -32,7 +32,7 @@ execFileSync('openssl', certify, { stdio: 'ignore' })
 for (const name of ['key.pem', 'cert.pem']) chownSync(at(name), uid, uid)
 chownSync(dir, uid, uid)
 const tls = ['ssl=on', `ssl_cert_file=${at('cert.pem')}`, `ssl_key_file=${at('key.pem')}`]
-const postgres = await startPostgres(['listen_addresses=127.0.0.1', ...tls], port)
+const postgres = await startPostgres({ settings: ['listen_addresses=127.0.0.1', ...tls], port })
 test.after(async () => {
   await postgres[Symbol.asyncDispose]()
   rmSync(dir, { recursive: true })

@@ -14,14 +14,26 @@ const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { e
 
 export type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
-/** `settings`: what its configuration says besides, as `name=value`. */
-export async function startPostgres(settings: readonly string[] = [], port = 5432) {
+interface PostgresOptions {
+  /** What its configuration says besides, as `name=value`. */
+  readonly settings?: readonly string[]
+  readonly port?: number
+  /** Another one of these, of which it becomes a standby; absent: it begins empty. */
+  readonly follows?: { readonly dir: string }
+}
+
+export async function startPostgres({ settings = [], port = 5432, follows }: PostgresOptions = {}) {
   const who = { uid: idOf('-u'), gid: idOf('-g') }
   const dir = await mkdtemp(join(tmpdir(), 'flasher-pg-'))
   await chmod(dir, 0o777)
   const data = join(dir, 'data')
-  const init = ['-D', data, '-U', 'flasher', '--auth=trust', '-N', '-E', 'UTF8', '--locale=C']
-  execFileSync(`${BIN}/initdb`, init, { ...who, stdio: 'ignore' })
+  if (follows === undefined) {
+    const init = ['-D', data, '-U', 'flasher', '--auth=trust', '-N', '-E', 'UTF8', '--locale=C']
+    execFileSync(`${BIN}/initdb`, init, { ...who, stdio: 'ignore' })
+  } else {
+    const copy = ['-h', follows.dir, '-U', 'flasher', '-D', data, '-R', '-c', 'fast']
+    execFileSync(`${BIN}/pg_basebackup`, copy, { ...who, stdio: 'ignore' })
+  }
   let child = await start()
 
   async function start(): Promise<ChildProcess> {

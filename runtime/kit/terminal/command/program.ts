@@ -114,9 +114,10 @@ const TEXTS: Program<ProgramEnvironment>['commands'] = {
 
 async function fail(
   { program }: CommandLine,
-  thrown: unknown,
+  failure: unknown,
   environment: ProgramEnvironment,
 ): Promise<number> {
+  const thrown = firstOf(failure)
   const isExpected = thrown instanceof Fault
   const log = await openLog(program, environment)
   log.fail(renderError(thrown), hintOf(thrown) ?? (isExpected ? undefined : DEBUG_HINT))
@@ -124,6 +125,10 @@ async function fail(
   if (isDebug && thrown instanceof Error) environment.stderr.write(`${thrown.stack}\n`)
   return isExpected ? exitCodeOf(thrown.code) : FAILED
 }
+
+/** What ended the work; what went wrong while it was tidied up afterwards is not why. */
+const firstOf = (thrown: unknown): unknown =>
+  thrown instanceof SuppressedError ? firstOf(thrown.suppressed) : thrown
 
 /** The hint for a failure that nobody expected. */
 export const DEBUG_HINT = 'FLASHER_DEBUG=1 shows where this comes from.'
