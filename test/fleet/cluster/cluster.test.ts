@@ -26,6 +26,7 @@ const TABLES = [
   'settings',
   'templates',
   'tokens',
+  'people',
   'events',
   'runs',
   'run_logs',
@@ -39,7 +40,7 @@ const macsIn = async (name: string) =>
 
 /** Something in most tables, rows that went again among them. */
 async function fill(state: Awaited<ReturnType<typeof openFreshMember>>) {
-  const { machines, journal, store, tokens } = state
+  const { machines, journal, store, tokens, people } = state
   for (const n of [1, 2, 3]) await machines.commit(macOf(n), null, machineOf(n))
   await machines.saveHardware(macOf(1), '{"id":"x\\u0000"}', AT)
   await machines.remove(macOf(2))
@@ -47,6 +48,9 @@ async function fill(state: Awaited<ReturnType<typeof openFreshMember>>) {
   await store.save({ 'backup.enabled': null })
   await journal.record(noteOf({ details: { serial: 'A\u0000\ud800' } }))
   await tokens.create({ name: 't', scopes: ['read'], expires_at: null }, 10)
+  const added = await people.add({ name: 'anna', role: 'operate' }, 'a hash')
+  assert.ok(added.ok)
+  await people.setRole(added.value.id, 'look')
 }
 
 test('a change is in the database, then in state.db, and a server without a file reads all of it', async () => {

@@ -1,7 +1,7 @@
 /** Decides whether the administrator may log in with the password alone, beside people with names. */
 
 /** `[people] nameless_login` */
-export type NamelessLogin = 'always' | 'fallback' | 'off'
+export type NamelessLogin = 'always' | 'off'
 
 interface OtherWays {
   /** People with a password of their own who administrate. */

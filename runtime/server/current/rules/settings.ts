@@ -44,8 +44,8 @@ export const SETTINGS = {
     nameless_login: setting({
       title: 'Login without a name',
       topic: 'login',
-      help: 'Whether the administrator password alone opens a session once people log in with names; with `fallback` and `off` only while nobody of them administrates.',
-      kind: choice({ always: 'Always', fallback: 'While nobody else administrates', off: 'Never' }),
+      help: 'Whether the administrator password alone opens a session once people log in with names; with `off` only while nobody of them administrates.',
+      kind: choice({ always: 'Always', off: 'Only while nobody else administrates' }),
       fallback: 'always',
     }),
   },

@@ -12,8 +12,7 @@ export const PEOPLE = {
   },
   administrator: {
     always: 'The administrator still logs in with the password alone.',
-    fallback:
-      'Nobody logs in with the administrator password alone while somebody here administrates.',
+    off: 'Nobody logs in with the administrator password alone while somebody here administrates.',
     setting: 'Change it under {setting}.',
   },
   events: 'Events',

@@ -68,7 +68,7 @@ function renderDone({ query }: CurrentContext): Content {
 
 function renderNameless({ services }: CurrentContext): Html {
   const wanted = services.config.current().people.nameless_login
-  const text = wanted === 'always' ? t.administrator.always : t.administrator.fallback
+  const text = wanted === 'always' ? t.administrator.always : t.administrator.off
   const setting = html`<code>[people] nameless_login</code>`
   return html`<p class="small dim">${text} ${fillHtml(t.administrator.setting, { setting })}</p>`
 }
