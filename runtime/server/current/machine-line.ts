@@ -18,7 +18,7 @@ import type { Contact, ScriptTransition } from '../routes/transition.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
-import { limitOrder } from './rules/disarming.ts'
+import { beginsOrder, limitOrder, undoEdit } from './rules/disarming.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
@@ -154,6 +154,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     },
     nameOrder: ({ cycle }) => cycle.started_at,
     decideOutcome,
+    undo: undoEdit,
     actions: Object.fromEntries(
       Object.entries(ACTIONS).map(([name, action]) => [name, toAction(site, name, action)]),
     ),
@@ -308,7 +309,7 @@ const toAction = (
 
 /** An order that is given as a part of a batch is of that batch; one that was there before is not. */
 const joinBatch = (before: Machine, after: Machine, batch: string | null): Machine =>
-  batch === null || before.cycle.started_at === after.cycle.started_at
+  batch === null || !beginsOrder(before, after)
     ? after
     : { ...after, cycle: { ...after.cycle, batch } }
 

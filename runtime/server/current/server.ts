@@ -24,6 +24,7 @@ import { openPower } from './assembly/power.ts'
 import { openProofs } from './assembly/proof.ts'
 import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
+import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createLinePages } from './pages/line-pages.ts'
@@ -67,8 +68,10 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const { catalog, netboot, backups, control, watch } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
     const gate = openGate(given)
+    const { isPast } = createOrderClock({ fleet: state.machines.peekAll(), now })
     const rules = createRules(given, secret, catalog, {
       ...gate,
+      isPast,
       otherServers,
       sets: bootFiles.active,
     })
@@ -101,6 +104,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       plugins: [
         (site) => {
           measureQueue(site.metrics, gate)
+          opened.use(startOrderExpiry(site, isPast))
           return {
             schemas: SCHEMAS,
             routes: [
@@ -176,7 +180,7 @@ function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers'>,
+  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'isPast' | 'otherServers'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {

@@ -104,6 +104,7 @@ export function bulkRoutes(site: Site): readonly Route[] {
       },
       handle: (event, body) => flash(site, event, body),
     },
+    ...(site.line.undo === undefined ? [] : [undoRoute(site)]),
     {
       method: 'POST',
       path: '/machines/bulk',
@@ -118,6 +119,26 @@ export function bulkRoutes(site: Site): readonly Route[] {
     },
   ]
 }
+
+const undoRoute = (site: Site): Route => ({
+  method: 'POST',
+  path: '/machines/:mac/undo',
+  access: 'machines',
+  doc: {
+    summary:
+      'Undoes the newest edit of a machine, also its deletion, within a minute; nothing is armed by that',
+    answers: { 200: 'Machine' },
+    refuses: [409],
+    isNeverMissing: true,
+  },
+  async handle(event) {
+    const undone = await site.fleet.undo(readMac(event), site.by(event))
+    if (undone.result === 'done' && undone.machine !== null) {
+      return json(site.line.toWire(undone.machine))
+    }
+    throw refuse(409, undone.result === 'refused' ? undone.reason : 'there is nothing to undo')
+  },
+})
 
 async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer> {
   const { line } = site

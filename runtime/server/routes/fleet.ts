@@ -6,8 +6,16 @@ import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
-import type { Fleet, ServerBase, ServerServices, UpsertRefusal } from './site.ts'
+import type {
+  ActionRequest,
+  Fleet,
+  MeantEdit,
+  ServerBase,
+  ServerServices,
+  UpsertRefusal,
+} from './site.ts'
 import type { Transition } from './transition.ts'
+import { createUndoableEdits, isUnchanged, type UndoableEdits } from './undo.ts'
 import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
@@ -21,26 +29,16 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
     if (decided === null || (await commit(mac, by, before, decided))) return decided
     return await update(mac, by, decide)
   }
-  /** The same for an operator, who may take an order away by it. */
-  const edit: Fleet<M>['update'] = async (mac, by, decide) => {
-    const found: { before: M | null } = { before: null }
-    const made = await update(mac, by, (before) => {
-      found.before = before
-      return decide(before)
-    })
-    if (made !== null && found.before !== null) {
-      await leaveBatch(site, found.before, made.machine)
-    }
-    return made
-  }
-  const remove: Fleet<M>['remove'] = (mac, by) => removeMachine(site, mac, by)
+  const edits = createUndoableEdits<M>(site.elapsed ?? (() => performance.now()))
+  const { edit, removeNoted } = createEdits(site, edits, update)
+  const remove: Fleet<M>['remove'] = (mac, by) => removeNoted(mac, by, null)
   return {
     commit,
     update,
     remove,
     async upsert(mac, body, by, isExpected = () => true) {
       let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
-      await edit(mac, by, (before) => {
+      await edit(mac, by, {}, (before) => {
         answer = refuse({ why: 'stale' })
         if (!isExpected(before)) return null
         const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
@@ -51,15 +49,17 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
       })
       return answer
     },
-    async act(mac, { action, parameters, isDryRun = false, findConflict, batch = null }, by) {
+    ...createUndo(site, edits, update),
+    async act(mac, request, by) {
+      const { action, parameters, isDryRun = false, findConflict, batch = null } = request
       if (action === 'delete') {
-        const isThere = isDryRun ? machines.peek(mac) !== null : await remove(mac, by)
+        const isThere = isDryRun ? machines.peek(mac) !== null : await removeNoted(mac, by, batch)
         return isThere ? { result: 'done', machine: null } : { result: 'missing' }
       }
       const rule = line.actions[action]
       if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
       let reason: string | null = null
-      const made = await edit(mac, by, (machine) => {
+      const made = await edit(mac, by, request, (machine) => {
         if (machine === null) return null
         const decided = rule.apply(machine, parameters, signed(site, by), batch)
         reason = decided.ok ? (findConflict?.(decided.value.machine) ?? null) : decided.refusal
@@ -73,6 +73,106 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
     },
     awaitOutcome: (mac, order, signal) => awaitOutcome(site, mac, order, signal),
   }
+}
+
+/** Makes the edits of operators, which may take an order away, and may be undone. */
+function createEdits<M extends MachineBase>(
+  site: ServerBase<M>,
+  edits: UndoableEdits<M>,
+  update: Fleet<M>['update'],
+) {
+  const { line, machines } = site
+  const edit = async <T extends Transition<M>>(
+    mac: Mac,
+    by: By,
+    { batch = null, continues = false }: Partial<Pick<ActionRequest<M>, 'batch' | 'continues'>>,
+    decide: (before: M | null) => T | null,
+  ): Promise<T | null> => {
+    const found: { before: M | null } = { before: null }
+    const made = await update(mac, by, (before) => {
+      found.before = before
+      return decide(before)
+    })
+    const { before } = found
+    if (made !== null && before !== null && before !== made.machine) {
+      const { actor } = by
+      edits.note({ before, after: made.machine, hardware: null, batch, actor }, continues)
+      await leaveBatch(site, before, made.machine)
+    }
+    return made
+  }
+  const removeNoted = async (mac: Mac, by: By, batch: string | null) => {
+    const hardware = line.undo === undefined ? null : await machines.findHardware(mac)
+    const before = machines.peek(mac)
+    const isGone = await removeMachine(site, mac, by)
+    if (isGone && before !== null) {
+      edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)
+    }
+    return isGone
+  }
+  return { edit, removeNoted }
+}
+
+/** Undoes edits: by the rules of the line, and only where the record is as the edit left it. */
+function createUndo<M extends MachineBase>(
+  { line, machines, now }: ServerBase<M>,
+  edits: UndoableEdits<M>,
+  update: Fleet<M>['update'],
+): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
+  const findEdit = (mac: Mac) => (line.undo === undefined ? null : edits.find(mac))
+  return {
+    findUndoable(mac) {
+      const edit = findEdit(mac)
+      return edit !== null && isUnchanged(edit.after, machines.newest(mac)) ? edit.id : null
+    },
+    listUndoable: edits.listOf,
+    async undo(mac, by, meant = {}) {
+      const edit = findEdit(mac)
+      if (edit === null) return { result: 'refused', reason: TOO_LATE }
+      if (!isMeant(edit, by, meant)) return { result: 'refused', reason: CHANGED_SINCE }
+      const made = await update(mac, by, (present) => {
+        const restored = line.undo?.(edit.before, present, now().toISOString())
+        if (restored === undefined || !isUnchanged(edit.after, present)) return null
+        return { machine: restored, events: [describeUndo(line, present, restored, meant.batch)] }
+      })
+      if (made === null) return { result: 'refused', reason: CHANGED_SINCE }
+      edits.forget(mac)
+      if (edit.hardware !== null) {
+        await machines.saveHardware(mac, edit.hardware.json, edit.hardware.at)
+      }
+      return { result: 'done', machine: made.machine }
+    },
+  }
+}
+
+const isMeant = (
+  {
+    id,
+    actor,
+    batch,
+  }: { readonly id: string; readonly actor: string; readonly batch: string | null },
+  by: By,
+  meant: MeantEdit,
+): boolean => {
+  if (meant.batch) return meant.batch === batch
+  return meant.edit ? meant.edit === id : actor === by.actor
+}
+
+const TOO_LATE = 'There is no edit of the last minute to undo.'
+const CHANGED_SINCE = 'The machine has changed since, so the edit was not undone.'
+
+function describeUndo<M extends MachineBase>(
+  { describe }: ServerServices<M>['line'],
+  present: M | null,
+  restored: M,
+  batch: string | null | undefined,
+): PlainEvent {
+  const { details } = describe(restored)
+  const before = present === null ? {} : describe(present).details
+  const changes = compareFields(before, details)
+  const summary = `An edit of ${restored.mac} was undone`
+  const part = batch ? { batch } : {}
+  return { kind: 'machine.undone', summary, details: { ...part, ...details, changes } }
 }
 
 /** What is known of a batch is worth less than the edit, which is done: a failure is logged. */

@@ -107,4 +107,9 @@ export interface ServerLine<M extends MachineBase> {
   /** Decides what became of an order; null: it is open. */
   decideOutcome(machine: M, order: string): RecordedOutcome | null
   readonly actions: Readonly<Record<string, Action<M>>>
+  /**
+   * Makes the record that an undone edit leaves; `present` null: the edit deleted the machine. Nothing
+   * is armed by it. Absent: edits are not undone.
+   */
+  undo?(before: M, present: M | null, now: string): M
 }

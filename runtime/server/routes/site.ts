@@ -195,6 +195,16 @@ export interface Fleet<M extends MachineBase> {
   ): Promise<T | null>
   /** Carries out one of the line's actions, or `delete`. Nothing is done when `isDryRun`. */
   act(mac: Mac, request: ActionRequest<M>, by: By): Promise<Acted<M>>
+  /** Returns the name of the newest edit of a machine, which may be deleted; null: it cannot be undone. */
+  findUndoable(mac: Mac): string | null
+  /** Lists the machines whose newest edit was a part of this batch and can be undone. */
+  listUndoable(batch: string): readonly Mac[]
+  /**
+   * Undoes the newest edit of a machine within a minute. It is refused where the machine, or anybody,
+   * has changed the record since. `edit`: the name of the edit that is meant; absent: one of the same
+   * requester. `batch`: the batch whose edit it has to be.
+   */
+  undo(mac: Mac, by: By, meant?: MeantEdit): Promise<Acted<M>>
   /**
    * Resolves with what became of an order, as soon as the record says it; null when `signal` is
    * aborted before.
@@ -202,7 +212,14 @@ export interface Fleet<M extends MachineBase> {
   awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<RecordedOutcome | null>
 }
 
-interface ActionRequest<M> {
+/** Which edit is to be undone. */
+export interface MeantEdit {
+  readonly edit?: string | null
+  readonly batch?: string | null
+}
+
+/** What is done to one machine, or to one of many. */
+export interface ActionRequest<M> {
   readonly action: string
   readonly parameters: unknown
   readonly isDryRun?: boolean
@@ -210,6 +227,8 @@ interface ActionRequest<M> {
   readonly findConflict?: FindConflict<M> | undefined
   /** The batch that it is a part of; null or absent: none. */
   readonly batch?: string | null
+  /** Whether it is a part of the edit before, which is undone with it. */
+  readonly continues?: boolean
 }
 
 /** What the server needs for everything else that it makes of its services. */

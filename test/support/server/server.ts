@@ -25,6 +25,7 @@ import {
   type BatchKeeper,
 } from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { createFlashGate } from '../../../runtime/server/current/flash-gate.ts'
+import { createOrderClock } from '../../../runtime/server/current/order-expiry.ts'
 import { createMachineLine } from '../../../runtime/server/current/machine-line.ts'
 import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
 import { SCHEMAS } from '../../../runtime/server/current/rules/api-schema.ts'
@@ -165,6 +166,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     sets: bootFiles.active,
     settings: pxe,
     placeOf: gate.placeOf,
+    isPast: createOrderClock({ fleet: machines.peekAll(), now, elapsed }).isPast,
     hasRun: (mac) => runs.findRunning(mac) !== null,
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),

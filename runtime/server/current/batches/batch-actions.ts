@@ -21,6 +21,7 @@ export const BATCH_ACTIONS = {
   pause: { past: 'was paused', scope: 'machines' },
   resume: { past: 'goes on', scope: 'flash' },
   disarm: { past: 'was disarmed where nothing had begun', scope: 'machines' },
+  undo: { past: 'was undone', scope: 'machines' },
   retry: { past: 'is tried again where it had failed', scope: 'flash' },
 } as const satisfies Readonly<Record<string, BatchRow>>
 export type BatchAction = keyof typeof BATCH_ACTIONS
@@ -81,6 +82,15 @@ const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
         ? { action: 'disarm', parameters: {} }
         : null
     }),
+  async undo({ site }, { id }, by) {
+    let done = 0
+    for (const [at, mac] of site.fleet.listUndoable(id).entries()) {
+      const undone = await site.fleet.undo(mac, by, { batch: id })
+      if (undone.result === 'done') done += 1
+      await letOthersIn(at)
+    }
+    return done
+  },
   retry: (on, batch, by) =>
     actOnMembers(on, batch, by, ({ machine, state }) =>
       machine === null || state !== 'failed' ? null : planRetry(batch, machine),

@@ -101,6 +101,7 @@ const ACTIONS: readonly (readonly [BatchAction, string])[] = [
   ['pause', 'Has the machines of a batch boot their disks; those whose flash has begun go on'],
   ['resume', 'Lets a paused batch go on'],
   ['disarm', 'Disarms the machines of a batch whose flash has not begun'],
+  ['undo', 'Undoes within a minute what a batch has changed, where nothing has changed it since'],
   ['retry', 'Arms the machines of a batch again whose flash failed'],
 ]
 

@@ -85,6 +85,10 @@ export function resumeOrder(machine: Machine, now: string): Result<Machine, stri
   return accept({ ...machine, cycle: { ...machine.cycle, paused_at: null }, updated_at: now })
 }
 
+/** Says whether an edit has begun something to do, also within the millisecond of what was before. */
+export const beginsOrder = (before: Machine | null, { cycle }: Machine): boolean =>
+  before?.cycle !== cycle && cycle.disarmed_at === null && cycle.disk_allowed_at === null
+
 const HOUR_MS = 3_600_000
 
 /**
@@ -97,8 +101,13 @@ export function limitOrder(
   hours: number,
   now: string,
 ): Machine {
-  const isNew = before?.cycle.started_at !== after.cycle.started_at
-  if (hours <= 0 || !isNew || !flashesOnce(after.boot_mode) || !hasFlashOrder(after)) return after
+  if (
+    hours <= 0 ||
+    !beginsOrder(before, after) ||
+    !flashesOnce(after.boot_mode) ||
+    !hasFlashOrder(after)
+  )
+    return after
   const expires_at = Temporal.Instant.from(now)
     .add({ milliseconds: Math.round(hours * HOUR_MS) })
     .toString({ fractionalSecondDigits: 3 })
@@ -106,7 +115,7 @@ export function limitOrder(
 }
 
 /** Says whether its order ends at a time, and has not been carried out in part. */
-const canExpire = (machine: Machine): boolean =>
+export const canExpire = (machine: Machine): boolean =>
   machine.cycle.expires_at !== null &&
   machine.cycle.offered_at === null &&
   !hasUnfinishedFlash(machine) &&
@@ -135,6 +144,30 @@ export function findStop(
   }
   return paused_at === null || isHalfWritten(machine) ? null : 'paused'
 }
+
+/**
+ * Brings the values back that a machine had before an edit, at the ISO time `now`. Nothing is armed by
+ * that: an order that the edit has touched comes back as one that was taken away. `present` is the
+ * record that the edit left, with nothing changed since; null: the edit deleted the machine.
+ */
+export function undoEdit(before: Machine, present: Machine | null, now: string): Machine {
+  const { last_seen_at, last_seen_ip } = present ?? before
+  const restored = { ...before, last_seen_at, last_seen_ip, updated_at: now }
+  const isUntouched = present !== null && orderOf(present) === orderOf(before)
+  return isUntouched ? restored : disarm(restored, now, 'operator')
+}
+
+/** Everything that says whether and how a machine is flashed or captured. */
+const orderOf = (machine: Machine): string =>
+  JSON.stringify([
+    machine.boot_mode,
+    machine.bty_image_ref,
+    machine.target_disk_serial,
+    machine.target_disk_seen,
+    machine.locked,
+    machine.cycle,
+    machine.capture,
+  ])
 
 /**
  * Returns the record to store for a machine of a restored state whose disk may be half written by what

@@ -181,6 +181,13 @@ export const SETTINGS = {
       kind: duration,
       fallback: 1800,
     }),
+    armed_hours: setting({
+      title: 'End an order to flash once after',
+      topic: 'flashing',
+      help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it.',
+      kind: wholeNumber(0, 8760, { 0: 'Never' }),
+      fallback: 0,
+    }),
     run_patience: RUN_PATIENCE,
     inventory_refresh: setting({
       title: 'Refresh disk inventory after',

@@ -46,6 +46,7 @@ export const BATCHES = {
   actions: {
     retry: 'Retry failed ({count})',
     disarm: 'Disarm the rest ({count})',
+    undo: 'Undo ({count})',
     pause: 'Pause',
     resume: 'Resume',
   },
@@ -68,6 +69,10 @@ export const BATCHES = {
   acted: {
     retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
     disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
+    undo: {
+      one: '{count} machine is as it was, disarmed.',
+      other: '{count} machines are as they were, disarmed.',
+    },
     pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
     resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
   },

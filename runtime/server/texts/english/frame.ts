@@ -8,6 +8,7 @@ export const FRAME = {
   sections: 'Sections',
   version: 'Version of this server',
   alarms: 'Events that need attention',
+  undo: 'Undo',
   cancel: 'Cancel',
   /** What the script of uploads says. */
   uploads: {

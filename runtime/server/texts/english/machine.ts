@@ -45,6 +45,8 @@ export const MACHINE = {
     stopped: 'The capture was cancelled.',
   },
   now: {
+    /** `{time}`: a day and an hour. */
+    armedUntil: 'Armed until {time}.',
     reason: 'Reason and boot script',
     /** The names of the rules that decided. */
     rules: '(rule {rule}, plan {plan})',
@@ -65,6 +67,7 @@ export const MACHINE = {
     bootDisk: 'Boot its disk anyway…',
     refresh: 'Refresh inventory',
     saved: 'Saved.',
+    undone: 'Undone: it is as it was before the edit, and nothing was armed by that.',
     savedDisk: 'Saved. Its next network boot starts its own disk.',
     savedNotArmed: 'Saved, not armed. On network boot: {mode}. Select {flash} to flash the image.',
     armed: 'Armed. Boot the machine from the network now.',

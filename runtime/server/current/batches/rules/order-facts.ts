@@ -6,7 +6,7 @@ import {
   type OrderFacts,
 } from '../../../../fleet/batch/rules/batch.ts'
 import { MODES } from '../../rules/boot-mode.ts'
-import { hasOrder } from '../../rules/disarming.ts'
+import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 /** The action whose order is not the machine's cycle. */
@@ -52,7 +52,7 @@ export function findNewOrder(before: Machine, after: Machine, action: string): s
       ? after.capture.ordered_at
       : null
   }
-  if (before.cycle.started_at === after.cycle.started_at) return null
+  if (!beginsOrder(before, after)) return null
   const hasEnd = MODES[after.boot_mode].does === 'list-disks' || hasOrder(after)
   return hasEnd ? after.cycle.started_at : null
 }

@@ -46,6 +46,7 @@ export const BATCH_PAGES = [
   pageAt(PATH, show),
   buttonAt(`${PATH}/pause`, (context: CurrentContext) => act(context, 'pause')),
   buttonAt(`${PATH}/disarm`, (context: CurrentContext) => act(context, 'disarm')),
+  buttonAt(`${PATH}/undo`, (context: CurrentContext) => act(context, 'undo')),
   formAt(`${PATH}/resume`, (context: CurrentContext, form) => ask(context, form, 'resume')),
   formAt(`${PATH}/retry`, (context: CurrentContext, form) => ask(context, form, 'retry')),
 ]
@@ -118,11 +119,11 @@ function renderHead(context: CurrentContext, view: BatchView): Html {
     ${renderShares(view)}
     ${batch.paused_at === null ? null : html`<p>${tag(t.paused)} <span class="dim">${t.pausedText}</span></p>`}
     <p class="small dim">${fillHtml(t.ordered, { time, actor })}</p>
-    ${renderButtons(view)}
+    ${renderButtons(view, context.site.fleet.listUndoable(batch.id).length)}
   </section>`
 }
 
-function renderButtons({ batch, counts }: BatchView): Content {
+function renderButtons({ batch, counts }: BatchView, undoable: number): Content {
   const path = batchPath(batch.id)
   const rest = counts.waiting + counts.paused
   const isPaused = batch.paused_at !== null
@@ -140,6 +141,9 @@ function renderButtons({ batch, counts }: BatchView): Content {
       : null,
     rest > 0
       ? postButton({ action: `${path}/disarm`, label: fill(t.actions.disarm, { count: rest }) })
+      : null,
+    undoable > 0
+      ? postButton({ action: `${path}/undo`, label: fill(t.actions.undo, { count: undoable }) })
       : null,
   ].filter((button) => button !== null)
   return buttons.length === 0 ? null : html`<div class="row">${buttons}</div>`

@@ -1,5 +1,4 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
-import { DEFAULT_MODE } from '../../rules/boot-mode.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -46,9 +45,8 @@ export const MACHINE_POSTS = [
   removalAt(`${PATH}/delete`, askDeletion, remove),
   formAt(`${PATH}/do/flash`, flash),
   formAt(`${PATH}/do/boot-disk`, bootDisk),
-  buttonAt(`${PATH}/do/disarm`, (context: CurrentContext) =>
-    act(context, 'mode', SAVED, { boot_mode: DEFAULT_MODE }),
-  ),
+  buttonAt(`${PATH}/do/disarm`, (context: CurrentContext) => act(context, 'disarm', SAVED)),
+  formAt(`${PATH}/undo`, undo),
   formAt(`${PATH}/do/first-boot`, (context: CurrentContext, form) =>
     act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),
   ),
@@ -82,6 +80,23 @@ async function remove({ site, event, by, goTo }: CurrentContext): Promise<Answer
   const mac = readMac(event)
   const isGone = await site.fleet.remove(mac, by())
   return goTo(address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
+}
+
+/** Brings back what was there before, disarmed, and asks whether it shall be armed again. */
+async function undo(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const { site, by } = context
+  const mac = readMac(context.event)
+  const undone = await site.fleet.undo(mac, by(), { edit: form.get('edit') ?? '-' })
+  const error = undone.result === 'refused' ? undone.reason : null
+  if (error !== null) {
+    const path = site.machines.peek(mac) === null ? '/ui/machines' : machinePath(mac)
+    return context.goBack(path, { error })
+  }
+  const machine = site.machines.peek(mac)
+  const isDisarmed = machine?.cycle.disarmed_by === 'operator'
+  return isDisarmed && flashAgain(machine, site.now().toISOString()).ok
+    ? await flash(context, new URLSearchParams())
+    : context.goTo(address(machinePath(mac), { undone: 1 }))
 }
 
 /** Saves the form; one of ours asks first where a disk would be flashed. */
@@ -255,7 +270,7 @@ async function act(
 /** A post without these fields leaves them as they are. */
 async function saveOptions(context: CurrentContext, machine: Machine, values: FormValues) {
   const change = (action: string, parameters: object) =>
-    context.site.fleet.act(machine.mac, { action, parameters }, context.by())
+    context.site.fleet.act(machine.mac, { action, parameters, continues: true }, context.by())
   const serial_console = parseConsole(values.serial_console)
   if (serial_console !== null && serial_console !== machine.serial_console) {
     await change('console', { serial_console })

@@ -24,6 +24,7 @@ import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './ma
 import { renderDone, renderNow } from './now-card.ts'
 import { labelLink } from '../view/machine-row.ts'
 import { nameOf } from '../view/machine-view.ts'
+import { renderUndo } from '../view/undo-button.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.page
@@ -66,7 +67,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
     heading: renderHeading(machine),
     updates: address('/events/machines', { q: `mac:${mac}` }),
-    actions: renderLock(machine),
+    actions: html`${renderUndo(context, mac)}${renderLock(machine)}`,
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${renderPowerCard(context, machine, notice)}

@@ -1,4 +1,5 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { TEMPLATES_PATH } from '../first-boot/template-path.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -20,6 +21,7 @@ import { hasPower } from '../power/power-card.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderUndo } from '../view/undo-button.ts'
 import { opensQuestion } from '../../../pages/question.ts'
 import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
@@ -124,7 +126,7 @@ async function show(context: CurrentContext): Promise<Answer> {
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null })}"
         >${isWall ? t.table : t.wall}</a
       >`,
-    messages: html`${context.message()}${renderGone(context.query)}`,
+    messages: html`${context.message()}${renderGone(context.query)}${renderUndoDeletion(context)}`,
     body: all.length === 0 ? renderFirst(context, view) : renderList(context, view),
   })
 }
@@ -241,3 +243,10 @@ const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title">
     <button type="button" data-close>${shortcuts.close}</button>
   </div>
 </dialog>`
+
+/** The machine that was just deleted can be brought back. */
+function renderUndoDeletion(context: CurrentContext): Content {
+  const mac = parseMac(context.query.get('deleted') ?? '')
+  const button = mac.ok ? renderUndo(context, mac.value) : null
+  return button === null ? null : html`<p>${button}</p>`
+}

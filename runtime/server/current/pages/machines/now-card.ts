@@ -1,6 +1,7 @@
 /** The first card of a machine's page: its state, why it failed, what happens next, and what can be done. */
 import { USUAL_FLASH_MODE, isFlashMode } from '../../rules/boot-mode.ts'
 import { renderBoot } from '../../../../fleet/boot/rules/boot-script.ts'
+import { canExpire } from '../../rules/disarming.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -8,7 +9,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { badge, banner, copyBlock } from '../../../../kit/web/ui/elements.ts'
 import { postButton } from '../../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { renderExact, renderTime } from '../../../../kit/web/ui/times.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 
 import type { CurrentContext } from '../view/page-context.ts'
@@ -63,9 +64,18 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
     return html`${flashed}
       <p class="dim">${view.view.next}</p>`
   const hasTrouble = view.view.state === 'needs-you' && view.machine.cycle.offers > 0
-  return html`${renderSentence(view)}
+  return html`${renderSentence(view)} ${renderEnd(context, view)}
   ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
+}
+
+/** When its order ends by itself; null: at no time. */
+function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
+  const { expires_at } = machine.cycle
+  if (!canExpire(machine) || expires_at === null) return null
+  return html`<p class="dim">
+    ${fill(t.armedUntil, { time: renderExact(new Date(expires_at), context.clock().zone) })}
+  </p>`
 }
 
 /** What the last flash wrote; null where the record of the run does not say it. */
@@ -170,6 +180,7 @@ function renderScript(context: CurrentContext, { machine, boot }: MachineView): 
 
 const DONE = [
   ['disk', t.savedDisk],
+  ['undone', t.undone],
   ['powered', PAGES.power.asked],
   ['bmc', PAGES.power.saved],
   ['bmc-forgotten', PAGES.power.forgotten],

@@ -1,0 +1,97 @@
+/** Ends orders to flash that nobody began within `[pxe] armed_hours`, by a clock that is never set back. */
+import { epochOf } from '../../kit/foundation/instants.ts'
+import { renderError } from '../../kit/foundation/fault.ts'
+import { SYSTEM } from '../../fleet/state/journal.ts'
+import type { Site } from '../routes/site.ts'
+import { expireOrder, findStop } from './rules/disarming.ts'
+import type { Machine } from './rules/machine.ts'
+
+interface OrderClockDependencies {
+  /** The fleet as it was stored at the start. */
+  readonly fleet: readonly Machine[]
+  now(): Date
+  /** Milliseconds of a clock that nobody sets; the process's own unless given. */
+  elapsed?(): number
+}
+
+/** A clock of this host that is further behind than the clocks of servers differ was set back. */
+const DOUBT_MS = 60_000
+
+/**
+ * Creates what says whether the end of an order has come. It goes on where the clock is set back, and
+ * stays ahead where it was ahead. Where the clock is behind what is stored at the start, nobody knows
+ * how long the server was off: orders that were there then have ended.
+ */
+export function createOrderClock({
+  fleet,
+  now,
+  elapsed = () => performance.now(),
+}: OrderClockDependencies) {
+  const known = Math.max(0, ...fleet.map(latestOf))
+  const started = now().getTime()
+  const isDoubtful = known - started > DOUBT_MS
+  const ended = isDoubtful ? Math.max(0, ...fleet.map(endOf)) : 0
+  let base = { at: Math.max(known, started), elapsed: elapsed() }
+
+  function read(): number {
+    const [wall, passed] = [now().getTime(), elapsed()]
+    const at = Math.max(wall, base.at + passed - base.elapsed)
+    base = { at, elapsed: passed }
+    return at
+  }
+
+  return {
+    /** Says whether an ISO time has come. */
+    isPast(time: string): boolean {
+      const at = epochOf(time)
+      return at <= ended || at <= read()
+    },
+  }
+}
+
+const latestOf = ({ updated_at, last_seen_at }: Machine): number =>
+  Math.max(epochOf(updated_at), last_seen_at === null ? 0 : epochOf(last_seen_at))
+
+const endOf = ({ cycle: { expires_at } }: Machine): number =>
+  expires_at === null ? 0 : epochOf(expires_at)
+
+/** How often the fleet is looked at; a contact looks at its own machine by itself. */
+const LOOK_MS = 30_000
+
+/** Ends orders whose time has come although their machines do not, until it is disposed of. */
+export function startOrderExpiry(
+  site: Site<Machine>,
+  isPast: (time: string) => boolean,
+): Disposable {
+  async function look() {
+    for (const { mac, cycle } of site.machines.peekAll()) {
+      if (cycle.expires_at === null || cycle.disarmed_at !== null) continue
+      if (isPast(cycle.expires_at)) await endOrder(site, mac, isPast)
+    }
+  }
+  const lookOrLog = () =>
+    void look().catch((thrown: unknown) =>
+      site.log.error(`the end of orders: ${renderError(thrown)}`),
+    )
+  const timer = setInterval(lookOrLog, LOOK_MS).unref()
+  lookOrLog()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** Ends the order of one machine, unless its newest record says otherwise. */
+async function endOrder(
+  { fleet, now }: Site<Machine>,
+  mac: Machine['mac'],
+  isPast: (time: string) => boolean,
+): Promise<void> {
+  await fleet.update(mac, SYSTEM, (machine) => {
+    const at = now().toISOString()
+    if (machine === null || findStop(machine, { now: at, isPast }) !== 'expired') return null
+    const event = {
+      kind: 'machine.order_expired',
+      summary: `${mac} is not armed any more: its order has expired`,
+      details: { expires_at: machine.cycle.expires_at },
+    }
+    return { machine: expireOrder(machine, at), events: [event], slot: 'released' }
+  })
+}

@@ -1,0 +1,91 @@
+/** A minute in which the newest edit of a machine can be undone, unless something has changed the machine since. */
+import { randomBytes } from 'node:crypto'
+import type { HardwareTree } from '../../fleet/state/hardware-trees.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+
+/** What an operator's edit made of a machine. */
+export interface MachineEdit<M> {
+  readonly before: M
+  /** Null: it was deleted. */
+  readonly after: M | null
+  /** The hardware tree that went with it; null: there was none, or it is too large to be kept. */
+  readonly hardware: HardwareTree | null
+  /** The batch that it was a part of; null: none. */
+  readonly batch: string | null
+  /** Who made it. */
+  readonly actor: string
+}
+
+interface NotedEdit<M> extends MachineEdit<M> {
+  /** By it a page means the very edit that it has shown. */
+  readonly id: string
+  readonly at: number
+}
+
+export type UndoableEdits<M extends MachineBase> = ReturnType<typeof createUndoableEdits<M>>
+
+const UNDO_MS = 60_000
+/** Bytes of hardware trees that are kept for machines that were deleted. */
+const MAX_HARDWARE_BYTES = 16 * 1024 * 1024
+
+/** Creates the memory of edits; a restart forgets them. `elapsed`: milliseconds of a clock that nobody sets. */
+export function createUndoableEdits<M extends MachineBase>(elapsed: () => number) {
+  /** In the order in which they were made. */
+  const edits = new Map<Mac, NotedEdit<M>>()
+  let hardwareBytes = 0
+
+  function forget(mac: Mac): void {
+    hardwareBytes -= sizeOf(edits.get(mac)?.hardware ?? null)
+    edits.delete(mac)
+  }
+
+  function sweep(): void {
+    for (const [mac, { at }] of edits) {
+      if (elapsed() - at < UNDO_MS) return
+      forget(mac)
+    }
+  }
+
+  return {
+    /** `continues`: it is a part of the edit before, where that left what this one has changed. */
+    note(edit: MachineEdit<M>, continues: boolean): void {
+      sweep()
+      const { mac } = edit.before
+      const former = edits.get(mac)
+      const isSame = continues && former !== undefined && isUnchanged(former.after, edit.before)
+      forget(mac)
+      const fits = hardwareBytes + sizeOf(edit.hardware) <= MAX_HARDWARE_BYTES
+      const hardware = fits ? edit.hardware : null
+      hardwareBytes += sizeOf(hardware)
+      const before = isSame ? former.before : edit.before
+      const id = randomBytes(6).toString('hex')
+      edits.set(mac, { ...edit, before, hardware, id, at: elapsed() })
+    },
+    /** Null: there is none, or its minute is over. */
+    find(mac: Mac): NotedEdit<M> | null {
+      sweep()
+      return edits.get(mac) ?? null
+    },
+    forget,
+    /** The machines whose newest edit was a part of this batch. */
+    listOf(batch: string): readonly Mac[] {
+      sweep()
+      return [...edits].flatMap(([mac, edit]) => (edit.batch === batch ? [mac] : []))
+    },
+  }
+}
+
+const sizeOf = (hardware: HardwareTree | null): number => hardware?.json.length ?? 0
+
+/** Says whether a record is as an edit left it; when it was seen does not count. */
+export const isUnchanged = <M extends MachineBase>(after: M | null, present: M | null): boolean =>
+  after === null || present === null
+    ? after === present
+    : JSON.stringify(unseen(after)) === JSON.stringify(unseen(present))
+
+const unseen = <M extends MachineBase>(machine: M) => ({
+  ...machine,
+  last_seen_at: null,
+  last_seen_ip: null,
+})

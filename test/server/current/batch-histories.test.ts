@@ -1,0 +1,234 @@
+/** Random histories of edits, contacts, undos, batches, pauses and hours: nothing is armed, planned or shown that nobody ordered. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
+import { openBatchLab, RACK } from '../../support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
+import { asJson, readJson } from '../../support/server/server.ts'
+
+const test = suite('histories of batches and undos')
+const HOURS = 8
+const MACS = RACK.slice(0, 3)
+
+/** What an operator has ordered for a machine and not taken back, as the world knows it. */
+interface Consent {
+  readonly ref: string
+  readonly serial: string
+  readonly at: number
+}
+
+/** What the judge of a machine knows. */
+interface Judged {
+  consent: Consent | null
+  /** A live boot was offered or a plan given since. */
+  begun: boolean
+  planned: boolean
+  /** The batch whose pause holds it. */
+  pausedBy: string | null
+  /** Whether the newest edit left the order alone. */
+  harmless: boolean
+}
+
+async function open() {
+  const clock = { ms: Date.parse('2026-11-27T01:00:00Z'), elapsed: 0 }
+  const lab = await openBatchLab({
+    now: () => new Date(clock.ms),
+    elapsed: () => clock.elapsed,
+    pxe: { armed_hours: HOURS, loop_limit: 100 },
+  })
+  const judged = new Map(MACS.map((mac): [string, Judged] => [mac, createJudged()]))
+  const batches: string[] = []
+  return { lab, clock, judged, batches, images: new Map<string, string>() }
+}
+type World = Awaited<ReturnType<typeof open>>
+
+const createJudged = (): Judged => ({
+  consent: null,
+  begun: false,
+  planned: false,
+  pausedBy: null,
+  harmless: false,
+})
+
+const recordOf = ({ lab }: World, mac: string) =>
+  lab.server.machines.peekAll().find((machine) => machine.mac === mac) ?? null
+
+const judgeOf = ({ judged }: World, mac: string): Judged => judged.get(mac) ?? createJudged()
+
+/** An operator has ordered what the record says now. */
+function consentTo(world: World, mac: string): void {
+  const machine = recordOf(world, mac)
+  const { bty_image_ref: ref = null, target_disk_serial: serial = null } = machine ?? {}
+  const consent = ref === null || serial === null ? null : { ref, serial, at: world.clock.elapsed }
+  world.judged.set(mac, { ...createJudged(), consent })
+}
+
+type Step = (world: World) => Promise<void>
+
+const put =
+  (mac: string, boot_mode: string, ref: string, serial: string): Step =>
+  async (world) => {
+    const before = recordOf(world, mac)
+    const body = { boot_mode, bty_image_ref: ref, target_disk_serial: serial }
+    const answer = await world.lab.ask(`/machines/${mac}`, asJson(body, 'PUT'))
+    if (answer.status !== 200) return
+    const isSame =
+      before?.boot_mode === boot_mode &&
+      before.bty_image_ref === ref &&
+      before.target_disk_serial === serial
+    if (isSame) judgeOf(world, mac).harmless = true
+    else if (boot_mode === 'flasher-flash-once') consentTo(world, mac)
+    else world.judged.set(mac, createJudged())
+  }
+
+const bulk =
+  (action: string): Step =>
+  async (world) => {
+    const parameters = action === 'flash' ? { boot_mode: 'flasher-flash-once' } : {}
+    const acted = await world.lab.bulk(
+      action,
+      action === 'label' ? { add: ['x'] } : parameters,
+      MACS,
+    )
+    world.batches.push(acted.batch)
+    for (const { mac, result } of acted.results) {
+      if (result !== 'done') continue
+      if (action === 'flash') consentTo(world, mac)
+      else if (action === 'disarm' || action === 'delete') world.judged.set(mac, createJudged())
+      else judgeOf(world, mac).harmless = action === 'label'
+    }
+  }
+
+/** Whatever an undo brings back is not ordered by that, unless the edit had nothing to do with orders. */
+function judgeUndone(world: World, mac: string): void {
+  if (!judgeOf(world, mac).harmless) world.judged.set(mac, createJudged())
+}
+
+const undo =
+  (mac: string): Step =>
+  async (world) => {
+    const answer = await world.lab.ask(`/machines/${mac}/undo`, { method: 'POST' })
+    if (answer.status === 200) judgeUndone(world, mac)
+  }
+
+const act =
+  (at: number, action: string): Step =>
+  async (world) => {
+    const id = world.batches.at(-1 - (at % Math.max(1, world.batches.length)))
+    if (id === undefined) return
+    const before = new Map(MACS.map((mac) => [mac, JSON.stringify(recordOf(world, mac))]))
+    const answer = await world.lab.act(id, action)
+    if (answer.status !== 200) return
+    for (const mac of MACS) {
+      const after = recordOf(world, mac)
+      if (JSON.stringify(after) === before.get(mac)) continue
+      if (action === 'undo') judgeUndone(world, mac)
+      if (action === 'retry') consentTo(world, mac)
+      if (action === 'disarm') world.judged.set(mac, createJudged())
+      if (action === 'pause') judgeOf(world, mac).pausedBy = id
+      if (action === 'resume') judgeOf(world, mac).pausedBy = null
+    }
+  }
+
+/** Whether a disk may be erased now, by what operators have said. */
+function checkOrdered(world: World, mac: string, ref: string, serial: string): void {
+  const { consent, begun, planned, pausedBy } = judgeOf(world, mac)
+  assert.ok(consent !== null, `${mac} was ordered to be flashed`)
+  assert.equal([ref, serial], [consent?.ref, consent?.serial], 'what was ordered')
+  assert.ok(planned || pausedBy === null, 'a pause holds what has no plan')
+  const age = world.clock.elapsed - (consent?.at ?? 0)
+  assert.ok(begun || age < HOURS * 3_600_000, 'an order that nobody began ends')
+}
+
+const boot =
+  (mac: string): Step =>
+  async (world) => {
+    const rule = await world.lab.boot(mac)
+    if (rule !== 'flash' && rule !== 'flash-retry') return
+    const machine = recordOf(world, mac)
+    checkOrdered(world, mac, machine?.bty_image_ref ?? '', machine?.target_disk_serial ?? '')
+    judgeOf(world, mac).begun = true
+  }
+
+const plan =
+  (mac: string): Step =>
+  async (world) => {
+    const given = await world.lab.plan(mac)
+    if (given.mode !== 'flash') return
+    const machine = recordOf(world, mac)
+    checkOrdered(world, mac, machine?.bty_image_ref ?? '', given.target_disk_serial)
+    const order = `${mac} ${machine?.cycle.started_at}`
+    const named = `${given.image} ${given.name} ${given.target_disk_serial}`
+    assert.is(world.images.get(order) ?? named, named, 'all plans of an order are one')
+    world.images.set(order, named)
+    Object.assign(judgeOf(world, mac), { begun: true, planned: true })
+  }
+
+const report =
+  (mac: string, how: 'done' | 'fail'): Step =>
+  async (world) => {
+    await world.lab[how](mac)
+    if (recordOf(world, mac)?.cycle.finished_at) judgeOf(world, mac).consent = null
+  }
+
+const pass =
+  (hours: number, isSetBack: boolean): Step =>
+  async ({ clock }) => {
+    clock.elapsed += hours * 3_600_000
+    clock.ms += isSetBack ? -hours * 3_600_000 : hours * 3_600_000
+  }
+
+const anyMac = fc.constantFrom(...MACS)
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  fc
+    .tuple(
+      anyMac,
+      fc.constantFrom('flasher-flash-once', 'flasher-flash-once', 'ipxe-exit'),
+      fc.constantFrom(REF, OTHER_REF),
+      fc.constantFrom('S1', 'S2'),
+    )
+    .map(([mac, mode, ref, serial]) => put(mac, mode, ref, serial)),
+  fc.constantFrom('flash', 'flash', 'disarm', 'label', 'lock', 'unlock', 'delete').map(bulk),
+  anyMac.map(undo),
+  fc
+    .tuple(fc.nat(2), fc.constantFrom('pause', 'resume', 'disarm', 'retry', 'undo'))
+    .map(([at, action]) => act(at, action)),
+  anyMac.map(boot),
+  anyMac.map(plan),
+  fc.tuple(anyMac, fc.constantFrom('done' as const, 'fail' as const)).map(([m, h]) => report(m, h)),
+  fc.tuple(fc.constantFrom(0.01, 1, 5), fc.boolean()).map(([hours, back]) => pass(hours, back)),
+)
+
+/** What is shown adds up, and a restart would find the very same records. */
+async function checkShown({ lab }: World): Promise<void> {
+  const { batches } = await readJson(lab.ask('/batches'))
+  for (const { machines, counts } of batches) {
+    const shown: readonly number[] = Object.values(counts)
+    assert.is(
+      shown.reduce((sum, count) => sum + count, 0),
+      machines,
+    )
+  }
+  for (const machine of lab.server.machines.peekAll()) {
+    assert.equal(parseRecord(JSON.parse(JSON.stringify(machine))), machine)
+  }
+}
+
+test('no history flashes what nobody ordered, what was taken back, paused or has ended', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 30 }), async (steps) => {
+      const world = await open()
+      await using _lab = world.lab
+      for (const step of steps) {
+        world.clock.ms += 1000
+        world.clock.elapsed += 1000
+        await step(world)
+      }
+      await checkShown(world)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test.run()

@@ -1,0 +1,122 @@
+/** A minute of Undo over HTTP: values come back, nothing is armed by them, and whatever changed since wins. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openBatchLab, RACK } from '../../support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
+import { asJson, readJson } from '../../support/server/server.ts'
+
+const test = suite('undo over HTTP')
+const [MAC = '', OTHER = ''] = RACK
+const FLASH = { boot_mode: 'flasher-flash-once' }
+
+async function open() {
+  const clock = { ms: Date.parse('2026-11-27T01:00:00Z') }
+  const lab = await openBatchLab({ now: () => new Date(clock.ms) })
+  return {
+    ...lab,
+    wait: (seconds: number) => void (clock.ms += seconds * 1000),
+    undo: (mac = MAC) => lab.ask(`/machines/${mac}/undo`, { method: 'POST' }),
+    machine: (mac = MAC) => readJson(lab.ask(`/machines/${mac}`)),
+    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
+  }
+}
+
+test('arming is undone: the machine is as it was, and boots its disk', async () => {
+  await using lab = await open()
+  lab.wait(61)
+  await lab.put(MAC, FLASH)
+  assert.is((await readJson(lab.undo())).boot_mode, 'ipxe-exit')
+  assert.is(await lab.boot(MAC), 'ipxe-exit')
+  assert.is((await lab.undo()).status, 409, 'once')
+})
+
+for (const [what, edit] of [
+  ['a mode', { boot_mode: 'ipxe-exit' }],
+  ['an image', { ...FLASH, bty_image_ref: OTHER_REF }],
+  ['a disk', { ...FLASH, target_disk_serial: 'S2' }],
+] as const) {
+  test(`undoing ${what} of an armed machine brings the values back, disarmed`, async () => {
+    await using lab = await open()
+    await lab.put(MAC, FLASH)
+    await lab.put(MAC, edit)
+    const { boot_mode, bty_image_ref: ref, target_disk_serial: serial } = await readJson(lab.undo())
+    assert.equal([boot_mode, ref, serial], ['flasher-flash-once', REF, 'S1'])
+    assert.is(await lab.boot(MAC), 'withdrawn')
+    assert.is((await lab.plan(MAC)).mode, 'exit')
+  })
+}
+
+test('undoing a label of an armed machine leaves its order as it is', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  await lab.bulk('label', { add: ['x'] }, [MAC])
+  assert.equal((await readJson(lab.undo())).labels, ['rack-03'])
+  assert.is(await lab.boot(MAC), 'flash')
+})
+
+test('undoing a disarm, a lock or an unlock arms nothing', async () => {
+  await using lab = await open()
+  for (const actions of [['disarm'], ['lock'], ['lock', 'unlock']]) {
+    await readJson(lab.ask(`/machines/${MAC}`, asJson({ ...(await bodyOf(lab)), ...FLASH }, 'PUT')))
+    await readJson(lab.ask(`/machines/${MAC}/flash`, asJson({})))
+    for (const action of actions) await lab.bulk(action, {}, [MAC])
+    await readJson(lab.undo())
+    assert.is((await lab.plan(MAC)).mode, 'exit', actions.join())
+    await lab.bulk('unlock', {}, [MAC])
+    assert.is((await lab.plan(MAC)).mode, 'exit', actions.join())
+  }
+})
+
+const bodyOf = async (lab: { machine(): Promise<Record<string, unknown>> }) => {
+  const { bty_image_ref, labels, target_disk_serial } = await lab.machine()
+  return { bty_image_ref, labels, target_disk_serial }
+}
+
+test('a deletion answers 204, then 404, and is undone with its hardware, disarmed', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  const disks = [{ path: '/dev/sda', serial: 'S1' }]
+  const lshw = { id: 'box', class: 'system' }
+  await lab.server.request(`/pxe/${MAC}/inventory`, asJson({ disks, lshw }))
+  assert.is((await lab.ask(`/machines/${MAC}`, { method: 'DELETE' })).status, 204)
+  assert.is((await lab.ask(`/machines/${MAC}`)).status, 404)
+  const { boot_mode, labels } = await readJson(lab.undo())
+  assert.equal([boot_mode, labels], ['flasher-flash-once', ['rack-03']])
+  assert.is((await readJson(lab.ask(`/machines/${MAC}/lshw.json`))).id, 'box')
+  assert.is((await lab.plan(MAC)).mode, 'exit')
+})
+
+test('it is refused after a minute, a contact, an edit of somebody else, and a new discovery', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  lab.wait(61)
+  assert.is((await lab.undo()).status, 409)
+
+  await lab.put(MAC, { ...FLASH, bty_image_ref: OTHER_REF })
+  await lab.boot(MAC)
+  assert.is((await lab.undo()).status, 409, 'it was offered a boot')
+
+  await lab.put(OTHER, FLASH)
+  const { token } = await (
+    await lab.ask('/tokens', asJson({ name: 'ci', scopes: ['machines'] }))
+  ).json()
+  const asToken = { method: 'POST', headers: { authorization: `Bearer ${token}` } }
+  const refused = await lab.server.request(`/machines/${OTHER}/undo`, asToken)
+  assert.is(refused.status, 409, 'it is not theirs')
+
+  await lab.ask(`/machines/${OTHER}`, { method: 'DELETE' })
+  await lab.boot(OTHER)
+  assert.is((await lab.undo(OTHER)).status, 409, 'it came again')
+})
+
+test('a batch is undone machine by machine; what has come since stays', async () => {
+  await using lab = await open()
+  const id = await lab.arm()
+  await lab.boot(MAC)
+  const { done } = await readJson(lab.act(id, 'undo'))
+  assert.is(done, 3)
+  assert.is((await lab.machine(OTHER)).boot_mode, 'ipxe-exit')
+  assert.is((await lab.machine()).boot_mode, 'flasher-flash-once')
+})
+
+test.run()
