@@ -226,6 +226,8 @@ test('no history flashes what nobody ordered, what was taken back, paused or has
         await step(world)
       }
       await checkShown(world)
+      // Whatever is armed at the end shows.
+      for (const mac of MACS) for (const last of [plan(mac), boot(mac)]) await last(world)
     }),
     { numRuns: 40 },
   )

@@ -108,14 +108,20 @@ test('a name: the host name until one is given, found by search, kept where a fo
   assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
 })
 
-test('an armed machine is disarmed, and its image and disk stay', async () => {
+test('an armed machine is disarmed; mode, image and disk stay, and it can be undone', async () => {
   await using site = await open()
   const path = `/ui/machines/${MAC}`
   const flash = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
   await site.post(path, flash)
   assert.equal(await site.post(`${path}/do/disarm`), [303, `${path}?saved=1`])
   const { boot_mode, bty_image_ref, target_disk_serial } = await site.machine()
-  assert.equal([boot_mode, bty_image_ref, target_disk_serial], ['ipxe-exit', REF, 'S1'])
+  assert.equal([boot_mode, bty_image_ref, target_disk_serial], [flash.boot_mode, REF, 'S1'])
+  const page = await site.text(path)
+  assert.match(page, 'Disarmed.')
+  const edit = /name="edit" value="([0-9a-f]+)"/.exec(page)?.[1] ?? ''
+  const [status] = await site.post(`${path}/undo`, { edit })
+  assert.is(status, 200, 'the question before a flash is open')
+  assert.not.match(await site.text(path), 'Ready to be flashed', 'and nothing is armed by it')
 })
 
 test('what a link says is selected is not shown as selected', async () => {
