@@ -106,7 +106,6 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
       return applied.ok ? accept(sign(settings(), before, applied.value, by)) : applied
     },
-    parseInventory,
     admit({ mac, machine, request }, contact) {
       const { tokens } = settings()
       if (tokens === 'off') return LET_IN
@@ -153,8 +152,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       return { origin: originOf(machine, findImage), stamps: stampsOf(machine), ...which }
     },
     nameOrder: ({ cycle }) => cycle.started_at,
-    decideOutcome,
-    undo: undoEdit,
+    ...OF_RECORDS,
     actions: Object.fromEntries(
       Object.entries(ACTIONS).map(([name, action]) => [name, toAction(site, name, action)]),
     ),
@@ -168,6 +166,9 @@ const sign = (
   after: Machine,
   by: Armer,
 ): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
+
+/** What follows from a record or a body alone. */
+const OF_RECORDS = { parseInventory, decideOutcome, undo: undoEdit } as const
 
 const LET_IN = accept([])
 

@@ -5,6 +5,7 @@ import { SYSTEM } from '../../fleet/state/journal.ts'
 import type { Site } from '../routes/site.ts'
 import { expireOrder, findStop } from './rules/disarming.ts'
 import type { Machine } from './rules/machine.ts'
+import type { Surroundings } from './rules/surroundings.ts'
 
 interface OrderClockDependencies {
   /** The fleet as it was stored at the start. */
@@ -56,25 +57,25 @@ const endOf = ({ cycle: { expires_at } }: Machine): number =>
   expires_at === null ? 0 : epochOf(expires_at)
 
 /** How often the fleet is looked at; a contact looks at its own machine by itself. */
-const LOOK_MS = 30_000
+const SWEEP_MS = 30_000
 
 /** Ends orders whose time has come although their machines do not, until it is disposed of. */
 export function startOrderExpiry(
   site: Site<Machine>,
-  isPast: (time: string) => boolean,
+  { isPast = (time) => time <= site.now().toISOString() }: Pick<Surroundings, 'isPast'>,
 ): Disposable {
-  async function look() {
+  async function endDue() {
     for (const { mac, cycle } of site.machines.peekAll()) {
       if (cycle.expires_at === null || cycle.disarmed_at !== null) continue
       if (isPast(cycle.expires_at)) await endOrder(site, mac, isPast)
     }
   }
-  const lookOrLog = () =>
-    void look().catch((thrown: unknown) =>
+  const endDueOrLog = () =>
+    void endDue().catch((thrown: unknown) =>
       site.log.error(`the end of orders: ${renderError(thrown)}`),
     )
-  const timer = setInterval(lookOrLog, LOOK_MS).unref()
-  lookOrLog()
+  const timer = setInterval(endDueOrLog, SWEEP_MS).unref()
+  endDueOrLog()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 

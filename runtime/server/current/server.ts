@@ -68,10 +68,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const { catalog, netboot, backups, control, watch } = await openServices(given, secret, opened)
     const { bootFiles, releases } = netboot
     const gate = openGate(given)
-    const { isPast } = createOrderClock({ fleet: state.machines.peekAll(), now })
     const rules = createRules(given, secret, catalog, {
       ...gate,
-      isPast,
       otherServers,
       sets: bootFiles.active,
     })
@@ -104,7 +102,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       plugins: [
         (site) => {
           measureQueue(site.metrics, gate)
-          opened.use(startOrderExpiry(site, isPast))
+          opened.use(startOrderExpiry(site, rules))
           return {
             schemas: SCHEMAS,
             routes: [
@@ -180,13 +178,14 @@ function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'isPast' | 'otherServers'>,
+  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     ...given,
+    isPast: createOrderClock({ fleet: state.machines.peekAll(), now }).isPast,
     settings: () => ({
       ...settings().pxe,
       delta: settings().flash.delta,

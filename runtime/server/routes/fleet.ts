@@ -15,7 +15,11 @@ import type {
   UpsertRefusal,
 } from './site.ts'
 import type { Transition } from './transition.ts'
-import { createUndoableEdits, isUnchanged, type UndoableEdits } from './undo.ts'
+import {
+  createUndoableEdits,
+  isUnchanged,
+  type UndoableEdits,
+} from '../../fleet/machine/undoable-edits.ts'
 import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
 import { countRun, renderLost } from './run-events.ts'

@@ -41,7 +41,7 @@ async function open() {
   const batches: string[] = []
   return { lab, clock, judged, batches, images: new Map<string, string>() }
 }
-type World = Awaited<ReturnType<typeof open>>
+type OpenHistory = Awaited<ReturnType<typeof open>>
 
 const createJudged = (): Judged => ({
   consent: null,
@@ -51,20 +51,20 @@ const createJudged = (): Judged => ({
   harmless: false,
 })
 
-const recordOf = ({ lab }: World, mac: string) =>
+const recordOf = ({ lab }: OpenHistory, mac: string) =>
   lab.server.machines.peekAll().find((machine) => machine.mac === mac) ?? null
 
-const judgeOf = ({ judged }: World, mac: string): Judged => judged.get(mac) ?? createJudged()
+const judgeOf = ({ judged }: OpenHistory, mac: string): Judged => judged.get(mac) ?? createJudged()
 
 /** An operator has ordered what the record says now. */
-function consentTo(world: World, mac: string): void {
+function consentTo(world: OpenHistory, mac: string): void {
   const machine = recordOf(world, mac)
   const { bty_image_ref: ref = null, target_disk_serial: serial = null } = machine ?? {}
   const consent = ref === null || serial === null ? null : { ref, serial, at: world.clock.elapsed }
   world.judged.set(mac, { ...createJudged(), consent })
 }
 
-type Step = (world: World) => Promise<void>
+type Step = (world: OpenHistory) => Promise<void>
 
 const put =
   (mac: string, boot_mode: string, ref: string, serial: string): Step =>
@@ -101,7 +101,7 @@ const bulk =
   }
 
 /** Whatever an undo brings back is not ordered by that, unless the edit had nothing to do with orders. */
-function judgeUndone(world: World, mac: string): void {
+function judgeUndone(world: OpenHistory, mac: string): void {
   if (!judgeOf(world, mac).harmless) world.judged.set(mac, createJudged())
 }
 
@@ -132,7 +132,7 @@ const act =
   }
 
 /** Whether a disk may be erased now, by what operators have said. */
-function checkOrdered(world: World, mac: string, ref: string, serial: string): void {
+function checkOrdered(world: OpenHistory, mac: string, ref: string, serial: string): void {
   const { consent, begun, planned, pausedBy } = judgeOf(world, mac)
   assert.ok(consent !== null, `${mac} was ordered to be flashed`)
   assert.equal([ref, serial], [consent?.ref, consent?.serial], 'what was ordered')
@@ -201,7 +201,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 )
 
 /** What is shown adds up, and a restart would find the very same records. */
-async function checkShown({ lab }: World): Promise<void> {
+async function checkShown({ lab }: OpenHistory): Promise<void> {
   const { batches } = await readJson(lab.ask('/batches'))
   for (const { machines, counts } of batches) {
     const shown: readonly number[] = Object.values(counts)

@@ -1,11 +1,11 @@
 /** A minute in which the newest edit of a machine can be undone, unless something has changed the machine since. */
 import { randomBytes } from 'node:crypto'
-import type { HardwareTree } from '../../fleet/state/hardware-trees.ts'
+import type { HardwareTree } from '../state/hardware-trees.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 
 /** What an operator's edit made of a machine. */
-export interface MachineEdit<M> {
+interface MachineEdit<M> {
   readonly before: M
   /** Null: it was deleted. */
   readonly after: M | null
@@ -18,7 +18,7 @@ export interface MachineEdit<M> {
 }
 
 interface NotedEdit<M> extends MachineEdit<M> {
-  /** By it a page means the very edit that it has shown. */
+  /** A page means the very edit by it that it has shown. */
   readonly id: string
   readonly at: number
 }
@@ -31,7 +31,7 @@ const MAX_HARDWARE_BYTES = 16 * 1024 * 1024
 
 /** Creates the memory of edits; a restart forgets them. `elapsed`: milliseconds of a clock that nobody sets. */
 export function createUndoableEdits<M extends MachineBase>(elapsed: () => number) {
-  /** In the order in which they were made. */
+  /** The edits in the order in which they were made. */
   const edits = new Map<Mac, NotedEdit<M>>()
   let hardwareBytes = 0
 
