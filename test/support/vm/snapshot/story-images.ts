@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { open, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createLoop } from '../../disk/loop.ts'
 import { makeTalkingDisk } from '../ipxe.ts'
 import { USED } from './story.ts'
@@ -48,6 +48,16 @@ export async function makeNativeImage(
     execFileSync('sgdisk', ['--new=1:256:2048', loop.device], { stdio: 'ignore' })
   }
   return { packed: pack(raw), bytes: await readFile(raw) }
+}
+
+/** Makes what a disk leaves that rots: one byte in the middle of what is packed is another. */
+export async function makeDamagedImage(image: StoryImage, name: string): Promise<StoryImage> {
+  const packed = await readFile(image.packed)
+  const at = Math.floor(packed.length / 2)
+  packed.writeUInt8(packed.readUInt8(at) ^ 0xff, at)
+  const path = join(dirname(image.packed), name)
+  await writeFile(path, packed)
+  return { ...image, packed: path }
 }
 
 /** `image`: all of its bytes; `blank`: nothing that a firmware would start; `used`: as it was before. */

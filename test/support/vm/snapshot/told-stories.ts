@@ -6,8 +6,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Lab } from '../../server/lab.ts'
 import { findBuildObstacle } from '../built-images.ts'
+import type { PluggedDisk } from './plugged-disk.ts'
 import { SATA as SATA_DISK, type SnapshotFirmware } from './snapshot-machine.ts'
 import {
+  makeDamagedImage,
   makeNativeImage,
   makeStoryImage,
   readContent,
@@ -16,8 +18,8 @@ import {
 } from './story-images.ts'
 import { openStory, startStoryLab, type Story, type StoryDisk, type StoryRun } from './story.ts'
 
-/** `native`: made for sectors of 4096 bytes. */
-type ImageName = 'small' | 'native'
+/** `native`: made for sectors of 4096 bytes; `damaged`: it cannot be unpacked to its end. */
+type ImageName = 'small' | 'native' | 'damaged'
 
 export interface StoryRow {
   readonly title: string
@@ -30,6 +32,8 @@ export interface StoryRow {
   readonly image?: ImageName
   /** Fields of the machine in place of those of a machine that is flashed once. */
   readonly machine?: Readonly<Record<string, unknown>>
+  /** What happens once the machine is on its way. */
+  readonly during?: (story: Story) => Promise<void>
   /** How the run ends; `wizard`: there is none, for the server leaves it to a person. */
   readonly result: 'done' | 'failed' | 'wizard'
   /** What the run, or the console, says of it. */
@@ -46,6 +50,13 @@ export const USB = { name: 'stick', bus: 'usb', serial: 'USB0001' } as const
 export const SATA = { name: SATA_DISK.name, bus: 'sata' } as const
 export const serialOf = (disk: StoryDisk): string =>
   disk.bus === 'sata' ? SATA_DISK.serial : (disk.serial ?? '')
+
+/** Slow enough that something can happen before the end of a flash. */
+export const SLOW: PluggedDisk = { ...VIRTIO, bytesPerSecond: 3_000_000 }
+
+/** The machine has written some bytes, and not all. */
+export const waitForBytes = async (story: Story): Promise<void> =>
+  void (await story.waitForRun(({ result, bytes_written: bytes }) => result === null && bytes > 0))
 
 interface StoryContext {
   lab: Lab
@@ -77,6 +88,8 @@ export function createStories(title: string) {
   const tell = (name: string, act: (context: StoryContext) => Promise<void>) =>
     WANTED.test(name) && run(name, act)
   return {
+    /** Tells a story that no row describes. */
+    tell,
     tellRow: (row: StoryRow) =>
       tell(`${row.firmware ?? 'bios'}: ${row.title}`, (context) => tellRow(row, context)),
     start: () => test.run(),
@@ -88,6 +101,7 @@ async function makeImages(folder: string): Promise<StoryContext['images']> {
   return {
     small,
     native: await makeNativeImage(folder, 'native.img', MEGABYTES),
+    damaged: await makeDamagedImage(small, 'damaged.img.zst'),
   }
 }
 
@@ -98,6 +112,7 @@ async function tellRow(row: StoryRow, { lab, images }: StoryContext): Promise<vo
   const machine = { image: image.packed, ...order }
   await using story = await openStory(lab, { firmware, disks, machine })
   await story.begin()
+  await row.during?.(story)
   const ended = row.result === 'wizard' ? await waitForWizard(story) : await story.waitForEnd()
   judge(row, ended)
   const content = disks.map(({ name }) => readContent(story.fileOf(name), image))
