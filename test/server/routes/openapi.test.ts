@@ -43,7 +43,6 @@ const MACHINE = '52:54:00:12:34:56'
 /** Another one for each operation: some put it on record. */
 const UNKNOWN = '52:54:00:99:99:'
 
-/** Each is sent to every operation. */
 /** A machine that asks for its neighbours. */
 const READER = {
   visit: '6f1c9f4e-6f0e-4d0c-9d6a-0b8c1f6f8a11',
@@ -53,6 +52,7 @@ const READER = {
   serves: false,
 }
 
+/** Each is sent to every operation. */
 const PROBES: readonly Probe[] = [
   { isAnonymous: true },
   { headers: { authorization: 'Bearer nobody' }, isAnonymous: true },
