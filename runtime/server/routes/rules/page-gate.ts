@@ -22,6 +22,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/dashboard': { GET: 'read' },
   '/ui/dashboard/setup': { POST: 'admin' },
   '/ui/machines': { GET: 'read', POST: 'machines' },
+  '/ui/machines/wall': { GET: 'read' },
   '/ui/machines/columns': { POST: 'read' },
   '/ui/machines/searches': { POST: 'read' },
   '/ui/machines/bulk': { POST: 'machines' },
