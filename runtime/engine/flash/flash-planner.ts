@@ -100,7 +100,8 @@ export async function planFlashes(
 ): Promise<PlannedFlashes> {
   const { image, sources = [] } = order
   if (sources.length === 0) {
-    return await planFrom(tools, order, await tools.sources.open(image, { signal }), signal)
+    const source = await tools.sources.open(image, { signal, renew: order.renewSource })
+    return await planFrom(tools, order, source, signal)
   }
   const { planFromSources } = await import('./listed-planner.ts')
   return await planFromSources(tools.sources, order, signal, (source) =>

@@ -30,7 +30,9 @@ export async function planFromSources<Plan extends PlanOfSource>(
   const { sha256, indexSha256 = null } = order.options
   await using undo = new AsyncDisposableStack()
   const locations = listSources(order)
-  const list = undo.use(createSourceList({ sources, locations, sha256, signal }))
+  const list = undo.use(
+    createSourceList({ sources, locations, sha256, signal, renew: order.renewSource }),
+  )
   for (;;) {
     const source = await list.next()
     try {

@@ -12,7 +12,7 @@ import { linger, settle } from '../../kit/host/watch.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
 import { fetchFirstBoot } from './first-boot-fetcher.ts'
-import { findDisk, parsePlan } from './rules/plan.ts'
+import { findDisk, findRenewed, listCachePlaces, parsePlan } from './rules/plan.ts'
 import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
 import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
@@ -222,7 +222,8 @@ async function isReplaced(
 
 async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcome> {
   const { machine, screen, given } = session
-  const hooks = hooksFor(session, 'flash', plan.registerUefiBoot)
+  const renewSource = (location: string) => renewAddress(plan, machine, location)
+  const hooks = { ...hooksFor(session, 'flash', plan.registerUefiBoot), renewSource }
   const disk = await findAgain(plan, machine)
   if (!disk.ok) return await giveUp(plan, session, hooks, disk.refusal)
   const firstBoot = await fetchFirstBoot(plan.firstBoot, machine)
@@ -246,12 +247,13 @@ async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcom
 
 /** Null: the plan names no neighbours, or the image cannot be read through them. */
 async function joinPeers(
-  { peers, image, sources = [], sha256 }: NamedFlash,
+  plan: NamedFlash,
   { machine, given }: Following,
 ): Promise<PeerWindow | null> {
+  const { peers, image, sha256 } = plan
   if (peers !== true || sha256 === null) return null
   const { openPeerWindow } = await import('../link/peer-window.ts')
-  const [first = image, ...others] = [...sources, image]
+  const [first = image, ...others] = listCachePlaces(plan)
   const { client } = machine
   const { env, signal, peerPaths: places = {} } = given
   return await openPeerWindow({
@@ -269,6 +271,20 @@ const renameFor =
   ({ onEvent }: Hooks, { rename }: PeerWindow): Hooks['onEvent'] =>
   (event, ...about) =>
     onEvent(rename(event), ...about)
+
+/** A server that is away for longer leaves the machine to the other sources. */
+const RENEWAL_MS = 5000
+
+/** The signature of an address has expired: a new plan has a new one. */
+async function renewAddress(
+  plan: NamedFlash,
+  { client }: RemoteMachine,
+  location: string,
+): Promise<string | null> {
+  const got = await client.fetchPlan({ ms: RENEWAL_MS })
+  const newer = got.ok ? parsePlan(got.value) : got
+  return newer.ok ? findRenewed(plan, newer.value, location) : null
+}
 
 async function capture(plan: CaptureByPlan, session: Following): Promise<RemoteOutcome> {
   const { machine, given } = session

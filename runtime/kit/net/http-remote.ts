@@ -25,6 +25,11 @@ interface RemoteOptions {
   readonly isHasty?: boolean | undefined
   /** HEAD is not asked, as the address is signed for GET alone; absent: it is. */
   readonly isGetOnly?: boolean
+  /**
+   * Returns a new address of the same file for one that has expired; null: there is none. Absent:
+   * the address does not expire.
+   */
+  readonly renew?: ((url: string) => Promise<string | null>) | undefined
   /** Says what a refusal of the first look means and what helps; absent: the status says enough. */
   readonly explain?: (status: number) => RefusalWords
 }
@@ -53,8 +58,10 @@ const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
 
 /** Creates access to one file on a web server. It remembers where the last redirect led. */
 export function createRemote(options: RemoteOptions): Remote {
-  const { name, target, client, signal, retryMs, isHasty = false } = options
+  const { name, client, signal, retryMs, isHasty = false, renew } = options
+  let { target } = options
   let current = target
+  let renewal: Promise<boolean> | null = null
 
   async function fetchFrom(from: HttpTarget, request: HttpRequest) {
     try {
@@ -68,11 +75,33 @@ export function createRemote(options: RemoteOptions): Remote {
   }
 
   async function ask(request: HttpRequest): Promise<HttpAnswer> {
-    const from = current
-    const answer = await fetchFrom(from, request)
-    if (from === target || !isExpired(answer.status)) return answer
+    const [from, start] = [current, target]
+    let answer = await fetchFrom(from, request)
+    if (!isExpired(answer.status)) return answer
+    if (from !== target) {
+      answer.drop()
+      answer = await fetchFrom(target, request)
+    }
+    if (renew === undefined || !isExpired(answer.status) || !(await renewFrom(start))) return answer
     answer.drop()
     return fetchFrom(target, request)
+  }
+
+  /** One of several requests that are refused at once asks for all of them. False: nothing is new. */
+  async function renewFrom(start: HttpTarget): Promise<boolean> {
+    if (target !== start) return true
+    renewal ??= replaceTarget(start).finally(() => {
+      renewal = null
+    })
+    return await renewal
+  }
+
+  async function replaceTarget({ url }: HttpTarget): Promise<boolean> {
+    const fresh = (await renew?.(url)) ?? null
+    if (fresh === null || fresh === url) return false
+    target = { url: fresh, authorization: null }
+    current = target
+    return true
   }
 
   function failureOf(thrown: unknown): NetworkFailure {
@@ -132,10 +161,17 @@ async function askPatiently(
     const answer = await ask(request)
     answer.drop()
     const waitMs = readRetryAfter(answer)
-    if (waitMs === null || tries > countTries(isHasty)) return answer
+    if (waitMs === null || tries > countTries(isHasty) || isTooLong(waitMs, isHasty)) return answer
     await pause(waitMs)
   }
 }
+
+/** A source that is not the only one is not waited for where it asks for more than this. */
+const HASTY_WAIT_MS = 2000
+
+/** Tells whether a wait is too long that a busy server asks for. */
+export const isTooLong = (waitMs: number, isHasty: boolean): boolean =>
+  isHasty && waitMs > HASTY_WAIT_MS
 
 /** Returns the milliseconds that a busy server asks for; null: it does not, or is not busy. */
 export function readRetryAfter(answer: Pick<HttpAnswer, 'status' | 'headers'>): number | null {

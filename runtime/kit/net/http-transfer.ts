@@ -3,7 +3,7 @@ import { judgeAnswer, type RangeRequest, type Representation } from './rules/htt
 import { countTries, decideDelay } from './rules/retry.ts'
 import { brokenAt } from './rules/source-fault.ts'
 import type { HttpRequest } from './http-client.ts'
-import { readRetryAfter, type Remote } from './http-remote.ts'
+import { isTooLong, readRetryAfter, type Remote } from './http-remote.ts'
 
 interface Transfer {
   readonly remote: Remote
@@ -108,12 +108,25 @@ async function recover(transfer: Transfer, progress: Progress, setback: Setback)
     throw stop(transfer, at, `${reason}, and it cannot go on (the server ${lack})`, OTHER_WAY)
   }
   if (isFinal) throw brokenAt(positionOf(transfer, at), reason, { hint, cause })
-  const most = countTries(remote.isHasty)
-  if (progress.tries > most) {
-    const words = `${reason}; gave up after ${most} more ${most === 1 ? 'try' : 'tries'}`
-    throw brokenAt(positionOf(transfer, at), words, { hint: hint ?? RUN_AGAIN, cause })
+  const enough = findEnough(setback, progress, remote)
+  if (enough !== null) {
+    throw brokenAt(positionOf(transfer, at), enough, { hint: hint ?? RUN_AGAIN, cause })
   }
   await remote.pause(waitMs ?? decideDelay(progress.tries, remote.retryMs, Math.random()))
+}
+
+/** Says why a server is given up; null: it is asked again. */
+function findEnough(
+  { reason, waitMs }: Setback,
+  { tries }: Progress,
+  { isHasty }: Remote,
+): string | null {
+  if (waitMs !== null && isTooLong(waitMs, isHasty)) {
+    return `${reason}, and asks for a wait of ${Math.round(waitMs / 1000)} s`
+  }
+  const most = countTries(isHasty)
+  if (tries <= most) return null
+  return `${reason}; gave up after ${most} more ${most === 1 ? 'try' : 'tries'}`
 }
 
 /** Going on without a version could join the halves of two files. */

@@ -10,6 +10,7 @@ import { fieldError } from '../../kit/foundation/field-error.ts'
 import { epochOf } from '../../kit/foundation/instants.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
 import type { Armer } from '../../engine/inventory/rules/run.ts'
+import { isPresigned } from '../../kit/net/rules/image-location.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { accept, refuse } from '../../kit/foundation/result.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
@@ -24,6 +25,7 @@ import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
+import type { CatalogEntry } from '../../engine/catalog/rules/catalog.ts'
 import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
 import { findSite, isHandedOn, listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
@@ -56,6 +58,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   cacheUrl(): string | null
   /** Says whether a time has come, by a clock that is never set back; absent: by that of the contact. */
   isPast?(at: string): boolean
+  /** Returns where machines may read an image that comes from a registry or a bucket; null: nowhere. Absent: nowhere. */
+  findOrigin?(image: CatalogEntry): string | null
   /** Lists the other servers of the site than the one at `base`; absent: there are none. */
   otherServers?(base: string): readonly string[]
 }
@@ -197,16 +201,20 @@ function issueTickets(
 
 /** Where the machine finds the image before the address of the plan; none where none is near it. */
 function nameSources(
-  { settings, cacheUrl }: LineDependencies,
+  { settings, cacheUrl, findOrigin }: LineDependencies,
   plan: Plan,
   { labels }: Machine,
   { ip, baseUrl }: Contact,
 ): readonly string[] {
   const { caches = [] } = settings()
-  if (plan.mode !== 'flash' || caches.length === 0) return []
+  if (plan.mode !== 'flash') return []
+  const origin = findOrigin?.(plan.image) ?? null
+  if (caches.length === 0 && origin === null) return []
   const host = new URL(baseUrl).hostname
-  return listSources(plan.image, { caches, cacheUrl: cacheUrl() }, { ip, labels }).map((url) =>
-    replaceLoopback(url, host),
+  const near = listSources(plan.image, { caches, cacheUrl: cacheUrl() }, { ip, labels })
+  return [...near, ...(origin === null ? [] : [origin])].map((url) =>
+    // A signature is for one host.
+    isPresigned(url) ? url : replaceLoopback(url, host),
   )
 }
 

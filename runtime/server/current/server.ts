@@ -20,6 +20,7 @@ import type { ProcessEnvironment } from '../../kit/program/process-environment.t
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot } from './assembly/netboot.ts'
+import { openOrigins } from './assembly/origins.ts'
 import { openPower } from './assembly/power.ts'
 import { openProofs } from './assembly/proof.ts'
 import { startPinner } from './assembly/pins.ts'
@@ -65,14 +66,16 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { catalog, netboot, backups, control, watch } = await openServices(given, secret, opened)
+    const { catalog, origins, netboot, backups, control, watch } = await openServices(
+      given,
+      secret,
+      opened,
+    )
     const { bootFiles, releases } = netboot
     const gate = openGate(given)
-    const rules = createRules(given, secret, catalog, {
-      ...gate,
-      otherServers,
-      sets: bootFiles.active,
-    })
+    const { find: findOrigin } = origins
+    const near = { ...gate, otherServers, findOrigin, sets: bootFiles.active }
+    const rules = createRules(given, secret, catalog, near)
     const keeper = createBatchKeeper({ ...state, findImage: rules.findImage, now })
     const assets = await createAssets()
     const { views, plugin: pages } = createLinePages({
@@ -178,7 +181,7 @@ function createRules(
   { config, state, cacheBeside }: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers'>,
+  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin'>,
 ): LineDependencies {
   const settings = () => config.current()
   return {
@@ -217,6 +220,7 @@ async function openServices(
       env,
     }),
   )
+  const origins = opened.use(openOrigins({ config, catalog, env, log, now }))
   const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
   const netboot = opened.use(await openNetboot({ config, state, catalog, hasCache, env, log, now }))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
@@ -226,7 +230,7 @@ async function openServices(
   const stamps = createBootStamps(now)
   const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
   const watch = { proof: openProofs({ config, state, env, now }), stamps }
-  return { catalog, netboot, backups, control, watch }
+  return { catalog, origins, netboot, backups, control, watch }
 }
 
 const now = () => new Date()

@@ -10,6 +10,8 @@ export interface BucketOptions {
   readonly region?: string
   /** Its clock, in milliseconds since 1970. */
   readonly now?: () => number
+  /** Signatures of before this have expired, whatever they say, in milliseconds since 1970. */
+  readonly expiresBefore?: () => number
   /** How it sends its objects; absent: decently. */
   readonly behaviour?: () => FileBehaviour
   /** Answers before anything is looked at; true: it did. */
@@ -21,7 +23,8 @@ export interface BucketOptions {
 export async function startBucket(options: BucketOptions = {}) {
   const { bucket = 'lab', region = 'us-east-1', now = Date.now, redirects = false } = options
   const objects = new Map<string, Buffer>()
-  const clock = { region, now, redirects }
+  const { expiresBefore = () => 0 } = options
+  const clock = { region, now, redirects, expiresBefore }
   const server = await startHostileServer((request, response) => {
     response.setHeader('date', new Date(now()).toUTCString())
     if (options.before?.(request, response) === true) return
@@ -69,12 +72,14 @@ function sendRefusal(response: ServerResponse, refusal: Refusal, region: string)
 
 const DATE = /^(\d{4})(..)(..)T(..)(..)(..)Z$/
 
+type BucketClock = Required<Pick<BucketOptions, 'region' | 'now' | 'redirects' | 'expiresBefore'>>
+
 /** Says what is wrong with a signature, in the order in which the real service looks; null: nothing is. */
 function findFault(
   request: IncomingMessage,
   asked: Asked,
   signed: Signed | null,
-  { region, now, redirects }: Required<Pick<BucketOptions, 'region' | 'now' | 'redirects'>>,
+  { region, now, redirects, expiresBefore }: BucketClock,
 ): Refusal | null {
   if (signed === null) return [403, 'AccessDenied', 'Access Denied']
   if (signed.accessKey !== 'lab-key') return [403, 'InvalidAccessKeyId', 'No such key']
@@ -85,6 +90,7 @@ function findFault(
       : [400, 'AuthorizationQueryParametersError', 'wrong region', more]
   }
   const late = now() - Date.parse(signed.date.replace(DATE, '$1-$2-$3T$4:$5:$6Z'))
+  if (now() - late < expiresBefore()) return [403, 'AccessDenied', 'Request has expired']
   const untimely = findUntimely(late, signed.expires)
   if (untimely !== null) return untimely
   return signed.signature === computeSignature(request, asked, signed)

@@ -71,6 +71,8 @@ export interface TestServerOptions {
   readonly servers?: readonly string[]
   /** Absent: one that nobody asks. Null: there is no cache service. */
   readonly cacheUrl?: () => string | null
+  /** Where an image is besides the caches; absent: nowhere. */
+  findOrigin?(image: CatalogEntry): string | null
   power?(parts: PowerServices): MachinePower
   /** `[proof]`; absent: nobody waits for first boots. */
   readonly proof?: {
@@ -171,6 +173,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootKey,
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
     cacheUrl,
+    findOrigin: (image) => options.findOrigin?.(image) ?? null,
     otherServers,
   })
   const proof = () => options.proof ?? { enabled: false, limit: 0, url: '' }

@@ -49,7 +49,7 @@ export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogE
 /** A server on a socket, and what its operator does there. */
 export async function openServer(
   catalog: readonly CatalogEntry[],
-  options: Pick<TestServerOptions, 'pxe' | 'routes' | 'cacheUrl'> = {},
+  options: Pick<TestServerOptions, 'pxe' | 'routes' | 'cacheUrl' | 'findOrigin'> = {},
 ) {
   const server = await createTestServer({ ...options, catalog })
   const open = await listen(server)

@@ -62,6 +62,8 @@ export interface FlashOrder {
   readonly mirrors?: readonly string[]
   /** Places of the same image that are asked before `image`, in this order; absent: there are none. */
   readonly sources?: readonly string[]
+  /** Returns a new address for a signed one of these that has expired; null: there is none. */
+  readonly renewSource?: ((location: string) => Promise<string | null>) | undefined
   readonly targets: readonly FlashTarget[]
   readonly options: FlashOptions
   /** The step after the write, on one disk alone; absent: none. */

@@ -1,6 +1,7 @@
 /** An image on a web server as a Source: probed with HEAD or GET, read by ranges if supported. */
 import {
   fileNameOf,
+  isPresigned,
   renderSafeUrl,
   type HttpTarget,
 } from '../../../kit/net/rules/image-location.ts'
@@ -21,6 +22,8 @@ export interface HttpSourceOptions {
   readonly isHasty?: boolean
   /** Milliseconds of waiting after which a slow server is given up; absent: it never is. */
   readonly slowMs?: number
+  /** Returns a new address for a signed one that has expired; absent: there is none. */
+  readonly renew?: ((location: string) => Promise<string | null>) | undefined
 }
 
 /** Throws a Fault `input-missing` where the address has no image. */
@@ -34,7 +37,15 @@ export async function openHttpSource(
   const name = renderSafeUrl(target.url)
   const client = undo.use(createHttpClient({ env, signal, stallMs }))
   undo.defer(end)
-  const remote = createRemote({ name, target, client, signal, retryMs, isHasty })
+  const remote = createRemote({
+    name,
+    target,
+    client,
+    signal,
+    retryMs,
+    isHasty,
+    ...(isPresigned(target.url) ? { isGetOnly: true, renew: options.renew } : {}),
+  })
   const known = await remote.inspect()
   const held = undo.move()
   return {

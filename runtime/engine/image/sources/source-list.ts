@@ -4,7 +4,7 @@ import { linger } from '../../../kit/host/watch.ts'
 import { decideDelay, TRIES_WITHOUT_PROGRESS } from '../../../kit/net/rules/retry.ts'
 import { renderHost, renderSafeUrl } from '../../../kit/net/rules/image-location.ts'
 import type { SourceShare } from '../rules/source-share.ts'
-import type { ListedSource, Source } from './source.ts'
+import type { ListedSource, OpenOptions, Source } from './source.ts'
 import type { Sources } from './sources.ts'
 
 interface SourceListOptions {
@@ -14,6 +14,7 @@ interface SourceListOptions {
   /** The digest of the stored bytes; null: not known. */
   readonly sha256: string | null
   readonly signal: AbortSignal
+  readonly renew?: OpenOptions['renew']
 }
 
 /** What one location gave, whichever of its connections brought it. */
@@ -35,7 +36,7 @@ interface AccountedSource extends ListedSource {
  * Creates the list. Each location is opened when it is asked for, and is given up soon while there
  * is another one; where all have failed, each is asked once more, patiently.
  */
-export function createSourceList({ sources, locations, sha256, signal }: SourceListOptions) {
+export function createSourceList({ sources, locations, sha256, signal, renew }: SourceListOptions) {
   const opened = new AsyncDisposableStack()
   const accounts = locations.map((location): Account => {
     const name = renderHost(location)
@@ -43,7 +44,7 @@ export function createSourceList({ sources, locations, sha256, signal }: SourceL
   })
   const agreed: Agreed = { sizeBytes: null, sha256 }
   const open = async (location: string, isHasty: boolean) =>
-    opened.use(await sources.open(location, { signal, isHasty }))
+    opened.use(await sources.open(location, { signal, isHasty, renew }))
   const first = accounts.map((account, at) =>
     createListed(account, agreed, () => open(account.location, at < accounts.length - 1)),
   )

@@ -80,4 +80,6 @@ export interface OpenOptions {
   readonly arch?: string | null | undefined
   /** Another place has the same bytes: this one is given up soon, also where it is slow. */
   readonly isHasty?: boolean
+  /** Returns a new address for a signed one that has expired; null: there is none. */
+  readonly renew?: ((location: string) => Promise<string | null>) | undefined
 }

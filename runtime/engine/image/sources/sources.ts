@@ -38,7 +38,7 @@ export function createSources(given: SourcesOptions) {
 
   async function openAt(
     location: Location,
-    { signal, arch = null, isHasty = false }: OpenOptions,
+    { signal, arch = null, isHasty = false, renew }: OpenOptions,
   ): Promise<Source> {
     const reading = { env, signal, stallMs, retryMs, ...(isHasty ? haste : {}) }
     switch (location.kind) {
@@ -47,7 +47,7 @@ export function createSources(given: SourcesOptions) {
       case 'file':
         return openFileSource(location.path, signal)
       case 'http':
-        return (await loadHttp()).openHttpSource(location.target, reading)
+        return (await loadHttp()).openHttpSource(location.target, { ...reading, renew })
       case 'oras':
         return (await loadOras()).openOrasSource(location.ref, { ...reading, arch })
       case 's3':

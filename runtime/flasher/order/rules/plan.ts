@@ -159,6 +159,36 @@ function isRemote(address: string): boolean {
   return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
 }
 
+/**
+ * Returns the address that a newer plan has for the file of an older one; null: it orders no flash of
+ * these bytes any more, or does not name that file.
+ */
+export function findRenewed(
+  { sha256 }: Pick<NamedFlash, 'sha256'>,
+  newer: PlannedOrder,
+  location: string,
+): string | null {
+  if (newer.mode !== 'flash' || newer.sha256 === null || newer.sha256 !== sha256) return null
+  const wanted = nameFile(location)
+  const addresses = [...(newer.sources ?? []), newer.image]
+  return addresses.find((address) => nameFile(address) === wanted) ?? null
+}
+
+/** What stays of an address that is signed anew. */
+const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
+
+/**
+ * Lists the addresses of an image at caches, which all have it under one path: neighbours read from
+ * those alone, since an address of a bucket is signed, and one of a registry leads elsewhere.
+ */
+export const listCachePlaces = ({
+  image,
+  sources = [],
+}: Pick<NamedFlash, 'image' | 'sources'>): readonly string[] =>
+  [...sources, image].filter((address) => pathEnd(address) === pathEnd(image))
+
+const pathEnd = (address: string): string => nameFile(address).split('/').slice(-2).join('/')
+
 /** The one disk that a plan means; the refusal lists the disks that there are. */
 export function findDisk(
   disks: readonly InventoryDisk[],

@@ -44,6 +44,8 @@ export type TemplateOffer =
 export interface Hooks {
   /** Null: this machine has no template, or no server. */
   findTemplate(): Promise<TemplateOffer | null>
+  /** A new address for a signed one of the image that has expired; absent: nobody has one. */
+  renewSource?(location: string): Promise<string | null>
   /** Each event of the write, as it comes; `started` comes before the first byte. Not waited for. */
   onEvent(event: FlashEvent, choice: FlashChoice, plan: FlashPlan): void
   /**

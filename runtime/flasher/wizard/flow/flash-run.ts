@@ -23,14 +23,17 @@ export async function runChoices(
 ): Promise<Pick<Flashed, 'end' | 'ends'>> {
   const [first, ...more] = choices
   const flasher = await loadFlasher()
-  const ends = await flasher.flash(orderFor(choices), {
-    signal,
-    onEvent(event, plan) {
-      onEvent(event, plan)
-      if (plan.target.path === first.disk) hooks.onEvent(event, first, plan)
+  const ends = await flasher.flash(
+    { ...orderFor(choices), renewSource: hooks.renewSource },
+    {
+      signal,
+      onEvent(event, plan) {
+        onEvent(event, plan)
+        if (plan.target.path === first.disk) hooks.onEvent(event, first, plan)
+      },
+      ...(more.length === 0 ? {} : { onEnd }),
     },
-    ...(more.length === 0 ? {} : { onEnd }),
-  })
+  )
   const named = choices.flatMap(({ disk }, index) => {
     const end = ends[index]
     if (end === undefined || end.kind === 'done') return []

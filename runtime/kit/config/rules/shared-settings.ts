@@ -55,6 +55,14 @@ export const PUBLIC_URL = both({
   fallback: '',
 })
 
+/** A span for which services of buckets sign addresses. */
+const signedSpan: typeof duration = {
+  ...duration,
+  schema: duration.schema.refine((seconds) => seconds >= 60 && seconds <= 604_800),
+  wants: 'a span from 1m to 7d, like 6h',
+  field: { as: 'duration', least: 60 },
+}
+
 /** The settings of section `[s3]`: what opens the buckets in which images lie. */
 export const S3_SETTINGS = {
   endpoint: both({
@@ -91,6 +99,13 @@ export const S3_SETTINGS = {
     help: 'The file whose first line is the secret key, instead of `s3.secret_key`.',
     kind: path('/etc/flasher/s3-secret-key'),
     fallback: '',
+  }),
+  lifetime: ofServer({
+    title: 'Lifetime of signed addresses',
+    topic: 'buckets',
+    help: 'How long an address is valid with which a machine reads an image from a bucket; a machine that takes longer gets a new one.',
+    kind: signedSpan,
+    fallback: 21_600,
   }),
 }
 

@@ -15,6 +15,8 @@ export interface RegistryOptions {
   readonly stallMs: number
   /** Milliseconds before the first repeat. */
   readonly retryMs: number
+  /** Passwords stay here, also where there are some; absent: the registry gets its own. */
+  readonly isAnonymous?: boolean
 }
 
 /** A repository of a registry that has been entered. */
@@ -58,7 +60,7 @@ export function createEntrances(options: RegistryOptions) {
 }
 
 function createEntrance(
-  { env, signal, retryMs }: RegistryOptions,
+  { env, signal, retryMs, isAnonymous = false }: RegistryOptions,
   client: HttpClient,
   {
     host,
@@ -69,7 +71,7 @@ function createEntrance(
 ): RegistryEntrance {
   const bounds = { ...REGISTRY_BOUNDS, retryMs, signal }
   const { origin } = new URL(base)
-  const credentials = () => readCredentials(env, host)
+  const credentials = async () => (isAnonymous ? null : await readCredentials(env, host))
   const access = createRegistryAccess({ bounds, client, origin, repository, actions, credentials })
   return { base, repository, access, bounds }
 }

@@ -28,6 +28,9 @@ export interface ResolvedBlob {
   readonly title: string | null
 }
 
+/** A layer, and the digest of the manifest that names it; null: it was named itself. */
+type FoundLayer = OrasLayer & { readonly manifest: string | null }
+
 export interface ResolveOptions {
   /** The architecture to choose from an index of several. */
   readonly arch?: string | null
@@ -63,7 +66,7 @@ export function createRegistry(options: RegistryOptions) {
           ...layer,
           /** Lets itself in at the registry, again where a token has expired. */
           client: access,
-        } satisfies ResolvedBlob & { readonly client: Pick<HttpClient, 'fetch'> }
+        } satisfies ResolvedBlob & FoundLayer & { readonly client: Pick<HttpClient, 'fetch'> }
       } catch (thrown) {
         throw explain(thrown, renderOrasRef(ref), signal)
       }
@@ -88,22 +91,28 @@ async function findLayer(
   { arch = null, title }: ResolveOptions,
   ask: (locator: string) => Promise<DocumentAnswer>,
   first: DocumentAnswer,
-): Promise<OrasLayer> {
+): Promise<FoundLayer> {
   const name = renderOrasRef(ref)
   const { version } = ref
   const isPinned = version.kind === 'digest'
   // A digest is a manifest's by convention; older catalogs mean the blob itself by it, at which the
   // widespread registry fails (500), as it takes it for a broken manifest.
   if (isPinned && [400, 404, 500].includes(first.status)) {
-    return { digest: version.digest, sizeBytes: null, title: null, indexSha256: null }
+    return {
+      digest: version.digest,
+      sizeBytes: null,
+      title: null,
+      indexSha256: null,
+      manifest: null,
+    }
   }
   let document = first
   let digest = isPinned ? version.digest : null
   for (let depth = 0; depth < MAX_MANIFESTS; depth += 1) {
-    const text = readManifest(name, document, digest)
+    const { text, digest: found } = readManifest(name, document, digest)
     const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
     if (!manifest.ok) throw notReachable(name, manifest.refusal)
-    if (manifest.value.kind === 'image') return manifest.value.layer
+    if (manifest.value.kind === 'image') return { ...manifest.value.layer, manifest: found }
     digest = manifest.value.digest
     document = await ask(digest)
   }
@@ -115,7 +124,7 @@ function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: s
     throw notReachable(name, `HTTP ${status}`, { hint: READ_HINTS[status] })
   }
   const found = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-  if (digest === null || found === digest) return bytes.toString('utf8')
+  if (digest === null || found === digest) return { text: bytes.toString('utf8'), digest: found }
   throw new Fault('digest-mismatch', `${name}: its manifest is ${found}, not ${digest}`, {
     hint: 'The registry, or something on the way to it, changes what it sends.',
   })

@@ -88,6 +88,12 @@ export function renderSafeUrl(href: string): string {
   return query === '' ? bare : `${bare}?${query}`
 }
 
+/**
+ * Tells whether an address carries a signature of a bucket's service, which is good for GET alone,
+ * and for a while.
+ */
+export const isPresigned = (url: string): boolean => /[?&]X-Amz-Signature=/i.test(url)
+
 /** Renders whose server an address names, without its path: `http://10.0.0.5:8081`. */
 export function renderHost(address: string): string {
   const location = parseLocation(address)

@@ -116,6 +116,13 @@ export const SETTINGS = {
       kind: kinds.siteCaches,
       fallback: [],
     }),
+    origins: setting({
+      title: 'Registries and buckets as sources',
+      topic: 'upstream',
+      help: 'Whether machines may read an image from the registry or bucket that it comes from, after the caches near them and before the cache service: from a registry that answers everybody, and from a bucket by signed addresses.',
+      kind: toggle,
+      fallback: false,
+    }),
   },
   s3: S3_SETTINGS,
   peers: {

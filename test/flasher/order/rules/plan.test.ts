@@ -1,7 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '../../../../runtime/engine/inventory/rules/machine.ts'
-import { findDisk, parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
+import {
+  findDisk,
+  findRenewed,
+  listCachePlaces,
+  parsePlan,
+} from '../../../../runtime/flasher/order/rules/plan.ts'
 import { renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
 
 const test = suite('a plan as an order')
@@ -161,6 +166,36 @@ test('takes no disk that is not exactly one, nor one by a name it does not go by
   assert.match(words('s1'), /is not in this machine/)
   assert.match(words('unnamed'), /is not in this machine/)
   assert.match(words('S1', []), /it has no disks/)
+})
+
+function order(plan: object) {
+  const parsed = parsePlan({ mode: 'flash', target_disk_serial: 'S', ...plan })
+  if (!parsed.ok) throw new Error(parsed.refusal)
+  return parsed.value
+}
+
+test('an address is renewed by a newer plan of the same bytes alone', () => {
+  const image = 'http://c:8081/b/dG9r/a.img'
+  const [digest, other] = ['a'.repeat(64), 'b'.repeat(64)]
+  const location = 'https://s3/lab/a.img?X-Amz-Signature=1'
+  const newer = (disk_image_sha: string | null, url: string) =>
+    order({ image, disk_image_sha, sources: [{ url: 'http://n/b/dG9r/a.img' }, { url }] })
+  const fresh = 'https://s3/lab/a.img?X-Amz-Signature=2'
+  const plan = { sha256: digest }
+  assert.is(findRenewed(plan, newer(digest, fresh), location), fresh)
+  assert.is(findRenewed(plan, newer(other, fresh), location), null)
+  assert.is(findRenewed(plan, newer(null, fresh), location), null)
+  assert.is(findRenewed(plan, newer(digest, 'https://s3/lab/b.img?x'), location), null)
+  assert.is(findRenewed(plan, order({ mode: 'exit' }), location), null)
+})
+
+test('neighbours read from caches alone', () => {
+  const image = 'http://c:8081/b/dG9r/a.img'
+  const near = 'http://n/images/b/dG9r/a.img?sha256=1'
+  const elsewhere = ['https://s3/lab/a.img?X-Amz-Signature=1', 'oras://r/lab/disk@sha256:1']
+  const blob = 'http://r/v2/lab/disk/blobs/sha256:1'
+  assert.equal(listCachePlaces({ image, sources: [...elsewhere, near, blob] }), [near, image])
+  assert.equal(listCachePlaces({ image }), [image])
 })
 
 test.run()

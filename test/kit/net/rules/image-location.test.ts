@@ -2,6 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   fileNameOf,
+  isPresigned,
   parseLocation,
   renderLocationRefusal,
   renderSafeUrl,
@@ -66,6 +67,11 @@ test('shows a URL without user, password, fragment, signature and token', () => 
     'https://h/x?X-Amz-Signature=***&X-Amz-Date=1&sig=***&access_token=***&AWSAccessKeyId=***',
   )
   assert.is(renderSafeUrl('https://h/x?design=1&monkey=2'), 'https://h/x?design=1&monkey=2')
+})
+
+test('an address with a signature is known', () => {
+  assert.ok(isPresigned('https://h/x?X-Amz-Date=1&X-Amz-Signature=0'))
+  assert.not(isPresigned('https://h/x?Signature=0'))
 })
 
 test('names the last part of a path', () => {

@@ -30,6 +30,8 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^bytes, or a size/, '12345'],
   [/^owner\/name/, 'acme/tools'],
   [/^a tag/, 'v9.9.9'],
+  [/^a region/, 'eu-west-1'],
+  [/^a span from 1m to 7d/, '7m'],
   [/^a time zone/, 'Europe/Copenhagen'],
   [/^a table/, '{"bucket":"b"}'],
   [/^a hash/, '$scrypt$ln=14,r=8,p=5$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA'],

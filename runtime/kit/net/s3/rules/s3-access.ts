@@ -78,6 +78,3 @@ const encodePart = (part: string) =>
     /[!'()*]/g,
     (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
   )
-
-/** Tells whether an address carries a signature of its own, which is good for GET alone, and for a while. */
-export const isPresigned = (url: string): boolean => /[?&]X-Amz-Signature=/i.test(url)

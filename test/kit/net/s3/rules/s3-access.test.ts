@@ -3,7 +3,6 @@ import * as assert from 'uvu/assert'
 import {
   accessOf,
   chooseAccess,
-  isPresigned,
   objectUrl,
   parseS3Source,
 } from '../../../../../runtime/kit/net/s3/rules/s3-access.ts'
@@ -38,11 +37,6 @@ test('an object is below its bucket, in the address of its region where no servi
   const access = accessOf({ AWS_REGION: 'eu-west-1' })
   assert.is(objectUrl(access, object), `https://s3.eu-west-1.amazonaws.com${path}`)
   assert.is(objectUrl({ ...access, endpoint: 'http://h:1' }, object), `http://h:1${path}`)
-})
-
-test('an address with a signature is known', () => {
-  assert.ok(isPresigned('https://h/x?X-Amz-Date=1&X-Amz-Signature=0'))
-  assert.not(isPresigned('https://h/x?Signature=0'))
 })
 
 test.run()

@@ -1,0 +1,187 @@
+/** Keeps the addresses at which machines may read images where they come from: looked at, never believed. */
+import type { CatalogEntry } from './rules/catalog.ts'
+import { decideAgainMs, originOf, type OriginImage } from './rules/origin.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { refuse, type Result } from '../../kit/foundation/result.ts'
+import type { Environment } from '../../kit/host/shell.ts'
+import { linger } from '../../kit/host/watch.ts'
+import { renderHost } from '../../kit/net/rules/image-location.ts'
+import type { S3Access } from '../../kit/net/s3/rules/s3-access.ts'
+
+interface OriginDependencies {
+  /** The images of the catalog: the same list until it changes. */
+  images(): readonly CatalogEntry[]
+  isEnabled(): boolean
+  /** What opens buckets. */
+  s3(): Promise<S3Access>
+  /** How long a signed address is valid, in seconds. */
+  lifetime(): number
+  /** Names proxies and FLASHER_CA_FILE, and FLASHER_REGISTRY_HTTP. */
+  readonly env: Environment
+  readonly now: () => Date
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Milliseconds between two looks; smaller in tests. */
+  readonly tickMs?: number
+  /** Milliseconds before the first repeat of a request; smaller in tests. */
+  readonly retryMs?: number
+}
+
+export interface Origins extends AsyncDisposable {
+  /** Returns the address of an image where it comes from; null: none that a machine can read. */
+  find(image: CatalogEntry): string | null
+}
+
+/** What was found; null: nothing that a machine can read. */
+interface FoundOrigin {
+  readonly url: string | null
+  /** When it was found, and when it is looked at again, in milliseconds of the monotonic clock. */
+  readonly at: number
+  readonly dueAt: number
+}
+
+const TICK_MS = 2000
+const STALL_MS = 15_000
+
+/** Starts to look. What fails is in the log once, and the images are then read from caches alone. */
+export function createOrigins(parts: OriginDependencies): Origins {
+  const { env, log, now, tickMs = TICK_MS, retryMs = 500 } = parts
+  const closing = new AbortController()
+  const { signal } = closing
+  const asking = { env, signal, stallMs: STALL_MS, retryMs }
+  const found = new Map<string, FoundOrigin>()
+  const said = new Map<string, string>()
+  const listWanted = createWantedList(parts)
+  const readOpener = createOpener(parts, (message) => say('s3', message))
+
+  function say(about: string, message: string) {
+    if (said.get(about) !== message) log.warn(message)
+    said.set(about, message)
+  }
+
+  async function look() {
+    const wanted = parts.isEnabled() ? listWanted() : []
+    forgetOthers(found, wanted)
+    const access = await readOpener(wanted, () => {
+      for (const { id, location } of wanted) if (location.kind === 's3') found.delete(id)
+    })
+    const unreachable = new Set<string>()
+    for (const one of wanted.filter(({ id }) => isDue(id))) {
+      const host = renderHost(one.image.resolvedSrc ?? one.image.src)
+      if (unreachable.has(host) || signal.aborted) continue
+      await inspectOrigin(one, access, () => unreachable.add(host))
+    }
+  }
+
+  const isDue = (id: string) => performance.now() >= (found.get(id)?.dueAt ?? 0)
+
+  async function inspectOrigin(one: OriginImage, access: S3Access | null, onSilence: () => void) {
+    const { id, image, location } = one
+    let url: string | null = null
+    try {
+      const opened = await openOrigin(one, { ...asking, access, now, seconds: parts.lifetime() })
+      if (opened.ok) url = opened.value
+      else say(id, `machines do not read ${image.name} from its origin: ${opened.refusal}`)
+    } catch (thrown) {
+      if (signal.aborted) return
+      // What the network did is of all images there.
+      if (!(thrown instanceof Fault) || thrown.cause !== undefined) onSilence()
+      say(id, `machines do not read ${image.name} from its origin: ${renderError(thrown)}`)
+    }
+    if (url !== null && said.delete(id))
+      log.info(`machines read ${image.name} from its origin again`)
+    const at = performance.now()
+    const againMs = decideAgainMs(location.kind, url !== null, parts.lifetime())
+    found.set(id, { url, at, dueAt: at + againMs })
+  }
+
+  async function run() {
+    while (!signal.aborted) {
+      await look()
+      await linger(tickMs, signal)
+    }
+  }
+
+  const running = run().catch((thrown: unknown) => log.warn(renderError(thrown)))
+  return {
+    find(image) {
+      if (found.size === 0) return null
+      const wanted = originOf(image)
+      const known = wanted === null ? undefined : found.get(wanted.id)
+      if (known === undefined || wanted === null) return null
+      // No plan has an address that ends soon, also where nobody could sign a new one.
+      const isOld =
+        wanted.location.kind === 's3' && performance.now() - known.at > parts.lifetime() * 750
+      return isOld ? null : known.url
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await running
+    },
+  }
+}
+
+/**
+ * Creates what reads the keys of buckets where there is something to sign, and calls `onOthers` where
+ * they are others than before. Null: there are none.
+ */
+function createOpener({ s3, lifetime }: OriginDependencies, warn: (message: string) => void) {
+  let opener = ''
+  return async (wanted: readonly OriginImage[], onOthers: () => void): Promise<S3Access | null> => {
+    if (!wanted.some(({ location }) => location.kind === 's3')) return null
+    const access = await s3().catch((thrown: unknown) => {
+      warn(renderError(thrown))
+      return null
+    })
+    const text = JSON.stringify([access, lifetime()])
+    if (text !== opener) onOthers()
+    opener = text
+    return access
+  }
+}
+
+function forgetOthers(found: Map<string, FoundOrigin>, wanted: readonly OriginImage[]): void {
+  const ids = new Set(wanted.map(({ id }) => id))
+  for (const id of found.keys()) if (!ids.has(id)) found.delete(id)
+}
+
+interface Opening {
+  readonly env: Environment
+  readonly signal: AbortSignal
+  readonly stallMs: number
+  readonly retryMs: number
+  /** Null: there are no keys to sign with. */
+  readonly access: S3Access | null
+  readonly now: () => Date
+  readonly seconds: number
+}
+
+/** Loaded where it is needed: most servers name no origins. */
+async function openOrigin(
+  { image, location }: OriginImage,
+  { access, ...opening }: Opening,
+): Promise<Result<string, string>> {
+  if (location.kind === 'oras') {
+    const { findOpenBlob } = await import('../../kit/net/registry/open-blob.ts')
+    return await findOpenBlob(opening, location.ref, image)
+  }
+  if (access === null) return refuse('there are no keys to sign with')
+  const { findOpenObject } = await import('../../kit/net/s3/open-object.ts')
+  return await findOpenObject({ ...opening, access }, location.source, image)
+}
+
+/** Lists the images with an origin, buckets first: what they need is signed, and soon done. */
+function createWantedList({ images }: Pick<OriginDependencies, 'images'>) {
+  let of: readonly CatalogEntry[] | null = null
+  let wanted: readonly OriginImage[] = []
+  return () => {
+    const present = images()
+    if (present === of) return wanted
+    of = present
+    const all = present.flatMap((image) => originOf(image) ?? [])
+    wanted = [
+      ...all.filter(({ location }) => location.kind === 's3'),
+      ...all.filter(({ location }) => location.kind === 'oras'),
+    ]
+    return wanted
+  }
+}

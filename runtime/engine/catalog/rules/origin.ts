@@ -1,0 +1,44 @@
+/** Which images a machine may read where they come from, and when that is looked at again. */
+import type { CatalogEntry } from './catalog.ts'
+import { parseLocation, type Location } from '../../../kit/net/rules/image-location.ts'
+
+type OriginLocation = Extract<Location, { kind: 'oras' | 's3' }>
+
+/** An image that comes from a registry or a bucket, and whose bytes are known by their digest. */
+export interface OriginImage {
+  /** Another one where its address or its bytes are others. */
+  readonly id: string
+  readonly image: CatalogEntry & { readonly sha256: string }
+  readonly location: OriginLocation
+}
+
+/**
+ * Returns what is known of the origin of an image; null: it has none that machines can read, or an
+ * unknown digest, so that nothing would tell its bytes from others.
+ */
+export function originOf(image: CatalogEntry): OriginImage | null {
+  const { sha256, src, resolvedSrc } = image
+  const source = resolvedSrc ?? src
+  const location = parseLocation(source)
+  if (sha256 === null || !location.ok) return null
+  const { value } = location
+  if (value.kind !== 'oras' && value.kind !== 's3') return null
+  return { id: `${sha256} ${source}`, image: { ...image, sha256 }, location: value }
+}
+
+/** The longest time until an origin is looked at again, in milliseconds. */
+const AGAIN_MS = 10 * 60_000
+const FAILED_MS = 60_000
+
+/**
+ * Returns the milliseconds after which an origin is looked at again. A signed address is replaced
+ * when a quarter of its time is over.
+ */
+export function decideAgainMs(
+  kind: OriginLocation['kind'],
+  isOpen: boolean,
+  lifetimeSeconds: number,
+): number {
+  if (!isOpen) return FAILED_MS
+  return kind === 's3' ? Math.min(AGAIN_MS, lifetimeSeconds * 250) : AGAIN_MS
+}
