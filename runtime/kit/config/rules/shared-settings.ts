@@ -109,6 +109,24 @@ export const S3_SETTINGS = {
   }),
 }
 
+/** The settings of section `[sources]`. */
+export const SOURCE_SETTINGS = {
+  caches: ofServer({
+    title: 'Caches near the machines',
+    topic: 'upstream',
+    help: 'Further caches with the same images, one a line, each with the networks and labels of the machines that it serves, separated by `;` (none: all machines). Machines ask them first, and the cache service last.',
+    kind: kinds.siteCaches,
+    fallback: [],
+  }),
+  origins: ofServer({
+    title: 'Registries and buckets as sources',
+    topic: 'upstream',
+    help: 'Whether machines may read an image from the registry or bucket that it comes from, after the caches near them and before the cache service: from a registry that answers everybody, and from a bucket by signed addresses.',
+    kind: toggle,
+    fallback: false,
+  }),
+}
+
 /** The settings of section `[cache]`, which `flasher-cache` reads. */
 export const CACHE_SETTINGS = {
   host: ofCache({

@@ -12,6 +12,7 @@ import {
   RELEASE_SETTINGS,
   RUN_PATIENCE,
   S3_SETTINGS,
+  SOURCE_SETTINGS,
   SESSION_SECRET,
   STATE_DIR,
   WARN_FREE_BYTES,
@@ -108,22 +109,7 @@ export const SETTINGS = {
       fallback: '',
     }),
   },
-  sources: {
-    caches: setting({
-      title: 'Caches near the machines',
-      topic: 'upstream',
-      help: 'Further caches with the same images, one a line, each with the networks and labels of the machines that it serves, separated by `;` (none: all machines). Machines ask them first, and the cache service last.',
-      kind: kinds.siteCaches,
-      fallback: [],
-    }),
-    origins: setting({
-      title: 'Registries and buckets as sources',
-      topic: 'upstream',
-      help: 'Whether machines may read an image from the registry or bucket that it comes from, after the caches near them and before the cache service: from a registry that answers everybody, and from a bucket by signed addresses.',
-      kind: toggle,
-      fallback: false,
-    }),
-  },
+  sources: SOURCE_SETTINGS,
   s3: S3_SETTINGS,
   peers: {
     enabled: setting({
