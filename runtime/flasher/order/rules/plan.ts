@@ -181,7 +181,7 @@ const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
  * Lists the addresses of an image at caches, which all have it under one path: neighbours read from
  * those alone, since an address of a bucket is signed, and one of a registry leads elsewhere.
  */
-export const listCachePlaces = ({
+export const listAtCaches = ({
   image,
   sources = [],
 }: Pick<NamedFlash, 'image' | 'sources'>): readonly string[] =>
