@@ -66,14 +66,11 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
-    const { catalog, origins, netboot, backups, control, watch } = await openServices(
-      given,
-      secret,
-      opened,
-    )
+    const services = await openServices(given, secret, opened)
+    const { catalog, netboot, backups, control, watch } = services
     const { bootFiles, releases } = netboot
     const gate = openGate(given)
-    const { find: findOrigin } = origins
+    const { find: findOrigin } = services.origins
     const near = { ...gate, otherServers, findOrigin, sets: bootFiles.active }
     const rules = createRules(given, secret, catalog, near)
     const keeper = createBatchKeeper({ ...state, findImage: rules.findImage, now })
