@@ -25,9 +25,12 @@ async function run(text: string): Promise<RanBlock> {
 /** What an expression of the shell has. */
 const valueOf = async (expression: string) => (await lab.run(`echo "${expression}"`)).out.trim()
 
-/** Of no pair that anybody has. */
+/** The key belongs to no pair that anybody has. */
 const PUBLIC_KEY = `AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)}`
 const JSON_TYPE = `-H 'Content-Type: application/json'`
+/** Makes a token with the session of `jar`. */
+const renderMaking = (name: string, scopes: string) =>
+  `curl -s -b jar ${JSON_TYPE} -d '{"name": "${name}", "scopes": ${scopes}}' $flasher/tokens`
 const api = blocksRunBy(SELF, 'api.md')
 const block = (words: string): string => {
   const found = api.filter((text) => text.includes(words))
@@ -40,12 +43,10 @@ const assign = () => block('ref=$(').replace(/^api -X DELETE.*$/m, '')
 test('api.md: a session, tokens, and the machine that they read', async () => {
   await run(block('flasher=http'))
   const login = `curl -s -o /dev/null -c jar --data-urlencode password="$PASSWORD" $flasher/ui/login`
-  const make = (name: string, scopes: string) =>
-    `curl -s -b jar ${JSON_TYPE} -d '{"name": "${name}", "scopes": ${scopes}}' $flasher/tokens`
   await run(login)
-  await run(`other=$(${make('other', '["read"]')} | jq -r .id)`)
+  await run(`other=$(${renderMaking('other', '["read"]')} | jq -r .id)`)
   await run(
-    `admin=$(${make('admin', '["admin", "read", "machines", "flash", "power"]')} | jq -r .token)`,
+    `admin=$(${renderMaking('admin', '["admin", "read", "machines", "flash", "power"]')} | jq -r .token)`,
   )
   const sessions = await run(block('-c jar').replace('f5f3172dff40', '$other'))
   assert.is(sessions.requests.length, 4)

@@ -75,7 +75,7 @@ export async function openDocumentLab() {
     post,
     /** Runs a text of a page. */
     run: (text: string): Promise<RanBlock> => shell.run(here(text)),
-    /** A new machine reports its disks and its hardware. */
+    /** A machine reports its disks and its hardware. */
     async discover() {
       await fetch(`${server.url}/pxe/${MAC}`)
       await post('/inventory', { disks: DISKS, lshw: { id: 'machine', class: 'system' } })
@@ -108,7 +108,7 @@ export const blocksRunBy = (test: string, page: string): readonly string[] =>
     .filter(({ mark }) => mark?.is === 'run' && mark.by === test)
     .map(({ text }) => text)
 
-/** Each request is told on standard error, whatever its block does with the answer. */
+/** The shell names each request on standard error, whatever its block does with the answer. */
 const PRELUDE = `curl() { command curl -w '%{stderr}\\n@@ %{http_code} %{method} %{url_effective}\\n' "$@"; }\n`
 const END = '@@ended'
 
