@@ -6,15 +6,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeContent } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { blocksRunBy } from '../support/documents/document-lab.ts'
-import { serveFolder } from '../support/http/folder-server.ts'
-import { startRegistry } from '../support/http/registry.ts'
-import { FLASHER } from '../support/terminal/flasher.ts'
+import { makeContent } from '../../support/disk/disk-images.ts'
+import { createLoop } from '../../support/disk/loop.ts'
+import { blocksRunBy } from '../../support/documents/document-lab.ts'
+import { serveFolder } from '../../support/http/folder-server.ts'
+import { startRegistry } from '../../support/http/registry.ts'
+import { FLASHER } from '../../support/terminal/flasher.ts'
 
 const test = suite('blocks that write to disks')
-const SELF = 'test/loop/document-blocks.test.ts'
+const SELF = 'test/loop/documents/blocks.test.ts'
 const execute = promisify(execFile)
 const MIB = 2 ** 20
 
