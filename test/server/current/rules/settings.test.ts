@@ -13,6 +13,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^a whole number from (\d+)/, '100'],
   [/^true or false/, 'true'],
   [/^one of off/, 'require'],
+  [/^one of always/, 'off'],
   [/^one of daily/, 'weekly'],
   [/^one of debug/, 'error'],
   [/^an absolute path/, '/srv/x'],
