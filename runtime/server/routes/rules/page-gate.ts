@@ -28,6 +28,8 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/bulk': { POST: 'machines' },
   '/ui/machines/:mac': { GET: 'read', POST: 'machines' },
   '/ui/machines/:mac/delete': { POST: 'machines' },
+  // It arms nothing, whatever it undoes.
+  '/ui/machines/:mac/undo': { POST: 'machines' },
   '/ui/machines/:mac/do/flash': { POST: 'flash' },
   '/ui/machines/:mac/do/capture': { POST: 'flash' },
   '/ui/machines/:mac/do/cancel-capture': { POST: 'flash' },
@@ -49,6 +51,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/batches/:id': { GET: 'read' },
   '/ui/batches/:id/pause': { POST: 'machines' },
   '/ui/batches/:id/disarm': { POST: 'machines' },
+  '/ui/batches/:id/undo': { POST: 'machines' },
   '/ui/batches/:id/resume': { POST: 'flash' },
   '/ui/batches/:id/retry': { POST: 'flash' },
   '/ui/events': { GET: 'read' },

@@ -78,6 +78,51 @@ test('each role passes where it may, and learns what it lacks', async () => {
   assert.match(await (await asks.administrate('/ui/dashboard')).text(), 'href="/ui/settings"')
 })
 
+test('each role undoes, pauses, disarms and tries again what it may', async () => {
+  await using server = await createCurrentServer()
+  const operator = await server.operator()
+  const asks = [
+    await addPerson(server, 'lea', 'look'),
+    await addPerson(server, 'otto', 'operate'),
+    await addPerson(server, 'anna', 'administrate'),
+  ]
+  const make = async (scopes: readonly string[]) => {
+    const { token } = await (
+      await operator('/tokens', asJson({ name: scopes.join('-'), scopes }))
+    ).json()
+    return (path: string, init: RequestInit = {}) =>
+      server.request(path, { ...init, headers: { authorization: `Bearer ${token}` } })
+  }
+  const tokens = [await make(['read', 'power']), await make(['machines']), await make(['flash'])]
+  await operator(`/machines/${MAC}`, asJson({ labels: ['lab'] }, 'PUT'))
+  const { batch } = await readJson(
+    operator('/machines/bulk', asJson({ action: 'lock', macs: [MAC] })),
+  )
+  const post = { method: 'POST' }
+  const statuses = async (path: string, callers: typeof asks) => {
+    const found: number[] = []
+    for (const ask of callers) found.push((await ask(path, post)).status)
+    return found
+  }
+  for (const action of ['pause', 'disarm']) {
+    assert.equal(await statuses(`/batches/${batch}/${action}`, asks), [403, 200, 200], action)
+    assert.equal(await statuses(`/ui/batches/${batch}/${action}`, asks), [403, 303, 303], action)
+    assert.equal(await statuses(`/batches/${batch}/${action}`, tokens), [403, 200, 403], action)
+  }
+  for (const action of ['resume', 'retry']) {
+    assert.equal(await statuses(`/batches/${batch}/${action}`, asks), [403, 200, 200], action)
+    assert.equal(await statuses(`/ui/batches/${batch}/${action}`, asks), [403, 200, 200], action)
+    assert.equal(await statuses(`/batches/${batch}/${action}`, tokens), [403, 403, 200], action)
+  }
+  // Nobody undoes by the API what somebody else did.
+  assert.equal(await statuses(`/machines/${MAC}/undo`, asks), [403, 409, 409])
+  assert.equal(await statuses(`/machines/${MAC}/undo`, tokens), [403, 409, 403])
+  assert.equal(await statuses(`/ui/machines/${MAC}/undo`, asks), [403, 303, 303])
+  assert.equal(await statuses(`/batches/${batch}/undo`, tokens), [403, 200, 403])
+  assert.equal(await statuses(`/batches/${batch}/undo`, asks), [403, 200, 200])
+  assert.equal(await statuses(`/ui/batches/${batch}/undo`, asks), [403, 303, 303])
+})
+
 test('a role, a password or a person that is taken away ends sessions at the next request', async () => {
   await using server = await createCurrentServer()
   const operator = await server.operator()
