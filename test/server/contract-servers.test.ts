@@ -1,4 +1,5 @@
 /** What several servers promise together (docs/several-servers.md): changes by way of all of them while leaders die, hang and stop. */
+import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -93,6 +94,29 @@ for (const [fault, [signal, seconds]] of Object.entries(FAULTS)) {
     assert.is((await macsIn(name)).size, count)
   })
 }
+
+const backupsOf = ({ home }: ClusterServer) => readdir(home.at('state/backups')).catch(() => [])
+
+test("10: only the leader's backup schedule runs, and the next leader goes on from its row", async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  const daily = { FLASHER_BACKUP_ENABLED: 'true', FLASHER_BACKUP_CADENCE: 'daily' }
+  await using leader = await startServer(url, daily)
+  await leader.leads()
+  await using standby = await startServer(url, daily)
+  await standby.standsBy()
+  const rows = () =>
+    postgres.query(name, "SELECT 1 FROM flasher.settings WHERE name = 'backup.last_run_at'")
+  await until(async () => (await rows()).length === 1)
+  const made = await backupsOf(leader)
+  assert.ok(made.length > 0)
+  assert.equal(await backupsOf(standby), [])
+  leader.kill('SIGTERM')
+  await standby.leads()
+  await sleep(1500)
+  // Today's was made.
+  assert.equal(await backupsOf(standby), [])
+})
 
 test('4, 5: without a leader reports are held and then refused, and only a machine without an order leaves', async () => {
   const own = await startPostgres()
