@@ -1,6 +1,7 @@
 /** The runs API: the history as a list, as exports, and one by one. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
+import type { Mac } from '../../kit/net/rules/mac.ts'
 import { MacSchema } from '../../kit/net/rules/mac-schema.ts'
 import { printableText } from '../../kit/foundation/printable.ts'
 import { CSV_HEAD, renderRunRow } from '../../fleet/run/rules/run-table.ts'
@@ -98,7 +99,8 @@ export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilte
   }
 }
 
-export function runRoutes({ machines, runs }: Site): readonly Route[] {
+export function runRoutes(site: Site): readonly Route[] {
+  const { machines, runs } = site
   return [
     {
       method: 'GET',
@@ -121,7 +123,7 @@ export function runRoutes({ machines, runs }: Site): readonly Route[] {
         return (last) => runs.list({ ...filter, before: last?.n ?? filter.before })
       },
       csvHead: CSV_HEAD,
-      renderCsvRow: ({ run }) => renderRunRow(run),
+      renderCsvRow: ({ run }) => renderRunRow(run, findName(site, run.mac)),
       toWire: ({ run }) => toWireRun(run),
     }),
     {
@@ -165,6 +167,14 @@ export function runRoutes({ machines, runs }: Site): readonly Route[] {
       },
     },
   ]
+}
+
+/** What people call the machine now, else what it calls itself; null: nothing, or it was deleted. */
+function findName({ machines, line }: Pick<Site, 'machines' | 'line'>, mac: Mac): string | null {
+  const machine = machines.peek(mac)
+  if (machine === null) return null
+  const { name, hostname } = line.toWire(machine)
+  return [name, hostname].find((each) => typeof each === 'string') ?? null
 }
 
 const filterOf = (event: H3Event): RunFilter => parseRunFilter(event.url.searchParams)

@@ -52,6 +52,8 @@ interface SearchView extends Omit<SearchField, 'value'> {
   readonly query: ListQuery
   /** Queries that people come back to; `count`: how many rows each finds. */
   readonly views: readonly SuggestedSearch[]
+  /** More fields of the form, and the names of the parameters that they fill. */
+  readonly more?: { readonly fields: Html; readonly names: readonly string[] }
   /** What stands beside the search. */
   readonly aside?: Content
 }
@@ -59,11 +61,11 @@ interface SearchView extends Omit<SearchField, 'value'> {
 type SuggestedSearch = readonly [title: string, query: ListQuery, count?: number]
 
 /** Renders the search with its views; a new search keeps the other parameters. */
-export const renderSearch = ({ path, query, views, aside, ...field }: SearchView): Html =>
+export const renderSearch = ({ path, query, views, aside, more, ...field }: SearchView): Html =>
   html`<div class="tools">
-    <form class="search" role="search" action="${path}">
-      ${searchField({ ...field, value: query[field.name] })}
-      ${hidden({ ...query, [field.name]: null })}
+    <form class="search${more === undefined ? '' : ' filters'}" role="search" action="${path}">
+      ${searchField({ ...field, value: query[field.name] })} ${more?.fields}
+      ${hidden({ ...query, ...Object.fromEntries((more?.names ?? []).map((name) => [name, null])), [field.name]: null })}
       <button>${icon('search')}${t.button}</button>
     </form>
     ${aside}

@@ -45,8 +45,6 @@ export const EVENTS = {
       auth: 'Logins and tokens',
       system: 'Server',
     },
-    from: 'From',
-    to: 'To',
     button: 'Search',
     views: {
       label: 'Views',
@@ -54,10 +52,6 @@ export const EVENTS = {
       attention: 'Needs attention',
       failures: 'Failures',
       erased: 'Erased last week',
-    },
-    problems: {
-      date: 'Enter dates as year-month-day, like 2026-11-22.',
-      reversed: 'The first day is after the last one.',
     },
     /** Filters that events link to. */
     linked: {

@@ -46,6 +46,14 @@ export const FRAME = {
     newest: 'Newest',
     older: 'Older',
   },
+  days: {
+    from: 'From',
+    to: 'To',
+    problems: {
+      date: 'Enter dates as year-month-day, like 2026-11-22.',
+      reversed: 'The first day is after the last one.',
+    },
+  },
   table: {
     actions: 'Actions',
     sortBy: 'Sort by',

@@ -186,6 +186,7 @@ export const RUNS = {
       noCall: 'none: it was flashed without a first-boot template that has one',
       seen: 'Seen instead',
     },
+    before: { title: 'Earlier runs of this machine', all: 'All runs of this machine' },
     log: {
       title: 'Log',
       asText: 'As text',

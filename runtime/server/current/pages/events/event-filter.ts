@@ -17,7 +17,11 @@ import {
   searchField,
   type ListQuery,
 } from '../../../../kit/web/ui/search.ts'
-import { startOfDay } from '../../../../kit/web/ui/times.ts'
+import {
+  readDayRange,
+  renderDayFields,
+  renderDayProblem,
+} from '../../../../kit/web/ui/day-range.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.events.filter
@@ -59,11 +63,8 @@ interface EventView {
 /** `from` and `to` are days of the zone in which the page shows times; both are included. */
 export function readEventView(given: URLSearchParams, zone: string): EventView {
   const query = readListQuery(given, KEPT, MAX_LENGTH)
-  const { from, to, ...others } = query
-  const since = from === undefined ? undefined : startOfDay(from, zone)
-  const until = to === undefined ? undefined : startOfDay(to, zone, 1)
-  const problem = describeProblem(since, until)
-  const range = problem === null ? { ...(since && { since }), ...(until && { until }) } : {}
+  const { from: _from, to: _to, ...others } = query
+  const { range, problem } = readDayRange(query, zone)
   const exported = { ...others, ...range }
   const before = readBefore(given)
   const asked = { ...exported, ...foldBatches(query), limit: String(ROWS), ...before }
@@ -81,16 +82,6 @@ function readBefore(given: URLSearchParams): ListQuery {
 const foldBatches = (query: ListQuery): ListQuery =>
   NARROW.some((name) => query[name] !== undefined) ? {} : { folded: '1' }
 
-/** Undefined: not asked for; null: no day. */
-function describeProblem(
-  since: string | null | undefined,
-  until: string | null | undefined,
-): string | null {
-  if (since === null || until === null) return t.problems.date
-  const isReversed = since !== undefined && until !== undefined && until <= since
-  return isReversed ? t.problems.reversed : null
-}
-
 /** `weekAgo`: the day, for the disks that were erased since. */
 export function renderFilters(
   { query, problem }: EventView,
@@ -99,8 +90,7 @@ export function renderFilters(
   return html`<div class="tools">
       <form class="search filters" role="search" action="${PATH}">
         ${searchField({ name: 'text', value: query['text'], label: t.label, placeholder: t.placeholder })}
-        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDay('from', t.from, query, problem)}
-        ${renderDay('to', t.to, query, problem)}
+        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDayFields(query, problem)}
         ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
         <button>${icon('search')}${t.button}</button>
       </form>
@@ -111,8 +101,7 @@ export function renderFilters(
         ${renderView(t.views.erased, query, { erased: '1', from: weekAgo })}
       </nav>
     </div>
-    ${problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`}
-    ${renderChips(query)}`
+    ${renderDayProblem(problem)} ${renderChips(query)}`
 }
 
 const renderSubjects = (selected: string): Html =>
@@ -122,23 +111,6 @@ const renderSubjects = (selected: string): Html =>
         html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
     )}
   </select>`
-
-const renderDay = (
-  name: 'from' | 'to',
-  label: string,
-  query: ListQuery,
-  problem: string | null,
-): Html =>
-  html`<label class="day"
-    >${label}
-    <input${attributes({
-      type: 'date',
-      name,
-      value: query[name],
-      'aria-invalid': problem === null ? null : 'true',
-      'aria-describedby': problem === null ? null : 'range-error',
-    })}
-  /></label>`
 
 /** What tells one view from another. */
 const VIEWS = ['failed', 'unacknowledged', 'erased'] as const

@@ -33,6 +33,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderProof } from './first-boot-card.ts'
 import { renderTimes } from './waterfall-card.ts'
+import { renderAgain, renderBefore } from './run-again.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import {
@@ -66,7 +67,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     section: '/ui/runs',
     trail: html`<a href="/ui/runs">${PAGES.frame.titles.runs}</a> /
       <a href="${machinePath(mac)}">${mac}</a>`,
-    actions: run.result === null ? null : renderRemovalButton(run),
+    actions: html`${renderAgain(context, run, machine)}${run.result === null ? null : renderRemovalButton(run)}`,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
       <section class="card stack">
@@ -78,7 +79,7 @@ async function show(context: CurrentContext): Promise<Answer> {
         <div>
           ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
           ${renderTimes(context, run)} ${renderProof(run.proof, context.clock())}
-          ${renderLog(run, log)}
+          ${renderLog(run, log)} ${renderBefore(context, run)}
         </div>
         <div>${renderFacts(context, run)}</div>
       </div>

@@ -5,6 +5,13 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { parseRunColumn, RUN_KEYS } from '../../../../fleet/run/rules/run-order.ts'
 import { sortRows } from '../../../../fleet/machine/rules/selection.ts'
 import type { RunFilter, Runs } from '../../../../fleet/run/runs.ts'
+import {
+  DAY_NAMES,
+  readDayRange,
+  renderDayFields,
+  renderDayProblem,
+  type DayRange,
+} from '../../../../kit/web/ui/day-range.ts'
 import { emptyState } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { cutPage, PAGE_ROWS } from '../../../../kit/web/ui/paging.ts'
@@ -30,34 +37,50 @@ import { renderRunTable } from '../view/run-table.ts'
 const t = PAGES.runs.list
 
 const PATH = '/ui/runs'
-const KEPT = ['q', 'state', 'boot', 'mac', 'image', 'serial', 'since', 'until', 'sort'] as const
+const KEPT = [
+  'q',
+  'state',
+  'boot',
+  'mac',
+  'image',
+  'serial',
+  'since',
+  'until',
+  ...DAY_NAMES,
+  'sort',
+] as const
 
 export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const query = readListQuery(context.query, KEPT, 300)
-  const found = readShown(context, query)
+  const { range, problem } = readDayRange(query, context.clock().zone)
+  const found = readShown(context, query, range)
+  const { from: _from, to: _to, ...others } = query
+  const exported = { ...others, ...range }
   return await context.show({
     title: PAGES.frame.titles.runs,
     section: PATH,
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: renderRemoved(context.query),
-    actions: html`<a class="button" href="${address('/runs.csv', query)}">${t.csv}</a
-      ><a class="button" href="${address('/runs.json', query)}">${t.json}</a>`,
+    actions: html`<a class="button" href="${address('/runs.csv', exported)}">${t.csv}</a
+      ><a class="button" href="${address('/runs.json', exported)}">${t.json}</a>`,
     body: html`${renderSearch({
       path: PATH,
       query,
       name: 'q',
       label: t.search,
       placeholder: t.placeholder,
+      more: { fields: renderDayFields(query, problem), names: DAY_NAMES },
       views: Object.entries(t.filters).map(([state, title]) => [
         title,
         { ...query, state },
-        countRuns(site.runs, { ...query, state }),
+        countRuns(site.runs, { ...exported, state }),
       ]),
     })}
+    ${renderDayProblem(problem)}
     ${found.runs.length === 0 ? renderNothing(query) : renderRuns(context, query, found)}`,
   })
 }
@@ -94,9 +117,9 @@ interface ShownRuns {
 }
 
 /** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
-function readShown(context: CurrentContext, query: ListQuery): ShownRuns {
+function readShown(context: CurrentContext, query: ListQuery, range: DayRange['range']): ShownRuns {
   const { runs } = context.site
-  const filter = { ...parseRunFilter(context.query), limit: PAGE_ROWS }
+  const filter = { ...parseRunFilter(context.query), ...range, limit: PAGE_ROWS }
   const column = parseRunColumn(query['sort'])
   if (column === null) return readNewest(runs, filter, query)
   const surroundings = {

@@ -1,0 +1,62 @@
+/** The range of days by which a list is filtered: what its address asks for, and the two fields that set it. */
+import { attributes, html, type Content, type Html } from './html.ts'
+import type { ListQuery } from './search.ts'
+import { startOfDay } from './times.ts'
+import { PAGES } from '../../../server/texts/texts.ts'
+
+const t = PAGES.frame.days
+
+/** The parameters of an address that name the first and the last day. */
+export const DAY_NAMES = ['from', 'to'] as const
+
+export interface DayRange {
+  /** ISO 8601 times: `since` is included, `until` is not. Neither is there when there is a problem. */
+  readonly range: { readonly since?: string; readonly until?: string }
+  /** Why the days were ignored; null: they were not. */
+  readonly problem: string | null
+}
+
+/** Reads `from` and `to`, days of the zone in which the page shows times; both are included. */
+export function readDayRange({ from, to }: ListQuery, zone: string): DayRange {
+  const since = from === undefined ? undefined : startOfDay(from, zone)
+  const until = to === undefined ? undefined : startOfDay(to, zone, 1)
+  const problem = describeProblem(since, until)
+  return {
+    range: problem === null ? { ...(since && { since }), ...(until && { until }) } : {},
+    problem,
+  }
+}
+
+/** Undefined: not asked for; null: no day. */
+function describeProblem(
+  since: string | null | undefined,
+  until: string | null | undefined,
+): string | null {
+  if (since === null || until === null) return t.problems.date
+  const isReversed = since !== undefined && until !== undefined && until <= since
+  return isReversed ? t.problems.reversed : null
+}
+
+/** Renders the two fields, for the form of a search. */
+export const renderDayFields = (query: ListQuery, problem: string | null): Html =>
+  html`${DAY_NAMES.map((name) => renderDay(name, query[name], problem))}`
+
+const renderDay = (
+  name: (typeof DAY_NAMES)[number],
+  value: string | undefined,
+  problem: string | null,
+): Html =>
+  html`<label class="day"
+    >${t[name]}
+    <input${attributes({
+      type: 'date',
+      name,
+      value,
+      'aria-invalid': problem === null ? null : 'true',
+      'aria-describedby': problem === null ? null : 'range-error',
+    })}
+  /></label>`
+
+/** Renders why the days were ignored, below the form; nothing where they were not. */
+export const renderDayProblem = (problem: string | null): Content =>
+  problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`
