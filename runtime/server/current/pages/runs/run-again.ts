@@ -24,19 +24,9 @@ const MAX_BEFORE = 5
  * or cannot be, or where the image or the disk of the run is no longer there.
  */
 export function renderAgain(context: CurrentContext, run: Run, machine: Machine | null): Content {
-  const ref = run.image?.ref
-  const serial = run.disk?.serial
-  if (machine === null || run.result === null || run.mode === 'capture' || !ref || !serial) {
-    return null
-  }
-  const isThere =
-    context.services.images().some((image) => image.ref === ref) &&
-    machine.known_disks?.some((disk) => disk.serial === serial) === true
-  const boot_mode = isFlashMode(machine.boot_mode) ? machine.boot_mode : USUAL_FLASH_MODE
-  const armed = { ...machine, boot_mode, bty_image_ref: ref, target_disk_serial: serial }
-  const view = context.view(machine)
-  const isTaken = view.run !== null || willFlash(view) || isWaiting(view)
-  if (!isThere || isTaken || !flashAgain(armed, context.site.now().toISOString()).ok) return null
+  if (machine === null || run.result === null) return null
+  const armed = armAs(run, machine)
+  if (armed === null || !canBeArmed(context, machine, armed)) return null
   const label = run.result === 'done' ? PAGES.machine.now.flashAgain : PAGES.machine.now.tryAgain
   const path = machinePath(machine.mac)
   if (fingerprint(armed) === fingerprint(machine)) {
@@ -46,6 +36,26 @@ export function renderAgain(context: CurrentContext, run: Run, machine: Machine 
     ${hidden({ ...valuesOf(armed), was: fingerprint(machine), confirm: 'ask' })}
     <button>${label}</button>
   </form>`
+}
+
+/** The machine as it would be; null: the run does not say of which image and disk it was. */
+function armAs({ mode, image, disk }: Run, machine: Machine): Machine | null {
+  const bty_image_ref = image?.ref ?? null
+  const target_disk_serial = disk?.serial ?? null
+  if (mode === 'capture' || bty_image_ref === null || target_disk_serial === null) return null
+  const boot_mode = isFlashMode(machine.boot_mode) ? machine.boot_mode : USUAL_FLASH_MODE
+  return { ...machine, boot_mode, bty_image_ref, target_disk_serial }
+}
+
+function canBeArmed(context: CurrentContext, machine: Machine, armed: Machine): boolean {
+  const view = context.view(machine)
+  const isTaken = view.run !== null || willFlash(view) || isWaiting(view)
+  return (
+    !isTaken &&
+    context.services.images().some(({ ref }) => ref === armed.bty_image_ref) &&
+    machine.known_disks?.some(({ serial }) => serial === armed.target_disk_serial) === true &&
+    flashAgain(armed, context.site.now().toISOString()).ok
+  )
 }
 
 /** Renders the runs of the machine before this one; nothing where it was the first. */
