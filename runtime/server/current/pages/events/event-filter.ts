@@ -17,11 +17,7 @@ import {
   searchField,
   type ListQuery,
 } from '../../../../kit/web/ui/search.ts'
-import {
-  readDayRange,
-  renderDayFields,
-  renderDayProblem,
-} from '../../../../kit/web/ui/day-range.ts'
+import { readDayRange, renderDayFields, renderDayProblem } from '../../../pages/day-range.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.events.filter

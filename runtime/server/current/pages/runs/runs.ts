@@ -11,7 +11,7 @@ import {
   renderDayFields,
   renderDayProblem,
   type DayRange,
-} from '../../../../kit/web/ui/day-range.ts'
+} from '../../../pages/day-range.ts'
 import { emptyState } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { cutPage, PAGE_ROWS } from '../../../../kit/web/ui/paging.ts'
