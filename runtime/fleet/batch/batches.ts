@@ -26,10 +26,13 @@ export function createBatches(
   { changes }: { readonly changes?: Changes } = {},
 ) {
   const { list, write } = createList(database, changes)
+  const find = (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null
   return {
     /** Newest first; from memory. */
     list,
-    find: (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null,
+    find,
+    /** Says whether a batch is there and paused; from memory. */
+    isPaused: (id: string): boolean => (find(id)?.paused_at ?? null) !== null,
     /** Stores a batch that begins, before its first machine is acted on, and removes the oldest ones. */
     async begin(batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at'>): Promise<Batch> {
       const made: Batch = { id: makeId(), ...batch, acted_at: null, paused_at: null }

@@ -19,7 +19,7 @@ import type { Contact, ScriptTransition } from '../routes/transition.ts'
 import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
-import { beginsOrder, limitOrder, undoEdit } from './rules/disarming.ts'
+import { beginsOrder, limitOrder, pauseOrder, undoEdit } from './rules/disarming.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
@@ -60,6 +60,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   isPast?(at: string): boolean
   /** Returns where machines may read an image that comes from a registry or a bucket; null: nowhere. Absent: nowhere. */
   findOrigin?(image: CatalogEntry): string | null
+  /** Says whether a batch is paused: what comes of it from then on is; absent: there are no batches. */
+  isPaused?(batch: string): boolean
   /** Lists the other servers of the site than the one at `base`; absent: there are none. */
   otherServers?(base: string): readonly string[]
 }
@@ -310,17 +312,24 @@ const toAction = (
     // It comes first: by it the journal finds the events of a batch.
     const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
     return accept({
-      machine: joinBatch(machine, sign(site.settings(), machine, applied.value, by), batch),
+      machine: joinBatch(site, machine, sign(site.settings(), machine, applied.value, by), batch),
       events: [{ kind: `machine.${name}`, summary, details }],
     })
   },
 })
 
 /** An order that is given as a part of a batch is of that batch; one that was there before is not. */
-const joinBatch = (before: Machine, after: Machine, batch: string | null): Machine =>
-  batch === null || !beginsOrder(before, after)
-    ? after
-    : { ...after, cycle: { ...after.cycle, batch } }
+function joinBatch(
+  { isPaused }: LineDependencies,
+  before: Machine,
+  after: Machine,
+  batch: string | null,
+): Machine {
+  if (batch === null || !beginsOrder(before, after)) return after
+  const joined = { ...after, cycle: { ...after.cycle, batch } }
+  const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
+  return paused?.ok === true ? paused.value : joined
+}
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'
 

@@ -185,6 +185,7 @@ function createRules(
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     ...given,
+    isPaused: state.batches.isPaused,
     isPast: createOrderClock({ fleet: state.machines.peekAll(), now }).isPast,
     settings: () => ({
       ...settings().pxe,

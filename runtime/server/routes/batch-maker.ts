@@ -12,8 +12,11 @@ export interface BatchMaker<M> {
     readonly q: string | null
     readonly by: By
   }): Promise<BegunBatch<M>>
-  /** An operator's edit made `after` of a record (null: deleted it), which may leave its batch by that. */
-  leave(before: M, after: M | null): Promise<void>
+  /**
+   * An operator's edit made `after` of a record (null: deleted it), which may leave its batch by that.
+   * `undone`: by undoing the edit that had brought it there.
+   */
+  leave(before: M, after: M | null, how: 'edited' | 'undone'): Promise<void>
 }
 
 /** A batch while its machines are acted on. */

@@ -107,7 +107,8 @@ function createEdits<M extends MachineBase>(
   }
   const removeNoted = async (mac: Mac, by: By, batch: string | null) => {
     const hardware = line.undo === undefined ? null : await machines.findHardware(mac)
-    const before = machines.peek(mac)
+    // A plan that is on its way to the disk is still given out.
+    const before = machines.newest(mac)
     const isGone = await removeMachine(site, mac, by)
     if (isGone && before !== null) {
       edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)
@@ -119,10 +120,11 @@ function createEdits<M extends MachineBase>(
 
 /** Undoes edits: by the rules of the line, and only where the record is as the edit left it. */
 function createUndo<M extends MachineBase>(
-  { line, machines, now }: ServerBase<M>,
+  site: ServerBase<M>,
   edits: UndoableEdits<M>,
   update: Fleet<M>['update'],
 ): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
+  const { line, machines, now } = site
   const findEdit = (mac: Mac) => (line.undo === undefined ? null : edits.find(mac))
   return {
     findUndoable(mac) {
@@ -141,6 +143,7 @@ function createUndo<M extends MachineBase>(
       })
       if (made === null) return { result: 'refused', reason: CHANGED_SINCE }
       edits.forget(mac)
+      if (edit.after !== null) await leaveBatch(site, edit.after, made.machine, 'undone')
       if (edit.hardware !== null) {
         await machines.saveHardware(mac, edit.hardware.json, edit.hardware.at)
       }
@@ -184,9 +187,10 @@ async function leaveBatch<M extends MachineBase>(
   { batches, log }: ServerBase<M>,
   before: M,
   edited: M | null,
+  how: 'edited' | 'undone' = 'edited',
 ): Promise<void> {
   if (before === edited) return
-  await batches?.leave(before, edited).catch((thrown: unknown) => {
+  await batches?.leave(before, edited, how).catch((thrown: unknown) => {
     log.error(`the batch of ${before.mac}: ${renderError(thrown)}`)
   })
 }

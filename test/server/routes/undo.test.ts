@@ -109,6 +109,27 @@ test('it is refused after a minute, a contact, an edit of somebody else, and a n
   assert.is((await lab.undo(OTHER)).status, 409, 'it came again')
 })
 
+test('a deletion that is undone knows of the plan that was on its way to the disk', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  await lab.boot(MAC)
+  const { fleet, machines } = lab.server.site
+  const before = machines.peekAll().find(({ mac }) => mac === MAC)
+  if (before === undefined) throw new Error(MAC)
+  const cycle = { ...lab.server.machines.peek(before.mac)?.cycle, planned: true }
+  const planned = Object.assign(structuredClone(before), { cycle })
+  const given = fleet.commit(
+    before.mac,
+    { actor: 'pxe-client', ip: null },
+    machines.newest(before.mac),
+    { machine: planned, events: [] },
+  )
+  await fleet.remove(before.mac, { actor: 'operator', ip: null })
+  assert.is(await given, true)
+  await readJson(lab.undo())
+  assert.is(await lab.boot(MAC), 'held-back')
+})
+
 test('a batch is undone machine by machine; what has come since stays', async () => {
   await using lab = await open()
   const id = await lab.arm()

@@ -168,6 +168,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     sets: bootFiles.active,
     settings: pxe,
     placeOf: gate.placeOf,
+    isPaused: batches.isPaused,
     isPast: createOrderClock({ fleet: machines.peekAll(), now, elapsed }).isPast,
     hasRun: (mac) => runs.findRunning(mac) !== null,
     bootKey,

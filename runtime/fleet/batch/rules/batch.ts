@@ -56,6 +56,8 @@ export interface BatchMember extends StoredMember {
 /** What the record of a machine says of the order that it has, and of the one before. */
 export interface OrderFacts {
   readonly order: string
+  /** It came with the batch that is asked about, whatever the batch has stored of it. */
+  readonly isOwn: boolean
   readonly isFinished: boolean
   readonly isDisarmed: boolean
   readonly hasFailed: boolean
@@ -72,6 +74,7 @@ export function decideMember(
 ): MemberState {
   if (refusal !== null) return 'refused'
   if (order === null) return 'done'
+  if (facts?.isOwn === true) return decideOwn(facts)
   if (left !== null) return left
   if (facts === null) return 'replaced'
   if (facts.order !== order) return facts.finishedBefore === order ? 'done' : 'replaced'

@@ -15,7 +15,7 @@ import {
 import type { Machines } from '../../../fleet/state/machines.ts'
 import type { BatchMaker } from '../../routes/batch-maker.ts'
 import type { Machine } from '../rules/machine.ts'
-import { decideLeaving, describeOrder, findNewOrder } from './rules/order-facts.ts'
+import { decideLeaving, describeOrder, findNewOrder, isOrderOf } from './rules/order-facts.ts'
 
 interface KeeperDependencies {
   readonly batches: Batches
@@ -46,12 +46,24 @@ const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
 export function createBatchKeeper(site: KeeperDependencies) {
   const { batches, machines, now } = site
 
+  const listOwn = (id: string): readonly Machine[] =>
+    machines.peekAll().filter(({ cycle: { batch } }) => batch === id)
+
   const list = (batch: Batch): readonly MemberView[] =>
-    batches.listMembers(batch.id).map((member) => {
+    [...batches.listMembers(batch.id), ...listUnstored(batch)].map((member) => {
       const machine = machines.peek(member.mac)
-      const facts = machine === null ? null : describeOrder(machine, batch.action)
+      const facts = machine === null ? null : describeOrder(machine, batch)
       return { ...member, machine, state: decideMember(member, facts) }
     })
+
+  /** Lists the machines whose rows are not there yet, or never came: the batch was cut off. */
+  function listUnstored({ id, acted_at }: Batch): readonly BatchMember[] {
+    if (acted_at !== null) return []
+    const stored = new Set(batches.listMembers(id).map(({ mac }) => mac))
+    return listOwn(id)
+      .filter((machine) => !stored.has(machine.mac) && isOrderOf(machine, id))
+      .map(({ mac, cycle }) => ({ mac, order: cycle.started_at, refusal: null, left: null }))
+  }
 
   function view(batch: Batch): BatchView {
     const counts = countMembers(list(batch).map(({ state }) => state))
@@ -74,8 +86,7 @@ export function createBatchKeeper(site: KeeperDependencies) {
         .filter((each) => each.isOpen)
     },
     /** The machines whose present order came with this batch. */
-    listOwn: (id: string): readonly Machine[] =>
-      machines.peekAll().filter(({ cycle: { batch } }) => batch === id),
+    listOwn,
     /** Stores the orders that an action gave to machines of a batch which had other ones before. */
     renew: (id: string, members: readonly BatchMember[]) => batches.keepMembers(id, members),
     maker: createMaker(site, now),
@@ -122,10 +133,10 @@ function createMaker(
         },
       }
     },
-    async leave(before, after) {
+    async leave(before, after, how) {
       const { batch, started_at } = before.cycle
       if (batch === null || after?.cycle.started_at === started_at) return
-      await batches.leave(batch, before.mac, started_at, decideLeaving(before))
+      await batches.leave(batch, before.mac, started_at, decideLeaving(before, how))
     },
   }
 }

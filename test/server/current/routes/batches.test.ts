@@ -6,6 +6,7 @@ import { OTHER_REF, REF } from '../../../support/server/machine-fixture.ts'
 import { asJson, readJson } from '../../../support/server/server.ts'
 
 const test = suite('batches over HTTP')
+const BY = { actor: 'operator', ip: null } as const
 const [FIRST = '', SECOND = '', THIRD = '', FOURTH = ''] = RACK
 
 test('one action on many machines is a batch that says how far each of them is', async () => {
@@ -106,6 +107,61 @@ test('a machine that is flashed by itself meanwhile is of no pause', async () =>
   assert.is(await lab.boot(FIRST), 'flash')
   await lab.act(id, 'resume')
   assert.equal((await lab.batch(id)).counts.replaced, 1)
+})
+
+test('a pause holds what the batch arms after it as well', async () => {
+  await using lab = await openBatchLab()
+  const { site } = lab.server
+  const { maker } = lab.server.keeper
+  const macs = lab.server.machines.peekAll().map(({ mac }) => mac)
+  const begun = await maker.begin({ action: 'flash', macs, q: null, by: BY })
+  const parameters = { boot_mode: 'flasher-flash-once' }
+  const arm = (mac: (typeof macs)[number]) =>
+    site.fleet.act(mac, { action: 'flash', parameters, batch: begun.id }, BY)
+  for (const mac of macs.slice(0, 2)) await arm(mac)
+  assert.is((await readJson(lab.act(begun.id, 'pause'))).done, 2)
+  for (const mac of macs.slice(2)) await arm(mac)
+  for (const mac of macs) assert.is(await lab.boot(mac), 'paused')
+  assert.is((await readJson(lab.act(begun.id, 'resume'))).done, 4)
+  for (const mac of macs) assert.is(await lab.boot(mac), 'flash')
+})
+
+test('a batch that was cut off says where the machines are that it had armed', async () => {
+  await using lab = await openBatchLab()
+  const { site, keeper, batches } = lab.server
+  const macs = lab.server.machines.peekAll().map(({ mac }) => mac)
+  const { id } = await keeper.maker.begin({ action: 'flash', macs, q: null, by: BY })
+  const parameters = { boot_mode: 'flasher-flash-once' }
+  for (const mac of macs.slice(0, 3)) {
+    await site.fleet.act(mac, { action: 'flash', parameters, batch: id }, BY)
+  }
+  const cut = await lab.batch(id)
+  assert.equal([cut.counts.waiting, cut.open, cut.acted_at], [3, true, null])
+  assert.is((await readJson(lab.act(id, 'disarm'))).counts.disarmed, 3)
+
+  // One that ends in the middle of a retry has armed machines of which it has the former order.
+  const whole = await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  await lab.fail(FIRST)
+  const [mac] = macs
+  if (mac === undefined) throw new Error('no machine')
+  await site.fleet.act(mac, { action: 'flash', parameters: {}, batch: whole }, BY)
+  assert.is(batches.listMembers(whole)[0]?.left, 'failed')
+  const { counts } = await lab.batch(whole)
+  assert.equal([counts.failed, counts.waiting], [0, 4])
+})
+
+test('what a batch gave is disarmed once it is undone, a try again too', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  await lab.boot(FIRST)
+  await lab.plan(FIRST)
+  await lab.fail(FIRST)
+  await readJson(lab.act(id, 'retry'))
+  const { done, counts } = await readJson(lab.act(id, 'undo'))
+  assert.equal([done, counts.disarmed], [4, 4])
+  assert.is(await lab.boot(FIRST), 'held-back', 'its disk may be half written')
 })
 
 test('what failed is armed again within the batch, and the rest can be disarmed', async () => {

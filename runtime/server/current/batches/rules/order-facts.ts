@@ -2,24 +2,39 @@
 import { isPending } from '../../../../engine/capture/rules/order.ts'
 import {
   decideMember,
+  type Batch,
   type MemberState,
   type OrderFacts,
 } from '../../../../fleet/batch/rules/batch.ts'
-import { MODES } from '../../rules/boot-mode.ts'
+import { isFlashMode, MODES } from '../../rules/boot-mode.ts'
 import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
 import type { Machine } from '../../rules/machine.ts'
 
 /** The action whose order is not the machine's cycle. */
 const CAPTURE = 'capture'
 
-/** Returns what a batch of this action has to know of a machine; null: it has no such order. */
-export const describeOrder = (machine: Machine, action: string): OrderFacts | null =>
-  action === CAPTURE ? describeCapture(machine) : describeCycle(machine)
+/** Returns what a batch has to know of a machine; null: the machine has no order of that kind. */
+export const describeOrder = (
+  machine: Machine,
+  { id, action }: Pick<Batch, 'id' | 'action'>,
+): OrderFacts | null =>
+  action === CAPTURE
+    ? describeCapture(machine)
+    : { ...describeCycle(machine), isOwn: isOrderOf(machine, id) }
+
+/** Says whether the present order of a machine came with this batch, and has an end. */
+export const isOrderOf = ({ boot_mode, cycle, ...machine }: Machine, id: string): boolean =>
+  cycle.batch === id &&
+  (MODES[boot_mode].does === 'list-disks' ||
+    (isFlashMode(boot_mode) &&
+      machine.bty_image_ref !== null &&
+      machine.target_disk_serial !== null))
 
 function describeCycle({ cycle }: Machine): OrderFacts {
   const { before } = cycle
   return {
     order: cycle.started_at,
+    isOwn: false,
     isFinished: cycle.finished_at !== null,
     isDisarmed: cycle.disarmed_at !== null || cycle.disk_allowed_at !== null,
     hasFailed: cycle.failure !== null || cycle.loop_suspected_at !== null,
@@ -33,6 +48,7 @@ function describeCapture({ capture }: Machine): OrderFacts | null {
   if (capture === null) return null
   return {
     order: capture.ordered_at,
+    isOwn: false,
     isFinished: capture.result === 'done',
     isDisarmed: capture.result === 'cancelled',
     hasFailed: capture.result === 'failed',
@@ -57,9 +73,10 @@ export function findNewOrder(before: Machine, after: Machine, action: string): s
   return hasEnd ? after.cycle.started_at : null
 }
 
-/** Says what has become of the order of a machine that is given another one. */
-export function decideLeaving(before: Machine): MemberState {
+/** Says what has become of the order of a machine that is given another one, or from which it is taken. */
+export function decideLeaving(before: Machine, how: 'edited' | 'undone'): MemberState {
   const facts = describeCycle(before)
   const state = decideMember({ order: facts.order, refusal: null, left: null }, facts)
-  return state === 'done' || state === 'failed' || state === 'disarmed' ? state : 'replaced'
+  if (state === 'done' || state === 'failed' || state === 'disarmed') return state
+  return how === 'undone' ? 'disarmed' : 'replaced'
 }
