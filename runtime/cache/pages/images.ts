@@ -21,7 +21,8 @@ import { refreshEvery } from '../../kit/web/ui/refresh.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
-import { renderCaptures } from '../captures/capture-view.ts'
+import type { RegistryCopy } from '../captures/registry-copies.ts'
+import { renderCaptures, renderCopies } from '../captures/capture-view.ts'
 import type { ServerLink } from './messages.ts'
 import { PAGES } from '../../server/texts/texts.ts'
 import { fill, fillCount } from '../../kit/texts/text.ts'
@@ -32,6 +33,7 @@ interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly uploads: readonly Upload[]
   readonly captures: readonly Capture[]
+  readonly copies: readonly RegistryCopy[]
   readonly space: CacheSpace
   readonly folder: string
   readonly clock: Clock
@@ -41,12 +43,13 @@ interface ImagesView {
 
 /** Renders the body of the page, which reloads its list every second while something moves. */
 export function renderImages(view: ImagesView): Html {
-  const { rows, captures, folder, form, clock } = view
+  const { rows, captures, copies, folder, form, clock } = view
   const isBusy =
     rows.some(({ state, download }) => isMoving(state) || download !== null) ||
     captures.some(({ status }) => status !== 'waiting')
   return html`<div class="stack" ${refreshEvery('images', '/ui/dashboard', isBusy ? 1 : 10)}>
-      ${renderCaptures(captures, clock)} ${renderSpace(view)} ${renderUploads(view)}
+      ${renderCaptures(captures, clock)} ${renderCopies(copies, clock)} ${renderSpace(view)}
+      ${renderUploads(view)}
       ${
         rows.length === 0
           ? null

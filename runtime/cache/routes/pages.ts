@@ -91,6 +91,7 @@ async function showImages(
       rows,
       uploads,
       captures: cache.captures.list(),
+      copies: cache.copies(),
       space: await cache.space(),
       folder,
       clock,

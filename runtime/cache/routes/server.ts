@@ -62,7 +62,12 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const guard = createGuard({ sessions, tokens })
   const site: CacheSite = parts
   const uploadKey = deriveSecret(parts.secret, UPLOAD_KEY)
-  const captures: CaptureSite = { ...site, captures: site.cache.captures, uploadKey }
+  const captures: CaptureSite = {
+    ...site,
+    captures: site.cache.captures,
+    copies: site.cache.copies,
+    uploadKey,
+  }
   const pages = createCachePages(parts)
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, recordAll }

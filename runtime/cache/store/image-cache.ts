@@ -16,7 +16,12 @@ import type { Changes } from '../../kit/host/changes.ts'
 import type { BlobIndex } from '../blobs/blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
-import { createCaptures } from '../captures/captures.ts'
+import { createCaptures, type Captures } from '../captures/captures.ts'
+import {
+  startRegistryCopies,
+  type RegistryCopies,
+  type RegistryCopy,
+} from '../captures/registry-copies.ts'
 import type { Download } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import {
@@ -63,7 +68,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
   const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
   const uploads = await createUploads(receiving)
-  const captures = await createCaptures(receiving)
+  const copies = await openCopies(parts, records)
+  const captures = copyAccepted(await createCaptures(receiving), copies)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
   const { registryPins } = parts
@@ -79,6 +85,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     version: stores.version,
     uploads,
     captures,
+    /** Accepted captures that go to a registry, the newest last. */
+    copies: (): readonly RegistryCopy[] => copies?.list() ?? [],
     space: room.space,
     pin: pins.pin,
     scan: dropped.scan,
@@ -113,12 +121,40 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       await tags?.[Symbol.asyncDispose]()
+      await copies?.[Symbol.asyncDispose]()
       for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
   }
 }
+
+/** Null: accepted captures go to no registry. */
+async function openCopies(
+  { registryCopies, folder, now, log }: ImageCacheDependencies,
+  records: ImageStores['records'],
+): Promise<RegistryCopies | null> {
+  if (registryCopies === undefined) return null
+  return await startRegistryCopies({ ...registryCopies, folder, records, now, log })
+}
+
+/** Notes each capture for the registry before it is accepted, so that no kill in between loses it. */
+const copyAccepted = (captures: Captures, copies: RegistryCopies | null): Captures => ({
+  ...captures,
+  async accept(id, given) {
+    const { name, end } = captures.find(id)
+    const copy = end === null ? null : await copies?.add(given ?? name, end.sha256)
+    if (copies === null || !copy) return await captures.accept(id, given)
+    try {
+      const accepted = await captures.accept(id, given)
+      copies.begin(copy)
+      return accepted
+    } catch (thrown) {
+      await copies.drop(copy)
+      throw thrown
+    }
+  },
+})
 
 async function awaitNews(
   changes: Changes,

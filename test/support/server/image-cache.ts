@@ -42,6 +42,8 @@ export interface CacheOptions {
   readonly registryPins?: Parameters<typeof createImageCache>[0]['registryPins']
   /** What opens buckets, as the environment says it; nothing does where it is left out. */
   readonly env?: Readonly<Record<string, string>>
+  /** Copies of accepted captures; none where it is left out. */
+  readonly registryCopies?: Parameters<typeof createImageCache>[0]['registryCopies']
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
 }
@@ -60,6 +62,7 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     upstreamTickMs: 10,
     now: options.now ?? (() => new Date()),
     log: options.log ?? QUIET,
+    ...(options.registryCopies === undefined ? {} : { registryCopies: options.registryCopies }),
     ...(options.registryPins === undefined ? {} : { registryPins: options.registryPins }),
     ...(options.elapsed === undefined ? {} : { elapsed: options.elapsed }),
     settleMs: options.settleMs ?? 20,

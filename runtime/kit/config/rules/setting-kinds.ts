@@ -24,14 +24,14 @@ const plain = <T extends TomlValue>(
 })
 
 /** A text with an example of what it may be. */
-const textual = (
+export const textual = (
   schema: z.ZodType<string>,
   wants: string,
   example: string,
   more: Omit<Extract<Field, { as: 'text' }>, 'as' | 'example'> = {},
 ) => plain(schema, wants, { as: 'text', example, ...more })
 
-const line = z
+export const line = z
   .string()
   .max(4096)
   .regex(/^\P{Cc}*$/u)
