@@ -72,11 +72,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const captures = copyAccepted(await createCaptures(receiving), copies)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
-  const { registryPins } = parts
-  const tags =
-    registryPins === undefined
-      ? null
-      : await startRegistryPins({ ...registryPins, records, index, pins, log })
+  const tags = await openTags(parts, stores)
 
   return {
     ...readers,
@@ -127,6 +123,13 @@ export async function createImageCache(parts: ImageCacheDependencies) {
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** Null: no tags keep images in their registries. */
+async function openTags({ registryPins, log }: ImageCacheDependencies, stores: ImageStores) {
+  return registryPins === undefined
+    ? null
+    : await startRegistryPins({ ...stores, ...registryPins, log })
 }
 
 /** Null: accepted captures go to no registry. */
