@@ -113,7 +113,7 @@ export async function startRegistryCopies(parts: CopyDependencies) {
 
   const running = run().catch((thrown: unknown) => log.warn(renderError(thrown)))
   return {
-    /** The newest last. */
+    /** Lists all, the newest last. */
     list: (): readonly RegistryCopy[] => copies,
     /** Notes that an image is to be stored, before it is accepted; null: no registry is set. */
     async add(name: string, sha256: string): Promise<RegistryCopy | null> {
@@ -126,9 +126,9 @@ export async function startRegistryCopies(parts: CopyDependencies) {
       await save([...others(copy), copy])
       return copy
     },
-    /** It was accepted: it is stored with the next look. */
+    /** The image was accepted: it is stored with the next look. */
     begin: (copy: RegistryCopy) => void dueAt.delete(copy.to),
-    /** It was not accepted. */
+    /** The image was not accepted. */
     drop: async (copy: RegistryCopy) => await save(others(copy)),
     async [Symbol.asyncDispose]() {
       closing.abort()

@@ -81,7 +81,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     version: stores.version,
     uploads,
     captures,
-    /** Accepted captures that go to a registry, the newest last. */
+    /** Lists accepted captures that go to a registry, the newest last. */
     copies: (): readonly RegistryCopy[] => copies?.list() ?? [],
     space: room.space,
     pin: pins.pin,
@@ -125,14 +125,14 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   }
 }
 
-/** Null: no tags keep images in their registries. */
+/** Starts the tags that keep images in their registries; null: there are none. */
 async function openTags({ registryPins, log }: ImageCacheDependencies, stores: ImageStores) {
   return registryPins === undefined
     ? null
     : await startRegistryPins({ ...stores, ...registryPins, log })
 }
 
-/** Null: accepted captures go to no registry. */
+/** Starts the copies; null: accepted captures go to no registry. */
 async function openCopies(
   { registryCopies, folder, now, log }: ImageCacheDependencies,
   records: ImageStores['records'],

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { nameCopy } from '../../runtime/cache/rules/copy-name.ts'
-import { renderOrasRef } from '../../runtime/kit/net/registry/rules/oras.ts'
-import { makeCapture, openCaptureLab, uploadCapture } from '../support/capture/uploads.ts'
-import { startRegistry } from '../support/http/registry.ts'
-import { QUIET, until } from '../support/server/image-cache.ts'
+import { nameCopy } from '../../../runtime/cache/rules/copy-name.ts'
+import { renderOrasRef } from '../../../runtime/kit/net/registry/rules/oras.ts'
+import { makeCapture, openCaptureLab, uploadCapture } from '../../support/capture/uploads.ts'
+import { startRegistry } from '../../support/http/registry.ts'
+import { QUIET, until } from '../../support/server/image-cache.ts'
 
 const test = suite('cache: accepted captures in a registry')
 const run = $({ quiet: true })
