@@ -121,7 +121,7 @@ export async function startRegistryCopies(parts: CopyDependencies) {
       if (ref === null) return null
       const [to, at] = [renderOrasRef(ref), now().toISOString()]
       const copy: RegistryCopy = { name, sha256, to, status: 'waiting', reason: null, at }
-      // Until it is accepted there is nothing to store.
+      // There is nothing to store until it is accepted.
       dueAt.set(to, performance.now() + againMs)
       await save([...others(copy), copy])
       return copy
