@@ -10,7 +10,7 @@ test('says whose fault it is', () => {
   const rows = [
     ['28P01', 'settings', /refused the password/],
     ['25006', 'away', /takes no writes/],
-    ['53100', 'away', /disk of the database is full/],
+    ['53100', 'room', /disk of the database is full/],
     ['22021', 'rows', /cannot store this/],
     ['23505', 'rows', /cannot store this/],
     ['ECONNREFUSED', 'away', /nothing answers/],

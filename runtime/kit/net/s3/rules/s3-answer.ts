@@ -33,7 +33,7 @@ export function findRegion(headers: Headers, body: string): string | null {
   return REGION.test(named) ? named : null
 }
 
-interface S3RefusalWords {
+type S3RefusalWords = {
   readonly reason: string
   readonly hint: string | undefined
 }
