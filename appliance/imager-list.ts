@@ -15,6 +15,11 @@ export interface ListedImage {
   readonly releaseDate: string | null
   /** As a catalog names it, `x86_64` or `arm64`; null: not known. */
   readonly arch: string | null
+  /**
+   * `none`: it reads nothing of what the Imager asks its person for (name, user, Wi-Fi). Absent: not
+   * known, and then the Imager asks nothing either.
+   */
+  readonly initFormat?: 'none'
 }
 
 /** The Imager shows a list only for a machine that somebody chose: these are what it can be. */
@@ -77,6 +82,7 @@ export const renderImagerList = (
 /** What is not known is left out: a wrong digest would stop the Imager, and a wrong size mislead it. */
 function renderImage(image: ListedImage, icon: string) {
   const { name, description, url, rawSizeBytes, rawSha256, sizeBytes, releaseDate, arch } = image
+  const { initFormat } = image
   const architecture = ARCHITECTURES[arch ?? '']
   return {
     name,
@@ -89,5 +95,6 @@ function renderImage(image: ListedImage, icon: string) {
     release_date: releaseDate ?? '',
     devices: ['any', ...(arch === null ? [] : [arch])],
     ...(architecture === undefined ? {} : { architecture }),
+    ...(initFormat === undefined ? {} : { init_format: initFormat }),
   }
 }

@@ -149,6 +149,7 @@ export function renderImagerFile({ version, epoch, url, files, decoded }: ListOp
         rawSha256: content.digest,
         sizeBytes: found.bytes,
         releaseDate: new Date(epoch * 1000).toISOString().slice(0, 10),
+        initFormat: 'none',
       },
     ]
   })

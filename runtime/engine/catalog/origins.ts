@@ -1,6 +1,6 @@
 /** Keeps the addresses at which machines may read images where they come from: looked at, never believed. */
 import type { CatalogEntry } from './rules/catalog.ts'
-import { decideAgainMs, originOf, type OriginImage } from './rules/origin.ts'
+import { decideAgainMs, originOf, type OriginImage, type OriginAnswer } from './rules/origin.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import type { Environment } from '../../kit/host/shell.ts'
@@ -72,25 +72,29 @@ export function createOrigins(parts: OriginDependencies): Origins {
     }
   }
 
+  const knownOf = (id: string) => found.get(id)?.url ?? null
   const isDue = (id: string) => performance.now() >= (found.get(id)?.dueAt ?? 0)
 
   async function inspectOrigin(one: OriginImage, access: S3Access | null, onSilence: () => void) {
     const { id, image, location } = one
     let url: string | null = null
+    let came: OriginAnswer = 'unknown'
     try {
-      const opened = await openOrigin(one, { ...asking, access, now, seconds: parts.lifetime() })
+      const opening = { ...asking, access, now, seconds: parts.lifetime(), known: knownOf(id) }
+      const opened = await openOrigin(one, opening)
+      came = opened.ok ? 'open' : 'refused'
       if (opened.ok) url = opened.value
-      else say(id, `machines do not read ${image.name} from its origin: ${opened.refusal}`)
+      else say(id, renderUnread(image, opened.refusal))
     } catch (thrown) {
       if (signal.aborted) return
       // What the network did is of all images there.
       if (!(thrown instanceof Fault) || thrown.cause !== undefined) onSilence()
-      say(id, `machines do not read ${image.name} from its origin: ${renderError(thrown)}`)
+      say(id, renderUnread(image, renderError(thrown)))
     }
     if (url !== null && said.delete(id))
       log.info(`machines read ${image.name} from its origin again`)
     const at = performance.now()
-    const againMs = decideAgainMs(location.kind, url !== null, parts.lifetime())
+    const againMs = decideAgainMs(location.kind, came, parts.lifetime())
     found.set(id, { url, at, dueAt: at + againMs })
   }
 
@@ -119,6 +123,9 @@ export function createOrigins(parts: OriginDependencies): Origins {
     },
   }
 }
+
+const renderUnread = ({ name }: Pick<CatalogEntry, 'name'>, why: string): string =>
+  `machines do not read ${name} from its origin: ${why}`
 
 /**
  * Creates what reads the keys of buckets where there is something to sign, and calls `onOthers` where
@@ -153,16 +160,18 @@ interface Opening {
   readonly access: S3Access | null
   readonly now: () => Date
   readonly seconds: number
+  /** The address that was found before; null: none was. */
+  readonly known: string | null
 }
 
 /** Loaded where it is needed: most servers name no origins. */
 async function openOrigin(
   { image, location }: OriginImage,
-  { access, ...opening }: Opening,
+  { access, known, ...opening }: Opening,
 ): Promise<Result<string, string>> {
   if (location.kind === 'oras') {
     const { findOpenBlob } = await import('../../kit/net/registry/open-blob.ts')
-    return await findOpenBlob(opening, location.ref, image)
+    return await findOpenBlob(opening, location.ref, { ...image, known })
   }
   if (access === null) return refuse('there are no keys to sign with')
   const { findOpenObject } = await import('../../kit/net/s3/open-object.ts')

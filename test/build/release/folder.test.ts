@@ -101,6 +101,8 @@ test('Raspberry Pi Imager gets every medium with what it decodes to, and .xz ins
     assert.equal(names, own[line])
     for (const [at, name] of names.entries()) {
       const { url, extract_size, extract_sha256, image_download_size, devices } = list[at]
+      // None of them reads what the Imager would ask its person for.
+      assert.is(list[at].init_format, 'none')
       assert.is(url, `https://ex.com/a/b/v1.2.3/${name}`)
       const bytes = await release.read(name)
       const tool = { xz: 'xz', gz: 'gzip', iso: 'cat' }[String(name.split('.').at(-1))] ?? ''

@@ -3,6 +3,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createOrigins } from '../../../runtime/engine/catalog/origins.ts'
 import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
+import { decideAgainMs } from '../../../runtime/engine/catalog/rules/origin.ts'
+import { findOpenBlob } from '../../../runtime/kit/net/registry/open-blob.ts'
+import { parseLocation } from '../../../runtime/kit/net/rules/image-location.ts'
 import { accessOf } from '../../../runtime/kit/net/s3/rules/s3-access.ts'
 import { makeBytes } from '../../support/collect.ts'
 import { sendFile, startHostileServer, type Answer } from '../../support/http/hostile-server.ts'
@@ -110,6 +113,31 @@ test('one that gives tokens to everybody is named by the digest of the manifest'
   const lost = await look(entryOf(other, KNOWN))
   assert.is(lost.url, null)
   assert.match(lost.said, /no tag there names these bytes any more/)
+})
+
+test('a manifest that was found is not asked for again, as registries count that', async () => {
+  const layer = { digest: DIGEST, size: BYTES.length }
+  await using registry = await startHostileServer(serveTokens(JSON.stringify({ layers: [layer] })))
+  const location = parseLocation(`oras://${registry.origin.slice('http://'.length)}/lab/disk:v1`)
+  if (!location.ok || location.value.kind !== 'oras') throw new Error('no reference')
+  const { ref } = location.value
+  const asking = { env: {}, signal: new AbortController().signal, stallMs: 5000, retryMs: 1 }
+  const find = (known: string | null) => findOpenBlob(asking, ref, { ...KNOWN, arch: null, known })
+  const countManifests = () => registry.seen.filter(({ url }) => url.includes('/manifests/')).length
+  const first = await find(null)
+  const asked = countManifests()
+  assert.ok(first.ok && asked > 0)
+  assert.equal(await find(first.value), first)
+  assert.is(countManifests(), asked)
+  // What was the address of the bytes no longer is, where the registry gives out tokens by now.
+  assert.equal(await find(`${registry.origin}/v2/lab/disk/blobs/${DIGEST}`), first)
+})
+
+test('who has answered is left alone for longer than who could not be reached', () => {
+  assert.is(decideAgainMs('oras', 'open', 8), 600_000)
+  assert.is(decideAgainMs('oras', 'refused', 8), 600_000)
+  assert.is(decideAgainMs('oras', 'unknown', 8), 60_000)
+  assert.is(decideAgainMs('s3', 'open', 8), 2000)
 })
 
 test('what a registry answers instead is a sentence', async () => {

@@ -108,7 +108,7 @@ async function flashFrom(
   const events = await (await server.ask('/events')).text()
   const pages = await (await server.ask(`/machines/${MAC}`)).text()
   const words = [...said, ...box.said, ...box.marks, JSON.stringify(runs), events, pages].join('\n')
-  return { outcome: box.outcome, isSame, run: runs[0], words }
+  return { outcome: box.outcome, isSame, run: runs[0], count: runs.length, words }
 }
 
 const DONE = { outcome: { kind: 'exit', code: 0 }, isSame: true, result: 'done' } as const
@@ -196,6 +196,7 @@ run('a signed address that expires in the middle is replaced by a new plan', asy
   const findOrigin = () => (expiresBefore === 0 ? early : late)
   const flashed = await flashFrom(src, { cache: cache.origin, env: bucket.env, findOrigin })
   assert.equal(endOf(flashed), DONE)
+  assert.is(flashed.count, 1)
   // All of it came from the bucket, and nothing from the cache.
   assert.equal([cache.frames(), flashed.run?.sources?.[0]?.trouble], [0, null])
   assert.ok(bucket.seen.some(({ url }) => late.endsWith(url)))

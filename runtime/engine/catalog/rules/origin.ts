@@ -30,15 +30,18 @@ export function originOf(image: CatalogEntry): OriginImage | null {
 const AGAIN_MS = 10 * 60_000
 const FAILED_MS = 60_000
 
+/** What whoever has an image answered; `unknown`: there was nothing to judge by. */
+export type OriginAnswer = 'open' | 'refused' | 'unknown'
+
 /**
  * Returns the milliseconds after which an origin is looked at again. A signed address is replaced
- * when a quarter of its time is over.
+ * when a quarter of its time is over; who has refused counts how often it is asked.
  */
 export function decideAgainMs(
   kind: OriginLocation['kind'],
-  isOpen: boolean,
+  answer: OriginAnswer,
   lifetimeSeconds: number,
 ): number {
-  if (!isOpen) return FAILED_MS
-  return kind === 's3' ? Math.min(AGAIN_MS, lifetimeSeconds * 250) : AGAIN_MS
+  if (answer === 'unknown') return FAILED_MS
+  return kind === 's3' && answer === 'open' ? Math.min(AGAIN_MS, lifetimeSeconds * 250) : AGAIN_MS
 }

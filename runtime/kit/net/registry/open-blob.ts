@@ -4,13 +4,15 @@ import type { HttpClient } from '../http-client.ts'
 import { findObstacle } from '../rules/open-source.ts'
 import { createEntrances, type RegistryOptions } from './registry-entrance.ts'
 import { createRegistry } from './registry.ts'
-import { blobUrlOf, renderOrasRef, type OrasRef } from './rules/oras.ts'
+import { blobUrlOf, isOrasUrl, renderOrasRef, type OrasRef } from './rules/oras.ts'
 
 interface WantedImage {
   /** The digest of the file as stored, 64 hexadecimal digits. */
   readonly sha256: string
   readonly sizeBytes: number | null
   readonly arch: string | null
+  /** What this found for the same image before; null: nothing. */
+  readonly known: string | null
 }
 
 /**
@@ -34,6 +36,8 @@ export async function findOpenBlob(
   const obstacle = findObstacle(first.status, first.headers, wanted)
   if (obstacle !== null) return refuse(obstacle)
   if (access.authorization === null) return accept(blobUrlOf(base, repository, digest))
+  // Registries count how often manifests are asked for, and one that its digest names is never another.
+  if (wanted.known !== null && isOrasUrl(wanted.known)) return accept(wanted.known)
   await using registry = createRegistry(anonymous)
   // The tag may have moved on; images in use have one of their own.
   const versions = [ref.version, { kind: 'tag', tag: `pin-${wanted.sha256}` } as const]

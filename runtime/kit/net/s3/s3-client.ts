@@ -1,8 +1,9 @@
 /** An HTTP client for one object of a bucket: each request is signed anew, in the region that the service names. */
+import { Fault } from '../../foundation/fault.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
 import type { HttpTarget } from '../rules/image-location.ts'
 import { isRedirect, nextTarget } from '../rules/redirect.ts'
-import { objectUrl, parseS3Source, type S3Access } from './rules/s3-access.ts'
+import { isEndpoint, objectUrl, parseS3Source, type S3Access } from './rules/s3-access.ts'
 import {
   explainRefusal,
   findRegion,
@@ -23,8 +24,18 @@ interface S3ClientOptions {
 /** Longer than a request waits for its first byte, and no longer than a leaked address should work. */
 const SIGNED_SECONDS = 300
 
-/** Creates the client; `target` is what it is asked for, unsigned. Only GET may be asked for. */
+/**
+ * Creates the client; `target` is what it is asked for, unsigned. Only GET may be asked for. Throws a
+ * Fault `input-invalid` where `access` names no service.
+ */
 export function createS3Client({ client, access, source, now }: S3ClientOptions) {
+  if (!isEndpoint(access.endpoint)) {
+    throw new Fault(
+      'input-invalid',
+      'the address of the S3 service is not like http://host:port, without a query or credentials',
+      { hint: 'Correct AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or endpoint in [s3].' },
+    )
+  }
   const target: HttpTarget = {
     url: objectUrl(access, parseS3Source(source)),
     authorization: null,

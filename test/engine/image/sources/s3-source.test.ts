@@ -77,6 +77,23 @@ test('what speaks against it is a sentence', async () => {
   }
 })
 
+test('a variable that is no address of a service is named, and nothing of it is shown', async () => {
+  const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }
+  for (const endpoint of [
+    'lab',
+    'ftp://h',
+    'http://me:word@h',
+    'http://h/?word',
+    'http://h:99999',
+  ]) {
+    const fault = await faultOf(() => open('disk.img', { ...keys, AWS_ENDPOINT_URL: endpoint }))
+    assert.is(fault.code, 'input-invalid')
+    assert.match(fault.message, /the address of the S3 service/)
+    assert.match(fault.hint ?? '', /AWS_ENDPOINT_URL/)
+    assert.not.match(`${fault.message}${fault.hint}`, 'word')
+  }
+})
+
 test('a clock that is wrong is named, with how far it is off', async () => {
   let ahead = 0
   await using bucket = await startBucket({ now: () => Date.now() + ahead })

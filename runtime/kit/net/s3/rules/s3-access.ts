@@ -60,6 +60,13 @@ export function chooseAccess(
   }
 }
 
+/**
+ * Tells whether requests can be made below an endpoint: variables are not checked as settings are. One
+ * with a password would be in every signed address.
+ */
+export const isEndpoint = (text: string): boolean =>
+  text === '' || (/^https?:\/\/[^\s\\?#@]+$/i.test(text) && URL.canParse(text))
+
 /** Splits the canonical `s3://bucket/key`. */
 export function parseS3Source(source: string): S3Object {
   const [, bucket = '', key = ''] = /^s3:\/\/([^/]*)\/(.*)$/s.exec(source) ?? []
