@@ -21,11 +21,9 @@ export const EVENTS = {
   },
   selection: {
     button: 'Acknowledge selected',
-    note: {
-      one: '1 event on this page needs attention and is selected. Acknowledge it once you have dealt with it.',
-      other:
-        '{count} events on this page need attention and are selected. Acknowledge them once you have dealt with them.',
-    },
+    all: { one: 'Acknowledge the 1 on this page', other: 'Acknowledge all {count} on this page' },
+    note: 'Acknowledge what you have dealt with.',
+    none: 'No event was selected, so none was acknowledged.',
     select: 'Select event {id}',
     acknowledged: 'Acknowledged',
   },
@@ -72,6 +70,8 @@ export const EVENTS = {
     from: 'from {address}',
     details: 'Details',
     more: 'and {count} more, see the details',
+    /** `{run}`: image and disk. */
+    run: 'Run: {run}',
     /** Read out before and after the arrow of a change. */
     before: 'from',
     after: 'to',

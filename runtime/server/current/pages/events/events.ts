@@ -2,6 +2,7 @@
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { findTitle } from '../../../pages/settings/setting-texts.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { isAlarm } from '../../../../fleet/state/event-rows.ts'
 import { json } from '../../../../kit/web/answers/answers.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
@@ -11,6 +12,7 @@ import { address, html, type Content, type Html } from '../../../../kit/web/ui/h
 import { renderOlder, type ListQuery } from '../../../../kit/web/ui/search.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { modelOf } from '../view/disk-text.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
 import { dayOf } from '../../../../kit/web/ui/times.ts'
@@ -48,7 +50,10 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 function renderUpdated(query: URLSearchParams): Content {
   const updated = /^\d{1,8}$/.exec(query.get('updated') ?? '')?.[0]
-  return updated === undefined ? null : banner('done', fill(t.acknowledged, { count: updated }))
+  if (updated === undefined) return null
+  return updated === '0'
+    ? banner('needs-you', t.selection.none)
+    : banner('done', fill(t.acknowledged, { count: updated }))
 }
 
 function renderNothing(query: ListQuery): Html {
@@ -76,6 +81,11 @@ function renderEvents(
     clock: context.clock(),
     query,
     findImage: (ref: string) => images.get(ref) ?? null,
+    findDisk: (mac: string, name: string) => findDisk(context, mac, name),
+    findRun: (mac: string, id: string) => {
+      const parsed = parseMac(mac)
+      return parsed.ok ? context.site.runs.find(parsed.value, id) : null
+    },
     findSetting: (name: string) => findTitle(context.services.settingTexts, name),
   }
   return html`<form method="post" action="/ui/events/acknowledge">
@@ -84,8 +94,10 @@ function renderEvents(
       open.length === 0
         ? null
         : html`<div class="row">
+            ${open.map(({ id }) => hidden({ shown: String(id) }))}
             <button class="primary">${t.selection.button}</button>
-            <span class="dim small">${fillCount(t.selection.note, open.length)}</span>
+            <button name="all" value="1">${fillCount(t.selection.all, open.length)}</button>
+            <span class="dim small">${t.selection.note}</span>
           </div>`
     }
     ${card({
@@ -96,11 +108,19 @@ function renderEvents(
   </form>`
 }
 
+/** Model and serial number of the disk that a machine reported under this name. */
+function findDisk({ site }: CurrentContext, mac: string, name: string): string | null {
+  const parsed = parseMac(mac)
+  const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
+  const disk = disks?.find(({ serial }) => serial === name)
+  return disk === undefined ? null : `${modelOf(disk)}, ${name}`
+}
+
 /** Answers JSON like the deployed server; the form of our page returns to it. */
 async function acknowledge(context: CurrentContext, form: URLSearchParams) {
   const { site } = context
   const ids = form
-    .getAll('ids')
+    .getAll(form.has('all') ? 'shown' : 'ids')
     .map(Number)
     .filter((id) => Number.isSafeInteger(id) && id > 0)
   const acknowledged = !['0', 'false', ''].includes(form.get('acknowledged') ?? '1')

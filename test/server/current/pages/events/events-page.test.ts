@@ -48,7 +48,7 @@ test('a change of a machine is recorded with what was there before', async () =>
     boot_mode: { before: 'ipxe-exit', after: 'flasher-tui' },
   })
   const page = wordsOf(await site.read('/ui/events?kind=machine.upserted'))
-  assert.match(page, 'On network boot from ipxe-exit → to flasher-tui')
+  assert.match(page, 'On network boot from Boot its disk → to Open the wizard')
   assert.match(page, 'Labels from rack-1 → to rack-1, rack-2')
   await site.put({ labels: ['rack-1', 'rack-2'], boot_mode: 'flasher-tui' })
   const same = await site.newest('kind=machine.upserted')
@@ -99,6 +99,38 @@ test('dates are days of the zone that pages show, and both are included', async 
     const link = /href="(\/events\.csv[^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&') ?? ''
     assert.is((await site.read(link)).includes(MAC), isThere, link)
   }
+})
+
+const idsOf = (page: string) =>
+  [...page.matchAll(/name="shown" value="(\d+)"/g)].map(([, id = '']) => id)
+
+test('nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged', async () => {
+  await using site = await open()
+  for (const n of [1, 2, 3]) {
+    const mac = `52:54:00:00:03:0${n}`
+    await site.ask(`/pxe/${mac}`)
+    await site.ask(`/pxe/${mac}/status`, asJson({ status: 'failed', reason: 'no disk' }))
+  }
+  const page = await site.read('/ui/events')
+  const [first = '', ...others] = idsOf(page)
+  assert.is(others.length, 2)
+  assert.not.match(page, /name="ids"[^>]*checked/)
+  const acknowledge = async (fields: Readonly<Record<string, string>>) => {
+    const answer = await site.ask('/ui/events/acknowledge', {
+      method: 'POST',
+      body: new URLSearchParams([
+        ['back', '/ui/events'],
+        ...idsOf(await site.read('/ui/events')).map((id) => ['shown', id]),
+        ...Object.entries(fields),
+      ]),
+    })
+    return await site.read(answer.headers.get('location') ?? '')
+  }
+  assert.match(await acknowledge({}), 'No event was selected')
+  assert.match(await acknowledge({ ids: first }), '1 acknowledged.')
+  assert.equal(idsOf(await site.read('/ui/events')), others)
+  assert.match(await acknowledge({ all: '1' }), '2 acknowledged.')
+  assert.match(await site.read('/ui/events?unacknowledged=1'), 'Nothing needs attention')
 })
 
 test('a range that is none is said to be so, and nothing is filtered by it', async () => {

@@ -99,6 +99,11 @@ test('a run leads on to another flash of its image and disk, and to the runs bef
   assert.match(page, runPath(1))
   assert.not.match(await site.read(runPath(1)), 'Earlier runs of this machine')
 
+  const events = (await site.read('/ui/events')).replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+  const written = `debian-13-generic-amd64.img.zst to Samsung SSD 980 500GB, ${serialOf(1)}`
+  assert.match(events, `${macOf(1)} reported that its flash is done Run: ${written}`)
+  assert.match(events, `Target disk from none → to Samsung SSD 980 500GB, ${serialOf(1)}`)
+
   // Another image is assigned since: the button is about that of the run.
   await site.ask(
     `/machines/${macOf(1)}`,
