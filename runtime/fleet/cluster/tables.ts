@@ -4,6 +4,7 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { SCHEMA } from '../state/schema.ts'
 import type { LeaseReading, Position } from './rules/lease.ts'
 import type { LogEnds } from './rules/catch-up.ts'
+import { PEOPLE_VIEWS } from './rules/people-views.ts'
 import { renderTable, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
 import { MEMBER_TABLE, type Member } from './members.ts'
 import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
@@ -48,13 +49,14 @@ export async function hasTables(session: PgSession): Promise<boolean> {
   return found?.['name'] !== null
 }
 
-/** Makes the tables, without rows; part of the caller's transaction. */
+/** Makes the tables and the views on them, without rows; part of the caller's transaction. */
 export async function createTables(
   session: PgSession,
   tables: readonly SharedTable[],
 ): Promise<void> {
   await session.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA_NAME}`)
-  for (const text of [...OWN_TABLES, ...tables.map(renderTable)]) await session.query(text)
+  for (const text of [...OWN_TABLES, ...tables.map(renderTable), ...PEOPLE_VIEWS])
+    await session.query(text)
 }
 
 /** Whether only an upgrade makes these tables usable, which the server does that leads next. */

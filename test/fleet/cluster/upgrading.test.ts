@@ -16,7 +16,7 @@ test.after(() => postgres[Symbol.asyncDispose]())
 const makeOlder = async (name: string) => {
   const older = [
     `UPDATE flasher.lease SET "schema" = ${SCHEMA - 1}, release = '0.0.9'`,
-    'ALTER TABLE flasher.runs DROP COLUMN serial',
+    'ALTER TABLE flasher.runs DROP COLUMN serial CASCADE',
     'CREATE TABLE flasher.gone (a text)',
   ]
   for (const text of older) await postgres.query(name, text)

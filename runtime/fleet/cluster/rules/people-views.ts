@@ -1,0 +1,29 @@
+/** What people may read in the shared database: rows hold records as text, which these show as columns. */
+import { SCHEMA_NAME } from './shared-tables.ts'
+
+const WORD = `${SCHEMA_NAME}.word`
+
+/**
+ * A record is text, for machines send what PostgreSQL's own kinds of JSON refuse: a word with such a
+ * character is null here, and the rows beside it are shown.
+ */
+const WORD_FUNCTION = `CREATE FUNCTION ${WORD} (record text, key text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE AS $$
+  BEGIN
+    RETURN record::json ->> key;
+  EXCEPTION WHEN others THEN
+    RETURN NULL;
+  END $$`
+
+const words = (...names: readonly string[]) =>
+  names.map((name) => `${WORD}(record, '${name}') AS ${name}`).join(', ')
+
+/** Functions and views for people; programs read tables, and nothing of ours depends on these. */
+export const PEOPLE_VIEWS: readonly string[] = [
+  WORD_FUNCTION,
+  `CREATE VIEW ${SCHEMA_NAME}.machine_list AS SELECT mac,
+    ${words('name', 'labels', 'boot_mode', 'bty_image_ref', 'target_disk_serial', 'last_flashed_at')},
+    last_seen_at, last_seen_ip FROM ${SCHEMA_NAME}.machines ORDER BY mac`,
+  `CREATE VIEW ${SCHEMA_NAME}.run_list AS SELECT mac, id, began, result, image, model, serial, actor,
+    ${words('reason', 'verified', 'bytes_written')} FROM ${SCHEMA_NAME}.runs ORDER BY n DESC`,
+]
