@@ -63,12 +63,12 @@ const AT_ONCE = 8
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
 
-  const { listWriting, listRuns, listLater } = createWritingList(given)
+  const runs = createWritingList(given)
 
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
     if (book.find(mac) === null) return `no way to the power of ${mac} is set`
-    return refusePower(mac, asked, { writing: listWriting(mac) })
+    return refusePower(mac, asked, { writing: runs.listWriting(mac) })
   }
 
   /**
@@ -76,7 +76,7 @@ export function createPowerControl(given: PowerControlDependencies) {
    * to cut runs off meant those that were `known` then.
    */
   function refuseCut(mac: Mac, asked: PowerBody, known: ReadonlySet<string>): PowerTrouble | null {
-    const refusal = refuse(mac, asked) ?? refuseLater(listLater(mac, known))
+    const refusal = refuse(mac, asked) ?? refuseLater(runs.listLater(mac, known))
     return refusal === null ? null : lasting('not-now', 'it is not done by now', refusal)
   }
 
@@ -86,7 +86,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     mac: Mac,
     asked: PowerBody,
     by: By,
-    { isTrial = false, known = listRuns([mac]) }: ActOptions = {},
+    { isTrial = false, known = runs.listRuns([mac]) }: ActOptions = {},
   ): Promise<Result<PowerDone, PowerFailure>> {
     const entry = book.find(mac)
     const { action } = asked
@@ -99,12 +99,12 @@ export function createPowerControl(given: PowerControlDependencies) {
     return done
   }
 
-  const actOnEach = createActOnEach({ ...given, refuse, listRuns, act })
+  const actOnEach = createActOnEach({ ...given, ...runs, refuse, act })
 
   return {
     book,
+    ...runs,
     refuse,
-    listWriting,
     /** Says why a machine cannot be booted from the network now; null: it can be tried. */
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
@@ -204,7 +204,11 @@ interface EachDependencies extends Pick<PowerControlDependencies, 'power' | 'rec
 }
 
 /** `pause` in milliseconds. */
-type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & { readonly pause: number }
+type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & {
+  readonly pause: number
+  /** The runs that whoever asks knows of; absent: those that are under way now. */
+  readonly known?: ReadonlySet<string>
+}
 
 /**
  * Makes what begins with one machine after the other; what becomes of each goes on record. What has
@@ -235,11 +239,10 @@ function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDepend
   }
 
   return async (macs: readonly Mac[], asked: PowerBody, each: EachRequest): Promise<void> => {
-    const { pause, by, onFailure } = each
+    const { pause, by, onFailure, known = listRuns(macs) } = each
     const signal = AbortSignal.any([power.signal, ...(each.signal ? [each.signal] : [])])
     const inTurn = createQueue(AT_ONCE)
     const unreached: Mac[] = []
-    const known = listRuns(macs)
     const tryOne = async (mac: Mac): Promise<void> => {
       if (signal.aborted) return void unreached.push(mac)
       const why = await actNow(mac, asked, by, known)

@@ -120,15 +120,17 @@ interface PowerBegun {
   /** Milliseconds between two machines. */
   readonly pause: number
   readonly by: By
+  /** The runs that whoever asks knows of; absent: those that are under way now. */
+  readonly known?: ReadonlySet<string>
 }
 
 /** Begins with one machine after the other, and waits for none: each has its event. */
 export function beginPower(
   { log }: Pick<Site<Machine>, 'log'>,
   control: PowerControl,
-  { macs, asked, pause, by }: PowerBegun,
+  { macs, asked, ...each }: PowerBegun,
 ): void {
-  control.actOnEach(macs, asked, { pause, by }).catch((thrown: unknown) => {
+  control.actOnEach(macs, asked, each).catch((thrown: unknown) => {
     log.error(`power of machines: ${String(thrown)}`)
   })
 }

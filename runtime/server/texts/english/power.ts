@@ -125,6 +125,7 @@ export const POWER = {
   },
   bulk: {
     action: 'Power',
+    later: 'More disks are being written by now. Look at the list, and type the number again.',
     actions: {
       on: { title: 'Turn on', text: 'Those that are on stay on.' },
       network: {

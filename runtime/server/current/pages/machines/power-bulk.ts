@@ -14,6 +14,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { CHOICE_NAMES, isCut, parseChoice, type PowerChoice } from '../power/power-buttons.ts'
 import { listNames } from '../power/power-card.ts'
 import { requestOf } from '../power/power-posts.ts'
+import { keepRuns, readRuns, RUNS_FIELD } from '../power/power-question.ts'
 
 const t = PAGES.power.bulk
 const bulk = PAGES.machines.bulk
@@ -48,19 +49,38 @@ export function showPowerBulk(
   const verdicts = machines.map((machine) => judge(context, machine, chosen))
   const going = verdicts.filter(({ refusal }) => refusal === null)
   const wanted = isCut(chosen.choice) && going.length > 0 ? String(going.length) : null
-  const typed = form.get('sure')
-  if (typed === null || going.length === 0 || (wanted ?? typed) !== typed.trim()) {
-    const isMistyped = typed !== null && wanted !== null
-    const error = isMistyped ? fill(bulk.typeToContinue, { number: wanted }) : null
-    return renderPowerPreview({ verdicts, chosen, form, wanted, error })
+  const { power } = context.services
+  const [macs, known] = [going.map(({ machine }) => machine.mac), readRuns(form)]
+  const isLater = wanted !== null && macs.some((mac) => power.listLater(mac, known).length > 0)
+  if (macs.length === 0 || isLater || !isConfirmed(form, wanted)) {
+    const runs = wanted === null ? null : power.listRuns(macs)
+    const error = findMistake(form, wanted, isLater)
+    return renderPowerPreview({ verdicts, chosen, form, wanted, runs, error })
   }
-  beginPower(context.site, context.services.power, {
-    macs: going.map(({ machine }) => machine.mac),
+  beginPower(context.site, power, {
+    macs,
     asked: requestOf(chosen.choice, chosen.isEven),
     pause: chosen.stagger * 1000,
     by: context.by(),
+    known,
   })
   return renderBegun(verdicts, chosen, form)
+}
+
+/** `wanted`: what must be typed; null: nothing. */
+function isConfirmed(form: URLSearchParams, wanted: string | null): boolean {
+  const typed = form.get('sure')
+  return typed !== null && (wanted === null || wanted === typed.trim())
+}
+
+/** Says why what was typed does not do; null: nothing was typed yet, or nothing has to be. */
+function findMistake(
+  form: URLSearchParams,
+  wanted: string | null,
+  isLater: boolean,
+): string | null {
+  if (wanted === null || !form.has('sure')) return null
+  return isLater ? t.later : fill(bulk.typeToContinue, { number: wanted })
 }
 
 /** Null: not everything is chosen yet, or a number is none. */
@@ -145,10 +165,13 @@ interface PowerPreview {
   readonly chosen: PowerChosen
   readonly form: URLSearchParams
   readonly wanted: string | null
+  /** Those that the preview names; null: it cuts nothing. */
+  readonly runs: ReadonlySet<string> | null
   readonly error: string | null
 }
 
-function renderPowerPreview({ verdicts, chosen, form, wanted, error }: PowerPreview): Html {
+function renderPowerPreview(preview: PowerPreview): Html {
+  const { verdicts, chosen, form, wanted, runs, error } = preview
   const { title } = t.actions[chosen.choice]
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   return renderQuestion({
@@ -156,7 +179,7 @@ function renderPowerPreview({ verdicts, chosen, form, wanted, error }: PowerPrev
     body: html`${renderEnd(going, chosen)} ${listVerdicts(verdicts)}`,
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form)}
+      fields: html`${keptOf(form, [RUNS_FIELD])} ${runs === null ? null : keepRuns(runs)}
       ${
         wanted === null
           ? hidden({ sure: '' })

@@ -21,7 +21,7 @@ import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
 import { chooseBoot, isCut, parseChoice, POWER_CHOICES, type PowerChoice } from './power-buttons.ts'
-import { renderCutQuestion, titleCut } from './power-question.ts'
+import { readRuns, renderCutQuestion, titleCut } from './power-question.ts'
 
 const t = PAGES.power
 
@@ -51,20 +51,22 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
   if (power.book.find(mac) === null) return refusePress(context, t.noWay)
   const isEven = form.get('even') === '1'
   const isSure = form.get('confirm') === 'yes'
-  const writing = power.listWriting(mac)
-  if (isCut(choice) && (!isSure || (writing.length > 0 && !isEven))) {
-    const sharing = power.book.listSharing(mac)
+  const [writing, known] = [power.listWriting(mac), readRuns(form)]
+  const isMeant = isEven && power.listLater(mac, known).length === 0
+  if (isCut(choice) && (!isSure || (writing.length > 0 && !isMeant))) {
+    const [sharing, runs] = [power.book.listSharing(mac), power.listRuns([mac])]
+    const asked = { machine, choice, writing, sharing, runs, isSecond: isSure }
     return await context.show({
       title: titleCut(choice, nameOf(machine)),
       section: '/ui/machines',
       trail: MACHINES_TRAIL,
-      body: renderCutQuestion(context, { machine, choice, writing, sharing, isSecond: isSure }),
+      body: renderCutQuestion(context, asked),
     })
   }
   const asked = requestOf(choice, isEven)
   const refusal = power.refuse(mac, asked)
   if (refusal !== null) return refusePress(context, refusal)
-  beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
+  beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by(), known })
   return showPage(context, { powered: 1 })
 }
 

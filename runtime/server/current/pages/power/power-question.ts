@@ -20,13 +20,15 @@ interface CutQuestion {
   /** The machines without power afterwards whose disk is being written. */
   readonly writing: readonly string[]
   readonly sharing: readonly string[]
+  /** The runs that end with it. */
+  readonly runs: ReadonlySet<string>
   /** It was asked once already, and a disk is being written. */
   readonly isSecond: boolean
 }
 
 /** What is being written is asked for twice: the first answer leads to the second question. */
 export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
-  const { machine, choice, writing, sharing, isSecond } = asked
+  const { machine, choice, writing, sharing, runs, isSecond } = asked
   const asksAgain = writing.length > 0 && !isSecond
   const name = html`<bdi>${nameOf(machine)}</bdi>`
   const warn = (text: typeof t.writing | typeof t.shared, macs: readonly string[]) =>
@@ -39,12 +41,22 @@ export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): 
     ${warn(t.shared, sharing)}`,
     form: {
       action: context.event.url.pathname,
-      fields: hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null }),
+      fields: html`${hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null })}
+      ${isSecond ? keepRuns(runs) : null}`,
       cancel: machinePath(machine.mac),
       button: html`<button class="danger">${asksAgain ? t.next : buttonOf(asked)}</button>`,
     },
   })
 }
+
+/** What keeps the runs that a question named in its form: the answer means those, and none that begins later. */
+export const RUNS_FIELD = 'runs'
+
+export const keepRuns = (runs: ReadonlySet<string>): Html =>
+  hidden({ [RUNS_FIELD]: [...runs].join(' ') })
+
+export const readRuns = (form: URLSearchParams): ReadonlySet<string> =>
+  new Set((form.get(RUNS_FIELD) ?? '').split(' '))
 
 const buttonOf = ({ choice, isSecond }: CutQuestion): string =>
   isSecond ? t.cut : t.buttons[choice === 'off' ? 'off' : 'restart']
