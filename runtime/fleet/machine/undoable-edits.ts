@@ -79,13 +79,19 @@ export function createUndoableEdits<M extends MachineBase>(elapsed: () => number
 const sizeOf = (hardware: HardwareTree | null): number => hardware?.json.length ?? 0
 
 /** Says whether a record is as an edit left it; when it was seen does not count. */
-export const isUnchanged = <M extends MachineBase>(after: M | null, present: M | null): boolean =>
-  after === null || present === null
-    ? after === present
-    : JSON.stringify(unseen(after)) === JSON.stringify(unseen(present))
+export function isUnchanged<M extends MachineBase>(after: M | null, present: M | null): boolean {
+  if (after === null || present === null || after === present) return after === present
+  const found = new Map<string, unknown>(Object.entries(present))
+  const left = Object.entries(after)
+  return (
+    left.length === found.size &&
+    left.every(([name, value]) => SEEN.has(name) || isSame(value, found.get(name)))
+  )
+}
 
-const unseen = <M extends MachineBase>(machine: M) => ({
-  ...machine,
-  last_seen_at: null,
-  last_seen_ip: null,
-})
+const SEEN: ReadonlySet<string> = new Set(['last_seen_at', 'last_seen_ip'])
+
+/** A record that was stored since has most of its values from the one before. */
+const isSame = (a: unknown, b: unknown): boolean =>
+  a === b ||
+  (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))

@@ -126,12 +126,13 @@ function createUndo<M extends MachineBase>(
 ): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
   const { line, machines, now } = site
   const findEdit = (mac: Mac) => (line.undo === undefined ? null : edits.find(mac))
+  const findUndoable = (mac: Mac) => {
+    const edit = findEdit(mac)
+    return edit !== null && isUnchanged(edit.after, machines.newest(mac)) ? edit.id : null
+  }
   return {
-    findUndoable(mac) {
-      const edit = findEdit(mac)
-      return edit !== null && isUnchanged(edit.after, machines.newest(mac)) ? edit.id : null
-    },
-    listUndoable: edits.listOf,
+    findUndoable,
+    listUndoable: (batch) => edits.listOf(batch).filter((mac) => findUndoable(mac) !== null),
     async undo(mac, by, meant = {}) {
       const edit = findEdit(mac)
       if (edit === null) return { result: 'refused', reason: TOO_LATE }

@@ -133,7 +133,10 @@ test('a deletion that is undone knows of the plan that was on its way to the dis
 test('a batch is undone machine by machine; what has come since stays', async () => {
   await using lab = await open()
   const id = await lab.arm()
+  const { fleet } = lab.server.site
+  assert.is(fleet.listUndoable(id).length, 4)
   await lab.boot(MAC)
+  assert.is(fleet.listUndoable(id).length, 3, 'the button says what it does')
   const { done } = await readJson(lab.act(id, 'undo'))
   assert.is(done, 3)
   assert.is((await lab.machine(OTHER)).boot_mode, 'ipxe-exit')

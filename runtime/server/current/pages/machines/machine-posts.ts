@@ -3,7 +3,8 @@ import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { address, fillHtml, html } from '../../../../kit/web/ui/html.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { address, fillHtml, html, type Content } from '../../../../kit/web/ui/html.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
 import { CaptureFieldsSchema } from '../../rules/action.ts'
@@ -43,7 +44,7 @@ const SAVED = { saved: 1 } as const
 export const MACHINE_POSTS = [
   formAt(PATH, save),
   removalAt(`${PATH}/delete`, askDeletion, remove),
-  formAt(`${PATH}/do/flash`, flash),
+  formAt(`${PATH}/do/flash`, (context: CurrentContext, form) => flash(context, form)),
   formAt(`${PATH}/do/boot-disk`, bootDisk),
   buttonAt(`${PATH}/do/disarm`, (context: CurrentContext) => act(context, 'disarm', SAVED)),
   formAt(`${PATH}/undo`, undo),
@@ -95,7 +96,7 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const machine = site.machines.peek(mac)
   const isDisarmed = machine?.cycle.disarmed_by === 'operator'
   return isDisarmed && flashAgain(machine, site.now().toISOString()).ok
-    ? await flash(context, new URLSearchParams())
+    ? await flash(context, new URLSearchParams(), banner('done', t.now.undone))
     : context.goTo(address(machinePath(mac), { undone: 1 }))
 }
 
@@ -116,7 +117,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const confirm = form.get('confirm')
   if (armed !== null && confirm !== null) {
     const refusal = refusalOf(confirm, armed)
-    if (refusal !== undefined) return ask(context, armed, form, refusal)
+    if (refusal !== undefined) return ask(context, armed, form, { error: refusal })
   }
   const expected = isExpected(form.get('was'))
   const saved = await site.fleet.upsert(mac, parsed.value, context.by(), expected)
@@ -155,19 +156,27 @@ function refusalOf(confirm: string, { machine }: MachineView): string | null | u
   return typed.ok ? undefined : typed.refusal
 }
 
+interface AskedFlash {
+  readonly error: string | null
+  /** Where the answer is posted; absent: to where the question came from. */
+  readonly action?: string
+  readonly messages?: Content
+}
+
 async function ask(
   context: CurrentContext,
   view: MachineView,
   form: URLSearchParams,
-  error: string | null,
+  { error, action = context.event.url.pathname, messages }: AskedFlash,
 ): Promise<Answer> {
   const { confirm, power: _, ...values } = Object.fromEntries(form)
   return await context.show({
     title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
     section: '/ui/machines',
+    ...(messages === undefined ? {} : { messages }),
     body: renderFlashQuestion({
       view,
-      action: context.event.url.pathname,
+      action,
       values,
       typed: confirm === 'ask' ? '' : (confirm ?? ''),
       error,
@@ -176,7 +185,11 @@ async function ask(
   })
 }
 
-async function flash(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+async function flash(
+  context: CurrentContext,
+  form: URLSearchParams,
+  messages?: Content,
+): Promise<Answer> {
   const machine = await find(context)
   const next = flashAgain(machine, context.site.now().toISOString())
   if (!next.ok) return context.goBack(machinePath(machine.mac), { error: next.refusal })
@@ -189,7 +202,9 @@ async function flash(context: CurrentContext, form: URLSearchParams): Promise<An
   }
   const error = refusal === undefined ? t.page.changed : refusal
   const confirm = form.get('confirm') ?? 'ask'
-  return ask(context, view, new URLSearchParams({ was: fingerprint(machine), confirm }), error)
+  const shown = new URLSearchParams({ was: fingerprint(machine), confirm })
+  const action = `${machinePath(machine.mac)}/do/flash`
+  return ask(context, view, shown, { error, action, messages })
 }
 
 async function find({ site, event }: CurrentContext): Promise<Machine> {

@@ -86,6 +86,25 @@ test('a machine: saved as posted, refused with what was typed, deleted', async (
   assert.is((await site.ask('/ui/machines/no-mac')).status, 400)
 })
 
+test('undo opens the question, whose answer arms the machine', async () => {
+  await using site = await open()
+  const path = `/ui/machines/${MAC}`
+  const mode = 'flasher-flash-once'
+  await site.post(path, { boot_mode: mode, bty_image_ref: REF, target_disk_serial: 'S1' })
+  await site.post(`${path}/do/disarm`)
+  const edit = /name="edit" value="([0-9a-f]+)"/.exec(await site.text(path))?.[1] ?? ''
+  const undone = await site.ask(`${path}/undo`, {
+    method: 'POST',
+    body: new URLSearchParams({ edit }),
+  })
+  const question = await undone.text()
+  assert.match(question, 'Undone: it is as it was before the edit')
+  const action = /action="([^"]+)"[^>]*>\s*<input[^>]*name="was"/.exec(question)?.[1] ?? ''
+  const was = (/name="was" value="([^"]*)"/.exec(question)?.[1] ?? '').replaceAll('&quot;', '"')
+  const [status, location] = await site.post(action, { was, confirm: 'S1' })
+  assert.equal([status, location], [303, `${path}?armed=1`])
+})
+
 test('a name: the host name until one is given, found by search, kept where a form has none', async () => {
   await using site = await open()
   const path = `/ui/machines/${MAC}`
