@@ -47,7 +47,8 @@ interface CacheServerDependencies extends CacheSite {
 /** Creates the app of the cache with all of its routes; it listens nowhere yet. */
 export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
   const { log, version } = parts
-  const sessions = createSessions(parts)
+  // A cache on another host learns of no role that was taken away.
+  const sessions = createSessions({ ...parts, renewsPeople: false })
   // One for both: a bearer may be the password, too.
   const attempts = createAttempts(parts.elapsed)
   const recordAll = createEventRecorder(log)

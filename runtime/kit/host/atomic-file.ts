@@ -1,6 +1,6 @@
 /** Files that are complete or absent after a crash, and never in the place of one that must stay. */
 import { randomBytes } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { open, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { Fault } from '../foundation/fault.ts'
 import { systemCodeOf } from '../foundation/system-error.ts'
@@ -9,8 +9,8 @@ import { linkName, makeFolder, moveName, removeName } from './folders.ts'
 /**
  * Replaces a file: the content is written beside it, made durable, and put in its place; its folder
  * is made. Others may read it only where `mode` lets them: what we keep holds addresses with
- * passwords in them. Rejects with Node's error where it cannot be written; the file then stays as
- * it was.
+ * passwords in them. What root writes belongs to whom the folder belongs. Rejects with Node's error
+ * where it cannot be written; the file then stays as it was.
  */
 export async function replaceFile(
   path: string,
@@ -22,6 +22,7 @@ export async function replaceFile(
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
     await using handle = await open(temporary, 'wx', mode)
+    await adopt(handle, folder)
     await handle.writeFile(content)
     await handle.sync()
     await moveName(temporary, path)
@@ -30,6 +31,14 @@ export async function replaceFile(
     await removeName(temporary).catch(() => {})
     throw thrown
   }
+}
+
+/** A server that runs as another user must be able to read what a command of root's wrote. */
+async function adopt(handle: FileHandle, folder: string): Promise<void> {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = await stat(folder)
+  // Best effort: not every file system knows owners.
+  if (uid !== 0) await handle.chown(uid, gid).catch(() => undefined)
 }
 
 /**

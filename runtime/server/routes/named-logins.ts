@@ -6,18 +6,24 @@ import type { PeoplePasswords } from '../../kit/web/access/password-change.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { PeopleServices } from './site.ts'
 
+/** Whether the administrator's password alone opens a session, and those that it opened count. */
+export function allowsNameless({ store, nameless }: Omit<PeopleServices, 'checkHash'>): boolean {
+  const administrators = store
+    .list()
+    .filter(({ id, role }) => role === 'administrate' && store.passwordOf(id) !== null).length
+  return allowsNamelessLogin(nameless(), { administrators })
+}
+
 export function createNamedLogins(
-  { store, checkHash, nameless }: PeopleServices,
+  people: PeopleServices,
   accounts: Pick<Accounts, 'setPassword'>,
 ): NamedLogins & PeoplePasswords {
-  const countAdministrators = () =>
-    store.list().filter(({ id, role }) => role === 'administrate' && store.passwordOf(id) !== null)
-      .length
+  const { store, checkHash } = people
   return {
     isUsed: () => store.list().length > 0,
-    allowsNameless: () =>
-      allowsNamelessLogin(nameless(), { administrators: countAdministrators() }),
+    allowsNameless: () => allowsNameless(people),
     find: store.findByName,
+    findById: store.find,
     checkPassword: (person, given) =>
       checkHash(given, person === null ? null : store.passwordOf(person.id)),
     async setPassword({ id, name }, password, ip) {

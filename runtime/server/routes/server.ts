@@ -13,7 +13,7 @@ import { createFleet, createEventRecorder } from './fleet.ts'
 import { createAccounts } from '../../fleet/access/accounts.ts'
 import { createOwnedTokens } from '../../fleet/access/owned-tokens.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
-import { createNamedLogins } from './named-logins.ts'
+import { allowsNameless, createNamedLogins } from './named-logins.ts'
 import { findPageScope } from './rules/page-gate.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { PeopleServices, ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
@@ -48,7 +48,11 @@ export interface ServerOptions<M extends MachineBase> extends ServerServices<M> 
 /** Makes the server with its routes and the app that dispatches to them; it does not listen yet. */
 export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const { views, runs, log } = options
-  const sessions = createSessions(options)
+  const { people } = options
+  const sessions = createSessions({
+    ...options,
+    ...(people !== undefined && { allowsNameless: () => allowsNameless(people) }),
+  })
   // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
   const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
   const recordAll = createEventRecorder(options)
@@ -56,7 +60,6 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const tokens = createTokenCheck({ tokens: owned, attempts: guesses, recordAll })
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
-  const { people } = options
   const accounts = people === undefined ? null : createAccountsOf(options, people, sessions)
   const named =
     people === undefined || accounts === null ? undefined : createNamedLogins(people, accounts)

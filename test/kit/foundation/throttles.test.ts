@@ -4,10 +4,13 @@ import * as assert from 'uvu/assert'
 import { takeOne, type Bucket } from '../../../runtime/kit/foundation/bucket.ts'
 import { delayUntilNext, intervalOf } from '../../../runtime/server/updates/rules/cadence.ts'
 import {
+  addFailure,
+  countAll,
   networkOf,
   nextFailure,
   throttleKey,
   waitOf,
+  type AddressFailures,
   type Failures,
 } from '../../../runtime/kit/web/access/rules/login-throttle.ts'
 
@@ -56,6 +59,22 @@ test('each wrong password after the third waits twice as long, up to five minute
   assert.equal(waits, [0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300])
   assert.is(nextFailure(failures, now + 3_600_000).count, 1)
   assert.is(waitOf(null, now), 0)
+})
+
+test('failures of an address at several accounts make one wait, and are forgotten one by one', () => {
+  let failures: AddressFailures | null = null
+  for (const account of ['a', 'b', 'a', 'b']) failures = addFailure(failures, account, 0)
+  assert.is(countAll(failures ?? new Map()), 4)
+  assert.is(waitOf(failures?.get('b') ?? null, 0), 1, 'the fourth waits')
+  assert.is(waitOf(failures?.get('a') ?? null, 0), 0)
+  const later = addFailure(failures, 'a', 3_600_500)
+  assert.equal(
+    [...later].map(([account, { count }]) => [account, count]),
+    [
+      ['b', 2],
+      ['a', 1],
+    ],
+  )
 })
 
 test('whom it counts for', () => {

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as assert from 'uvu/assert'
 import { createPasswords } from '../../../runtime/fleet/access/passwords.ts'
 import {
   decideFolders,
@@ -10,7 +11,11 @@ import {
 import { openState } from '../../../runtime/server/current/assembly/state.ts'
 import { COMMANDS } from '../../../runtime/server/current/rules/commands.ts'
 import { createMachineServer } from '../../../runtime/server/current/server.ts'
+import type { Role } from '../../../runtime/kit/web/answers/rules/rights.ts'
 import { cookieOf, PASSWORD } from '../server/server.ts'
+
+/** The password that `addPerson` gives. */
+export const PERSON_PASSWORD = 'a password of their own'
 
 /** `await using`: everything is closed and removed at the end, also of a test that failed. */
 export async function createCurrentServer(env: Readonly<Record<string, string>> = {}) {
@@ -106,3 +111,14 @@ export const asForm = (fields: Readonly<Record<string, string>>): RequestInit =>
   method: 'POST',
   body: new URLSearchParams(fields),
 })
+
+/** Adds a person as the administrator does; resolves to what they ask with. */
+export async function addPerson(server: CurrentServer, name: string, role: Role) {
+  const operator = await server.operator()
+  const fields = { name, role, password: PERSON_PASSWORD }
+  const added = await operator('/ui/people', asForm(fields))
+  assert.match(added.headers.get('location') ?? '', 'done=added')
+  const { status, cookie } = await server.logIn({ username: name, password: PERSON_PASSWORD })
+  assert.is(status, 303)
+  return server.withCookie(cookie)
+}

@@ -92,8 +92,9 @@ function createLogIn(site: LoginDependencies) {
     const person = name === '' ? null : (named?.find(name) ?? null)
     // Made before the check: a password that is changed meanwhile ends it with all others.
     const cookie = sessions.issue(event, isSecure, person)
-    const isRight = name === '' ? undefined : (text: string) => checkNamed(named, person, text)
-    return { person, cookie, checked: await site.check(given, ip, isRight) }
+    const isRight = (text: string) => checkNamed(named, person, text)
+    const checked = name === '' ? undefined : { id: person?.id ?? null, isRight }
+    return { person, cookie, checked: await site.check(given, ip, checked) }
   }
 
   return async (event: H3Event, form: URLSearchParams): Promise<Answer> => {

@@ -34,6 +34,8 @@ interface PasswordChangeDependencies {
 
 /** The passwords of people; setting one ends all sessions of theirs, and is on record. */
 export interface PeoplePasswords {
+  /** As they are now; null: they were removed. */
+  findById(id: string): CallerPerson | null
   checkPassword(person: CallerPerson, given: string): Promise<boolean>
   setPassword(person: CallerPerson, password: string, ip: string | null): Promise<void>
 }
@@ -65,16 +67,25 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     const person = caller.kind === 'session' ? caller.person : null
     if (person === null || ofPeople === undefined) {
       return {
-        isRight: undefined,
+        actor: 'operator' as const,
+        checked: undefined,
         set: parts.setPassword,
-        begin: () => sessions.endOthers(event, isSecure),
+        begin: async () => [await sessions.endOthers(event, isSecure)],
         changed: [CHANGED],
       }
     }
     return {
-      isRight: (given: string) => ofPeople.checkPassword(person, given),
+      actor: `person:${person.name}` as const,
+      checked: {
+        id: person.id,
+        isRight: (given: string) => ofPeople.checkPassword(person, given),
+      },
       set: (password: string) => ofPeople.setPassword(person, password, ip),
-      begin: async () => sessions.issue(event, isSecure, person),
+      // As they are in this moment: their role may have been changed since the session began.
+      begin: async () => {
+        const present = ofPeople.findById(person.id)
+        return present === null ? [] : [sessions.issue(event, isSecure, present)]
+      },
       changed: [],
     }
   }
@@ -83,10 +94,10 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     const account = accountOf(event)
     if (account.set === null) return refuse({ why: 'elsewhere' })
     const { ip } = peerOf(event)
-    const on = { subject_id: null, actor: 'operator', ip } as const
+    const on = { subject_id: null, actor: account.actor, ip }
     const fine = checkNewPassword(password, repeated)
     if (!fine.ok) return refuse({ why: fine.refusal })
-    const checked = await parts.check(current, ip, account.isRight)
+    const checked = await parts.check(current, ip, account.checked)
     if (checked.kind === 'wait') return refuse({ why: 'wait', seconds: checked.seconds })
     if (checked.kind === 'wrong') {
       if (checked.isNoted) await recordAll([FAILED], on)
@@ -94,7 +105,7 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     }
     if (password === current) return refuse({ why: 'unchanged' })
     await account.set(password)
-    event.res.headers.append('set-cookie', await account.begin())
+    for (const cookie of await account.begin()) event.res.headers.append('set-cookie', cookie)
     await recordAll(account.changed, on)
     return accept(null)
   }

@@ -1,6 +1,6 @@
 /** Checks passwords wherever they are typed: slowed by address, limited by network. */
 import { networkOf } from './rules/login-throttle.ts'
-import type { Attempts } from './attempts.ts'
+import { NOBODY, type Attempts } from './attempts.ts'
 import { createLoginLanes } from './login-lanes.ts'
 
 type PasswordVerdict =
@@ -10,14 +10,18 @@ type PasswordVerdict =
   /** Nothing was checked: the address has to wait. */
   | { readonly kind: 'wait'; readonly seconds: number }
 
-/**
- * `ip` null: there is no socket. `isRight` checks the password of somebody else than the
- * administrator, whose is checked unless it is given.
- */
+/** Somebody else than the administrator. */
+export interface CheckedPerson {
+  /** Null: nobody has the name that was given. */
+  readonly id: string | null
+  isRight(given: string): Promise<boolean>
+}
+
+/** `ip` null: there is no socket. The administrator's password is checked unless a person is given. */
 export type CheckPassword = (
   given: string,
   ip: string | null,
-  isRight?: (given: string) => Promise<boolean>,
+  person?: CheckedPerson,
 ) => Promise<PasswordVerdict>
 
 /**
@@ -31,15 +35,18 @@ export function createPasswordCheck(parts: {
 }): CheckPassword {
   const { attempts } = parts
   const lanes = createLoginLanes()
-  return async (given, ip, isRight = parts.checkPassword) => {
+  return async (given, ip, person) => {
     const seconds = attempts.waitOf(ip)
     if (seconds > 0) return { kind: 'wait', seconds }
-    const checked = lanes.run(networkOf(ip), () => isRight(given))
+    const checked = lanes.run(networkOf(ip), () =>
+      person === undefined ? parts.checkPassword(given) : person.isRight(given),
+    )
     if (checked === null) return { kind: 'wait', seconds: 1 }
     // Counted before it is known to be wrong: many at once are no way around the delay.
-    const isNoted = attempts.count(ip)
+    const account = person === undefined ? undefined : (person.id ?? NOBODY)
+    const isNoted = attempts.count(ip, account)
     if (!(await checked)) return { kind: 'wrong', isNoted }
-    attempts.forgive(ip)
+    attempts.forgive(ip, account)
     return { kind: 'right' }
   }
 }

@@ -29,6 +29,8 @@ interface LoginSession {
 interface SessionPerson extends CallerPerson {
   /** When they logged in, in seconds of the epoch; it stays as the session slides. */
   readonly from: number
+  /** How often all sessions of theirs had been ended by then. */
+  readonly gen: number
 }
 
 type Renewed = Pick<LoginSession, 'id' | 'generation' | 'person'>
@@ -39,6 +41,13 @@ interface SessionsDependencies {
   readonly secret: Secret
   readonly signedOut: SignedOut
   readonly now: () => Date
+  /** Whether sessions without a name count; absent: they do. A cache with the same key opens them, too. */
+  allowsNameless?(): boolean
+  /**
+   * Whether sessions of people go on as they are used; absent: they do. Not where nobody may learn that
+   * a role was taken away: they end there as the server that opened them last said.
+   */
+  readonly renewsPeople?: boolean
 }
 
 /**
@@ -96,11 +105,15 @@ export function createSessions(parts: SessionsDependencies) {
   }
 }
 
-function createReader({ secret, signedOut, now }: SessionsDependencies) {
+function createReader(parts: SessionsDependencies) {
+  const { secret, signedOut, now, allowsNameless, renewsPeople = true } = parts
+  const isVoid = (claims: z.infer<typeof Claims>): boolean =>
+    hasEnded(signedOut, claims) || (claims.who === undefined && allowsNameless?.() === false)
+
   return (value: string): LoginSession | null => {
     const body = readSigned(value, secret)
     const claims = body === null ? null : parseClaims(body)
-    if (claims === null || hasEnded(signedOut, claims)) return null
+    if (claims === null || isVoid(claims)) return null
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const age = Math.floor(now().getTime() / 1000) - claims.iat
     if (age >= LIFETIME_SECONDS) return null
@@ -108,7 +121,7 @@ function createReader({ secret, signedOut, now }: SessionsDependencies) {
       value,
       id: claims.sid,
       expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
-      isStale: age >= RENEW_SECONDS,
+      isStale: age >= RENEW_SECONDS && (renewsPeople || claims.who === undefined),
       generation: claims.gen ?? null,
       person: claims.who ?? null,
     }
@@ -117,15 +130,15 @@ function createReader({ secret, signedOut, now }: SessionsDependencies) {
 
 function createRenderer({ secret, signedOut, now }: SessionsDependencies) {
   /** When a session begins: after all that have ended, some of them perhaps in this very second. */
-  const beginning = (person?: string) =>
-    Math.max(Math.floor(now().getTime() / 1000), signedOut.endedUpTo(person) + 1)
+  const beginning = () => Math.max(Math.floor(now().getTime() / 1000), signedOut.endedUpTo() + 1)
 
   return {
     beginning,
     admit: (person: CallerPerson | null): SessionPerson | null => {
       if (person === null) return null
       const { id, name, role } = person
-      return { id, name, role, from: beginning(id) }
+      const { second, count } = signedOut.endOf(id)
+      return { id, name, role, from: Math.max(beginning(), second + 1), gen: count }
     },
     render(
       id: string,
@@ -169,8 +182,13 @@ const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cooki
 const hasEnded = (signedOut: SignedOut, { sid, iat, gen, who }: z.infer<typeof Claims>): boolean =>
   signedOut.has(sid) ||
   iat <= signedOut.endedUpTo() ||
-  (who !== undefined && who.from <= signedOut.endedUpTo(who.id)) ||
+  (who !== undefined && hasEndedFor(signedOut.endOf(who.id), who)) ||
   (gen !== undefined && gen < signedOut.countEndings())
+
+const hasEndedFor = (
+  { second, count }: ReturnType<SignedOut['endOf']>,
+  { from, gen }: Pick<SessionPerson, 'from' | 'gen'>,
+): boolean => from <= second || gen < count
 
 const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
   Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')
@@ -198,6 +216,7 @@ const Claims = z.object({
       name: z.string(),
       role: z.enum(ROLES).nullable().catch(null),
       from: z.number(),
+      gen: z.int().min(0),
     })
     .optional(),
 })

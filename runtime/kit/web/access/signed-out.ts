@@ -29,8 +29,20 @@ const KEPT = 1000
 const ALL = '*:'
 /** The same, where the list was lost: nobody knows which of them had been logged out. */
 const LOST = '!:'
-/** Begins the entry of all sessions of one person that were issued up to a time: `@<id>:<second>`. */
+/**
+ * Begins the entry of all sessions of one person that were issued up to a time, and how often they were
+ * ended: `@<id>:<second>:<count>`.
+ */
 const OF_PERSON = '@'
+interface PersonEnd {
+  /** Whatever was issued to the person up to this second has ended. */
+  readonly second: number
+  /** How often their sessions were ended: the clock may have been wrong at one of those times. */
+  readonly count: number
+}
+
+const NEVER: PersonEnd = { second: -Infinity, count: 0 }
+
 /** No session is older than this when it is used, in seconds. */
 const LIFETIME_SECONDS = 7 * 24 * 3600
 
@@ -48,13 +60,15 @@ export async function createSignedOut(parts: SignedOutDependencies) {
       list.takeUp()
       return list.ends.has(id)
     },
-    /**
-     * Seconds of the epoch: every session that was issued up to then has ended, of everybody or of one
-     * person. -Infinity: none has.
-     */
-    endedUpTo(person?: string): number {
+    /** Seconds of the epoch: every session that was issued up to then has ended. -Infinity: none has. */
+    endedUpTo(): number {
       list.takeUp()
-      return person === undefined ? list.last() : (list.people.get(person) ?? -Infinity)
+      return list.last()
+    },
+    /** The last end of all sessions of one person. */
+    endOf(person: string): PersonEnd {
+      list.takeUp()
+      return list.people.get(person) ?? NEVER
     },
     /** How often all sessions were ended: one that began before the last time has ended. */
     countEndings(): number {
@@ -71,7 +85,8 @@ export async function createSignedOut(parts: SignedOutDependencies) {
     async addPerson(id: string): Promise<void> {
       list.takeUp()
       const present = Math.floor(parts.now().getTime() / 1000)
-      list.endPerson(id, Math.max(present, (list.people.get(id) ?? -Infinity) + 1))
+      const { second, count } = list.people.get(id) ?? NEVER
+      list.endPerson(id, { second: Math.max(present, second + 1), count: count + 1 })
       await list.store()
       await parts.share?.()
     },
@@ -88,8 +103,8 @@ export async function createSignedOut(parts: SignedOutDependencies) {
 function createList({ path, now, log, onDamage }: SignedOutDependencies) {
   /** When each would end by itself, in milliseconds. */
   const ends = new Map<string, number>()
-  /** Whatever was issued to a person up to this second has ended, by their ids. */
-  const people = new Map<string, number>()
+  /** By the ids of people. */
+  const people = new Map<string, PersonEnd>()
   /** Whatever was issued up to this second has ended. */
   let last = -Infinity
   /** Undefined: at the start. */
@@ -125,8 +140,8 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
     ends.set(`${kind}${second}`, second * 1000)
   }
 
-  function endPerson(id: string, second: number) {
-    const entry = `${OF_PERSON}${id}:${second}`
+  function endPerson(id: string, { second, count }: PersonEnd) {
+    const entry = `${OF_PERSON}${id}:${second}:${count}`
     // An older entry of theirs says nothing any more.
     for (const each of ends.keys()) if (each.startsWith(`${OF_PERSON}${id}:`)) ends.delete(each)
     ends.set(entry, (second + LIFETIME_SECONDS) * 1000)
@@ -137,7 +152,7 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
     takeUp()
     const at = now().getTime()
     for (const [id, end] of ends) {
-      if (boundOf(id) > -Infinity) continue
+      if (boundOf(id) > -Infinity || id.startsWith(OF_PERSON)) continue
       if (ends.size > MAX || (ends.size > KEPT && end <= at)) ends.delete(id)
     }
     await replaceFile(path, `${JSON.stringify(Object.fromEntries(ends))}\n`, 0o600)
@@ -157,11 +172,16 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
   return { ends, people, takeUp, store, endUpTo, endPerson, last: () => last, stored }
 }
 
-const PERSON_ENTRY = /^@(.+):(\d+)$/
+const PERSON_ENTRY = /^@(.+):(\d+):(\d+)$/
 
-function rememberPerson(people: Map<string, number>, entry: string): void {
-  const [, id = '', second = ''] = PERSON_ENTRY.exec(entry) ?? []
-  if (id !== '') people.set(id, Math.max(people.get(id) ?? -Infinity, Number(second)))
+function rememberPerson(people: Map<string, PersonEnd>, entry: string): void {
+  const [, id = '', second = '', count = ''] = PERSON_ENTRY.exec(entry) ?? []
+  if (id === '') return
+  const known = people.get(id) ?? NEVER
+  people.set(id, {
+    second: Math.max(known.second, Number(second)),
+    count: Math.max(known.count, Number(count)),
+  })
 }
 
 /** The last second that an entry of many sessions is about; -Infinity: it is one session's. */

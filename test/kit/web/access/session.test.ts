@@ -1,10 +1,11 @@
 /** Sessions that end together, and sessions of several servers in one cookie. */
-import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { H3Event } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { parseJson } from '../../../../runtime/kit/foundation/json-reader.ts'
 import { createSecret } from '../../../../runtime/kit/web/access/secret.ts'
 import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.ts'
 import { createSessions } from '../../../../runtime/kit/web/access/session.ts'
@@ -18,8 +19,9 @@ async function createFixture() {
   const now = () => new Date(clock.time)
   const path = join(folder.path, 'signed-out.json')
   const said: string[] = []
-  const open = async () =>
+  const open = async (more: { readonly renewsPeople?: boolean } = {}) =>
     createSessions({
+      ...more,
       secret,
       now,
       signedOut: await createSignedOut({
@@ -87,6 +89,55 @@ test('one of a clock that ran ahead is good, and ends with a logout and with a n
   const mine = await sessions.endOthers(NOBODY, false)
   assert.equal(whichHold(sessions, [one, two, mine]), [false, false, true])
   assert.equal(whichHold(await fixture.open(), [one, two, mine]), [false, false, true])
+})
+
+const ANNA = { id: 'a1', name: 'anna', role: 'administrate' } as const
+
+for (const [what, change] of [
+  ['was ahead at the login', (clock: { time: number }) => void (clock.time -= 30 * YEARS)],
+  ['is behind when it ends', (clock: { time: number }) => void (clock.time -= 5 * YEARS)],
+] as const) {
+  test(`a session of a person ends where the clock ${what}, and the next one counts`, async () => {
+    await using fixture = await createFixture()
+    const sessions = await fixture.open()
+    const other = sessions.issue(NOBODY, false, { ...ANNA, id: 'b2' })
+    const ended = sessions.issue(NOBODY, false, ANNA)
+    change(fixture.clock)
+    await sessions.endPerson(ANNA.id)
+    const between = sessions.issue(NOBODY, false, ANNA)
+    await sessions.endPerson(ANNA.id)
+    const lines = [ended, between, sessions.issue(NOBODY, false, ANNA), other]
+    for (const each of [sessions, await fixture.open()]) {
+      assert.equal(whichHold(each, lines), [false, false, true, true])
+    }
+  })
+}
+
+test("the end of a person's sessions outlives ten thousand logouts of others", async () => {
+  await using fixture = await createFixture()
+  const sessions = await fixture.open()
+  const ended = sessions.issue(NOBODY, false, ANNA)
+  await sessions.endPerson(ANNA.id)
+  const logouts = Array.from({ length: 9999 }, (_, index) => [`s${index}`, 4_000_000_000_000])
+  const kept = parseJson(await readFile(fixture.path, 'utf8'))
+  await writeFile(
+    fixture.path,
+    JSON.stringify(Object.assign({}, kept, Object.fromEntries(logouts))),
+  )
+  await (await fixture.open()).revoke('one more')
+  await (await fixture.open()).revoke('and another')
+  assert.equal(whichHold(await fixture.open(), [ended]), [false])
+})
+
+test('where nobody learns of a role that was taken away, a session of a person is not renewed', async () => {
+  await using fixture = await createFixture()
+  const [server, cache] = [await fixture.open(), await fixture.open({ renewsPeople: false })]
+  const lines = [server.issue(NOBODY, false, ANNA), server.issue(NOBODY, false)]
+  fixture.clock.time += 2 * 3_600_000
+  const areStale = (sessions: Sessions) =>
+    lines.map((line) => sessions.read(asking(pairOf(line)))?.isStale)
+  assert.equal(areStale(server), [true, true])
+  assert.equal(areStale(cache), [false, true])
 })
 
 test('after all were ended by a clock that ran ahead, a login counts and goes on', async () => {

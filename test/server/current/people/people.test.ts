@@ -1,30 +1,20 @@
 /** People who log in with a name: what their roles let them do, and what ends at their next request. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Role } from '../../../../runtime/kit/web/answers/rules/rights.ts'
 import {
+  addPerson,
   asForm,
   createCurrentServer,
   type CurrentServer,
+  PERSON_PASSWORD as SECRET,
 } from '../../../support/people/current-server.ts'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
 import { asJson, PASSWORD, readJson } from '../../../support/server/server.ts'
 
 const test = suite('people')
 
-const SECRET = 'a password of their own'
 const MAC = '52:54:00:00:00:01'
 const NEW_PASSWORD = 'another password of theirs'
-
-/** Adds a person as the administrator does; resolves to what they ask with. */
-async function addPerson(server: CurrentServer, name: string, role: Role) {
-  const operator = await server.operator()
-  const added = await operator('/ui/people', asForm({ name, role, password: SECRET }))
-  assert.match(added.headers.get('location') ?? '', 'done=added')
-  const { status, cookie } = await server.logIn({ username: name, password: SECRET })
-  assert.is(status, 303)
-  return server.withCookie(cookie)
-}
 
 const idOf = (server: CurrentServer, name: string) =>
   server.state.peopleStore.findByName(name)?.id ?? ''

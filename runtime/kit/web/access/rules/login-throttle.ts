@@ -12,12 +12,37 @@ const MAX_SECONDS = 300
 /** An address is forgotten after an hour without attempts. */
 const FORGET_MS = 3_600_000
 
-/** Counts one more failure at `now` (milliseconds) and says until when nothing is checked. */
-export function nextFailure(before: Failures | null, now: number): Failures {
-  const count = (before !== null && now - before.until < FORGET_MS ? before.count : 0) + 1
-  const seconds = count <= FREE ? 0 : Math.min(MAX_SECONDS, 2 ** (count - FREE - 1))
+/** Failures of an address, by whose password or token was guessed. */
+export type AddressFailures = ReadonlyMap<string, Failures>
+
+const isRemembered = ({ until }: Failures, now: number) => now - until < FORGET_MS
+
+/**
+ * Counts one more failure at `now` (milliseconds) and says until when nothing is checked. `others`: how
+ * often the address failed elsewhere, which makes the wait as long.
+ */
+export function nextFailure(before: Failures | null, now: number, others = 0): Failures {
+  const count = (before !== null && isRemembered(before, now) ? before.count : 0) + 1
+  const all = count + others
+  const seconds = all <= FREE ? 0 : Math.min(MAX_SECONDS, 2 ** (all - FREE - 1))
   return { count, until: now + seconds * 1000 }
 }
+
+/** Counts one more failure of an address at one account; what is an hour old is left out. */
+export function addFailure(
+  before: AddressFailures | null,
+  account: string,
+  now: number,
+): AddressFailures {
+  const others = new Map([...(before ?? [])].filter(([, each]) => isRemembered(each, now)))
+  others.delete(account)
+  const next = nextFailure(before?.get(account) ?? null, now, countAll(others))
+  return others.set(account, next)
+}
+
+/** Returns how often an address failed. */
+export const countAll = (failures: AddressFailures): number =>
+  failures.values().reduce((sum, { count }) => sum + count, 0)
 
 /** Returns the whole seconds to wait; 0: go on. */
 export const waitOf = (failures: Failures | null, now: number): number =>
