@@ -34,7 +34,7 @@ interface PasswordChangeDependencies {
 
 /** The passwords of people; setting one ends all sessions of theirs, and is on record. */
 export interface PeoplePasswords {
-  /** As they are now; null: they were removed. */
+  /** Finds somebody as they are now. Null: they were removed. */
   findById(id: string): CallerPerson | null
   checkPassword(person: CallerPerson, given: string): Promise<boolean>
   setPassword(person: CallerPerson, password: string, ip: string | null): Promise<void>

@@ -11,7 +11,7 @@ type PasswordVerdict =
   | { readonly kind: 'wait'; readonly seconds: number }
 
 /** Somebody else than the administrator. */
-export interface CheckedPerson {
+interface CheckedPerson {
   /** Null: nobody has the name that was given. */
   readonly id: string | null
   isRight(given: string): Promise<boolean>

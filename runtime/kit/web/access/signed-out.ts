@@ -103,7 +103,7 @@ export async function createSignedOut(parts: SignedOutDependencies) {
 function createList({ path, now, log, onDamage }: SignedOutDependencies) {
   /** When each would end by itself, in milliseconds. */
   const ends = new Map<string, number>()
-  /** By the ids of people. */
+  /** The last end of each person, by id. */
   const people = new Map<string, PersonEnd>()
   /** Whatever was issued up to this second has ended. */
   let last = -Infinity
