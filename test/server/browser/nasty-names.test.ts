@@ -129,7 +129,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
         }
         await page.keyboard.press('Escape')
         await page.getByLabel('Select all on this page').check()
-        for (const action of ['Flash again', 'Assign image…', 'Set network boot…']) {
+        for (const action of ['Arm…', 'Assign image…', 'Set network boot…']) {
           await page.getByLabel('Action').selectOption({ label: action })
           await page.getByRole('button', { name: 'Preview' }).click()
           const dialog = page.getByRole('dialog')

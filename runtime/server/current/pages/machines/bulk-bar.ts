@@ -7,9 +7,8 @@ import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 
 const t = PAGES.machines.bulk
 
-/** The actions in the order of the menu. */
+/** The actions in the order of the menu; what erases and what deletes stand apart, at its end. */
 export const BULK_ACTIONS = [
-  'flash',
   'disarm',
   'image',
   'mode',
@@ -20,6 +19,7 @@ export const BULK_ACTIONS = [
   'power',
   'lock',
   'unlock',
+  'flash',
   'delete',
 ] as const
 export type BulkAction = (typeof BULK_ACTIONS)[number]
@@ -36,9 +36,21 @@ export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean
           ${fill(t.allMatching, { count: total })}</label
         >
         ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
-        <select name="action" aria-label="${t.action}">
-          ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map((action) => html`<option value="${action}">${t.actions[action].menu}</option>`)}
+        <select name="action" aria-label="${t.action}" required>
+          <option value="">${t.choose}</option>
+          ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map(renderOption)}
         </select>
         <button class="primary">${t.preview}</button>
         <button type="reset">${t.clear}</button>
       </div>`
+
+function renderOption(action: BulkAction): Html {
+  const option = html`<option value="${action}">${t.actions[action].menu}</option>`
+  const group = GROUPS[action]
+  return group === undefined ? option : html`<optgroup label="${group}">${option}</optgroup>`
+}
+
+const GROUPS: Partial<Readonly<Record<BulkAction, string>>> = {
+  flash: t.erasing,
+  delete: t.deleting,
+}

@@ -188,9 +188,21 @@ const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
     >
   </li>`
 
+/** A machine as the action left it, or skipped it. */
+export interface BulkDone extends BulkResult {
+  /** Null: it was deleted, or skipped. */
+  readonly now: MachineView | null
+  /** Whether its next network boot flashes a disk. */
+  readonly arms: boolean
+}
+
+/** What is only armed is not called done. */
+const describeDone = (action: BulkAction, { now, arms }: BulkDone): Content =>
+  now === null ? t.deleted : arms ? describeFlash(now) : describeOther(action, now)
+
 export function renderResult(
   action: BulkAction,
-  done: readonly BulkResult[],
+  done: readonly BulkDone[],
   form: URLSearchParams,
   batch: string | null = null,
 ): Html {
@@ -210,7 +222,8 @@ export function renderResult(
   return renderAnswer(
     titleOf(action),
     html`${banner(isWhole ? 'done' : 'needs-you', fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) }))}
-    ${renderRows(done.map((row) => ({ ...row, loses: false, text: t.done })))} ${link}`,
+    ${renderRows(done.map((row) => ({ ...row, loses: row.arms, text: describeDone(action, row) })))}
+    ${link}`,
   )
 }
 

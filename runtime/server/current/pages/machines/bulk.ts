@@ -16,6 +16,7 @@ import {
   judge,
   renderPreview,
   renderResult,
+  type BulkDone,
   type BulkPreview,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
@@ -28,9 +29,9 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
-interface BulkDone {
+interface Executed {
   readonly batch: string | null
-  readonly rows: Parameters<typeof renderResult>[1]
+  readonly rows: readonly BulkDone[]
 }
 
 export const BULK_PAGES = [formAt(BULK_PATH, handle)]
@@ -85,6 +86,7 @@ function askAboutMany(
 
 function readAction(form: URLSearchParams): BulkAction {
   const name = form.get('action')
+  if (name === '') throw refuse(400, t.noAction)
   const action = BULK_ACTIONS.find((each) => each === name)
   if (action === undefined) throw refuse(400, t.unknownAction)
   return action
@@ -137,23 +139,29 @@ function judgeConflicts(
 
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
-  { site, by }: CurrentContext,
+  { site, by, view }: CurrentContext,
   action: BulkAction,
   parameters: object,
   verdicts: readonly BulkPreview[],
   form: URLSearchParams,
-): Promise<BulkDone> {
+): Promise<Executed> {
   const targets = verdicts.map(({ machine: { mac }, refusal }) => ({ mac, refusal }))
   const q = form.get('all') === '1' ? (form.get('q') ?? '') : null
   const { batch, results } = await actOnMany(site, { action, parameters, q }, targets, by())
-  const rows = results.map(({ result, reason }, at) => ({
-    machine: verdicts[at]?.machine,
-    refusal: result === 'missing' ? t.missing : reason,
-  }))
-  return {
-    batch,
-    rows: rows.flatMap(({ machine, refusal }) =>
-      machine === undefined ? [] : [{ machine, refusal }],
-    ),
-  }
+  const rows = results.flatMap(({ result, reason }, at): BulkDone[] => {
+    const verdict = verdicts[at]
+    if (verdict === undefined) return []
+    const { machine, arms } = verdict
+    const refusal = result === 'missing' ? t.missing : reason
+    const after = refusal === null ? site.machines.peek(machine.mac) : null
+    return [
+      {
+        machine,
+        refusal,
+        now: after === null ? null : view(after),
+        arms: arms && refusal === null,
+      },
+    ]
+  })
+  return { batch, rows }
 }
