@@ -116,11 +116,14 @@ function createSender(
       ending.check()
       try {
         const found = await openAgain(at, dependencies, ending)
+        ending.check()
         const verdict = decideDoubt({ known: at.position, sent, found })
         if (verdict === 'older' || verdict === 'foreign') throw ending.end(REPLACED[verdict])
         troubles.end()
         return verdict === 'stored'
       } catch (thrown) {
+        // Where this server has stopped meanwhile, nobody else would end it.
+        at.session.drop()
         ending.check()
         troubles.note(thrown)
         await pause(tries)

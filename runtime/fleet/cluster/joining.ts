@@ -1,5 +1,6 @@
 /** Joins the servers that share a database: waits until it may lead, catches up, and leads. */
 import { randomUUID } from 'node:crypto'
+import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { NOWHERE, writeMembership } from '../state/membership.ts'
@@ -39,6 +40,7 @@ export interface JoinOptions {
   readonly patience: 'wait' | 'now'
   /** `usual` unless a command says otherwise. */
   readonly start?: Start
+  /** This ends its waiting; who leads by then hands over within seconds. */
   readonly signal?: AbortSignal | undefined
   readonly log: { info(message: string): void; warn(message: string): void }
   /** This takes each reading of the lease while this server stands by; null: the database is away. */
@@ -210,13 +212,21 @@ async function leaveLease({ session, term }: Taken): Promise<void> {
   session.drop()
 }
 
+/** What is under way when a server is asked to end may go on for so long as its leader. */
+const LEAVE_MS = 4000
+
+/** Others lead then, whatever hangs here: what is not acknowledged by that time is not stored. */
+function leaveInTime(leader: Leader): void {
+  setTimeout(() => void leader.stop(), LEAVE_MS).unref()
+}
+
 /** Nobody else appends from here on; it answers when everything that was acknowledged is here. */
 async function lead(
   { session, seen, ...taken }: Taken,
   dependencies: CommitsDependencies,
   options: JoinOptions,
 ): Promise<{ readonly joined: JoinedLeader; readonly commits: Commits }> {
-  const { url, log, onEnd, start = 'usual' } = options
+  const { url, log, onEnd, signal, start = 'usual' } = options
   const file = dependencies.current()
   if (isOlderShape(seen)) {
     const { release } = options.member
@@ -242,6 +252,7 @@ async function lead(
     writeMembership(file, { cluster, ...brought })
   }
   const commits = createGroupCommits({ ...dependencies, leader, cluster, log })
+  if (signal !== undefined) addAbortListener(signal, () => leaveInTime(leader))
   log.info(`leads since ${lease.since}; ${position.seq} changes so far`)
   return { joined: { ...leader, lease }, commits }
 }

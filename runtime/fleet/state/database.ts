@@ -153,8 +153,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     async [Symbol.asyncDispose]() {
       folding[Symbol.dispose]()
       try {
-        await settle()
-        await commits.detach()
+        // Whatever could not be stored: what others wait for is given back.
+        await settle().finally(() => commits.detach())
         await counter.flush()
       } finally {
         held.close()

@@ -90,8 +90,11 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     tokens: createTokens(database),
     peopleStore: createPeople(database),
     async [Symbol.asyncDispose]() {
-      await database[Symbol.asyncDispose]()
-      await presence?.end()
+      try {
+        await database[Symbol.asyncDispose]()
+      } finally {
+        await presence?.end()
+      }
     },
   }
 }

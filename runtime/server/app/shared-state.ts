@@ -102,7 +102,10 @@ async function joinOthers(
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
     await presence?.check()
     const leader = await joinCluster(database, join)
-    await presence?.lead(leader.lease.epoch)
+    await presence?.lead(leader.lease.epoch).catch(async (thrown: unknown) => {
+      await leader.stop()
+      throw thrown
+    })
     return { leader, presence, memberKey }
   } catch (thrown) {
     await presence?.end()
