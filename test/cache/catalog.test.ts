@@ -282,7 +282,7 @@ test('the page does all of it, without a script', async () => {
   const refused = await post('/ui/add', { src: 'ftp://h/x', name: 'typed' }, cookie)
   const again = await refused.text()
   assert.is(refused.status, 422)
-  assert.match(again, /must be an http:\/\/, https:\/\/ or oras:\/\/ address/)
+  assert.match(again, /must be an http:\/\/, https:\/\/, oras:\/\/ or s3:\/\/ address/)
   assert.match(again, /value="typed"/)
   assert.match(await read(`/ui/remove?name=${encodeURIComponent(name)}`), /from the list/)
   assert.is((await post('/ui/remove', { name }, cookie)).status, 303)
