@@ -2,11 +2,14 @@
  * `pnpm docs:pictures [NAME…]`: the pages as they are, with a fleet in every state, into docs/pictures.
  * `pnpm docs:pictures --all FOLDER [NAME…]`: every page, whole, in every size, to look at.
  */
-import { mkdir, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser, Page } from 'playwright-core'
+import { $ } from 'zx'
+import { makeDiskImage, makeNoise } from '../disk/disk-images.ts'
 import { logIn, openBrowser, openContext, startSite } from './browser.ts'
 import { openImages, openLab, startFreshLab, type FreshLab } from './fresh-lab.ts'
 import { FIRST_RUN, FLEET, IMAGES, SIZES, type Picture } from './pictures.ts'
@@ -14,6 +17,7 @@ import { shrinkPng } from '../vm/png.ts'
 import { settleFleet } from '../server/web-fleet.ts'
 import { JAPANESE_IMAGE, LONG_IMAGE, NAMED_IMAGES } from '../server/web-names.ts'
 
+const run = $({ quiet: true })
 const MAX_BYTES = 150_000
 const { values, positionals } = parseArgs({
   options: { all: { type: 'string' } },
@@ -24,6 +28,13 @@ const FOLDER = values.all ?? fileURLToPath(new URL('../../../docs/pictures/', im
 const isWanted = (name: string, suffix: string, kept: readonly string[]) =>
   (values.all !== undefined || kept.includes(name)) &&
   (positionals.length === 0 || positionals.includes(`${name}${suffix}`))
+
+/** How a disk becomes a file of each name's format. */
+const PACK: readonly (readonly [RegExp, (raw: string, to: string) => Promise<unknown>])[] = [
+  [/\.zst$/, (raw, to) => run`zstd -q -1 ${raw} -o ${to}`],
+  [/\.xz$/, (raw, to) => run`xz -0 --stdout ${raw} > ${to}`],
+  [/\.qcow2$/, (raw, to) => run`qemu-img convert -O qcow2 ${raw} ${to}`],
+]
 
 await mkdir(FOLDER, { recursive: true })
 const browser = await openBrowser()
@@ -52,7 +63,7 @@ async function takeFirstRun(shown: Browser): Promise<void> {
   await takeAll(shown, lab, IMAGES)
 }
 
-/** Empty files with names and sizes; the last one cannot be downloaded. */
+/** Images of that many bytes; the last one cannot be downloaded. */
 async function putImages(shown: Browser, lab: FreshLab): Promise<void> {
   for (const [name, bytes] of [
     ['debian-13-generic-amd64.img.zst', 41_200_000],
@@ -60,8 +71,13 @@ async function putImages(shown: Browser, lab: FreshLab): Promise<void> {
     [JAPANESE_IMAGE, 2_400_000],
     [LONG_IMAGE, 68_700_000],
   ] as const) {
-    await writeFile(join(lab.folder, name), name)
-    await truncate(join(lab.folder, name), bytes)
+    const raw = join(tmpdir(), `flasher-picture-${process.pid}`)
+    await writeFile(raw, Buffer.concat([makeDiskImage(1 << 20), makeNoise(bytes)]))
+    const pack = PACK.find(([pattern]) => pattern.test(name))?.[1]
+    // It appears whole, as files do that people move there.
+    await pack?.(raw, `${raw}.packed`)
+    await rename(`${raw}.packed`, join(lab.folder, name))
+    await rm(raw)
   }
   await using opened = await openLab(shown, lab)
   await openImages(opened.page, lab)
