@@ -82,7 +82,7 @@ export function createRestorer<Machine extends MachineBase>({
         disarmed = disarmIn(candidate)
       })
       await revokeAgain(database, revoked)
-      await keepPeople(database, people)
+      await keepPeople(database, people, iso())
       const machines = Number(database.sql.get('SELECT count(*) AS n FROM machines')?.['n'])
       const { backup_id } = backup
       return { backup_id, kind: 'full', machines, archive, release, disarmed }
@@ -222,20 +222,28 @@ async function revokeAgain(database: Database, revoked: readonly Revoked[]) {
 
 const PEOPLE = ['id', 'record', 'password', 'updated_at', 'removed_at'] as const
 
+const REMOVE_NAMESAKES = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
+  WHERE removed_at IS NULL AND id <> ? AND json_extract(record, '$.name') = json_extract(?, '$.name')`
+
 const listPeople = ({ sql }: Database): readonly Row[] =>
   sql.all(`SELECT ${PEOPLE.join(', ')} FROM people`)
 
 /**
  * An older state must bring back no password, role or person that was changed or removed since: of
- * whoever is known, what was kept counts. People whom it alone knows come back.
+ * whoever is known, what was kept counts. People whom it alone knows come back, unless somebody else has
+ * their name by now.
  */
-async function keepPeople(database: Database, people: readonly Row[]) {
+async function keepPeople(database: Database, people: readonly Row[], at: string) {
   const names = PEOPLE.join(', ')
   const values = PEOPLE.map(() => '?').join(', ')
   await database.write((sql) => {
     for (const row of people) {
       const kept = PEOPLE.map((name) => readTextOrNull(row, name))
       sql.run(`INSERT OR REPLACE INTO people (${names}) VALUES (${values})`, ...kept)
+    }
+    const present = people.filter((row) => readTextOrNull(row, 'removed_at') === null)
+    for (const row of present) {
+      sql.run(REMOVE_NAMESAKES, at, at, readText(row, 'id'), readText(row, 'record'))
     }
   })
 }

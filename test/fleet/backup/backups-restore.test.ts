@@ -38,7 +38,7 @@ test('brings machines, bindings, labels, hardware and settings back, while the s
     disarmed: [1, 2, 3].map((n) => ({ mac: macOf(n), name: null })),
   })
   // All of it but its orders: a machine may have been flashed since.
-  const disarmed = { disarmed_at: now().toISOString() }
+  const disarmed = { disarmed_at: now().toISOString(), disarmed_by: 'restored' }
   assert.equal(
     await fixture.machines.list(),
     before.map((machine) => ({
@@ -109,6 +109,26 @@ test('an older state brings back no person, role or password that was taken away
       ['otto', 'look', 'another hash'],
     ],
   )
+})
+
+test('whoever has the name of a restored person by now keeps it, and there is one of them', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const add = async (hash: string) => {
+    const added = await fixture.people.add({ name: 'anna', role: 'look' }, hash)
+    assert.ok(added.ok)
+    return added.value
+  }
+  const before = await add('the hash of before')
+  await fixture.backUp()
+  await fixture.database.write((sql) => sql.run('DELETE FROM people WHERE id = ?', before.id))
+  const present = await add('the present hash')
+  await fixture.backups.restore(ID, BY)
+  assert.equal(
+    fixture.people.list().map(({ id }) => id),
+    [present.id],
+  )
+  assert.is(fixture.people.passwordOf(present.id), 'the present hash')
 })
 
 test('what comes in during the restore harms nothing', async () => {
