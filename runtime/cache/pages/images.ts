@@ -10,6 +10,7 @@ import {
   badge,
   card,
   copyable,
+  emptyState,
   progress,
   renderBytes,
   tag,
@@ -18,6 +19,9 @@ import {
 import { postButton } from '../../kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../kit/web/ui/html.ts'
 import { refreshEvery } from '../../kit/web/ui/refresh.ts'
+import { renderSearch, type ListQuery } from '../../kit/web/ui/search.ts'
+import { selectImages } from '../rules/image-list.ts'
+import { HOME } from './layout.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
@@ -39,42 +43,71 @@ interface ImagesView {
   readonly clock: Clock
   readonly form: AddForm
   readonly serverLink: ServerLink
+  /** What the address asks for: `q`, `state`, `sort`. */
+  readonly query: ListQuery
 }
 
 /** Renders the body of the page, which reloads its list every second while something moves. */
 export function renderImages(view: ImagesView): Html {
-  const { rows, captures, copies, folder, form, clock } = view
+  const { rows, captures, copies, folder, form, clock, query } = view
   const isBusy =
     rows.some(({ state, download }) => isMoving(state) || download !== null) ||
     captures.some(({ status }) => status !== 'waiting')
-  return html`<div class="stack" ${refreshEvery('images', '/ui/dashboard', isBusy ? 1 : 10)}>
+  return html`${rows.length === 0 ? null : renderFilters(view)}
+    <div class="stack" ${refreshEvery('images', address(HOME, query), isBusy ? 1 : 10)}>
       ${renderCaptures(captures, clock)} ${renderCopies(copies, clock)} ${renderSpace(view)}
-      ${renderUploads(view)}
-      ${
-        rows.length === 0
-          ? null
-          : renderTable({
-              caption: t.list.caption,
-              className: 'images',
-              columns: [
-                { title: t.list.state, className: 'state' },
-                t.list.name,
-                numberColumn(t.list.size),
-                { title: t.list.added, className: 'added' },
-                { title: t.list.digest, className: 'digest' },
-                { title: t.list.usedBy, className: 'uses' },
-                { ...ACTIONS, className: 'acts' },
-              ],
-              rows: rows.map((row) => renderRow(row, view)),
-            })
-      }
+      ${renderUploads(view)} ${rows.length === 0 ? null : renderList(view)}
       <noscript
         ><p>
-          ${fillHtml(t.list.reload, { link: html`<a href="/ui/dashboard">${t.list.reloadLink}</a>` })}
+          ${fillHtml(t.list.reload, { link: html`<a href="${address(HOME, query)}">${t.list.reloadLink}</a>` })}
         </p></noscript
       >
     </div>
     ${renderAddCard(form, folder, rows.length === 0)}`
+}
+
+/** The search stays outside of what reloads itself, so that nobody loses what is being typed. */
+const renderFilters = ({ rows, query }: ImagesView): Html =>
+  renderSearch({
+    path: HOME,
+    query,
+    name: 'q',
+    label: t.search.label,
+    placeholder: t.search.placeholder,
+    views: [
+      [t.search.all, { ...query, state: '' }, rows.length],
+      ...STATES.flatMap((state): [string, ListQuery, number][] => {
+        const count = rows.filter((row) => row.state === state).length
+        return count === 0 ? [] : [[upperFirst(t.states[state]), { ...query, state }, count]]
+      }),
+    ],
+  })
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
+function renderList(view: ImagesView): Html {
+  const { query } = view
+  const found = selectImages(view.rows, query)
+  if (found.length === 0) {
+    const { title, text, link } = t.search.none
+    return emptyState(title, text, html`<a class="button" href="${HOME}">${link}</a>`)
+  }
+  return renderTable({
+    caption: t.list.caption,
+    className: 'images',
+    path: HOME,
+    query,
+    columns: [
+      { key: 'state', title: t.list.state, className: 'state' },
+      { key: 'name', title: t.list.name },
+      { ...numberColumn(t.list.size), key: '-size' },
+      { key: '-added', title: t.list.added, className: 'added' },
+      { title: t.list.digest, className: 'digest' },
+      { key: '-uses', title: t.list.usedBy, className: 'uses' },
+      { ...ACTIONS, className: 'acts' },
+    ],
+    rows: found.map((row) => renderRow(row, view)),
+  })
 }
 
 const isMoving = (state: ImageState) => ['receiving', 'queued', 'checking'].includes(state)
@@ -116,6 +149,16 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
       </ul>`,
   })
 }
+
+/** The views in their order: what needs somebody first. */
+const STATES = [
+  'failed',
+  'receiving',
+  'queued',
+  'checking',
+  'absent',
+  'ready',
+] as const satisfies readonly ImageState[]
 
 const TONES: Readonly<Record<ImageState, Tone>> = {
   ready: 'done',

@@ -8,6 +8,7 @@ import { peerOf } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { postButton } from '../../kit/web/ui/fields.ts'
 import { address, html } from '../../kit/web/ui/html.ts'
+import { readListQuery } from '../../kit/web/ui/search.ts'
 import { formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { type CachePages, HOME } from '../pages/layout.ts'
@@ -97,6 +98,7 @@ async function showImages(
       clock,
       form,
       serverLink,
+      query: readListQuery(event.url.searchParams, ['q', 'state', 'sort'], 300),
     }),
   })
   return page(body, status)

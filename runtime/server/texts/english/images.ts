@@ -7,6 +7,16 @@ export const IMAGES = {
     help: 'Run {command} on the server to set a new password. The cache uses the password of flasher-web when both run on the same machine.',
   },
   account: { title: 'Account', text: 'You are logged in as the operator.', logOut: 'Log out' },
+  search: {
+    label: 'Search images',
+    placeholder: 'Name, format, architecture, address, SHA-256',
+    all: 'All',
+    none: {
+      title: 'No matching images',
+      text: 'Remove a term or clear the search.',
+      link: 'Show all images',
+    },
+  },
   list: {
     caption: 'Images',
     state: 'State',
