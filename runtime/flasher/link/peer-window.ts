@@ -1,13 +1,12 @@
 /** Reads an image through the neighbours of this machine, and hands it on to those behind it, by an nginx of its own. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { chown, mkdtemp, open, readFile, rm, statfs, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { access, chown, mkdtemp, open, readFile, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PEER_PORT } from '../../../appliance/contract.ts'
 import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
 import { createShell, type Environment } from '../../kit/host/shell.ts'
-import { linger } from '../../kit/host/watch.ts'
+import { linger, untilAborted } from '../../kit/host/watch.ts'
 import {
   decideWindow,
   NeighboursSchema,
@@ -19,6 +18,7 @@ import {
   type Neighbours,
 } from './rules/peer-config.ts'
 import type { ServerClient } from './server-client.ts'
+import { createWindowKeeper } from './window-keeper.ts'
 
 interface PeerWindowOptions {
   /** Where the image is, in the order in which it is asked for; the first one is the chain's own source. */
@@ -48,6 +48,8 @@ export interface PeerWindow extends AsyncDisposable {
   rename(event: FlashEvent): FlashEvent
 }
 
+/** The flash has not begun: who answers later than that is no help. */
+const ANSWER_MS = 3000
 const READY_MS = 3000
 const LOOK_MS = 20
 const COUNT_MS = 1000
@@ -76,7 +78,8 @@ async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
   const available = parseAvailable(await readFile(meminfo, 'utf8'))
   const windowBytes = decideWindow({ available, free: bavail * bsize })
   const asking = createAsking(options, windowBytes ?? 0)
-  const neighbours = await asking.ask(0)
+  const late = AbortSignal.any([options.signal, AbortSignal.timeout(ANSWER_MS)])
+  const neighbours = await untilAborted(late, asking.ask(0))
   if (neighbours === null) return null
   if (windowBytes === null) return createLeaf(neighbours)
   const folder = await mkdtemp(join(memory, 'flasher-peers-'))
@@ -125,7 +128,7 @@ async function startWindow(
   { signal: ending }: PeerWindowOptions,
   parts: WindowDependencies,
 ): Promise<PeerWindow | null> {
-  const { folder, origin, listen, nginx, neighbours, shell } = parts
+  const { folder, origin, windowBytes, listen, nginx, neighbours, shell } = parts
   await using started = new AsyncDisposableStack()
   started.defer(() => rm(folder, { recursive: true, force: true }))
   const path = join(folder, 'nginx.conf')
@@ -136,31 +139,35 @@ async function startWindow(
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(folder, NOBODY, NOBODY)
   const identity = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --no-new-privs`.split(' ')
+  // It ends with this process, however that ends.
+  const tie = ['--pdeathsig', 'TERM']
   const command = [nginx, '-p', folder, '-e', join(folder, 'error.log'), '-c', path]
-  const child = shell.pipe(isRoot ? ['setpriv', ...identity, ...command] : command)
-  const ended = once(child, 'exit').then(() => undefined)
+  const child = shell.pipe(isRoot ? ['setpriv', ...identity, ...tie, ...command] : command)
+  const closing = new AbortController()
+  // Whoever hands nothing on any more no longer says so to the server.
+  const end = () => closing.abort()
+  const ended = once(child, 'exit').then(end, end)
   child.on('error', () => {})
   child.stdout.resume()
   child.stderr.resume()
   started.defer(async () => {
     child.kill('SIGTERM')
-    await ended.catch(() => undefined)
+    await ended
   })
-  const closing = new AbortController()
   const signal = AbortSignal.any([ending, closing.signal])
-  const host = listen?.[0] ?? '127.0.0.1'
-  if (!(await isListening(host, signal))) return null
+  if (!(await isListening(join(folder, 'pid'), signal))) return null
   const shares = createShares(join(folder, 'shares.log'), origin.origin)
   const following = follow({ ...parts, shares, signal }, async (now) => {
     await write(now)
     child.kill('SIGHUP')
   })
+  const keeping = createWindowKeeper(join(folder, 'window'), windowBytes).watch(signal)
   started.defer(async () => {
     closing.abort()
-    await following
+    await Promise.all([following, keeping])
   })
   const kept = started.move()
-  const own = `http://${host}:${PEER_PORT}`
+  const own = `http://${listen?.[0] ?? '127.0.0.1'}:${PEER_PORT}`
   return {
     source: `${own}${renderPeerPath(neighbours)}`,
     rename: (event) =>
@@ -171,14 +178,13 @@ async function startWindow(
   }
 }
 
-async function isListening(host: string, signal: AbortSignal): Promise<boolean> {
+/** nginx writes the file once it listens: where another program has the port, it never does. */
+async function isListening(pidFile: string, signal: AbortSignal): Promise<boolean> {
   for (const end = performance.now() + READY_MS; performance.now() < end && !signal.aborted;) {
-    const socket = connect(PEER_PORT, host)
-    const isThere = await once(socket, 'connect').then(
+    const isThere = await access(pidFile).then(
       () => true,
       () => false,
     )
-    socket.destroy()
     if (isThere) return true
     await linger(LOOK_MS, signal)
   }
@@ -190,7 +196,10 @@ interface PollOptions extends Pick<WindowDependencies, 'asking' | 'neighbours'> 
   readonly signal: AbortSignal
 }
 
-/** Counts what came, and asks for the neighbours again: who left is passed over before it is missed. */
+/**
+ * Counts what came, and asks for the neighbours again: who left is passed over before it is missed.
+ * Never rejects.
+ */
 async function follow(
   { asking, shares, signal, neighbours }: PollOptions,
   change: (now: Neighbours) => Promise<void>,
@@ -201,10 +210,13 @@ async function follow(
     await shares.read()
     if (signal.aborted || performance.now() - asked < known.ask_seconds * 1000) continue
     asked = performance.now()
-    const now = await asking.ask(shares.total())
+    const now = await untilAborted(signal, asking.ask(shares.total())).catch(() => null)
     if (now === null || isSame(now, known) || now.key !== known.key) continue
-    known = now
-    await change(now)
+    // Where memory is full, nginx goes on with those that it knows, and the next answer is tried.
+    await change(now).then(
+      () => (known = now),
+      () => undefined,
+    )
   }
 }
 

@@ -33,8 +33,11 @@ interface PeerConfig extends Neighbours {
   readonly listen?: readonly string[] | undefined
 }
 
+const MIB = 1 << 20
+
 /** What is handed on at once: nginx has all of a piece before it gives any of it to the next machine. */
-const PIECE = '1m'
+const PIECE_MIB = 1
+export const PIECE_BYTES = PIECE_MIB * MIB
 
 /** nginx would read a variable, a quote or the end of a directive in them. */
 const SPECIAL = /["'\\;{}$\s]/
@@ -67,7 +70,7 @@ export function renderPeerConfig(given: PeerConfig): string {
   return `daemon off;
 worker_processes 1;
 pid ${folder}/pid;
-error_log ${folder}/error.log warn;
+error_log ${folder}/error.log alert;
 events { worker_connections 512; }
 http {
   client_body_temp_path ${folder}/body;
@@ -92,7 +95,7 @@ http {
     ${renderAllowed(given)}
     location = ${path} {
       limit_except GET { deny all; }
-      slice ${PIECE};
+      slice ${PIECE_BYTES};
       proxy_pass http://before;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
@@ -137,7 +140,6 @@ function listListens({ listen, hasIpv6 }: PeerConfig): string {
 const renderAllowed = ({ allow }: PeerConfig) =>
   allow === null ? '' : `allow 127.0.0.0/8; allow ${allow}; deny all;`
 
-const MIB = 1 << 20
 /** A machine with less available memory keeps nothing for others. */
 const FEWEST_AVAILABLE = 160 * MIB
 /** What the flash and its machine have for themselves, whatever is kept for others. */

@@ -44,16 +44,17 @@ const MAX_BEFORE = 3
 /**
  * Returns the arrival behind which a newcomer stands: the newest one that still keeps what it needs
  * next and has nobody behind it; null where there is none, so that it begins a chain of its own at the
- * cache. So does a machine that was in the chain before: others still read from its address, and it
- * must not read from them.
+ * cache. So does a machine that was in the chain before, or has the address of one that is: others still
+ * read from there, and it must not read from them.
  */
 export function decidePosition(
   chain: readonly Neighbour[],
-  { mac, readBytes }: Pick<Arriving, 'mac' | 'readBytes'>,
+  { mac, ip, readBytes }: Pick<Arriving, 'mac' | 'ip' | 'readBytes'>,
   now: number,
 ): number | null {
-  if (chain.some((each) => each.mac === mac)) return null
   const living = chain.filter((each) => isHere(each, now))
+  const isKnown = chain.some((each) => each.mac === mac) || living.some((each) => each.ip === ip)
+  if (isKnown) return null
   const followed = new Set(living.map((each) => findLiving(chain, each, now)?.arrival))
   const keeps = (each: Neighbour) =>
     each.readBytes >= readBytes && each.readBytes - each.windowBytes <= readBytes

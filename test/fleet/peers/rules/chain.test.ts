@@ -15,12 +15,12 @@ function openChain() {
   const visits = new Map<number, number>()
   const hear = (
     index: number,
-    { readBytes = 0, windowBytes = 64 * MIB, serves = true, chain = 'a' } = {},
+    { readBytes = 0, windowBytes = 64 * MIB, serves = true, chain = 'a', host = index } = {},
   ) => {
     const { before, hops } = chains.hear(chain, {
       mac: macOf(`52:54:00:00:01:${index.toString(16).padStart(2, '0')}`),
       visit: `${index}/${visits.get(index) ?? 0}`,
-      ip: `10.0.0.${index}`,
+      ip: `10.0.0.${host}`,
       readBytes,
       windowBytes,
       serves,
@@ -96,6 +96,16 @@ test('a machine that begins again stands behind others, and whoever was behind i
   assert.equal(hear(2).from, [])
   assert.equal(hear(3).from, [2])
   assert.equal(hear(4).from, [1])
+})
+
+test('a machine at the address of another one reads from none that reads from there', () => {
+  const { clock, hear } = openChain()
+  for (const index of [1, 2, 3]) hear(index)
+  assert.equal(hear(4, { host: 1 }), { from: [], hops: 0 })
+  // An address that nobody has been at lately may be anybody's.
+  clock.ms += SILENT_MS + 1
+  for (const index of [2, 3]) hear(index)
+  assert.equal(hear(5, { host: 1 }).from, [3, 2])
 })
 
 /** Whether an address leads back, through the answers that others got. */
