@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { PEER_PORT } from '../../../appliance/contract.ts'
 import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
 import { createShell, type Environment } from '../../kit/host/shell.ts'
-import { linger, untilAborted } from '../../kit/host/watch.ts'
+import { linger, settle, untilAborted } from '../../kit/host/watch.ts'
 import {
   decideWindow,
   NeighboursSchema,
@@ -152,7 +152,7 @@ async function startWindow(
   child.stderr.resume()
   started.defer(async () => {
     child.kill('SIGTERM')
-    await ended
+    if (!(await settle(ended, READY_MS))) child.kill('SIGKILL')
   })
   const signal = AbortSignal.any([ending, closing.signal])
   if (!(await isListening(join(folder, 'pid'), signal))) return null

@@ -3,11 +3,17 @@ import { z } from 'zod'
 import { PEER_PORT } from '../../../../appliance/contract.ts'
 import type { SourceShare } from '../../../engine/image/rules/source-share.ts'
 
+/** nginx would look for the number of no address as for a host name. */
+const neighbour = z
+  .string()
+  .regex(/^(?:(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]{2,45}\]):\d{1,5}$/i)
+  .refine((each) => URL.canParse(`http://${each}`))
+
 /** What the server answers who asks for its neighbours: everything in it goes into a configuration. */
 export const NeighboursSchema = z.object({
   key: z.string().regex(/^[\w-]{32}$/),
   /** `10.0.0.5:8082`, the nearest first. */
-  before: z.array(z.string().regex(/^(?:[\d.]{7,15}|\[[0-9a-f:.]{2,45}\]):\d{1,5}$/i)).max(8),
+  before: z.array(neighbour).max(8),
   /** How many machines stand between this one and the cache. */
   hops: z.int().min(0).max(100),
   /** A network such as `10.0.0.0/24`; null: whoever knows the address is served. */
