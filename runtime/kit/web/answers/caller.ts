@@ -9,6 +9,8 @@ export interface ErrorView {
   readonly detail: string
   readonly hint: string | null
   readonly loggedIn: boolean
+  /** Whether all sections are open to the caller. */
+  readonly seesAll: boolean
 }
 
 /** Who is at the other end, by which name it calls us, and whether on a private line. */

@@ -73,7 +73,7 @@ export interface FailureContext {
 /** Answers every error: logs our own faults, and hides what is not the caller's business. */
 export function answerFailure(error: HTTPError, event: H3Event, failures: FailureContext): Answer {
   const { status, text, headers } = judge(error, event, failures)
-  const [body, type] = isPage(event)
+  const [body, type] = wantsPage(event)
     ? [renderPage(event, status, text, failures, error.message), 'text/html; charset=utf-8']
     : [JSON.stringify({ detail: text.detail }), 'application/json']
   return answer(status, { ...headers, 'content-type': type }, body)
@@ -91,8 +91,21 @@ const renderPage = (
     title: STATUS_CODES[status] ?? 'Error',
     detail: typeof detail === 'string' ? detail : message,
     hint,
-    loggedIn: callerOf(event).kind === 'session',
+    ...describeVisitor(event),
   })
+
+function describeVisitor(event: H3Event): Pick<ErrorView, 'loggedIn' | 'seesAll'> {
+  const caller = callerOf(event)
+  const person = caller.kind === 'session' ? caller.person : null
+  const loggedIn = caller.kind === 'session'
+  return { loggedIn, seesAll: loggedIn && (person === null || person.role === 'administrate') }
+}
+
+/** Tells whether a refusal is read by people: on a page, or where a browser goes to an address of the API. */
+export const wantsPage = (event: H3Event): boolean =>
+  isPage(event) ||
+  ((event.req.method === 'GET' || event.req.method === 'HEAD') &&
+    event.req.headers.get('accept')?.includes('text/html') === true)
 
 /** Tells whether people read the answer: a page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>

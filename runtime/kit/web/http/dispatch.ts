@@ -9,7 +9,7 @@ import {
   streamBody,
   type BodyReader,
 } from './body.ts'
-import { answerFailure, isPage, refuse, type FailureContext } from '../answers/faults.ts'
+import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
 import { LIMITS } from '../answers/limits.ts'
@@ -64,7 +64,7 @@ export function createApp(parts: AppDependencies): H3 {
 /** An operator stays logged in on the page that says that nothing is there. */
 function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): void {
   const peer = (event.context.peer = findPeer(event))
-  if (!isPage(event)) return
+  if (!wantsPage(event)) return
   event.context.isPrivate = true
   event.context.caller = guard.identifyOperator(event, peer)
 }

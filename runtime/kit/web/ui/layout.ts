@@ -55,6 +55,8 @@ export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => (
 })
 
 export interface PageLayout {
+  /** The links of the navigation. */
+  readonly nav: readonly NavLink[]
   page(view: PageView): string
   /** Renders a page without navigation: the login page and errors. */
   bare(view: Pick<PageView, 'title' | 'body'>): string
@@ -74,6 +76,7 @@ const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 /** Makes what renders whole documents. */
 export function createLayout(parts: LayoutDependencies): PageLayout {
   return {
+    nav: parts.nav,
     page: (view) =>
       String(
         html`<!doctype html>

@@ -38,6 +38,23 @@ export const FRAME = {
     settings: 'Settings',
     account: 'Account',
   },
+  /** What happened, by the status of the answer. */
+  errors: {
+    400: 'This request is not understood',
+    401: 'Log in first',
+    403: 'Not allowed',
+    404: 'Not found',
+    405: 'Not possible here',
+    409: 'Not possible now',
+    412: 'Changed in the meantime',
+    413: 'Too large',
+    422: 'Something is not right',
+    429: 'Too many attempts',
+    500: 'The server failed',
+    502: 'Another server failed',
+    503: 'Not available at the moment',
+    507: 'The disk is full',
+  },
   theme: { label: 'Colour scheme', system: 'System', light: 'Light', dark: 'Dark' },
   search: {
     button: 'Search',

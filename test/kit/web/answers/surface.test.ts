@@ -54,6 +54,17 @@ test('unknown paths and methods', async () => {
   const page = await ask('/ui/nothing')
   assert.is(page.status, 404)
   assert.match(page.headers.get('content-type') ?? '', 'text/html')
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+  for (const path of ['/nothing/here', `/machines/${MAC}`, '/runs?limit=x']) {
+    const shown = await ask(path, { headers: { accept } })
+    assert.ok(shown.status === 404 || shown.status === 422, path)
+    assert.match(shown.headers.get('content-type') ?? '', 'text/html', 'a browser went there')
+  }
+  const posted = await ask('/nothing/here', { method: 'POST', headers: { accept } })
+  assert.match(posted.headers.get('content-type') ?? '', 'application/json')
+  const stranger = await server.request('/machines', { headers: { accept } })
+  assert.is(stranger.status, 401)
+  assert.match(stranger.headers.get('content-type') ?? '', 'text/html')
   const rows = [
     ['POST', '/machines', 'GET, HEAD'],
     ['PATCH', `/machines/${MAC}`, 'GET, HEAD, PUT, DELETE'],

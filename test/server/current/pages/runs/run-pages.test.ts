@@ -55,6 +55,19 @@ test('runs are filtered by days, which pages, files and searches keep', async ()
   assert.is(rowsOf(wrong), 1)
 })
 
+test('an error that a browser meets is a page in words, with the navigation', async () => {
+  await using site = await open()
+  for (const path of ['/ui/nothing', '/nothing', `/machines/${macOf(9)}`]) {
+    const answer = await site.ask(path, { headers: { accept: 'text/html,*/*;q=0.8' } })
+    const page = await answer.text()
+    assert.is(answer.status, 404)
+    assert.match(page, '<h1 id="dialog-title">Not found</h1>')
+    for (const href of ['dashboard', 'machines', 'runs', 'events', 'settings']) {
+      assert.match(page, `href="/ui/${href}"`, path)
+    }
+  }
+})
+
 test('the CSV file names the machines', async () => {
   await using site = await open()
   await site.boxes.boot(1)
