@@ -20,14 +20,15 @@ export const renderErrorPage = (layout: PageLayout, view: ErrorView): string =>
     </section>`,
   })
 
-/** In words where there are some. */
+/** The status in words, where there are some. */
 const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(status)) ?? title
 
 const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(t.errors))
 
-type Link = Pick<NavLink, 'href' | 'title'>
-
-function listLinks({ nav }: PageLayout, { loggedIn, seesAll }: ErrorView): readonly Link[] {
+function listLinks(
+  { nav }: PageLayout,
+  { loggedIn, seesAll }: ErrorView,
+): readonly Pick<NavLink, 'href' | 'title'>[] {
   if (!loggedIn) return [{ href: '/ui/login', title: t.login.title }]
   return seesAll ? nav : nav.filter(({ href }) => FOR_ALL.has(href))
 }

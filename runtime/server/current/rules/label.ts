@@ -63,12 +63,21 @@ export const MAX_NAME_CHARACTERS = 64
 /** Composed and without blanks around it, so that equal names are equal texts. */
 const compose = (text: string): string => text.normalize('NFC').trim()
 
+/**
+ * A zero-width joiner that makes one sign of two emojis, or shapes a letter of a script that joins. One
+ * between other letters only makes a name that looks like another.
+ */
+const JOINER =
+  /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})|(?<=[\p{Script=Arabic}\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])\u200d/gu
+
 /** Null and the empty name clear it. Counted in characters, not in units of UTF-16. */
 export const NameSchema = z
   .string()
   .overwrite(compose)
   .superRefine((name, context) => {
-    const hidden = [...name].find((character) => printable(character) !== character)
+    const hidden = [...name.replaceAll(JOINER, '')].find(
+      (character) => printable(character) !== character,
+    )
     if (hidden !== undefined) {
       context.addIssue(`a name cannot hold ${nameCharacter(hidden)}, which cannot be shown`)
     }

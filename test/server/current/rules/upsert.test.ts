@@ -71,6 +71,9 @@ const BAD = [
   [{ name: 'a\u202egnp.exe' }, 'name'],
   [{ name: 'a\u2066b' }, 'name'],
   [{ name: 'a\u200bb' }, 'name'],
+  [{ name: 'a\u200db' }, 'name'],
+  [{ name: '\u200d👩' }, 'name'],
+  [{ name: '👩\u200d\u200d💻' }, 'name'],
   [{ name: '\ud800' }, 'name'],
   [{ name: 7 }, 'name'],
   [{ boot_mode: 'tui' }, 'boot_mode'],
@@ -139,6 +142,12 @@ test('a name is composed and trimmed; left out it stays, null and blanks clear i
   assert.is(put(kept, { name: ' \u3000 ' }).name, null)
   // A name is no intent: what was flashed stays flashed.
   assert.is(put(named, { name: 'other' }).cycle, named.cycle)
+})
+
+test('a name may hold zero-width joiners where they join', () => {
+  for (const name of ['👩\u200d💻 lab', '👩🏽\u200d🔧', '🏴\ufe0f\u200d☠', 'क्\u200dष', 'ه\u200d']) {
+    assert.is(put(null, { name }).name, name)
+  }
 })
 
 test('the refusal of a name says which character, and how long it is', () => {
