@@ -258,8 +258,39 @@ const inTurn =
     }
   }
 
-/** An undo among steps that are drawn one by one seldom comes before its minute or its machine. */
-const anyMove = fc.oneof({ arbitrary: anyStep, weight: 5 }, { arbitrary: anyUndone, weight: 1 })
+/** A batch that is paused, and what its machines get from then on. */
+const anyPaused: fc.Arbitrary<Step> = fc
+  .tuple(anyMac, fc.constantFrom(boot, plan), fc.constantFrom('resume', 'retry', 'disarm', 'undo'))
+  .map(([mac, news, action]) =>
+    inTurn([
+      bulk('unlock'),
+      bulk('flash'),
+      news(mac),
+      act(0, 'pause'),
+      ...MACS.map(boot),
+      act(0, action),
+      plan(mac),
+    ]),
+  )
+
+/** An order that nobody begins in time, by a clock that may be set back. */
+const anyLate: fc.Arbitrary<Step> = fc
+  .tuple(anyMac, fc.boolean(), fc.constantFrom(boot, plan))
+  .map(([mac, isSetBack, news]) =>
+    inTurn([
+      put(mac, 'ipxe-exit', REF, 'S1'),
+      put(mac, 'flasher-flash-once', REF, 'S1'),
+      pass(5, false),
+      pass(5, isSetBack),
+      news(mac),
+    ]),
+  )
+
+/** Steps that are drawn one by one seldom come in time, or to the machine that they are about. */
+const anyMove = fc.oneof(
+  { arbitrary: anyStep, weight: 12 },
+  { arbitrary: fc.oneof(anyUndone, anyPaused, anyLate), weight: 3 },
+)
 
 /** What is shown adds up, and a restart would find the very same records. */
 async function checkShown({ lab }: OpenHistory): Promise<void> {
