@@ -128,9 +128,9 @@ function valueOf(
   if (typeof value !== 'string') return words
   switch (name) {
     case 'bty_image_ref':
-      return findImage(value) ?? shorten(value, 17)
+      return printableText(findImage(value) ?? shorten(value, 17))
     case 'target_disk_serial':
-      return (subject === null ? null : findDisk(subject, value)) ?? words
+      return printableText((subject === null ? null : findDisk(subject, value)) ?? words)
     case 'boot_mode':
       return MODE_TITLES.get(value) ?? words
     default:

@@ -84,7 +84,7 @@ function renderPerson(context: CurrentContext, { id, name, role, created_at }: P
         <a href="${events}">${t.events}</a></span
       >
       <form method="post" action="${path}/role" class="row">
-        ${selectField({ name: 'role', label: fill(t.roleOf, { name }), value: role ?? '', options: ROLE_OPTIONS })}
+        ${selectField({ name: 'role', label: fill(t.roleOf, { name }), value: role ?? '', options: ROLE_TITLES })}
         <button>${t.save}</button>
       </form>
       <details>
@@ -103,6 +103,9 @@ const ROLE_OPTIONS = ROLES.map((role) => ({
   value: role,
   text: `${roles[role].title}: ${roles[role].text}`,
 }))
+
+/** One is in force: its title says enough, and nothing is cut. */
+const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
 
 const renderPasswordField = (label: string, hint?: string): Html =>
   textField({
