@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { openWire, startPostgres } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
 import { macOf } from '../support/server/state.ts'
 
@@ -39,6 +39,8 @@ const macsIn = async (name: string) =>
   new Set(
     (await postgres.query(name, 'SELECT mac FROM flasher.machines')).map(({ mac }) => String(mac)),
   )
+
+const editTo = (label: string) => ({ method: 'PUT', body: JSON.stringify({ labels: [label] }) })
 
 /** What makes a leader leave, and within how many seconds another one leads. */
 const FAULTS: Readonly<Record<string, readonly [signal: NodeJS.Signals, seconds: number]>> = {
@@ -83,8 +85,7 @@ for (const [fault, [signal, seconds]] of Object.entries(FAULTS)) {
     }
     // Both show the same, and an edit by way of either of them at once.
     const [one, two] = [await askAs(second), await askAs(third)]
-    const edit = { method: 'PUT', body: '{"labels":["x"]}' }
-    assert.is((await one(`/machines/${machine}`, edit)).status, 200)
+    assert.is((await one(`/machines/${machine}`, editTo('x'))).status, 200)
     assert.equal((await (await two(`/machines/${machine}`)).json()).labels, ['x'])
     if (signal !== 'SIGSTOP') return
     // 2: who wakes up appends nothing, and ends.
@@ -94,6 +95,34 @@ for (const [fault, [signal, seconds]] of Object.entries(FAULTS)) {
     assert.is((await macsIn(name)).size, count)
   })
 }
+
+test('2: a leader that does not reach the database shows nothing that another one has changed', async () => {
+  const name = await postgres.create()
+  await using wire = await openWire(postgres, name)
+  await using first = await startServer(wire.url)
+  await first.leads()
+  await using second = await startServer(postgres.urlOf(name))
+  await second.standsBy()
+  const machine = `/machines/${macOf(1)}`
+  const askFirst = await askAs(first)
+  assert.is((await askFirst(machine, editTo('old'))).status, 200)
+  assert.is((await askFirst(machine)).status, 200)
+  wire.hold()
+  await second.leads()
+  const askSecond = await askAs(second)
+  assert.is((await askSecond(machine, editTo('new'))).status, 200)
+  const reads = await Promise.all(
+    [machine, '/machines', '/ui/machines'].map((path) => askFirst(path)),
+  )
+  assert.equal(
+    reads.map(({ status }) => status),
+    [503, 503, 503],
+  )
+  // What says how the server itself is remains to be seen.
+  assert.match(await (await askFirst('/metrics')).text(), /^flasher_database_up 0$/m)
+  wire.mend()
+  assert.is((await first.process().ended).code, 1)
+})
 
 const backupsOf = ({ home }: ClusterServer) => readdir(home.at('state/backups')).catch(() => [])
 

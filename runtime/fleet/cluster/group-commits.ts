@@ -31,6 +31,7 @@ export function createGroupCommits(dependencies: LocalDependencies): Commits {
     count: queue.count,
     write,
     confirm: () => write(() => true),
+    confirmRead: () => (leader.isSure() ? true : write(() => true)),
     settle: queue.settle,
     see(batch) {
       leader.see(batch)

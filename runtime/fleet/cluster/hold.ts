@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
-import { decideDoubt, type Position } from './rules/lease.ts'
+import { decideDoubt, SURE_MS, type Position } from './rules/lease.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { toFault, type PgSession } from './postgres.ts'
 import { readPosition, RENEW, renameTerm, takeHint, type TakenLease } from './tables.ts'
@@ -26,6 +26,7 @@ interface Sending {
   readonly position: Position
 }
 
+/** Resolves to whether it was done, and the lease was ours. */
 type Send = (sending: Sending) => Promise<boolean>
 
 /** Troubles after which the same is not sent again. */
@@ -37,9 +38,14 @@ interface HeldLease {
   position: Position
   terms: readonly string[]
   holdsHint: boolean
+  /** When the newest message was sent whose answer was that the lease is ours; of `performance.now()`. */
+  askedAt: number
 }
 
 const RETRY_MS = [100, 250, 500, 1000, 2000] as const
+
+/** The lease is renewed between them: each second, as ever. */
+const ROOM_TRIES = 3
 
 const pause = (tries: number): Promise<void> =>
   sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
@@ -56,7 +62,7 @@ export function createHold(dependencies: HoldDependencies) {
   const ending = createEnding(dependencies.onEnd)
   const troubles = createTroubles(dependencies.log)
   const { session, position, term, epoch, holdsHint } = dependencies
-  const at: HeldLease = { session, position, terms: [term], holdsHint }
+  const at: HeldLease = { session, position, terms: [term], holdsHint, askedAt: -Infinity }
   const store = createSender(at, dependencies, ending, troubles)
   let line: Promise<unknown> = Promise.resolve()
 
@@ -81,6 +87,9 @@ export function createHold(dependencies: HoldDependencies) {
     async renewHint(): Promise<void> {
       if (!at.holdsHint) at.holdsHint = await takeHint(at.session, epoch)
     },
+    /** Whether nobody else can lead at this moment; false: that is to be asked. */
+    isSure: () =>
+      ending.why() === null && !at.session.isOver() && performance.now() - at.askedAt < SURE_MS,
     /** Why nothing is stored at the moment, in a clause; null: all is well. */
     trouble: troubles.current,
     ended: ending.why,
@@ -133,8 +142,10 @@ function createSender(
 
   /** One try. */
   async function attempt(send: Send, final: FinalTroubles): Promise<Attempted> {
+    const askedAt = performance.now()
     try {
       if (!(await send({ ...at, term: newestOf(at) }))) return 'doubtful'
+      at.askedAt = askedAt
       troubles.end()
       return 'stored'
     } catch (thrown) {
@@ -150,9 +161,11 @@ function createSender(
 
   /** Whoever leads next would have no more room: the lease is kept meanwhile, as far as that goes. */
   async function waitForRoom(tries: number): Promise<void> {
-    await pause(tries)
+    await pause(Math.min(tries, ROOM_TRIES))
+    const askedAt = performance.now()
     // Best effort: the next try says what is wrong.
-    await at.session.repeat(RENEW, [newestOf(at)]).catch(() => undefined)
+    const renewed = await at.session.repeat(RENEW, [newestOf(at)]).catch(() => [])
+    if (renewed.length === 1) at.askedAt = askedAt
   }
 
   return async function store(
@@ -183,8 +196,10 @@ async function openAgain(
   const [former, next] = [at.terms, randomUUID()]
   // The answer to this one may be lost, too: then any of them may be the lease's.
   at.terms = [...former, next]
+  const askedAt = performance.now()
   if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
   at.terms = [next]
+  at.askedAt = askedAt
   at.holdsHint = await takeHint(at.session, epoch)
   return await readPosition(at.session)
 }

@@ -88,6 +88,7 @@ export const onlyRead = (database: Database): Promise<void> =>
     count: () => 0,
     write: () => Promise.reject(beside()),
     confirm: () => true,
+    confirmRead: () => true,
     see: () => Promise.resolve(),
     settle: () => Promise.resolve(),
     exchange: () => Promise.reject(beside()),

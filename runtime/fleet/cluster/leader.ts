@@ -31,6 +31,7 @@ export function createLeader(dependencies: HoldDependencies) {
   const hold = createHold(dependencies)
   const { trouble, ended, giveUp, survivesHost } = hold
   const renewals = createRenewals(hold)
+  let isLeaving = false
 
   return {
     trouble,
@@ -80,10 +81,13 @@ export function createLeader(dependencies: HoldDependencies) {
         null,
       )
     },
+    /** Whether nobody else can lead at this moment, as the newest answer of the database says. */
+    isSure: () => !isLeaving && hold.isSure(),
     /** Stored with the next renewal, within a second. */
     see: renewals.see,
     /** Hands over: whoever waits leads at once. A database that is away is not waited for. */
     async stop(): Promise<void> {
+      isLeaving = true
       renewals.end()
       // Best effort: without it the next one waits five seconds.
       if (ended() === null && trouble() === null) await settle(handOver(), STOP_MS)
@@ -142,7 +146,7 @@ function createRenewals(hold: ReturnType<typeof createHold>) {
       // Best effort: a longer log is no harm, and the next minute tries again.
       const prune = hold.insist(async ({ session, term }) => {
         await session.query(PRUNE, [term])
-        return true
+        return (await session.repeat(RENEW, [term])).length === 1
       }, null)
       prune.catch(() => undefined)
     }, PRUNE_MS).unref(),

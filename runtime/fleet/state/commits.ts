@@ -20,6 +20,8 @@ export interface Commits {
   write<T>(work: (sql: Sql) => T): Promise<T>
   /** True once it is certain that no other server decides: no promise where there is none. */
   confirm(): Eventual<true>
+  /** True once it is certain that no other server has changed anything before this call. */
+  confirmRead(): Eventual<true>
   /** Notes when machines were seen. */
   see(batch: readonly SeenMachine[]): Promise<void>
   /** Everything that was asked for so far is done. */
@@ -120,6 +122,7 @@ export function createCommits({
     count: () => count,
     write,
     confirm: () => true,
+    confirmRead: () => true,
     see: (batch) =>
       write((sql) => {
         for (const { mac, at, ip } of batch) sql.run(SEE, at, ip, mac)

@@ -58,6 +58,11 @@ export interface Database extends AsyncDisposable {
    * alone. Rejects with a Fault `no-leader` where it does not, or nobody can say.
    */
   confirm(): Eventual<true>
+  /**
+   * True once it is certain that no other server has changed anything before this call, so that what is
+   * in memory may be shown: no promise where the database said so a moment ago. Rejects as `confirm`.
+   */
+  confirmRead(): Eventual<true>
   /** Notes when machines were seen: on disk within a second, and no change of their records. */
   see(batch: Parameters<Commits['see']>[0]): Promise<void>
   /**
@@ -123,6 +128,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     },
     write: (work) => commits.write(work),
     confirm: () => commits.confirm(),
+    confirmRead: () => commits.confirmRead(),
     see: (batch) => commits.see(batch),
     async commitThrough(create) {
       await commits.detach()

@@ -70,6 +70,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     leader,
     /** Null: it stands alone, or this is a command. */
     presence,
+    confirmRead: leader === null ? undefined : () => database.confirmRead(),
     /** What only the servers of one fleet have; empty: it is not set. */
     memberKey,
     changes,

@@ -38,6 +38,7 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
       method: 'GET',
       path: '/metrics',
       access: () => (site.settings().openMetrics ? 'open' : 'read'),
+      isOfServer: true,
       doc: {
         summary: 'Counters and gauges as Prometheus reads them',
         answers: { 200: { type: 'string', contentMediaType: 'text/plain' } },

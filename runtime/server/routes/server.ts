@@ -106,6 +106,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     guard,
     findPeer: createPeers(options.settings, openPassedReader(options)),
     pageScope: findPageScope,
+    confirmRead: options.confirmRead,
     failures: { log, renderError: views.renderError },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })

@@ -141,6 +141,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly version: string
   /** Where a database that several servers share decides who leads; null or absent: this one stands alone. */
   readonly leader?: Pick<JoinedLeader, 'trouble' | 'ended' | 'survivesHost' | 'lease'> | null
+  /** Waits until what is in memory may be shown, as no other server leads; absent: this one stands alone. */
+  readonly confirmRead?: (() => Eventual<unknown>) | undefined
   /** What only the servers have that share that database (`[database] key`); empty or absent: nothing. */
   readonly memberKey?: string
   /** What is known of the servers that share that database; null or absent: this one stands alone. */

@@ -3,6 +3,7 @@
 /** What a storm looks for; all of them are to be none (docs/several-servers.md). */
 export const FINDINGS = {
   lost: 'acknowledged changes lost',
+  stale: 'answers older than an acknowledged change',
   order: 'orders that were not kept to',
   restarted: 'flashes begun again from byte 0',
   gaveUp: 'machines that gave up',

@@ -65,10 +65,8 @@ export function createPerson({ number, ask, book, random, leaving, signal }: Per
     if (found === null) return false
     book.count('answers compared')
     if (!labelled.allows(found)) {
-      // A leader that is cut off shows what it knew until it learns of the next one.
-      if (when === 'right after')
-        book.count('answers of a leader that was cut off, older than a change')
-      else book.find('lost', `${mac} is ${found}, and may be ${labelled.possible().join(', ')}`)
+      const kind = when === 'right after' ? 'stale' : 'lost'
+      book.find(kind, `${mac} is ${found}, and may be ${labelled.possible().join(', ')}`)
     }
     return true
   }

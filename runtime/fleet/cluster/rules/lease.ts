@@ -24,6 +24,12 @@ export const LEASE_MS = 5000
 /** Readings further apart prove nothing of the time between: this process may have been stopped. */
 const GAP_MS = 2000
 
+/**
+ * A leader answers from memory for so long after it asked whether the lease is its own, and it was. Nobody
+ * else leads by then: the database ends a session in which it hears nothing after 3 s at the earliest.
+ */
+export const SURE_MS = 2500
+
 interface LeaseDecision {
   readonly take: boolean
   readonly watch: LeaseWatch

@@ -40,6 +40,8 @@ interface RouteBase {
   readonly access: Access | (() => Access)
   /** Whether it is answered whatever the `Host` header is; nothing of the caller is known then. */
   readonly isForAnyHost?: true
+  /** Whether it says how this server is, which it knows itself; all other routes but open ones wait (`createApp`). */
+  readonly isOfServer?: true
   /** Unless said: texts of all routes but the open ones, which have no work to spare a request. */
   readonly isCompressed?: boolean
   readonly doc?: RouteDoc

@@ -27,6 +27,8 @@ interface AppDependencies {
   pageScope?(method: Method, path: string): PageScope
   /** For each route and method, where somebody wants to know how long answers take to begin. */
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
+  /** Waited for before any route but the open ones is handled; absent: none waits. */
+  readonly confirmRead?: (() => Eventual<unknown>) | undefined
   /** What is thrown where no route takes a request; a 404 or 405 unless said. */
   explainAbsence?(event: H3Event): Error
 }
@@ -73,9 +75,11 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute, pageScope = usualPageScope }: AppDependencies,
+  { guard, findPeer, timeRoute, pageScope = usualPageScope, confirmRead }: AppDependencies,
   bodies: BodyReader,
 ) {
+  const isHeld = route.access !== 'open' && route.isOfServer !== true
+  const confirm = isHeld ? confirmRead : undefined
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
   const scopeOfPage = pageScope(route.method, route.path)
@@ -102,7 +106,11 @@ function guarded(
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
     if (turned !== null) return respond(turned, event)
-    return after(receive(route, event, bodies), (answered) => finish(answered, event))
+    const received =
+      confirm === undefined
+        ? receive(route, event, bodies)
+        : after(confirm(), () => receive(route, event, bodies))
+    return after(received, (answered) => finish(answered, event))
   }
 }
 
