@@ -120,6 +120,29 @@ test('a list shows image and disk of a run that goes on, and reasons whole; a lo
   assert.equal(opened.complaints, [])
 })
 
+const plain = (iso: string) => iso.slice(0, 19).replace('T', ' ')
+
+test('exact times are in the zone of the browser, with UTC on hover', async () => {
+  await using opened = await openContext(browser, site, { timezoneId: 'Asia/Tokyo' })
+  const page = await opened.context.newPage()
+  await logIn(page)
+  await site.boxes.boot(21)
+  await report(21, { phase: 'started', image: IMAGE, disk: diskOf(21) })
+  await report(21, { phase: 'done', bytes_written: 1 })
+  await page.goto(`/ui/machines/${macOf(21)}/runs/${runIdOf(21)}`)
+  const exact = page.locator('time.exact', { hasText: 'Asia/Tokyo' }).first()
+  await exact.waitFor()
+  const at = new Date((await exact.getAttribute('datetime')) ?? '')
+  const inTokyo = new Date(at.getTime() + 9 * 3_600_000).toISOString()
+  assert.is(await exact.innerText(), `${plain(inTokyo)} Asia/Tokyo`)
+  assert.is(await exact.getAttribute('title'), `${plain(at.toISOString())} UTC`)
+  await page.goto('/ui/runs')
+  const ago = page.locator('#rows time').first()
+  await page.waitForFunction(() => document.querySelector('#rows time[title*="Asia/Tokyo"]'))
+  assert.match((await ago.getAttribute('title')) ?? '', /Asia\/Tokyo\n.* UTC$/)
+  assert.equal(opened.complaints, [])
+})
+
 test('a failed run: its reason, its steps, its log; nothing of it is markup', async () => {
   const hostile = '<img src=x onerror=alert(1)>'
   await using opened = await openContext(browser, site)

@@ -355,7 +355,7 @@ export const OUTPUT_SETTINGS = {
     timezone: ofServer({
       title: 'Time zone',
       topic: 'monitoring',
-      help: 'The time zone in which pages show times.',
+      help: 'The time zone in which pages show times and read days. With UTC, exact times are shown in the zone of the browser.',
       kind: kinds.timeZone,
       fallback: 'UTC',
       env: 'FLASHER_DISPLAY_TZ',

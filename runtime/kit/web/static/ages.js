@@ -1,4 +1,4 @@
-/** Updates "3 min ago" while the page is open. */
+/** Updates "3 min ago" while the page is open, and shows exact times in the zone of the browser. */
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 
 function span(seconds) {
@@ -14,8 +14,24 @@ export function age(iso) {
   return seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`
 }
 
+const { timeZone: zone } = Intl.DateTimeFormat().resolvedOptions()
+const form = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
+const show = (iso) => `${form.format(new Date(iso)).replace(',', '')} ${zone}`
+
+/** A zone that the server's settings name stays; UTC becomes the browser's, and stands on hover. */
+function localize(time) {
+  const isExact = time.matches('.exact')
+  const given = isExact ? time.textContent : time.title
+  if (zone === 'UTC' || !given.endsWith(' UTC') || given.includes('\n')) return
+  const local = show(time.dateTime)
+  time.title = isExact ? given : `${local}\n${given}`
+  if (isExact) time.textContent = local
+}
+
 function refresh() {
   for (const time of document.querySelectorAll('time[datetime]')) {
+    localize(time)
+    if (time.matches('.exact')) continue
     const text = age(time.dateTime)
     if (time.textContent !== text) time.textContent = text
   }

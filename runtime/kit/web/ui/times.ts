@@ -20,6 +20,13 @@ export function renderTime(iso: string | null, clock: Clock, never = '–'): Htm
   return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
 }
 
+/**
+ * Renders the exact time as `<time>`. Where the page's zone is UTC, a script shows that of the browser,
+ * with UTC on hover.
+ */
+export const renderMoment = (at: Date, zone: string): Html =>
+  html`<time class="exact" datetime="${at.toISOString()}">${renderExact(at, zone)}</time>`
+
 /** Renders a time in a zone: `2026-11-21 07:04:05 UTC`. */
 export function renderExact(at: Date, zone: string): string {
   const text = formatter(zone).format(at)

@@ -9,7 +9,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { badge, banner, copyBlock } from '../../../../kit/web/ui/elements.ts'
 import { postButton } from '../../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderExact, renderTime } from '../../../../kit/web/ui/times.ts'
+import { renderMoment, renderTime } from '../../../../kit/web/ui/times.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 
 import type { CurrentContext } from '../view/page-context.ts'
@@ -74,7 +74,7 @@ function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   const { expires_at } = machine.cycle
   if (!canExpire(machine) || expires_at === null) return null
   return html`<p class="dim">
-    ${fill(t.armedUntil, { time: renderExact(new Date(expires_at), context.clock().zone) })}
+    ${fillHtml(t.armedUntil, { time: renderMoment(new Date(expires_at), context.clock().zone) })}
   </p>`
 }
 

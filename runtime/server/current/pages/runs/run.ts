@@ -27,7 +27,7 @@ import {
 } from '../../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
-import { renderExact, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { renderMoment, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
@@ -125,7 +125,7 @@ function renderSteps(run: Run, zone: string): Html {
                 ></meter>`
           }
           <span class="number">${isEnd(phase) ? null : renderDuration(seconds)}</span>
-          <span class="dim small nowrap">${renderExact(new Date(at), zone)}</span>
+          <span class="dim small nowrap">${renderMoment(new Date(at), zone)}</span>
         </li>`,
     )}
   </ol>`
