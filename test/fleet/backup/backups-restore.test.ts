@@ -2,6 +2,8 @@ import { readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createBatches } from '../../../runtime/fleet/batch/batches.ts'
+import { createBatchKeeper } from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
 import {
   createStateFolder,
@@ -70,6 +72,36 @@ test('comes up again with what was restored', async () => {
   await using state = await folder.open()
   assert.is(await state.machines.count(), 3)
 })
+
+test('batches come back as they were, and what they had armed is disarmed', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  await populate(fixture)
+  const batches = createBatches(fixture.database)
+  const keeper = createBatchKeeper({ ...fixture, batches, findImage: () => null, now })
+  const by = { ...BY, at: now().toISOString() }
+  const asked = { action: 'flash', by, image: null, target: 'rack-1', machines: 1 }
+  const { id } = await batches.begin(asked)
+  const [first] = await fixture.machines.list()
+  const order = first?.cycle.started_at ?? ''
+  const member = { mac: macOf(1), order, refusal: null, left: null }
+  await batches.keepMembers(id, [member])
+  const kept = batches.list()
+  assert.is(keeper.view(kept[0] ?? raise()).counts.waiting, 1)
+  await fixture.backUp()
+  await batches.change(id, (batch) => ({ ...batch, paused_at: by.at }))
+  await batches.leave(id, macOf(1), order, 'failed')
+  await batches.begin(asked)
+  assert.ok(batches.isPaused(id))
+  await fixture.backups.restore(ID, BY)
+  assert.equal([batches.list(), batches.isPaused(id)], [kept, false])
+  assert.equal(batches.listMembers(id), [member])
+  assert.is(keeper.view(kept[0] ?? raise()).counts.disarmed, 1)
+})
+
+const raise = (): never => {
+  throw new Error('there is no batch')
+}
 
 test('a token that was revoked since stays revoked, one that was not works', async () => {
   await using folder = await createStateFolder()
