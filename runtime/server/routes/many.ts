@@ -99,9 +99,9 @@ function createAct<M extends MachineBase>(
   }
 }
 
-/** Resolves in a later turn after every so many rows, counted from 0. */
-export async function letOthersIn(at: number): Promise<void> {
-  if (at % STEP === STEP - 1) await nextTurn()
+/** Resolves in a later turn after every so many rows, 50 unless said; `at` counts them from 0. */
+export async function letOthersIn(at: number, step = STEP): Promise<void> {
+  if (at % step === step - 1) await nextTurn()
 }
 
 const MISSING = 'There is no such machine.'

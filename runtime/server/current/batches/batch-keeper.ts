@@ -1,4 +1,5 @@
 /** Makes a batch of what is done to many machines at once, and says how far each of them is. */
+import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 import type { Batches } from '../../../fleet/batch/batches.ts'
 import {
@@ -14,8 +15,15 @@ import {
 } from '../../../fleet/batch/rules/batch.ts'
 import type { Machines } from '../../../fleet/state/machines.ts'
 import type { BatchMaker } from '../../routes/batch-maker.ts'
+import { letOthersIn } from '../../routes/many.ts'
 import type { Machine } from '../rules/machine.ts'
-import { decideLeaving, describeOrder, findNewOrder, isOrderOf } from './rules/order-facts.ts'
+import {
+  decideLeaving,
+  describeOrder,
+  findNewOrder,
+  isOrderOf,
+  isUnderWay,
+} from './rules/order-facts.ts'
 
 interface KeeperDependencies {
   readonly batches: Batches
@@ -76,12 +84,23 @@ export function createBatchKeeper(site: KeeperDependencies) {
     listMembers: list,
     view,
     change: batches.change,
+    /** Views several of them, each in a turn of its own: one may have the whole fleet. */
+    async viewAll(several: readonly Batch[]): Promise<readonly BatchView[]> {
+      const views: BatchView[] = []
+      for (const [at, batch] of several.entries()) {
+        views.push(view(batch))
+        await letOthersIn(at, 1)
+      }
+      return views
+    },
     /** Lists the batches of which something is still to come, newest first. */
     listOpen(): readonly BatchView[] {
-      const ids = new Set(machines.peekAll().flatMap(({ cycle: { batch } }) => batch ?? []))
+      const fleet = machines.peekAll()
+      const ids = new Set(fleet.filter(isUnderWay).flatMap(({ cycle: { batch } }) => batch ?? []))
+      const isCapturing = fleet.some(({ capture }) => isPending(capture))
       return batches
         .list()
-        .filter(({ id, action }) => ids.has(id) || action === 'capture')
+        .filter(({ id, action }) => ids.has(id) || (isCapturing && action === 'capture'))
         .map(view)
         .filter((each) => each.isOpen)
     },

@@ -66,10 +66,10 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
         answers: { 200: renderSchema(z.object({ batches: z.array(BATCH) }), 'output') },
         refuses: [422],
       },
-      handle(event) {
+      async handle(event) {
         const { limit } = checked(QUERY, Object.fromEntries(event.url.searchParams), 'query')
-        const batches = keeper.list().slice(0, limit)
-        return json({ batches: batches.map((batch) => toWire(keeper.view(batch))) })
+        const views = await keeper.viewAll(keeper.list().slice(0, limit))
+        return json({ batches: views.map(toWire) })
       },
     },
     {

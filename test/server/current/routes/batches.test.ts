@@ -152,6 +152,21 @@ test('a batch that was cut off says where the machines are that it had armed', a
   assert.equal([counts.failed, counts.waiting], [0, 4])
 })
 
+test('the list of batches has others answered in between; open is what something is to come of', async () => {
+  await using lab = await openBatchLab()
+  const { keeper } = lab.server
+  const first = await lab.arm()
+  const second = await lab.arm()
+  const turns: string[] = []
+  setImmediate(() => turns.push('another'))
+  await keeper.viewAll(keeper.list())
+  assert.equal(turns, ['another'])
+  const listOpen = () => keeper.listOpen().map(({ batch }) => batch.id)
+  assert.equal(listOpen(), [second])
+  await readJson(lab.act(second, 'disarm'))
+  assert.equal([listOpen(), (await lab.batch(first)).counts.replaced], [[], 4])
+})
+
 test('what a batch gave is disarmed once it is undone, a try again too', async () => {
   await using lab = await openBatchLab()
   const id = await lab.arm()

@@ -44,6 +44,12 @@ function describeCycle({ cycle }: Machine): OrderFacts {
   }
 }
 
+/** Says whether something of the present order is still to come. */
+export function isUnderWay(machine: Machine): boolean {
+  const { isFinished, isDisarmed, hasFailed } = describeCycle(machine)
+  return !isFinished && !isDisarmed && !hasFailed
+}
+
 function describeCapture({ capture }: Machine): OrderFacts | null {
   if (capture === null) return null
   return {

@@ -53,7 +53,7 @@ export const BATCH_PAGES = [
 
 async function showAll(context: CurrentContext): Promise<Answer> {
   const { keeper } = context.services
-  const batches = keeper.list().slice(0, MAX_ROWS).map(keeper.view)
+  const batches = await keeper.viewAll(keeper.list().slice(0, MAX_ROWS))
   return await context.show({
     title: t.title,
     section: SECTION,
