@@ -22,7 +22,13 @@ import * as contacts from './rules/contact.ts'
 import { beginsOrder, limitOrder, pauseOrder, undoEdit } from './rules/disarming.ts'
 import { applyUpsert } from './rules/operator-edits.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
-import { hasUnfinishedFlash, isUnassigned, toWire, type Machine } from './rules/machine.ts'
+import {
+  hasUnfinishedFlash,
+  isHalfWritten,
+  isUnassigned,
+  toWire,
+  type Machine,
+} from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { CatalogEntry } from '../../engine/catalog/rules/catalog.ts'
@@ -123,6 +129,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const isNoted = match.value === 'unproven' && request === 'plan' && machine !== null
       return isNoted ? accept([events.describeUnproven(mac)]) : LET_IN
     },
+    isHalfWritten,
     decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
       const features = parseFeatures(contact.query)

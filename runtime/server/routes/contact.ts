@@ -13,7 +13,7 @@ import { keptJson, text, type Answer } from '../../kit/web/answers/answers.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
 import type { Peer } from '../../kit/web/answers/caller.ts'
 import { createDiscovery } from './discovery.ts'
-import { createLeaderless, isLeaderless } from './leaderless.ts'
+import { createLeaderless, isLeaderless, renderWait } from './leaderless.ts'
 import type { Site } from './site.ts'
 import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
 import { readAddress, readMac } from '../../kit/web/answers/checked.ts'
@@ -95,6 +95,23 @@ const openLeaderless = (site: Site) =>
     },
   })
 
+/**
+ * Boot loaders stop at an error of ours, with nobody there to type: the machine boots its own disk
+ * instead, or asks again where that may be half written.
+ */
+function renderFault({ machines, line, otherServers }: Site, mac: Mac, contact: Contact): string {
+  try {
+    const machine = machines.peek(mac)
+    if (machine === null || line.isHalfWritten?.(machine) !== true) return exitOf(contact)
+  } catch {
+    // Nothing can be known of any machine, and most have no order.
+    return exitOf(contact)
+  }
+  const saying = 'the server could not decide, and the disk may be half written'
+  const others = otherServers?.(contact.baseUrl) ?? []
+  return renderWait(mac, contact, { rule: 'fault', saying, others })
+}
+
 function createHandlers(site: Site) {
   const { line, metrics } = site
   const contacts = createContacts(site)
@@ -139,11 +156,9 @@ function createHandlers(site: Site) {
         metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'no-leader' })
         return text(renderLeaderless(mac, contact))
       }
-      // Boot loaders stop at an error of ours, with nobody there to type: the machine boots its own
-      // disk instead.
       site.log.error(`script for ${mac}: ${renderError(error)}`)
       metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
-      return text(exitOf(contact))
+      return text(renderFault(site, mac, contact))
     })
   }
 

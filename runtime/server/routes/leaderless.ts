@@ -47,16 +47,32 @@ export function createLeaderless({
   }
 
   return (mac: Mac, contact: Contact): string => {
-    const { baseUrl: base, loader = null } = contact
     const script = countRound(mac) > ROUNDS ? findDiskScript(mac, contact) : null
     if (script !== null) return script
     const saying = 'no server leads this fleet at the moment'
     // The one that leads from now on may be another, and this one be gone by then.
-    const others = otherServers?.(base) ?? []
-    return renderBoot(
-      { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying },
-      { mac, mode: 'unknown', rule: 'no-leader', reason: saying },
-      loader,
-    )
+    const others = otherServers?.(contact.baseUrl) ?? []
+    return renderWait(mac, contact, { rule: 'no-leader', saying, others })
   }
+}
+
+interface Wait {
+  readonly rule: string
+  /** Why, for the screen. */
+  readonly saying: string
+  /** The servers that are asked where this one gives no answer. */
+  readonly others: readonly string[]
+}
+
+/** The script of a machine that asks again in a moment. */
+export function renderWait(
+  mac: Mac,
+  { baseUrl: base, loader = null }: Contact,
+  { rule, saying, others }: Wait,
+): string {
+  return renderBoot(
+    { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying },
+    { mac, mode: 'unknown', rule, reason: saying },
+    loader,
+  )
 }

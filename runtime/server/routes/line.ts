@@ -85,6 +85,8 @@ export interface ServerLine<M extends MachineBase> {
     on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },
     contact: Contact,
   ): Result<readonly PlainEvent[], string>
+  /** Whether its disk may hold a part of an image, so that it must not boot; absent: this line does not say. */
+  isHalfWritten?(machine: M): boolean
   /** Decides the response of `GET /pxe/{mac}`. */
   decideBoot(machine: M, contact: Contact): ScriptTransition<M>
   /** Decides the response of `GET /pxe/{mac}/plan`. */
