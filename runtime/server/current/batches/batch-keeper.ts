@@ -1,6 +1,7 @@
 /** Makes a batch of what is done to many machines at once, and says how far each of them is. */
 import { isPending } from '../../../engine/capture/rules/order.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
+import { printable } from '../../../kit/foundation/printable.ts'
 import type { Batches } from '../../../fleet/batch/batches.ts'
 import {
   countMembers,
@@ -122,7 +123,7 @@ function createMaker(
         action,
         by: { ...by, at: now().toISOString() },
         image: null,
-        target: q?.trim() || null,
+        target: printable(q?.trim() ?? '') || null,
         machines: macs.length,
       })
       let members: BatchMember[] = []

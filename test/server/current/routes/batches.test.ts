@@ -217,6 +217,13 @@ test('one action is one line on record; what each machine was given is found by 
   )
 })
 
+test('the search that names a batch turns no text around', async () => {
+  await using lab = await openBatchLab()
+  const q = '-name:"a\u202e\nb"'
+  const { id } = await lab.server.keeper.maker.begin({ action: 'lock', macs: [], q, by: BY })
+  assert.is((await lab.batch(id)).target, String.raw`-name:"a\u202e\x0ab"`)
+})
+
 test('unknown batches are missing, and scripts disarm by name', async () => {
   await using lab = await openBatchLab()
   assert.is((await lab.ask('/batches/000000000000')).status, 404)
