@@ -28,6 +28,7 @@ export const FLEET: readonly Picture[] = [
     path: '/ui/machines?q=state:done',
     async prepare(page) {
       await page.getByLabel('Select all on this page').check()
+      await page.getByLabel('Action').selectOption({ label: 'Arm…' })
       await openQuestion('Preview')(page)
     },
   },
