@@ -33,7 +33,8 @@ import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { CatalogEntry } from '../../engine/catalog/rules/catalog.ts'
 import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
-import { findSite, isHandedOn, listSources } from '../../engine/catalog/rules/near-caches.ts'
+import { findNeighbourhood } from '../../fleet/peers/rules/neighbourhood.ts'
+import { listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
 import { decideOutcome, decideOwner, rememberArmer, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
@@ -239,9 +240,9 @@ function isPeered(
   { labels }: Machine,
   { ip }: Contact,
 ): boolean {
-  const { peers } = settings()
-  if (plan.mode !== 'flash' || peers?.enabled !== true) return false
-  return isHandedOn(plan.image, cacheUrl()) && findSite({ ip, labels }, peers.sites) !== null
+  if (plan.mode !== 'flash') return false
+  const rules = { peers: settings().peers, cacheUrl: cacheUrl() }
+  return findNeighbourhood(plan.image, { ip, labels }, rules) !== null
 }
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>

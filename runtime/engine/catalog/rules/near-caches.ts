@@ -2,19 +2,13 @@
 import { createHash } from 'node:crypto'
 import { renderCacheBase, VERSION_PARAMETER } from './blob-address.ts'
 import type { CatalogEntry } from './catalog.ts'
-import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
+import { isAt, type NearMachine } from './near-sites.ts'
 
 interface SiteCaches {
   /** `sources.caches`: an address, then the networks and labels of the machines that are near it. */
   readonly caches: readonly string[]
   /** The address of the cache service; null: there is none. */
   readonly cacheUrl: string | null
-}
-
-interface NearMachine {
-  /** Its address as the server sees it; null: not known. */
-  readonly ip: string | null
-  readonly labels: readonly string[]
 }
 
 /** No plan names more: a machine that finds none of them there asks the cache service. */
@@ -62,33 +56,6 @@ function parseSiteCache(text: string): SiteCache {
       .filter(Boolean),
   }
 }
-
-/**
- * Says whether machines of a site may hand an image on to each other: it comes from the cache service
- * over plain HTTP, and an index of frames, whose digest the plan names, finds whoever hands on another
- * byte. `cacheUrl` null: there is none.
- */
-export function isHandedOn(
-  { url, sha256, indexSha256 }: Pick<CatalogEntry, 'url' | 'sha256' | 'indexSha256'>,
-  cacheUrl: string | null,
-): boolean {
-  if (cacheUrl === null || !cacheUrl.startsWith('http:')) return false
-  return url.startsWith(`${renderCacheBase(cacheUrl)}/`) && sha256 !== null && Boolean(indexSha256)
-}
-
-/**
- * Returns the site in which a machine has neighbours: the first one of `sites`, networks and labels,
- * that it is in, and without any the network of the 256 addresses around its own. Null: it has none.
- */
-export function findSite(machine: NearMachine, sites: readonly string[]): string | null {
-  if (sites.length > 0) return sites.find((site) => isAt(machine, site.trim()))?.trim() ?? null
-  const [, network] = /^((?:\d{1,3}\.){3})\d{1,3}$/.exec(machine.ip ?? '') ?? []
-  return network === undefined ? null : `${network}0/24`
-}
-
-const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
-  labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
-  (ip !== null && isAddressIn(ip, site))
 
 /** Rendezvous hashing: each cache draws a number for the digest, and the highest is asked first. */
 const rank = (caches: readonly SiteCache[], digest: string): readonly SiteCache[] =>

@@ -1,9 +1,9 @@
 /** `/pxe/{mac}/peers`: which machines of its site one reads its image from, while it is flashed. */
 import { z } from 'zod'
 import { PEER_PORT } from '../../../../appliance/contract.ts'
-import { findSite, isHandedOn } from '../../../engine/catalog/rules/near-caches.ts'
 import { createPeerChains } from '../../../fleet/peers/peer-chains.ts'
 import { ASK_SECONDS } from '../../../fleet/peers/rules/chain.ts'
+import { findNeighbourhood } from '../../../fleet/peers/rules/neighbourhood.ts'
 import type { Secret } from '../../../kit/web/access/secret.ts'
 import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 import { json, type Answer } from '../../../kit/web/answers/answers.ts'
@@ -55,7 +55,7 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
   function answer(machine: Machine, said: z.infer<typeof ReaderSchema>, contact: Contact): Answer {
     const { mac } = machine
     const { ip } = contact
-    const found = ip === null ? null : findChain(rules, machine, contact)
+    const found = ip === null ? null : findReaders(rules, machine, contact)
     if (ip === null || found === null) throw refuse(404, `${mac} has no neighbours`)
     if (said.sha256 !== found.sha256) throw refuse(409, `${mac} has another image by now`)
     const { visit, read_bytes: readBytes, window_bytes: windowBytes, serves } = said
@@ -92,19 +92,16 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
   ]
 }
 
-/** The site of a machine that is being flashed, and its image; null: nothing is handed on to it. */
-function findChain(
+/** Who may hand a machine its image on while it is flashed; null: nobody. */
+function findReaders(
   { settings, cacheUrl, findImage }: PeerRules,
   machine: Machine,
   { ip }: Contact,
-): { readonly site: string; readonly sha256: string } | null {
-  const { peers } = settings()
-  const ref = machine.bty_image_ref
-  if (peers?.enabled !== true || ref === null || !hasUnfinishedFlash(machine)) return null
-  const image = findImage(ref)
-  if (image === null || image.sha256 === null || !isHandedOn(image, cacheUrl())) return null
-  const site = findSite({ ip, labels: machine.labels }, peers.sites)
-  return site === null ? null : { site, sha256: image.sha256 }
+): ReturnType<typeof findNeighbourhood> {
+  const { bty_image_ref: ref, labels } = machine
+  const image = ref === null || !hasUnfinishedFlash(machine) ? null : findImage(ref)
+  if (image === null) return null
+  return findNeighbourhood(image, { ip, labels }, { peers: settings().peers, cacheUrl: cacheUrl() })
 }
 
 const renderPeer = (ip: string) => `${ip.includes(':') ? `[${ip}]` : ip}:${PEER_PORT}`
