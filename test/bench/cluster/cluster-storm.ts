@@ -51,6 +51,7 @@ export async function measureCluster(options: StormOptions) {
   })
   const began = performance.now()
   const ask = await createAsk(site.urls, createRandom(options.seed + 1))
+  await awaitLiveSystem(site, ask)
   const crowd = gather(site, ask, book, options)
   const report = setInterval(() => say(renderProgress(book, takeovers.roles())), REPORT_MS)
   try {
@@ -72,6 +73,20 @@ export async function measureCluster(options: StormOptions) {
     crowd.end()
     if (KINDS_FOUND.some((kind) => book.countOf(kind) > 0)) tellLines(site)
   }
+}
+
+/** A machine that does not take part. */
+const PROBE = '52:54:00:ff:ff:ff'
+
+/** Resolves once each server boots machines into the live system, whose initrd it looks at first. */
+async function awaitLiveSystem({ urls }: Site, ask: AskSite) {
+  const wizard = { method: 'PUT', body: JSON.stringify({ boot_mode: 'flasher-tui' }) }
+  await ask.insist(`/machines/${PROBE}`, wizard, AbortSignal.timeout(CALM_MS))
+  for (const url of urls) {
+    const path = `${url}/pxe/${PROBE.replaceAll(':', '-')}?buildarch=x86_64&platform=efi`
+    await until(async () => /^kernel /m.test(await (await fetch(path)).text()), CALM_MS)
+  }
+  await ask.insist(`/machines/${PROBE}`, { method: 'DELETE' }, AbortSignal.timeout(CALM_MS))
 }
 
 /** One fault after the other, as the list says. */
