@@ -118,7 +118,7 @@ function print({ stdout }: ProcessEnvironment, given: Arguments, password: strin
 }
 
 const REFUSALS: Readonly<Record<PersonRefusal, string>> = {
-  'name-shape': 'is no name: use small letters, digits and . _ - + @, at most 64 of them',
+  'name-shape': 'is no name: use lowercase letters, digits and . _ - + @, at most 64 of them',
   'name-reserved': 'has another meaning in events: use another name',
   'name-taken': 'is in use already',
   'too-many': `is one too many: there are ${MAX_PEOPLE} people already`,

@@ -90,15 +90,15 @@ export const RULES = {
   ),
   disarmed: disk(
     'needs-you',
-    'An older state of the server was restored, which arms no machine: it is flashed once an operator chooses Flash again.',
+    'An older state of the server was restored, which arms no machine: it is flashed once an operator arms it again.',
   ),
   withdrawn: disk(
     'ready',
-    'An operator disarmed it: it is flashed once an operator chooses Flash again.',
+    'An operator disarmed it: it is flashed once an operator arms it again.',
   ),
   expired: disk(
     'ready',
-    'It was armed for longer than armed_hours: it is flashed once an operator chooses Flash again.',
+    'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
   ),
   paused: disk('ready', 'Its batch is paused: it is flashed once the batch goes on.'),
   'held-back': attended(

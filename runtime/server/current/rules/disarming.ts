@@ -222,11 +222,11 @@ export type StopRule = DisarmedRule | 'paused'
 /** Why its plan is no flash, for the person in front of the machine. */
 export const STOPPED: Readonly<Record<StopRule, string>> = {
   disarmed:
-    'An older state of the server was restored, which arms no machine: choose Flash again on the server.',
-  withdrawn: 'An operator disarmed this machine: choose Flash again on the server to flash it.',
-  expired: 'The order to flash this machine has expired: choose Flash again on the server.',
+    'An older state of the server was restored, which arms no machine: arm it again on the server.',
+  withdrawn: 'An operator disarmed this machine: arm it again on the server to flash it.',
+  expired: 'The order to flash this machine has expired: arm it again on the server.',
   paused: 'The batch of this machine is paused on the server.',
 }
 
 export const HELD_BACK =
-  'A flash of this machine began and never reported its end, and its order was taken away since: its disk may be half written. Flash it here, or choose Flash again on the server.'
+  'A flash of this machine began and never reported its end, and its order was taken away since: its disk may be half written. Flash it here, or arm it again on the server.'

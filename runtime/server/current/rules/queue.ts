@@ -26,7 +26,7 @@ export const QUEUE_SETTINGS = {
   armed_hours: setting({
     title: 'End an order to flash once after',
     topic: 'flashing',
-    help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it.',
+    help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it; 0: never.',
     kind: wholeNumber(0, 8760, { 0: 'Never' }),
     fallback: 0,
   }),

@@ -30,7 +30,7 @@ export const PEOPLE = {
   add: {
     title: 'Add a person',
     name: 'Name',
-    nameHint: 'What they type to log in: small letters, digits and . _ - + @',
+    nameHint: 'What they type to log in: lowercase letters, digits and . _ - + @',
     password: 'Password',
     button: 'Add person',
   },
@@ -49,7 +49,8 @@ export const PEOPLE = {
     removed: '{name} was removed.',
   },
   errors: {
-    'name-shape': 'Enter a name of small letters, digits and . _ - + @, of at most 64 characters.',
+    'name-shape':
+      'Enter a name of lowercase letters, digits and . _ - + @, of at most 64 characters.',
     'name-reserved': 'That name has another meaning in events: use another one.',
     'name-taken': 'That name is in use.',
     'too-many': 'There are {count} people already.',

@@ -122,11 +122,11 @@ export const VIEW = {
       },
       withdrawn: {
         is: 'Disarmed.',
-        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+        next: 'It is flashed once somebody arms it. Until then it boots its own disk.',
       },
       expired: {
-        is: 'Its order to be flashed has expired.',
-        next: 'Choose Flash again to flash it. Until then it boots its own disk.',
+        is: 'Its order to flash has expired.',
+        next: 'It is flashed once somebody arms it. Until then it boots its own disk.',
       },
       paused: {
         is: 'Its batch is paused.',
