@@ -1,4 +1,4 @@
-/** How an accepted capture is called in a registry. */
+/** What an accepted capture is called in a registry. */
 import { parseOrasRepository, type OrasRef } from '../../kit/net/registry/rules/oras.ts'
 
 const MAX_NAME = 100

@@ -48,7 +48,7 @@ export interface PeerWindow extends AsyncDisposable {
   rename(event: FlashEvent): FlashEvent
 }
 
-/** The flash has not begun: who answers later than that is no help. */
+/** The flash waits for this answer: it begins without neighbours when the server takes longer. */
 const ANSWER_MS = 3000
 const READY_MS = 3000
 const LOOK_MS = 20

@@ -109,7 +109,7 @@ export function createServerClient(options: ServerClientOptions) {
     /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
     fetchFirstBoot: (given: string, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
-    /** Where the neighbours are that read the same image; one try, and anything at all. */
+    /** Asks where the neighbours are that read the same image: tried once, and the answer is not checked yet. */
     askPeers: (reader: object) => post('/peers', reader),
     sendProgress: (report: ProgressPost) => send('/progress', report),
     /** Plain text; its tail is what counts. */

@@ -67,8 +67,8 @@ export function createPasswords({ path, configured, share }: PasswordsOptions) {
   return {
     check,
     /**
-     * Checks a password against a hash that is kept elsewhere. Null, nobody's: never right, after as
-     * long.
+     * Checks a password against a hash that is kept elsewhere. Null: there is none; no password is
+     * right then, and the check takes as long.
      */
     checkHash: (given: string, hash: string | null): Promise<boolean> =>
       inTurn(async () => {

@@ -44,7 +44,7 @@ interface HeldLease {
 
 const RETRY_MS = [100, 250, 500, 1000, 2000] as const
 
-/** The lease is renewed between them: each second, as ever. */
+/** The pause between two tries grows no further than this, so that the lease is renewed in between. */
 const ROOM_TRIES = 3
 
 const pause = (tries: number): Promise<void> =>

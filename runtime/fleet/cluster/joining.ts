@@ -40,7 +40,7 @@ export interface JoinOptions {
   readonly patience: 'wait' | 'now'
   /** `usual` unless a command says otherwise. */
   readonly start?: Start
-  /** This ends its waiting; who leads by then hands over within seconds. */
+  /** This ends the wait of a server that stands by; one that leads by then hands over within seconds. */
   readonly signal?: AbortSignal | undefined
   readonly log: { info(message: string): void; warn(message: string): void }
   /** This takes each reading of the lease while this server stands by; null: the database is away. */
@@ -213,10 +213,10 @@ async function leaveLease({ session, term }: Taken): Promise<void> {
   session.drop()
 }
 
-/** What is under way when a server is asked to end may go on for so long as its leader. */
+/** A server that is asked to end goes on leading for so long, for what is under way. */
 const LEAVE_MS = 4000
 
-/** Others lead then, whatever hangs here: what is not acknowledged by that time is not stored. */
+/** Lets another server lead then, whatever hangs here: what is not acknowledged by that time is not stored. */
 function leaveInTime(leader: Leader): void {
   setTimeout(() => void leader.stop(), LEAVE_MS).unref()
 }

@@ -1,7 +1,7 @@
-/** Remembers which machines hand which image on to each other; in memory, for whoever leads anew asks them again. */
+/** Remembers which machines hand which image on to each other; in memory, since each machine soon asks a new leader. */
 import { decidePosition, isHere, listBefore, type Arriving, type Neighbour } from './rules/chain.ts'
 
-/** When a machine was heard that began again since. */
+/** A machine that began again is no longer heard at its former place in the chain. */
 const LONG_AGO = -Infinity
 
 /** A chain that is longer is begun anew: whoever is there asks again within seconds. */

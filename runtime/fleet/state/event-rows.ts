@@ -57,7 +57,7 @@ const personOf = (actor: string): string =>
     WHEN ${actor} LIKE 'token:%@%' THEN substr(${actor}, instr(${actor}, '@') + 1)
     WHEN ${actor} = 'operator' OR ${actor} LIKE 'token:%' THEN 'administrator' END`
 
-/** A machine that tells nothing of its run tells its end alone. */
+/** A machine that reports no run has only the event of its end. */
 const ERASED = `kind = 'machine.flash_started'
   OR (kind = 'machine.flashed' AND json_extract(details, '$.run') IS NULL)`
 

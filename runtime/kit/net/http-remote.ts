@@ -87,7 +87,7 @@ export function createRemote(options: RemoteOptions): Remote {
     return fetchFrom(target, request)
   }
 
-  /** One of several requests that are refused at once asks for all of them. False: nothing is new. */
+  /** Where several requests are refused at once, one of them asks for all. False: there is no new address. */
   async function renewFrom(start: HttpTarget): Promise<boolean> {
     if (target !== start) return true
     renewal ??= replaceTarget(start).finally(() => {

@@ -62,7 +62,7 @@ export interface MachinePower {
   boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
   /** The same from what is known already: no BMC is asked. */
   foresee(mac: Mac, isRestart: boolean): string | null
-  /** Boots one machine after the other. Resolves once all were tried, or reached no more. */
+  /** Boots one machine after the other. Resolves once all were tried, or no more are to be. */
   bootEach(macs: readonly Mac[], request: BootEachRequest): Promise<void>
   /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
   forgetMachine(mac: Mac): Promise<void>

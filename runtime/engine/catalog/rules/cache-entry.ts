@@ -111,7 +111,7 @@ export function freeName(wanted: string, isTaken: (name: string) => boolean): st
 /** The file's name for a URL, `repository-tag` for a registry. */
 function nameOf(source: string): string {
   const spelled = blobName(source)
-  // What comes from a bucket is spelled as it is called.
+  // The key of an object in a bucket is taken as it is: nothing in it is an escape.
   const isPlain = /^s3:/i.test(source)
   const name = /^oras:/i.test(source)
     ? spelled.replace(/[:@]/, '-')

@@ -6,7 +6,7 @@ type OriginLocation = Extract<Location, { kind: 'oras' | 's3' }>
 
 /** An image that comes from a registry or a bucket, and whose bytes are known by their digest. */
 export interface OriginImage {
-  /** Another one where its address or its bytes are others. */
+  /** It changes when the address or the digest of the image changes. */
   readonly id: string
   readonly image: CatalogEntry & { readonly sha256: string }
   readonly location: OriginLocation

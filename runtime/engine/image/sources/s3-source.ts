@@ -1,4 +1,4 @@
-/** An image in a bucket as a Source: each request is signed for itself, so that no flash is too long for it. */
+/** An image in a bucket as a Source: each request is signed for itself, so that no signature ends during a flash. */
 import { fileNameOf } from '../../../kit/net/rules/image-location.ts'
 import { createHttpClient } from '../../../kit/net/http-client.ts'
 import { createRemote } from '../../../kit/net/http-remote.ts'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { PEER_PORT } from '../../../../appliance/contract.ts'
 import type { SourceShare } from '../../../engine/image/rules/source-share.ts'
 
-/** nginx would look for the number of no address as for a host name. */
+/** nginx would take digits that are no address for a host name, and look for it. */
 const neighbour = z
   .string()
   .regex(/^(?:(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]{2,45}\]):\d{1,5}$/i)
@@ -64,7 +64,7 @@ export const renderPeerPath = ({ key }: Pick<Neighbours, 'key'>): string => `/${
  */
 const decidePatience = (hops: number) => 3 + Math.ceil(0.6 * hops)
 
-/** Renders the file. It serves one address, for machines of the site alone. */
+/** Renders the file. nginx serves one address; where the site is a network, only to machines in it. */
 export function renderPeerConfig(given: PeerConfig): string {
   const { folder, before, hops, windowBytes, origin } = given
   const patience = decidePatience(hops)

@@ -126,7 +126,7 @@ async function fail(
   return isExpected ? exitCodeOf(thrown.code) : FAILED
 }
 
-/** What ended the work; what went wrong while it was tidied up afterwards is not why. */
+/** Returns the error that ended the work, not one that came up while it was tidied up afterwards. */
 const firstOf = (thrown: unknown): unknown =>
   thrown instanceof SuppressedError ? firstOf(thrown.suppressed) : thrown
 

@@ -22,7 +22,7 @@ export interface NamedLogins {
   allowsNameless(): boolean
   /** Null: nobody has that name. */
   find(name: string): CallerPerson | null
-  /** Null, a name that nobody has: never right, after as long. */
+  /** Null: nobody has that name; no password is right then, and the check takes as long. */
   checkPassword(person: CallerPerson | null, given: string): Promise<boolean>
 }
 

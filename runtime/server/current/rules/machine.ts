@@ -54,7 +54,7 @@ export interface Cycle {
   readonly disarmed_by: DisarmCause | null
   /** The batch that its order came with; null: none. */
   readonly batch: string | null
-  /** When its batch was paused: it boots its disk until then a plan was given; null: it is not. */
+  /** When its batch was paused: it boots its disk, unless a plan was given before; null: it is not paused. */
   readonly paused_at: string | null
   /** The ISO time at which its order ends where no boot was offered by then; null: at none. */
   readonly expires_at: string | null

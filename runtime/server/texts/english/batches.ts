@@ -14,7 +14,7 @@ export const BATCHES = {
   missing: 'There is no such batch. The newest ones are kept.',
   /** `{what}`: an image, or an action; `{target}`: a label or a search. */
   name: '{what} to {target}',
-  /** The label or search that an action had which writes no image. */
+  /** The same for an action that writes no image: the action, and a label or a search. */
   nameOfAction: '{what}: {target}',
   machines: { one: '{count} machine', other: '{count} machines' },
   paused: 'Paused',

@@ -28,7 +28,7 @@ const readDismissed = ({ event }: CurrentContext): readonly string[] =>
 
 export const SETUP_POSTS = [formAt(DISMISS_PATH, dismiss)]
 
-/** Remembers one row or the card, or forgets all of them. */
+/** Notes that one row or the whole card was dismissed, or shows all of them again. */
 function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
   const given = form.get('dismiss') ?? ''
   const isKey = /^[a-z]{1,20}(-[a-z]{1,20})?$/.test(given)

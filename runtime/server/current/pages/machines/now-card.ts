@@ -134,7 +134,7 @@ function renderButtons(view: MachineView, here: string): Content {
 
 type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
 
-/** Nothing is flashed again that was not flashed before. */
+/** "Again" is said only of a machine that was flashed before. */
 function labelFlash({ machine, view }: MachineView): string {
   if (view.state === 'failed') return t.tryAgain
   return machine.last_flashed_at === null ? t.flash : t.flashAgain
