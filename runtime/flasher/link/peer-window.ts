@@ -21,8 +21,8 @@ import type { ServerClient } from './server-client.ts'
 import { createWindowKeeper } from './window-keeper.ts'
 
 interface PeerWindowOptions {
-  /** Where the image is, in the order in which it is asked for; the first one is the chain's own source. */
-  readonly locations: readonly [string, ...string[]]
+  /** Where the image is at its cache, the chain's own source. */
+  readonly location: string
   readonly sha256: string
   readonly client: Pick<ServerClient, 'askPeers'>
   readonly env: Environment
@@ -69,9 +69,9 @@ export async function openPeerWindow(options: PeerWindowOptions): Promise<PeerWi
 }
 
 async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
-  const { locations, places = {}, env } = options
+  const { location, places = {}, env } = options
   const { nginx = '/usr/sbin/nginx', memory = '/dev/shm', meminfo = '/proc/meminfo' } = places
-  const origin = parseOrigin(locations[0])
+  const origin = parseOrigin(location)
   const shell = createShell({ env })
   if (origin === null || !(await shell.has(nginx))) return null
   const { bavail, bsize } = await statfs(memory)

@@ -12,7 +12,7 @@ import { linger, settle } from '../../kit/host/watch.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
 import { fetchFirstBoot } from './first-boot-fetcher.ts'
-import { findDisk, findRenewed, listAtCaches, parsePlan } from './rules/plan.ts'
+import { findAtCache, findDisk, findRenewed, parsePlan } from './rules/plan.ts'
 import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
 import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
@@ -250,14 +250,13 @@ async function joinPeers(
   plan: NamedFlash,
   { machine, given }: Following,
 ): Promise<PeerWindow | null> {
-  const { peers, image, sha256 } = plan
+  const { peers, sha256 } = plan
   if (peers !== true || sha256 === null) return null
   const { openPeerWindow } = await import('../link/peer-window.ts')
-  const [first = image, ...others] = listAtCaches(plan)
   const { client } = machine
   const { env, signal, peerPaths: places = {} } = given
   return await openPeerWindow({
-    locations: [first, ...others],
+    location: findAtCache(plan),
     sha256,
     client,
     env,

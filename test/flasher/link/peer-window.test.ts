@@ -35,8 +35,8 @@ function open(answer: (question: number) => Asked, listen = [LISTEN]) {
   let asked = 0
   const client = { askPeers: () => answer((asked += 1)) }
   const given = { env: process.env, signal: new AbortController().signal, places: { listen } }
-  const locations = ['http://127.0.0.1:9/a.img.zst'] as const
-  const opening = openPeerWindow({ ...given, locations, sha256: '1'.repeat(64), client })
+  const location = 'http://127.0.0.1:9/a.img.zst'
+  const opening = openPeerWindow({ ...given, location, sha256: '1'.repeat(64), client })
   return { opening, asked: () => asked }
 }
 

@@ -178,14 +178,14 @@ export function findRenewed(
 const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
 
 /**
- * Lists the addresses of an image at caches, which all have it under one path: neighbours read from
- * those alone, since an address of a bucket is signed, and one of a registry leads elsewhere.
+ * Returns the first address of an image at a cache; caches all have it under one path. Neighbours read
+ * from there alone, since an address of a bucket is signed, and one of a registry leads elsewhere.
  */
-export const listAtCaches = ({
+export const findAtCache = ({
   image,
   sources = [],
-}: Pick<NamedFlash, 'image' | 'sources'>): readonly string[] =>
-  [...sources, image].filter((address) => pathEnd(address) === pathEnd(image))
+}: Pick<NamedFlash, 'image' | 'sources'>): string =>
+  sources.find((address) => pathEnd(address) === pathEnd(image)) ?? image
 
 const pathEnd = (address: string): string => nameFile(address).split('/').slice(-2).join('/')
 
