@@ -101,7 +101,7 @@ export const baseUrl = (example: string) =>
     { keyboard: 'url' },
   )
 
-function isBaseUrl(given: string): boolean {
+export function isBaseUrl(given: string): boolean {
   const url = URL.parse(given)
   const isWritten = /^https?:\/\/[^\s\\?#@]+$/i.test(given)
   return isWritten && url !== null && url.hostname !== '' && url.username === ''
@@ -212,33 +212,6 @@ export const ranges = listOf(
     example: '10.0.0.0/8',
   },
   /[\s,]+/,
-)
-
-/** What a machine may be near to: its address, its network, or one of its labels. */
-export const nearSite = z.union([
-  z.ipv4(),
-  z.ipv6(),
-  z.cidrv4(),
-  z.cidrv6(),
-  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/),
-])
-
-/** Addresses of caches, each with the networks and labels of the machines that are near it. */
-export const siteCaches = listOf(
-  line.refine((given) => {
-    const [base = '', ...rest] = given.split(' ')
-    const sites = rest.join(' ')
-    const isSited =
-      sites === '' || sites.split(';').every((each) => nearSite.safeParse(each.trim()).success)
-    return isBaseUrl(base) && isSited
-  }),
-  {
-    most: 100,
-    wants:
-      'a list of caches, each with its networks and labels, like http://10.1.0.5:8081 10.1.0.0/24; rack a',
-    example: 'http://10.1.0.5:8081 10.1.0.0/24; rack a',
-  },
-  /[\n,]+/,
 )
 
 /** As `.pub` files have them, which hold blanks. */

@@ -1,6 +1,7 @@
 /** Settings that several programs have, in the same words: the machine servers of both lines, and the cache service. */
 import { repository } from './registry-kinds.ts'
 import * as kinds from './setting-kinds.ts'
+import { siteCaches } from './site-kinds.ts'
 import { settingOf, type Setting, type SettingsOf } from './setting.ts'
 
 const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds
@@ -116,7 +117,7 @@ export const SOURCE_SETTINGS = {
     title: 'Caches near the machines',
     topic: 'upstream',
     help: 'Further caches with the same images, one a line, each with the networks and labels of the machines that it serves, separated by `;` (none: all machines). Machines ask them first, and the cache service last.',
-    kind: kinds.siteCaches,
+    kind: siteCaches,
     fallback: [],
   }),
   origins: ofServer({
