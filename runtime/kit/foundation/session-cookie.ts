@@ -6,6 +6,8 @@ const MAX_SESSIONS = 4
 const MAX_CHARACTERS = 768
 /** A browser may hold several of the name, of different paths. */
 const MAX_COOKIES = 3
+/** How long a session lasts that nobody uses, in seconds. */
+export const SESSION_SECONDS = 7 * 24 * 3600
 /** No part of a session of any release, and allowed in cookies. */
 const SEPARATOR = '~'
 /** What cannot end the value, or begin another attribute. */

@@ -4,7 +4,7 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
 import type { NamedTexts } from '../../kit/config/rules/setting.ts'
 import { page, type Answer } from '../../kit/web/answers/answers.ts'
-import type { By, Caller } from '../../kit/web/answers/caller.ts'
+import { personOf, type By, type Caller } from '../../kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '../../kit/web/ui/form-notices.ts'
 import { readPlace, type NavLink, type PageLayout, type PageView } from '../../kit/web/ui/layout.ts'
 import type { Content } from '../../kit/web/ui/html.ts'
@@ -59,7 +59,7 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
 
 /** Null: the administrator, who has no name and all rights. */
 function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
-  const person = caller.kind === 'session' ? caller.person : null
+  const person = personOf(caller)
   return person === null ? null : { name: person.name, looks: person.role === 'look' }
 }
 

@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import { page, seeOther, type Answer } from '../answers/answers.ts'
 import type { RecordEvents } from '../answers/plain-event.ts'
-import { callerOf, peerOf, type By, type CallerPerson } from '../answers/caller.ts'
+import { callerOf, peerOf, personOf, type By, type CallerPerson } from '../answers/caller.ts'
 import type { LoginView } from '../ui/site-views.ts'
 import { localPath } from '../answers/local-path.ts'
 import type { CheckPassword } from './password-check.ts'
@@ -129,7 +129,7 @@ function createLogOut(site: LoginDependencies) {
   const { sessions } = site
   return async (event: H3Event): Promise<Answer> => {
     const caller = callerOf(event)
-    const person = caller.kind === 'session' ? caller.person : null
+    const person = personOf(caller)
     if (caller.kind === 'session') {
       const ended = sessions.revoke(caller.id)
       // It counts already: nobody waits for the disk.

@@ -4,7 +4,7 @@ import { checkNewPassword, type NewPasswordRefusal } from './rules/new-password.
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
 import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
-import { callerOf, peerOf, type CallerPerson } from '../answers/caller.ts'
+import { callerOf, peerOf, personOf, type CallerPerson } from '../answers/caller.ts'
 import type { Sessions } from './session.ts'
 
 interface PasswordForm {
@@ -62,9 +62,8 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
 
   /** The one who asks: how their password is checked and set. */
   function accountOf(event: H3Event) {
-    const caller = callerOf(event)
     const { ip, isSecure } = peerOf(event)
-    const person = caller.kind === 'session' ? caller.person : null
+    const person = personOf(callerOf(event))
     if (person === null || ofPeople === undefined) {
       return {
         actor: 'operator' as const,

@@ -2,14 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { z } from 'zod'
-import { listSessions, renderSessions } from '../../foundation/session-cookie.ts'
+import { listSessions, renderSessions, SESSION_SECONDS } from '../../foundation/session-cookie.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
 import type { CallerPerson } from '../answers/caller.ts'
 import { ROLES } from '../answers/rules/rights.ts'
 import type { SignedOut } from './signed-out.ts'
 import type { Secret } from './secret.ts'
 
-const LIFETIME_SECONDS = 7 * 24 * 3600
 /** A session in use is issued anew when it is this old. */
 const RENEW_SECONDS = 3600
 
@@ -116,11 +115,11 @@ function createReader(parts: SessionsDependencies) {
     if (claims === null || isVoid(claims)) return null
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const age = Math.floor(now().getTime() / 1000) - claims.iat
-    if (age >= LIFETIME_SECONDS) return null
+    if (age >= SESSION_SECONDS) return null
     return {
       value,
       id: claims.sid,
-      expiresAt: (claims.iat + LIFETIME_SECONDS) * 1000,
+      expiresAt: (claims.iat + SESSION_SECONDS) * 1000,
       isStale: age >= RENEW_SECONDS && (renewsPeople || claims.who === undefined),
       generation: claims.gen ?? null,
       person: claims.who ?? null,
@@ -195,10 +194,10 @@ const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): strin
 
 const makeId = () => randomBytes(12).toString('base64url')
 
-const endOf = (issuedAt: number) => new Date((issuedAt + LIFETIME_SECONDS) * 1000)
+const endOf = (issuedAt: number) => new Date((issuedAt + SESSION_SECONDS) * 1000)
 
 const renderSetCookie = (sessions: readonly string[], isSecure: boolean) =>
-  `${renderSessions(sessions)}; Path=/; Max-Age=${LIFETIME_SECONDS}; ${attributes(isSecure)}`
+  `${renderSessions(sessions)}; Path=/; Max-Age=${SESSION_SECONDS}; ${attributes(isSecure)}`
 
 const renderDeletion = (isSecure: boolean) =>
   `${renderSessions([])}; Path=/; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes(isSecure)}`

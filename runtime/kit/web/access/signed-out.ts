@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import { z } from 'zod'
 import { renderError } from '../../foundation/fault.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
+import { SESSION_SECONDS } from '../../foundation/session-cookie.ts'
 import { replaceFile } from '../../host/atomic-file.ts'
 import { inTurnOf } from '../../host/file-turns.ts'
 import { identify } from './secret.ts'
@@ -42,9 +43,6 @@ interface PersonEnd {
 }
 
 const NEVER: PersonEnd = { second: -Infinity, count: 0 }
-
-/** No session is older than this when it is used, in seconds. */
-const LIFETIME_SECONDS = 7 * 24 * 3600
 
 /**
  * Opens the list. Server and cache share the key of sessions, and so this file: each takes up what
@@ -144,7 +142,7 @@ function createList({ path, now, log, onDamage }: SignedOutDependencies) {
     const entry = `${OF_PERSON}${id}:${second}:${count}`
     // An older entry of theirs says nothing any more.
     for (const each of ends.keys()) if (each.startsWith(`${OF_PERSON}${id}:`)) ends.delete(each)
-    ends.set(entry, (second + LIFETIME_SECONDS) * 1000)
+    ends.set(entry, (second + SESSION_SECONDS) * 1000)
     rememberPerson(people, entry)
   }
 

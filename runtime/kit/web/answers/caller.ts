@@ -78,6 +78,10 @@ export type Caller =
       readonly person: CallerPerson | null
     }
 
+/** Returns the person who is logged in; null: the administrator, a program or nobody. */
+export const personOf = (caller: Caller): CallerPerson | null =>
+  caller.kind === 'session' ? caller.person : null
+
 /** Who did it, for the record. */
 export type By = Requester
 

@@ -5,7 +5,8 @@ import { renderFieldErrors, type FieldError } from '../../foundation/field-error
 import { Fault, renderError, type FaultCode } from '../../foundation/fault.ts'
 import { isFull } from '../../foundation/system-error.ts'
 import { answer, type Answer } from './answers.ts'
-import { type ErrorView, type LogSink, callerOf } from './caller.ts'
+import { callerOf, personOf, type ErrorView, type LogSink } from './caller.ts'
+import { permits, scopesOf } from './rules/rights.ts'
 
 const STATUS = {
   misuse: 400,
@@ -96,9 +97,10 @@ const renderPage = (
 
 function describeVisitor(event: H3Event): Pick<ErrorView, 'loggedIn' | 'seesAll'> {
   const caller = callerOf(event)
-  const person = caller.kind === 'session' ? caller.person : null
   const loggedIn = caller.kind === 'session'
-  return { loggedIn, seesAll: loggedIn && (person === null || person.role === 'administrate') }
+  const person = personOf(caller)
+  const isAdministrator = person === null || permits(scopesOf(person.role), 'admin')
+  return { loggedIn, seesAll: loggedIn && isAdministrator }
 }
 
 /** Tells whether a refusal is read by people: on a page, or where a browser goes to an address of the API. */

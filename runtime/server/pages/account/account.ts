@@ -10,7 +10,7 @@ import type { TokenRecord } from '../../../fleet/access/tokens.ts'
 import { permits, SCOPES } from '../../../kit/web/answers/rules/rights.ts'
 import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { CallerPerson } from '../../../kit/web/answers/caller.ts'
+import { personOf } from '../../../kit/web/answers/caller.ts'
 import type { PageContext } from '../page-context.ts'
 import { questionButton, renderRemoval } from '../question.ts'
 import { PAGES } from '../../texts/texts.ts'
@@ -84,16 +84,11 @@ async function showAccount(
   })
 }
 
-/** The person who is logged in; null: the administrator. */
-function personOf({ site, event }: PageContext): CallerPerson | null {
-  const caller = site.caller(event)
-  return caller.kind === 'session' ? caller.person : null
-}
+const renderWho = ({ site, event }: PageContext): string =>
+  personOf(site.caller(event))?.name ?? t.session.title
 
-const renderWho = (context: PageContext): string => personOf(context)?.name ?? t.session.title
-
-function describePerson(context: PageContext): readonly (readonly [string, Content])[] {
-  const person = personOf(context)
+function describePerson({ site, event }: PageContext): readonly (readonly [string, Content])[] {
+  const person = personOf(site.caller(event))
   if (person === null) return []
   return [[t.session.role, person.role === null ? t.session.noRole : t.roles[person.role].title]]
 }
@@ -102,9 +97,9 @@ function describePerson(context: PageContext): readonly (readonly [string, Conte
 async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
   const { site, event } = context
   const tokens = await site.tokens.list()
-  const person = personOf(context)
-  if (permits(listScopes(site.caller(event)), 'admin')) return tokens
-  return tokens.filter(({ owner }) => owner === person?.id)
+  const caller = site.caller(event)
+  if (permits(listScopes(caller), 'admin')) return tokens
+  return tokens.filter(({ owner }) => owner === personOf(caller)?.id)
 }
 
 /** Whose token it is, where that is not plain. */

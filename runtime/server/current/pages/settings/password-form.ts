@@ -6,6 +6,7 @@ import {
 } from '../../../../kit/web/access/rules/new-password.ts'
 import type { Origin } from '../../../../kit/config/rules/settings-parser.ts'
 import type { PasswordRefusal } from '../../../../kit/web/access/password-change.ts'
+import { personOf } from '../../../../kit/web/answers/caller.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { card } from '../../../../kit/web/ui/elements.ts'
 import { textField } from '../../../../kit/web/ui/fields.ts'
@@ -36,11 +37,8 @@ export function renderPassword(context: CurrentContext): Html {
 }
 
 /** Where the configuration sets the password of whoever is logged in; null: it does not. */
-function findOrigin({ site, event, services }: CurrentContext): Origin | null {
-  const caller = site.caller(event)
-  const isPerson = caller.kind === 'session' && caller.person !== null
-  return isPerson ? null : findPasswordOrigin(services.config)
-}
+const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
+  personOf(site.caller(event)) === null ? findPasswordOrigin(services.config) : null
 
 const renderOrigin = (origin: Origin): Html =>
   html`<p>${describeOrigin(origin)}</p>
@@ -87,10 +85,8 @@ function renderForm(context: CurrentContext): Html {
 }
 
 /** Returns the name by which a password manager knows the account. */
-function nameOf({ site, event }: CurrentContext): string {
-  const caller = site.caller(event)
-  return (caller.kind === 'session' ? caller.person?.name : null) ?? 'administrator'
-}
+const nameOf = ({ site, event }: CurrentContext): string =>
+  personOf(site.caller(event))?.name ?? 'administrator'
 
 async function changePassword(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   if (findOrigin(context) !== null) {
