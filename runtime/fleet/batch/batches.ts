@@ -25,7 +25,8 @@ export function createBatches(
   database: Database,
   { changes }: { readonly changes?: Changes } = {},
 ) {
-  const { list, write } = createList(database, changes)
+  const announce = (id: string) => changes?.announce({ topic: 'batch', id })
+  const { list, write } = createList(database, announce)
   const find = (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null
   return {
     /** Newest first; from memory. */
@@ -50,13 +51,13 @@ export function createBatches(
         if (batch !== null) save(sql, edit(batch))
       })
     },
-    ...createMembers(database, write),
+    ...createMembers(database, announce),
   }
 }
 
-type Write = (id: string, work: (sql: Sql) => void) => Promise<void>
+type Announce = (id: string) => void
 
-function createList(database: Database, changes: Changes | undefined) {
+function createList(database: Database, announce: Announce) {
   let kept: readonly Batch[] = []
   let epoch: number | null = null
 
@@ -69,27 +70,28 @@ function createList(database: Database, changes: Changes | undefined) {
     return kept
   }
 
-  const write: Write = async (id, work) => {
+  async function write(id: string, work: (sql: Sql) => void): Promise<void> {
     try {
       await database.write(work)
     } finally {
       epoch = null
     }
-    changes?.announce({ topic: 'batch', id })
+    announce(id)
   }
 
   return { list, write }
 }
 
-const createMembers = (database: Database, write: Write) => ({
+const createMembers = (database: Database, announce: Announce) => ({
   /** Stores machines of a batch, in the place of what was known of them. */
   async keepMembers(id: string, members: readonly BatchMember[]): Promise<void> {
     for (let at = 0; at < members.length; at += STEP) {
-      await write(id, (sql) => {
+      await database.write((sql) => {
         for (const { mac, ...member } of members.slice(at, at + STEP)) {
           sql.run(KEEP, id, mac, JSON.stringify(member))
         }
       })
+      announce(id)
     }
   },
   /** Lists the machines of a batch, by MAC. */
@@ -107,11 +109,12 @@ const createMembers = (database: Database, write: Write) => ({
     order: string,
     left: NonNullable<BatchMember['left']>,
   ): Promise<void> {
-    await write(id, (sql) => {
+    await database.write((sql) => {
       const row = sql.get(MEMBER, id, mac)
       const member = row === null ? null : parseMember(row)
       if (member?.order === order) sql.run(KEEP, id, mac, JSON.stringify({ ...member, left }))
     })
+    announce(id)
   },
 })
 

@@ -58,31 +58,37 @@ export function createBatchKeeper(site: KeeperDependencies) {
   const listOwn = (id: string): readonly Machine[] =>
     machines.peekAll().filter(({ cycle: { batch } }) => batch === id)
 
-  const list = (batch: Batch): readonly MemberView[] =>
-    [...batches.listMembers(batch.id), ...listUnstored(batch)].map((member) => {
+  function listMembers(batch: Batch): readonly MemberView[] {
+    const stored = batches.listMembers(batch.id)
+    return [...stored, ...listUnstored(batch, stored)].map((member) => {
       const machine = machines.peek(member.mac)
       const facts = machine === null ? null : describeOrder(machine, batch)
       return { ...member, machine, state: decideMember(member, facts) }
     })
+  }
 
   /** Lists the machines whose rows are not there yet, or never came: the batch was cut off. */
-  function listUnstored({ id, acted_at }: Batch): readonly BatchMember[] {
+  function listUnstored(
+    { id, acted_at }: Batch,
+    stored: readonly BatchMember[],
+  ): readonly BatchMember[] {
     if (acted_at !== null) return []
-    const stored = new Set(batches.listMembers(id).map(({ mac }) => mac))
+    const macs = new Set(stored.map(({ mac }) => mac))
     return listOwn(id)
-      .filter((machine) => !stored.has(machine.mac) && isOrderOf(machine, id))
+      .filter((machine) => !macs.has(machine.mac) && isOrderOf(machine, id))
       .map(({ mac, cycle }) => ({ mac, order: cycle.started_at, refusal: null, left: null }))
   }
 
-  function view(batch: Batch): BatchView {
-    const counts = countMembers(list(batch).map(({ state }) => state))
+  /** `members`: those that `listMembers` has just listed. */
+  function view(batch: Batch, members = listMembers(batch)): BatchView {
+    const counts = countMembers(members.map(({ state }) => state))
     return { batch, counts, isOpen: isOpen(counts) }
   }
 
   return {
     find: batches.find,
     list: batches.list,
-    listMembers: list,
+    listMembers,
     view,
     change: batches.change,
     /** Views several of them, each in a turn of its own: one may have the whole fleet. */
@@ -102,7 +108,7 @@ export function createBatchKeeper(site: KeeperDependencies) {
       return batches
         .list()
         .filter(({ id, action }) => ids.has(id) || (isCapturing && action === 'capture'))
-        .map(view)
+        .map((batch) => view(batch))
         .filter((each) => each.isOpen)
     },
     /** The machines whose present order came with this batch. */

@@ -84,7 +84,7 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
         const batch = find(event)
         const members = keeper.listMembers(batch)
         const results = members.map(({ mac, state, refusal: reason }) => ({ mac, state, reason }))
-        return json({ ...toWire(keeper.view(batch)), results })
+        return json({ ...toWire(keeper.view(batch, members)), results })
       },
     },
     ...ACTIONS.map(([action, summary]): Route => ({

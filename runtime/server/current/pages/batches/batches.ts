@@ -89,7 +89,7 @@ function find({ services, event }: CurrentContext): Batch {
 async function show(context: CurrentContext): Promise<Answer> {
   const { keeper } = context.services
   const batch = find(context)
-  const view = keeper.view(batch)
+  const members = keeper.listMembers(batch)
   return await context.show({
     title: nameOfBatch(batch),
     section: SECTION,
@@ -97,7 +97,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     updates: NEWS,
     messages: html`${context.message()}${renderActed(context.query)}`,
     body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
-      ${renderHead(context, view)} ${renderMembers(keeper.listMembers(batch))}
+      ${renderHead(context, keeper.view(batch, members))} ${renderMembers(members)}
     </div>`,
   })
 }
