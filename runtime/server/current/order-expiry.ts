@@ -3,7 +3,7 @@ import { epochOf } from '../../kit/foundation/instants.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { SYSTEM } from '../../fleet/state/journal.ts'
 import type { Site } from '../routes/site.ts'
-import { expireOrder, findStop } from './rules/disarming.ts'
+import { canExpire, expireOrder } from './rules/disarming.ts'
 import type { Machine } from './rules/machine.ts'
 import type { Surroundings } from './rules/surroundings.ts'
 
@@ -64,10 +64,13 @@ export function startOrderExpiry(
   site: Site<Machine>,
   { isPast = (time) => time <= site.now().toISOString() }: Pick<Surroundings, 'isPast'>,
 ): Disposable {
+  function isDue(machine: Machine): boolean {
+    const { expires_at } = machine.cycle
+    return expires_at !== null && canExpire(machine) && isPast(expires_at)
+  }
   async function endDue() {
-    for (const { mac, cycle } of site.machines.peekAll()) {
-      if (cycle.expires_at === null || cycle.disarmed_at !== null) continue
-      if (isPast(cycle.expires_at)) await endOrder(site, mac, isPast)
+    for (const machine of site.machines.peekAll()) {
+      if (isDue(machine)) await endOrder(site, machine.mac, isDue)
     }
   }
   const endDueOrLog = () =>
@@ -83,16 +86,15 @@ export function startOrderExpiry(
 async function endOrder(
   { fleet, now }: Site<Machine>,
   mac: Machine['mac'],
-  isPast: (time: string) => boolean,
+  isDue: (machine: Machine) => boolean,
 ): Promise<void> {
   await fleet.update(mac, SYSTEM, (machine) => {
-    const at = now().toISOString()
-    if (machine === null || findStop(machine, { now: at, isPast }) !== 'expired') return null
+    if (machine === null || !isDue(machine)) return null
     const event = {
       kind: 'machine.order_expired',
       summary: `${mac} is not armed any more: its order has expired`,
       details: { expires_at: machine.cycle.expires_at },
     }
-    return { machine: expireOrder(machine, at), events: [event], slot: 'released' }
+    return { machine: expireOrder(machine, now().toISOString()), events: [event], slot: 'released' }
   })
 }
