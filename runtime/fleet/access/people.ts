@@ -100,11 +100,9 @@ const CHANGE = 'UPDATE people SET record = ?, password = ?, updated_at = ? WHERE
 const REMOVE = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
   WHERE id = ? AND removed_at IS NULL`
 
-const StoredSchema = PersonRecordSchema.extend({ created_at: PersonRecordSchema.shape.name })
-
 /** Nothing for a row that cannot be read: that person cannot log in. */
 function readRow(row: Row): readonly (readonly [string, KeptPerson])[] {
-  const stored = StoredSchema.safeParse(parseJson(readText(row, 'record')))
+  const stored = PersonRecordSchema.safeParse(parseJson(readText(row, 'record')))
   if (!stored.success) return []
   const id = readText(row, 'id')
   return [[id, { person: { id, ...stored.data }, password: readTextOrNull(row, 'password') }]]

@@ -12,19 +12,19 @@ export const DAY_NAMES = ['from', 'to'] as const
 export interface DayRange {
   /** ISO 8601 times: `since` is included, `until` is not. Neither is there when there is a problem. */
   readonly range: { readonly since?: string; readonly until?: string }
+  /** The query with those times in the place of the days, as exports and filters take it. */
+  readonly exported: ListQuery
   /** Why the days were ignored; null: they were not. */
   readonly problem: string | null
 }
 
 /** Reads `from` and `to`, days of the zone in which the page shows times; both are included. */
-export function readDayRange({ from, to }: ListQuery, zone: string): DayRange {
+export function readDayRange({ from, to, ...others }: ListQuery, zone: string): DayRange {
   const since = from === undefined ? undefined : startOfDay(from, zone)
   const until = to === undefined ? undefined : startOfDay(to, zone, 1)
   const problem = describeProblem(since, until)
-  return {
-    range: problem === null ? { ...(since && { since }), ...(until && { until }) } : {},
-    problem,
-  }
+  const range = problem === null ? { ...(since && { since }), ...(until && { until }) } : {}
+  return { range, exported: { ...others, ...range }, problem }
 }
 
 /** Undefined: not asked for; null: no day. */

@@ -13,6 +13,7 @@ import { actOnMany } from './many.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
+const WAIT = z.number().min(0).max(LIMITS.waitSeconds).optional()
 const UNTIL = z
   .enum(['flashed', 'booted'])
   .describe(
@@ -24,24 +25,14 @@ const POWER = z
 
 /** The other fields of the body are the action's own parameters. */
 const FLASH_BODY = z.looseObject({
-  wait: z
-    .number()
-    .min(0)
-    .max(LIMITS.waitSeconds)
-    .optional()
-    .describe('Seconds to wait for the end of the flash before answering'),
+  wait: WAIT.describe('Seconds to wait for the end of the flash before answering'),
   until: UNTIL.default('flashed'),
   power: POWER.default(false),
 })
 
 /** What only the action flash takes. */
 const FLASH_MANY = {
-  wait: z
-    .number()
-    .min(0)
-    .max(LIMITS.waitSeconds)
-    .optional()
-    .describe('flash: seconds to wait for the end of all of them before answering'),
+  wait: WAIT.describe('flash: seconds to wait for the end of all of them before answering'),
   until: UNTIL.optional(),
   power: POWER.optional(),
   stagger: z

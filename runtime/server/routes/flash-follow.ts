@@ -50,8 +50,9 @@ export const EVENT_HEADERS = {
 export const isEventStream = ({ req }: H3Event): boolean =>
   req.headers.get('accept')?.includes('text/event-stream') === true
 
-const STEP_MS = 1000
-const QUIET_MS = 15_000
+/** Milliseconds between two looks for news, and without any after which something is sent anyway. */
+export const STEP_MS = 1000
+export const QUIET_MS = 15_000
 
 /**
  * Answers with events: `armed` with the machine, `run` with its run after each change, and `end` with
@@ -96,7 +97,10 @@ const pause = (signal: AbortSignal): Promise<null> =>
   sleep(STEP_MS, null, { signal }).catch(() => null)
 
 /** The order's newest run as an event; empty: there is none yet. */
-function renderRun({ runs }: Site, { mac, order }: AwaitedOrder): string {
+export function renderRun(
+  { runs }: Site,
+  { mac, order }: Pick<AwaitedOrder, 'mac' | 'order'>,
+): string {
   const [newest] = runs.list({ mac, limit: 1 })
   return newest?.run.order === order ? renderJson('run', toWireRun(newest.run)) : ''
 }

@@ -1,7 +1,6 @@
 /** Flashes a selection: boots its machines from the network, one after the other, and waits for what becomes of each. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Proof } from '../../engine/inventory/rules/run.ts'
-import { toWireRun } from '../../fleet/run/rules/run-record.ts'
 import { KEEP_ALIVE } from '../../kit/net/rules/event-stream.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
@@ -11,7 +10,10 @@ import {
   awaitEnd,
   EVENT_HEADERS,
   isEventStream,
+  QUIET_MS,
   renderJson,
+  renderRun,
+  STEP_MS,
   type AwaitedOrder,
 } from './flash-follow.ts'
 import type { BootEachRequest, Site } from './site.ts'
@@ -173,9 +175,6 @@ function countOutcomes(results: readonly ManyResult[]): Readonly<Record<string, 
   return counts
 }
 
-const STEP_MS = 1000
-const QUIET_MS = 15_000
-
 /**
  * Answers with events: `armed` with what was done at first, `run` with a run after each of its changes,
  * `machine` with the result of each whose order has ended, and `end` with what the answer without events
@@ -229,11 +228,8 @@ async function* follow(
 const renderEnd = (result: ManyResult): string => renderJson('machine', result)
 
 /** The newest runs of the orders that have changed, as events; `changed` is empty afterwards. */
-function listRuns({ runs }: Site, changed: Set<OneOrder>): readonly string[] {
+function listRuns(site: Site, changed: Set<OneOrder>): readonly string[] {
   const orders = [...changed]
   changed.clear()
-  return orders.flatMap(({ mac, order }) => {
-    const [newest] = runs.list({ mac, limit: 1 })
-    return newest?.run.order === order ? [renderJson('run', toWireRun(newest.run))] : []
-  })
+  return orders.map((order) => renderRun(site, order)).filter((event) => event !== '')
 }

@@ -22,11 +22,11 @@ export function parsePersonName(text: string): Result<string, NameRefusal> {
 export const PersonRecordSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES).nullable().catch(null),
+  /** ISO time. */
+  created_at: z.string(),
 })
 
 export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
   /** Stays theirs, whoever has the name later. */
   readonly id: string
-  /** ISO time. */
-  readonly created_at: string
 }

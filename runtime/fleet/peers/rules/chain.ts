@@ -77,8 +77,9 @@ export function listBefore(
   return { before: before.slice(0, MAX_BEFORE), hops: before.length }
 }
 
-const countHops = (chain: readonly Neighbour[], { arrival, ...of }: Neighbour, now: number) =>
-  listBefore(chain, { arrival, ...of }, now).hops + 1
+/** Counts the machines between the cache and one that would stand behind `last`. */
+const countHops = (chain: readonly Neighbour[], last: Neighbour, now: number): number =>
+  listBefore(chain, last, now).hops + 1
 
 /** The nearest one before a machine that is there and hands on; null: the cache. */
 function findLiving(

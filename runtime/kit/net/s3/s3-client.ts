@@ -49,21 +49,24 @@ export function createS3Client({ client, access, source, now }: S3ClientOptions)
     return await client.fetch({ url, authorization: null }, { ...request, redirects: 'answer' })
   }
 
+  /** Reads why it was refused, for `explain`. Resolves to the text. */
+  async function readRefusal(answer: HttpAnswer): Promise<string> {
+    const { status, headers } = answer
+    const body = await readText(answer)
+    refused = parseRefusal(status, body, aheadOf(headers.date, now()))
+    return body
+  }
+
   /** The answer to a request, of which the body was not looked at where it is the object. */
   async function fetch(_asked: HttpTarget, request: HttpRequest): Promise<HttpAnswer> {
     const first = await ask(request)
     if (first.status < 300) return { ...first, target }
     const { status, headers } = first
-    const body = await readText(first)
-    refused = parseRefusal(status, body, aheadOf(headers.date, now()))
-    const found = findRegion(headers, body)
+    const found = findRegion(headers, await readRefusal(first))
     if (found !== null && found !== region) {
       region = found
       const second = await ask(request)
-      if (second.status < 300) return { ...second, target }
-      const text = await readText(second)
-      const ahead = aheadOf(second.headers.date, now())
-      refused = parseRefusal(second.status, text, ahead)
+      if (second.status >= 300) await readRefusal(second)
       return { ...second, target }
     }
     if (!isRedirect(status) || headers.location === undefined) return { ...first, target }

@@ -31,12 +31,12 @@ interface TileFacts {
 /** Lists the tiles. What failed counts by the runs, and is compared with the 24 hours before. */
 export function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
   const { site } = context
-  const now = site.now().getTime()
-  const [since, before] = [1, 2].map((days) => new Date(now - days * DAY_MS).toISOString())
+  const ago = (days: number) => new Date(site.now().getTime() - days * DAY_MS).toISOString()
   const count = (condition: RunCondition) => site.runs.count(condition)
   const unassigned = facts.machines.filter(isUnassigned)
-  const day = { since: since ?? '' }
-  const dayBefore = { since: before ?? '', until: since ?? '' }
+  const day = { since: ago(1) }
+  const dayBefore = { since: ago(2), until: day.since }
+  const failed = count({ result: 'failed', ...day })
   const isNew = ({ discovered_at: at }: Machine) => at !== null && at >= day.since
   return [
     {
@@ -53,12 +53,9 @@ export function listTiles(context: CurrentContext, facts: TileFacts): readonly T
     },
     {
       title: t.failed,
-      count: count({ result: 'failed', ...day }),
+      count: failed,
       href: address('/ui/runs', { state: 'failed', ...day }),
-      trend: compare(
-        count({ result: 'failed', ...day }),
-        count({ result: 'failed', ...dayBefore }),
-      ),
+      trend: compare(failed, count({ result: 'failed', ...dayBefore })),
     },
     ...listUnbooted(context, day, dayBefore),
     {

@@ -59,9 +59,7 @@ interface EventView {
 /** `from` and `to` are days of the zone in which the page shows times; both are included. */
 export function readEventView(given: URLSearchParams, zone: string): EventView {
   const query = readListQuery(given, KEPT, MAX_LENGTH)
-  const { from: _from, to: _to, ...others } = query
-  const { range, problem } = readDayRange(query, zone)
-  const exported = { ...others, ...range }
+  const { exported, problem } = readDayRange(query, zone)
   const before = readBefore(given)
   const asked = { ...exported, ...foldBatches(query), limit: String(ROWS), ...before }
   const filter = parseEventFilter(new URLSearchParams(asked))

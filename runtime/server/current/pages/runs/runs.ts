@@ -55,10 +55,8 @@ export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const query = readListQuery(context.query, KEPT, 300)
-  const { range, problem } = readDayRange(query, context.clock().zone)
+  const { range, exported, problem } = readDayRange(query, context.clock().zone)
   const found = readShown(context, query, range)
-  const { from: _from, to: _to, ...others } = query
-  const exported = { ...others, ...range }
   return await context.show({
     title: PAGES.frame.titles.runs,
     section: PATH,
