@@ -2,6 +2,8 @@
 import { json, type Answer } from '../../kit/web/answers/answers.ts'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
+import { findUnheeded } from '../../fleet/machine/rules/query.ts'
+import { printable } from '../../kit/foundation/printable.ts'
 import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
@@ -274,13 +276,14 @@ function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BU
 
 /**
  * Finds the machines that a request names by their MACs, or by a search. Throws a 422 for what is no
- * MAC.
+ * MAC, and for a term that leaves nobody out.
  */
 export async function pick(
   { machines, views }: Pick<Site, 'machines' | 'views'>,
   { macs, q }: { readonly macs?: readonly string[] | undefined; readonly q?: string | undefined },
 ): Promise<readonly Mac[]> {
   if (macs === undefined) {
+    checkSearch(q ?? '')
     const found = views.match(await machines.list(), new URLSearchParams({ q: q ?? '' }))
     return found.slice(0, LIMITS.bulkMachines).map(({ mac }) => mac)
   }
@@ -291,6 +294,19 @@ export async function pick(
   if (bad.length > 0) throw refuseFields(bad.slice(0, 32))
   return [...new Set(parsed.flatMap((each) => (each.ok ? [each.value] : [])))]
 }
+
+/** An empty variable in `label:$rack` must not mean the whole fleet. */
+function checkSearch(q: string): void {
+  const unheeded = findUnheeded(q)
+  if (unheeded === null) return
+  const { term, why } = unheeded
+  throw refuse(422, `q: ${printable(term)} ${UNHEEDED[why]}`)
+}
+
+const UNHEEDED = {
+  empty: 'has no value and would leave no machine out: give it one, or leave it out',
+  'too-many': 'comes after as many terms as a search may have: use fewer, or name them in macs',
+} as const
 
 interface AskedAction {
   /** Where in the body the parameters stand. */

@@ -210,6 +210,27 @@ test('bulk operations answer row by row, and first say what they would do', asyn
   assert.equal(detail[0].loc, ['body', 'parameters', 'add', 0])
 })
 
+test('an empty variable in a search does not mean the whole fleet', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await ask(`/machines/${MAC}`, asJson({}, 'PUT'))
+  const many = Array.from({ length: 33 }, (_, at) => `-mac:${at}`).join(' ')
+  for (const [q, term] of [
+    ['label:', 'label:'],
+    ['state:armed -label:""', '-label:""'],
+    ['""', '""'],
+    [many, '-mac:32'],
+  ] as const) {
+    for (const action of ['delete', 'lock']) {
+      const answer = await ask('/machines/bulk', asJson({ action, q }))
+      assert.is(answer.status, 422, q)
+      assert.match((await answer.json()).detail, `q: ${term} `)
+    }
+  }
+  const { is_locked } = await (await ask(`/machines/${MAC}`)).json()
+  assert.is.not(is_locked, true)
+})
+
 test('nobody deletes the whole fleet by a search for nothing', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()

@@ -57,6 +57,29 @@ const WORD = /(?:"[^"]*"?|[^\s"])+/g
 export const splitWords = (text: string): readonly string[] =>
   (text.slice(0, MAX_LENGTH).match(WORD) ?? []).slice(0, MAX_TERMS)
 
+/** A filter without a value, or nothing between quotes; `aa:` is a part of an address. */
+const EMPTY_TERM = /^-?(?:(?![0-9a-f]{1,4}:)[a-z_]+:[",]*|"+)$/i
+
+interface UnheededTerm {
+  /** The term as it was typed. */
+  readonly term: string
+  /** It has no value, or stands behind as many terms as are heeded. */
+  readonly why: 'empty' | 'too-many'
+}
+
+/**
+ * Finds the first term that leaves no row out, in a language with any vocabulary; null: there is
+ * none. Who reads a list may be in the middle of typing it; a script that acts on all that is found
+ * has forgotten something.
+ */
+export function findUnheeded(text: string): UnheededTerm | null {
+  const words = text.match(WORD) ?? []
+  const empty = words.find((word) => EMPTY_TERM.test(word))
+  if (empty !== undefined) return { term: empty, why: 'empty' }
+  const late = words[splitWords(text).length]
+  return late === undefined ? null : { term: late, why: 'too-many' }
+}
+
 /** Any text is a query: what makes no filter is looked for as it stands. */
 export function parseQuery(text: string, vocabulary: Vocabulary): Query {
   return splitWords(text).flatMap((word) => {

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  findUnheeded,
   foldRow,
   matchesQuery,
   parseQuery,
@@ -90,6 +91,34 @@ test('any text is a query, soon parsed, of a bounded number of terms', () => {
 
 test('a very long text is cut, not refused', () => {
   assert.ok(parse('x '.repeat(100_000)).length <= 32)
+})
+
+test('a term that leaves nobody out is found, with the reason', () => {
+  for (const [text, term] of [
+    ['label:', 'label:'],
+    ['rack-1 -state:', '-state:'],
+    ['LABEL:"",', 'LABEL:"",'],
+    ['seen:', 'seen:'],
+    ['"', '"'],
+  ] as const) {
+    assert.equal(findUnheeded(text), { term, why: 'empty' }, text)
+  }
+  for (const text of [
+    '',
+    ' ',
+    ':',
+    '-',
+    'aa:',
+    'aa:bb:',
+    '52:54:',
+    'label:x',
+    'a "b c"',
+    'label:*',
+  ])
+    assert.is(findUnheeded(text), null, text)
+  const words = Array.from({ length: 33 }, (_, at) => `-mac:${at}`)
+  assert.is(findUnheeded(words.slice(0, 32).join(' ')), null)
+  assert.equal(findUnheeded(words.join(' ')), { term: '-mac:32', why: 'too-many' })
 })
 
 test.run()
