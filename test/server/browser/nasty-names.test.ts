@@ -70,9 +70,21 @@ for (const [name, options] of WINDOWS) {
       await page.goto('/ui/machines')
       assert.ok((await page.locator('.disk.whole').count()) > 10)
       assert.equal(await listCut(page, '.disk.whole, .disk.whole *'), [])
+      assert.equal(await listCut(page, '#rows .state'), [])
       assert.is(await page.locator('main img').count(), 0)
     }))
 }
+
+test('who armed a machine is shown whole in the list of runs', () =>
+  withPage({}, async (page) => {
+    const mac = '52:54:00:a2:00:05'
+    const run = { run: 'c0ffee00-0005', phase: 'started', mode: 'flash' }
+    await page.request.get(`/pxe/${mac}?buildarch=x86_64`)
+    await page.request.post(`/pxe/${mac}/progress`, { data: run })
+    await page.goto('/ui/runs')
+    await page.locator('#rows tr').getByText('the operator').waitFor()
+    assert.equal(await listCut(page, 'thead .armer, #rows td:has([title*="operator"])'), [])
+  }))
 
 test('a text that is shortened keeps its end, and is whole on hover and while it has the focus', () =>
   withPage({}, async (page) => {

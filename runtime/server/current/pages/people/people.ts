@@ -99,12 +99,9 @@ function renderPerson(context: CurrentContext, { id, name, role, created_at }: P
   </li>`
 }
 
-const ROLE_OPTIONS = ROLES.map((role) => ({
-  value: role,
-  text: `${roles[role].title}: ${roles[role].text}`,
-}))
+/** What each role permits, below the list of their titles: a browser cuts what is longer than the list. */
+const ROLE_HINT = ROLES.map((role) => `${roles[role].title}: ${roles[role].text}.`).join(' ')
 
-/** One is in force: its title says enough, and nothing is cut. */
 const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
 
 const renderPasswordField = (label: string, hint?: string): Html =>
@@ -123,7 +120,7 @@ function renderForm(context: CurrentContext): Html {
   const typed = context.notice()?.typed ?? {}
   return html`<form method="post" action="${PEOPLE_PATH}" class="narrow">
     ${textField({ name: 'name', label: t.add.name, hint: t.add.nameHint, required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
-    ${selectField({ name: 'role', label: t.role, value: typed['role'] ?? 'look', options: ROLE_OPTIONS })}
+    ${selectField({ name: 'role', label: t.role, value: typed['role'] ?? 'look', options: ROLE_TITLES, hint: ROLE_HINT })}
     ${renderPasswordField(t.add.password)}
     <button class="primary">${t.add.button}</button>
   </form>`
