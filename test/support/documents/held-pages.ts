@@ -30,7 +30,7 @@ const HEAD = `# Figures of the documentation that nothing in this repository kno
 /** Writes the list, one phrase a line, so that two writers seldom meet. */
 export function writeByHand(list: ByHand): void {
   const pages = Object.entries(list)
-    .filter(([, reasons]) => Object.keys(reasons).length > 0)
+    .filter(([, reasons]) => Object.values(reasons).some((phrases) => phrases.length > 0))
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
   const text = pages.map(([page, reasons]) => {
     const rows = Object.entries(reasons)
