@@ -25,6 +25,10 @@ export interface EventCondition {
   readonly batch?: string | undefined
   /** Without those that are part of a batch, which has a line of its own. */
   readonly folded?: boolean | undefined
+  /** Patterns of kinds (`netboot.*`), of which one must fit. */
+  readonly kinds?: readonly string[] | undefined
+  /** What people and their tokens did. */
+  readonly byPeople?: boolean | undefined
   /** Words, each looked for in kind, subject, actor, address and summary. */
   readonly text?: string | undefined
   readonly before_id?: number | undefined
@@ -60,6 +64,9 @@ const personOf = (actor: string): string =>
 /** A machine that reports no run has only the event of its end. */
 const ERASED = `kind = 'machine.flash_started'
   OR (kind = 'machine.flashed' AND json_extract(details, '$.run') IS NULL)`
+
+const OF_KINDS = 'EXISTS (SELECT 1 FROM json_each(?) AS pattern WHERE kind GLOB pattern.value)'
+const BY_PEOPLE = `actor NOT IN ('system', 'pxe-client')`
 
 /** What the state directory lost, or is about to. */
 const LOSSES: ReadonlySet<string> = new Set([
@@ -103,6 +110,8 @@ export function listEvents(
     ...EQUAL.flatMap((column) => condition(`${column} = ?`, filter[column])),
     ...condition(`? IN (${personOf('actor')}, ${personOf(ARMED_BY)})`, filter.person),
     ...flag(ERASED, filter.erased),
+    ...condition(OF_KINDS, filter.kinds && JSON.stringify(filter.kinds)),
+    ...flag(BY_PEOPLE, filter.byPeople),
     ...condition('id < ?', filter.before_id),
     ...condition('ts >= ?', filter.since),
     ...condition('ts < ?', filter.until),

@@ -24,6 +24,7 @@ import { withMachines, type CurrentContext, type CurrentServices } from './view/
 import { RUN_PAGES } from './runs/runs.ts'
 import { accountPages } from '../../pages/account/account.ts'
 import { PASSWORD_POSTS, renderPassword } from './settings/password-form.ts'
+import { TIMELINE_PAGE } from './timeline/timeline.ts'
 import { SETTINGS_PAGES } from './settings/settings.ts'
 import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { renderMachineRow } from './view/machine-row.ts'
@@ -37,6 +38,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...BULK_PAGES,
   ...BATCH_PAGES,
   ...MACHINE_PAGES,
+  TIMELINE_PAGE,
   ...TEMPLATE_PAGES,
   ...RUN_PAGES,
   ...CACHE_PAGES,

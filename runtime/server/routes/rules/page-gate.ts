@@ -45,6 +45,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/:mac/power/delete': { POST: 'admin' },
   '/ui/machines/:mac/power/unpin': { POST: 'admin' },
   '/ui/machines/:mac/runs/:id': { GET: 'read' },
+  '/ui/machines/:mac/timeline': { GET: 'read' },
   '/ui/runs': { GET: 'read' },
   '/ui/runs/remove': { POST: 'admin' },
   '/ui/batches': { GET: 'read' },

@@ -198,7 +198,28 @@ export const MACHINE = {
     allRuns: 'All runs',
     noRuns: 'Not flashed yet.',
     timeline: 'Timeline',
-    allEvents: 'All events',
+    wholeTimeline: 'Whole timeline',
+  },
+  timeline: {
+    title: 'Timeline of {name}',
+    none: 'Nothing yet.',
+    noneOfKind: 'Nothing of this kind yet.',
+    label: 'What happened, newest first',
+    /** What the timeline can be limited to. */
+    views: {
+      all: 'Everything',
+      boots: 'Network boots',
+      flashes: 'Flashes and captures',
+      people: 'What people did',
+      power: 'Power',
+    },
+    by: 'by {actor}',
+    byFrom: 'by {actor} from {ip}',
+    armedBy: 'armed by {actor}',
+    batch: 'part of a batch',
+    /** Several events of one summary; `{time}`: when the first of them was. */
+    repeated: '{count} times since {time}',
+    events: 'Events of this machine',
   },
   deletion: {
     summary: 'Delete this machine',

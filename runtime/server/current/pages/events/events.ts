@@ -1,8 +1,6 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { findTitle } from '../../../pages/settings/setting-texts.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { isAlarm } from '../../../../fleet/state/event-rows.ts'
 import { json } from '../../../../kit/web/answers/answers.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
@@ -12,7 +10,7 @@ import { address, html, type Content, type Html } from '../../../../kit/web/ui/h
 import { renderOlder, type ListQuery } from '../../../../kit/web/ui/search.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { modelOf } from '../view/disk-text.ts'
+import { readEventWords } from '../view/event-words.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
 import { dayOf } from '../../../../kit/web/ui/times.ts'
@@ -76,18 +74,7 @@ function renderEvents(
   query: ListQuery,
 ): Html {
   const open = events.filter((event) => isAlarm(event.kind) && !event.acknowledged)
-  const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
-  const shown = {
-    clock: context.clock(),
-    query,
-    findImage: (ref: string) => images.get(ref) ?? null,
-    findDisk: (mac: string, name: string) => findDisk(context, mac, name),
-    findRun: (mac: string, id: string) => {
-      const parsed = parseMac(mac)
-      return parsed.ok ? context.site.runs.find(parsed.value, id) : null
-    },
-    findSetting: (name: string) => findTitle(context.services.settingTexts, name),
-  }
+  const shown = { clock: context.clock(), query, ...readEventWords(context) }
   return html`<form method="post" action="/ui/events/acknowledge">
     ${hidden({ back: address(PATH, query) })}
     ${
@@ -106,14 +93,6 @@ function renderEvents(
       </ul>`,
     })}
   </form>`
-}
-
-/** Model and serial number of the disk that a machine reported under this name. */
-function findDisk({ site }: CurrentContext, mac: string, name: string): string | null {
-  const parsed = parseMac(mac)
-  const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
-  const disk = disks?.find(({ serial }) => serial === name)
-  return disk === undefined ? null : `${modelOf(disk)}, ${name}`
 }
 
 /** Answers JSON like the deployed server; the form of our page returns to it. */

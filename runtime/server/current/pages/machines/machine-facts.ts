@@ -10,7 +10,8 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { type Machine } from '../../rules/machine.ts'
 import { questionButton } from '../../../pages/question.ts'
 import { nameActor } from '../view/actor-name.ts'
-import { renderEventList } from '../view/event-list.ts'
+import type { EventWords } from '../view/event-words.ts'
+import { renderTimeline, timelinePath } from '../timeline/timeline-list.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderRunList } from '../view/run-table.ts'
 
@@ -25,6 +26,7 @@ interface MachineFacts {
   readonly runs: readonly Run[]
   readonly events: readonly JournalEvent[]
   readonly clock: Clock
+  readonly words: EventWords
 }
 
 export const renderFacts = (facts: MachineFacts): Html =>
@@ -71,7 +73,7 @@ function renderHardwareCard({ machine, posted }: MachineFacts): Html {
   })
 }
 
-const renderHistory = ({ machine: { mac }, runs, events, clock }: MachineFacts): Html =>
+const renderHistory = ({ machine: { mac }, runs, events, clock, words }: MachineFacts): Html =>
   html`${card({
     title: t.runs,
     aside: html`<a class="small" href="/ui/runs?mac=${mac}">${t.allRuns}</a>`,
@@ -79,8 +81,9 @@ const renderHistory = ({ machine: { mac }, runs, events, clock }: MachineFacts):
   })}
   ${card({
     title: t.timeline,
-    aside: html`<a class="small" href="/ui/events?subject_id=${mac}">${t.allEvents}</a>`,
-    body: renderEventList(events, clock, mac),
+    id: 'timeline',
+    aside: html`<a class="small" href="${timelinePath(mac)}">${t.wholeTimeline}</a>`,
+    body: renderTimeline(events, clock, words),
   })}`
 
 const renderDeletion = ({ mac }: Machine): Html =>

@@ -22,6 +22,7 @@ import { POWER_POSTS } from '../power/power-posts.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
+import { readEventWords } from '../view/event-words.ts'
 import { labelLink } from '../view/machine-row.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderUndo } from '../view/undo-button.ts'
@@ -29,8 +30,8 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.page
 
-/** Runs that the page lists. */
-const MAX_RUNS = 8
+/** Runs and events that the page lists. */
+const [MAX_RUNS, MAX_EVENTS] = [8, 20]
 
 export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS, ...POWER_POSTS]
 
@@ -46,7 +47,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const view = context.view(machine)
   const [posted, events] = await Promise.all([
     site.machines.findHardware(mac),
-    site.journal.list({ subject_id: mac, limit: 20 }),
+    site.journal.list({ subject_id: mac, limit: MAX_EVENTS }),
   ])
   const runs = site.runs.list({ mac, limit: MAX_RUNS }).map(({ run }) => run)
   const { entries, error } = site.catalog.snapshot()
@@ -73,7 +74,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     ${renderPowerCard(context, machine, notice)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
     ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
-    ${renderFacts({ machine, posted, runs, events, clock: context.clock() })}`,
+    ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
   })
 }
 

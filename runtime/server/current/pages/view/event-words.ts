@@ -1,0 +1,126 @@
+/** What an event says in words beside its summary: which image went to which disk, and what it changed. */
+import { printableText } from '../../../../kit/foundation/printable.ts'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import { readChanges, renderValue } from '../../../../fleet/state/rules/event-changes.ts'
+import type { JournalEvent } from '../../../../fleet/state/journal.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { shorten } from '../../../../kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { findTitle } from '../../../pages/settings/setting-texts.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { modelOf } from './disk-text.ts'
+import type { CurrentContext } from './page-context.ts'
+import { renderWhat, runPath } from './run-table.ts'
+
+const t = PAGES.events.row
+
+/** What is known of the things that events name by an id. */
+export interface EventWords {
+  /** The name of an image; null: nobody knows it any more. */
+  findImage(ref: string): string | null
+  /** The disk of a machine that is selected by this name, in words; null: nobody knows it. */
+  findDisk(mac: string, name: string): string | null
+  /** The run that an event of a machine names; null: there is none any more. */
+  findRun(mac: string, id: string): Run | null
+  /** The title of a setting; null: it is none. */
+  findSetting(name: string): string | null
+}
+
+/** Makes the words of a request, from the catalog, the machines and the runs. */
+export function readEventWords(context: CurrentContext): EventWords {
+  const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
+  return {
+    findImage: (ref) => images.get(ref) ?? null,
+    findDisk: (mac, name) => findDisk(context, mac, name),
+    findRun(mac, id) {
+      const parsed = parseMac(mac)
+      return parsed.ok ? context.site.runs.find(parsed.value, id) : null
+    },
+    findSetting: (name) => findTitle(context.services.settingTexts, name),
+  }
+}
+
+/** Model and serial number of the disk that a machine reported under this name. */
+function findDisk({ site }: CurrentContext, mac: string, name: string): string | null {
+  const parsed = parseMac(mac)
+  const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
+  const disk = disks?.find(({ serial }) => serial === name)
+  return disk === undefined ? null : `${modelOf(disk)}, ${name}`
+}
+
+/** Renders which image was written to which disk, where the summary does not say so. */
+export function renderWritten(event: JournalEvent, { findRun }: EventWords): Content {
+  const { subject_kind: kind, subject_id: mac, details, summary } = event
+  const id = details?.['run']
+  if (kind !== 'machine' || mac === null || typeof id !== 'string') return null
+  const run = findRun(mac, id)
+  if (run === null || (run.image !== null && summary.includes(run.image.name ?? ''))) return null
+  const words = html`<a href="${runPath(run)}">${renderWhat(run, true)}</a>`
+  return html`<p class="small">${fillHtml(t.run, { run: words })}</p>`
+}
+
+/** The texts of the fields of a machine's record. */
+const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))
+
+const MAX_CHANGES = 4
+const MAX_CHARACTERS = 60
+
+/**
+ * Renders what a change has changed: the fields with what was there before and is there now. `isWhole`:
+ * all of them, where no details say the rest.
+ */
+export function renderChanges(event: JournalEvent, context: EventWords, isWhole = false): Content {
+  const { details, subject_id: subject } = event
+  const changes = Object.entries(readChanges(details))
+  if (changes.length === 0) return null
+  const shown = isWhole ? changes : changes.slice(0, MAX_CHANGES)
+  const more = changes.length - shown.length
+  return html`<ul class="changes small">
+    ${shown.map(
+      ([name, { before, after }]) =>
+        html`<li>
+          <span class="dim">${titleOf(name, context)}</span>
+          ${renderSide('before', valueOf(name, before, subject, context))}
+          <span class="dim" aria-hidden="true">→</span>
+          ${renderSide('after', valueOf(name, after, subject, context))}
+        </li>`,
+    )}
+    ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
+  </ul>`
+}
+
+const titleOf = (name: string, { findSetting }: EventWords): string =>
+  FIELDS.get(name) ?? findSetting(name) ?? name
+
+function valueOf(
+  name: string,
+  value: unknown,
+  subject: string | null,
+  { findImage, findDisk }: EventWords,
+): string {
+  const words = printableText(renderValue(value))
+  if (typeof value !== 'string') return words
+  switch (name) {
+    case 'bty_image_ref':
+      return printableText(findImage(value) ?? shorten(value, 17))
+    case 'target_disk_serial':
+      return printableText((subject === null ? null : findDisk(subject, value)) ?? words)
+    case 'boot_mode':
+      return MODE_TITLES.get(value) ?? words
+    default:
+      return words
+  }
+}
+
+const MODE_TITLES: ReadonlyMap<string, string> = new Map(
+  Object.entries(PAGES.machine.modes).map(([mode, { title }]) => [mode, title]),
+)
+
+const renderSide = (side: 'before' | 'after', text: string): Html => {
+  const shown = shorten(text, MAX_CHARACTERS)
+  const title = shown === text ? null : text
+  return side === 'before'
+    ? html`<span class="spoken">${t.before}</span> <del title="${title}">${shown}</del>`
+    : html`<span class="spoken">${t.after}</span> <ins title="${title}">${shown}</ins>`
+}
