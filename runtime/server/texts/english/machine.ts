@@ -202,8 +202,7 @@ export const MACHINE = {
   },
   timeline: {
     title: 'Timeline of {name}',
-    none: 'Nothing yet.',
-    noneOfKind: 'Nothing of this kind yet.',
+    none: 'Nothing of this kind yet.',
     label: 'What happened, newest first',
     /** What the timeline can be limited to. */
     views: {

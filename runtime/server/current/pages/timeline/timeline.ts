@@ -8,7 +8,7 @@ import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { card } from '../../../../kit/web/ui/elements.ts'
 import { address, attributes, fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { readListQuery, renderOlder } from '../../../../kit/web/ui/search.ts'
+import { renderOlder } from '../../../../kit/web/ui/search.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import { readEventWords } from '../view/event-words.ts'
@@ -44,14 +44,13 @@ async function show(context: CurrentContext): Promise<Answer> {
       hint: PAGES.machine.page.missingHint,
     })
   }
-  const query = readListQuery(context.query, ['view'], 20)
-  const view = NAMES.find((name) => name === query['view']) ?? 'all'
-  const before = /^\d{1,15}$/.exec(context.query.get('before_id') ?? '')?.[0]
+  const view = NAMES.find((name) => name === context.query.get('view')) ?? 'all'
+  const before = readBefore(context.query)
   const events = await context.site.journal.list({
     ...VIEWS[view],
     subject_kind: 'machine',
     subject_id: mac,
-    before_id: before === undefined ? undefined : Number(before),
+    before_id: before,
     limit: ROWS,
   })
   const next = events.length === ROWS ? events.at(-1) : undefined
@@ -68,12 +67,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       >${t.events}</a
     >`,
     body: html`${renderViews(mac, view)}
-    ${card({
-      body:
-        events.length === 0 && view !== 'all'
-          ? html`<p class="dim">${t.noneOfKind}</p>`
-          : renderTimeline(events, context.clock(), readEventWords(context)),
-    })}
+    ${card({ body: renderTimeline(events, context.clock(), readEventWords(context)) })}
     ${renderOlder({
       path: timelinePath(mac),
       query: view === 'all' ? {} : { view },
@@ -82,6 +76,12 @@ async function show(context: CurrentContext): Promise<Answer> {
       next: next === undefined ? null : { before_id: next.id },
     })}`,
   })
+}
+
+/** The number of the event where the page before ended; undefined: this is the newest one. */
+function readBefore(query: URLSearchParams): number | undefined {
+  const text = /^\d{1,15}$/.exec(query.get('before_id') ?? '')?.[0]
+  return text === undefined ? undefined : Number(text)
 }
 
 const renderViews = (mac: Mac, shown: View): Html =>

@@ -32,7 +32,7 @@ export function readEventWords(context: CurrentContext): EventWords {
   const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
   return {
     findImage: (ref) => images.get(ref) ?? null,
-    findDisk: (mac, name) => findDisk(context, mac, name),
+    findDisk: (mac, name) => describePicked(context, mac, name),
     findRun(mac, id) {
       const parsed = parseMac(mac)
       return parsed.ok ? context.site.runs.find(parsed.value, id) : null
@@ -42,7 +42,7 @@ export function readEventWords(context: CurrentContext): EventWords {
 }
 
 /** Model and serial number of the disk that a machine reported under this name. */
-function findDisk({ site }: CurrentContext, mac: string, name: string): string | null {
+function describePicked({ site }: CurrentContext, mac: string, name: string): string | null {
   const parsed = parseMac(mac)
   const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
   const disk = disks?.find(({ serial }) => serial === name)

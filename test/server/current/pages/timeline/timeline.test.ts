@@ -58,7 +58,7 @@ test('contacts, runs and edits are in one list, in words, and can be limited', a
   assert.not.match(people, 'first contact')
   assert.match(await read('?view=flashes'), 'write error at byte 7')
   assert.match(await read('?view=power'), 'Nothing of this kind yet.')
-  assert.match(await read('?view=all&before_id=1'), 'Nothing yet.')
+  assert.match(await read('?view=all&before_id=1'), 'Nothing of this kind yet.')
   const page = await (await ask(`/ui/machines/${MAC}`)).text()
   assert.match(page, `href="/ui/machines/${MAC}/timeline"`)
 })
