@@ -1,5 +1,6 @@
 /** Adds and removes people and changes their roles and passwords, by one rule for the page and the command. */
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
 import type { Role } from '../../kit/web/answers/rules/rights.ts'
 import {
   checkNewPassword,
@@ -8,12 +9,14 @@ import {
 import type { JournalEntry, Requester } from '../state/journal.ts'
 import { hashPassword } from './passwords.ts'
 import type { People } from './people.ts'
+import { parseScope, type ScopeRefusal } from './rules/label-scope.ts'
 import { parsePersonName, type NameRefusal, type Person } from './rules/person.ts'
 import type { Tokens } from './tokens.ts'
 
 export type PersonRefusal =
   | NameRefusal
   | NewPasswordRefusal
+  | ScopeRefusal
   | 'name-taken'
   | 'too-many'
   /** There is nobody with that id, or not any more. */
@@ -27,11 +30,100 @@ interface AccountsDependencies {
   record(entry: JournalEntry): Promise<void>
 }
 
+interface GivenRights {
+  readonly role?: Role
+  /** The labels of their scope; null: they have none. */
+  readonly labels?: readonly string[] | null
+}
+
+interface NewAccount {
+  readonly name: string
+  readonly role: Role
+  readonly password: string
+  /** Null, or absent: they have no scope. */
+  readonly labels?: readonly string[] | null
+}
+
 export type Accounts = ReturnType<typeof createAccounts>
 
 /** What takes something away counts at the next request of the person; each change is on record. */
 export function createAccounts({ people, tokens, endSessions, record }: AccountsDependencies) {
-  const note = (
+  const note = createNote(record)
+
+  /**
+   * Sessions end before the row is changed, since a crash behind it would keep them; and once more behind
+   * it, for whoever logged in meanwhile.
+   */
+  async function change(id: string, store: () => Promise<Person | null>): Promise<Person | null> {
+    if (people.find(id) === null) return null
+    await endSessions(id)
+    const changed = await store()
+    if (changed !== null) await endSessions(id)
+    return changed
+  }
+
+  return {
+    async add(given: NewAccount, by: Requester): Promise<Result<Person, PersonRefusal>> {
+      const name = parsePersonName(given.name)
+      if (!name.ok) return name
+      const fine = checkNewPassword(given.password, null)
+      if (!fine.ok) return fine
+      const labels = parseLabels(given.labels ?? null)
+      if (!labels.ok) return labels
+      const { role } = given
+      const person = { name: name.value, role, labels: labels.value }
+      const added = await people.add(person, await hashPassword(given.password))
+      const details = { role, labels: labels.value }
+      if (added.ok) await note('added', by, added.value, [`was added (${role})`, details])
+      return added
+    },
+    /** Ends their sessions, also where nothing changes. What is left out of the rights stays. */
+    async setRights(
+      id: string,
+      { role, labels }: GivenRights,
+      by: Requester,
+    ): Promise<Result<Person, PersonRefusal>> {
+      const scope = labels === undefined ? undefined : parseLabels(labels)
+      if (scope?.ok === false) return scope
+      const before = people.find(id)
+      const rights = { ...(role && { role }), ...(scope && { labels: scope.value }) }
+      const changed = await change(id, () => people.setRights(id, rights))
+      if (before === null || changed === null) return refuse('unknown')
+      const { done, changes } = describeChange(before, changed)
+      await note('changed', by, changed, [done, { changes }])
+      return accept(changed)
+    },
+    /** Ends their sessions; who changes their own password begins another one. */
+    async setPassword(
+      id: string,
+      password: string,
+      by: Requester,
+    ): Promise<Result<Person, PersonRefusal>> {
+      const fine = checkNewPassword(password, null)
+      if (!fine.ok) return fine
+      const hash = await hashPassword(password)
+      const changed = await change(id, () => people.setPassword(id, hash))
+      if (changed === null) return refuse('unknown')
+      await note('password', by, changed, ['got another password', null])
+      return accept(changed)
+    },
+    /** Ends their sessions and revokes their tokens. */
+    async remove(id: string, by: Requester): Promise<Result<Person, PersonRefusal>> {
+      const removed = await change(id, () => people.remove(id))
+      if (removed === null) return refuse('unknown')
+      const owned = (await tokens.list()).filter(({ owner }) => owner === id)
+      for (const token of owned) await tokens.revoke(token.id)
+      const names = owned.map(({ name }) => name)
+      await note('removed', by, removed, ['was removed', { revoked_tokens: names }])
+      return accept(removed)
+    },
+  }
+}
+
+/** Records what became of a person. */
+const createNote =
+  (record: AccountsDependencies['record']) =>
+  (
     kind: string,
     { actor, ip }: Requester,
     person: Person,
@@ -47,53 +139,17 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
       details,
     })
 
-  return {
-    async add(
-      given: { readonly name: string; readonly role: Role; readonly password: string },
-      by: Requester,
-    ): Promise<Result<Person, PersonRefusal>> {
-      const name = parsePersonName(given.name)
-      if (!name.ok) return name
-      const fine = checkNewPassword(given.password, null)
-      if (!fine.ok) return fine
-      const { role } = given
-      const added = await people.add({ name: name.value, role }, await hashPassword(given.password))
-      if (added.ok) await note('added', by, added.value, [`was added (${role})`, { role }])
-      return added
-    },
-    async setRole(id: string, role: Role, by: Requester): Promise<Result<Person, PersonRefusal>> {
-      const before = people.find(id)
-      const changed = await people.setRole(id, role)
-      if (before === null || changed === null) return refuse('unknown')
-      await endSessions(id)
-      const changes = { role: { before: before.role, after: role } }
-      await note('changed', by, changed, ['got another role', { changes }])
-      return accept(changed)
-    },
-    /** Ends their sessions; who changes their own password begins another one. */
-    async setPassword(
-      id: string,
-      password: string,
-      by: Requester,
-    ): Promise<Result<Person, PersonRefusal>> {
-      const fine = checkNewPassword(password, null)
-      if (!fine.ok) return fine
-      const changed = await people.setPassword(id, await hashPassword(password))
-      if (changed === null) return refuse('unknown')
-      await endSessions(id)
-      await note('password', by, changed, ['got another password', null])
-      return accept(changed)
-    },
-    /** Ends their sessions and revokes their tokens. */
-    async remove(id: string, by: Requester): Promise<Result<Person, PersonRefusal>> {
-      const removed = await people.remove(id)
-      if (removed === null) return refuse('unknown')
-      await endSessions(id)
-      const owned = (await tokens.list()).filter(({ owner }) => owner === id)
-      for (const token of owned) await tokens.revoke(token.id)
-      const names = owned.map(({ name }) => name)
-      await note('removed', by, removed, ['was removed', { revoked_tokens: names }])
-      return accept(removed)
-    },
+const parseLabels = (
+  labels: readonly string[] | null,
+): Result<readonly string[] | null, ScopeRefusal> =>
+  labels === null ? accept(null) : parseScope(labels)
+
+function describeChange(before: Person, after: Person) {
+  const isSameScope = isSameReach(before.labels, after.labels)
+  const scope = { labels: { before: before.labels, after: after.labels } }
+  const changes = {
+    ...(before.role !== after.role && { role: { before: before.role, after: after.role } }),
+    ...(!isSameScope && scope),
   }
+  return { done: isSameScope ? 'got another role' : 'got another scope', changes }
 }

@@ -4,7 +4,13 @@ import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
-import { MAX_PEOPLE, PersonRecordSchema, type Person } from './rules/person.ts'
+import {
+  MAX_PEOPLE,
+  PersonRecordSchema,
+  type NewPerson,
+  type Person,
+  type PersonRights,
+} from './rules/person.ts'
 
 export type People = ReturnType<typeof createPeople>
 
@@ -58,11 +64,12 @@ export function createPeople(
     passwordOf: (id: string): string | null => current().get(id)?.password ?? null,
     /** Refused where the name is in use, or there are too many: decided as it is stored. */
     async add(
-      { name, role }: Pick<Person, 'name' | 'role'>,
+      { name, role, labels }: NewPerson,
       password: string | null,
     ): Promise<Result<Person, 'name-taken' | 'too-many'>> {
       const created_at = now().toISOString()
-      const person: Person = { id: randomBytes(6).toString('hex'), name, role, created_at }
+      const id = randomBytes(6).toString('hex')
+      const person: Person = { id, name, role, labels, created_at }
       const obstacle = await database.write((sql) => {
         const known = sql.all(ALL).flatMap(readRow)
         if (known.some(([, each]) => each.person.name === name)) return 'name-taken'
@@ -73,9 +80,9 @@ export function createPeople(
       epoch = null
       return obstacle === null ? accept(person) : refuse(obstacle)
     },
-    /** Null: there is nobody with that id. */
-    setRole: (id: string, role: Person['role']): Promise<Person | null> =>
-      update(id, (before) => ({ ...before, person: { ...before.person, role } })),
+    /** What is left out stays. Null: there is nobody with that id. */
+    setRights: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
+      update(id, (before) => ({ ...before, person: { ...before.person, ...rights } })),
     setPassword: (id: string, password: string): Promise<Person | null> =>
       update(id, (before) => ({ ...before, password })),
     /** Resolves to who it was; null: there was nobody with that id. */
@@ -89,8 +96,8 @@ export function createPeople(
   }
 }
 
-const renderRecord = ({ name, role, created_at }: Person): string =>
-  JSON.stringify({ name, role, created_at })
+const renderRecord = ({ name, role, labels, created_at }: Person): string =>
+  JSON.stringify({ name, role, labels: labels ?? undefined, created_at })
 
 /** Rows of people who were removed stay, so that an older state brings nobody back. */
 const SELECT = 'SELECT id, record, password FROM people'

@@ -123,14 +123,17 @@ test('an older state brings back no person, role or password that was taken away
   await using folder = await createStateFolder()
   await using fixture = await openBackupFixture(folder, { now })
   const add = async (name: string) => {
-    const added = await fixture.people.add({ name, role: 'administrate' }, `hash of ${name}`)
+    const added = await fixture.people.add(
+      { name, role: 'administrate', labels: null },
+      `hash of ${name}`,
+    )
     assert.ok(added.ok)
     return added.value
   }
   const [removed, changed, kept] = [await add('anna'), await add('otto'), await add('lea')]
   await fixture.backUp()
   await fixture.people.remove(removed.id)
-  await fixture.people.setRole(changed.id, 'look')
+  await fixture.people.setRights(changed.id, { role: 'look' })
   await fixture.people.setPassword(changed.id, 'another hash')
   await fixture.database.write((sql) => sql.run('DELETE FROM people WHERE id = ?', kept.id))
   await fixture.backups.restore(ID, BY)
@@ -147,7 +150,7 @@ test('whoever has the name of a restored person by now keeps it, and there is on
   await using folder = await createStateFolder()
   await using fixture = await openBackupFixture(folder, { now })
   const add = async (hash: string) => {
-    const added = await fixture.people.add({ name: 'anna', role: 'look' }, hash)
+    const added = await fixture.people.add({ name: 'anna', role: 'look', labels: null }, hash)
     assert.ok(added.ok)
     return added.value
   }

@@ -48,9 +48,9 @@ async function fill(state: Awaited<ReturnType<typeof openFreshMember>>) {
   await store.save({ 'backup.enabled': null })
   await journal.record(noteOf({ details: { serial: 'A\u0000\ud800' } }))
   await tokens.create({ name: 't', scopes: ['read'], expires_at: null }, 10)
-  const added = await people.add({ name: 'anna', role: 'operate' }, 'a hash')
+  const added = await people.add({ name: 'anna', role: 'operate', labels: null }, 'a hash')
   assert.ok(added.ok)
-  await people.setRole(added.value.id, 'look')
+  await people.setRights(added.value.id, { role: 'look' })
 }
 
 test('a change is in the database, then in state.db, and a server without a file reads all of it', async () => {

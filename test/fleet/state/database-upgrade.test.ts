@@ -55,7 +55,7 @@ async function fill(folder: Folder) {
     scopes: ['flash'],
     expires_at: null,
   })
-  const person = await state.people.add({ name: 'anna', role: 'operate' }, 'a hash')
+  const person = await state.people.add({ name: 'anna', role: 'operate', labels: null }, 'a hash')
   assert.ok(person.ok)
   return { token, person: person.value, machines: await state.machines.list() }
 }

@@ -18,10 +18,12 @@ export function parsePersonName(text: string): Result<string, NameRefusal> {
   return RESERVED.has(name) ? refuse('name-reserved') : accept(name)
 }
 
-/** What is kept of a person; what cannot be read of the role is none. */
+/** What is kept of a person; what cannot be read of the role is none, and of the scope lets them see nothing. */
 export const PersonRecordSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES).nullable().catch(null),
+  /** The labels of their scope, any of which a machine has that they see; null: they have none. */
+  labels: z.array(z.string()).readonly().nullable().default(null).catch([]),
   /** ISO time. */
   created_at: z.string(),
 })
@@ -30,3 +32,9 @@ export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
   /** Stays theirs, whoever has the name later. */
   readonly id: string
 }
+
+/** What a person may do, and with which machines. */
+export type PersonRights = Pick<Person, 'role' | 'labels'>
+
+/** A person as they are added. */
+export type NewPerson = Pick<Person, 'name' | 'role' | 'labels'>

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { listSessions, renderSessions, SESSION_SECONDS } from '../../foundation/session-cookie.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
 import type { CallerPerson } from '../answers/caller.ts'
+import { reachOf } from '../answers/rules/reach.ts'
 import { ROLES } from '../answers/rules/rights.ts'
 import type { SignedOut } from './signed-out.ts'
 import type { Secret } from './secret.ts'
@@ -137,7 +138,8 @@ function createRenderer({ secret, signedOut, now }: SessionsDependencies) {
       if (person === null) return null
       const { id, name, role } = person
       const { second, count } = signedOut.endOf(id)
-      return { id, name, role, from: Math.max(beginning(), second + 1), gen: count }
+      const labels = reachOf(person)
+      return { id, name, role, labels, from: Math.max(beginning(), second + 1), gen: count }
     },
     render(
       id: string,
@@ -214,6 +216,8 @@ const Claims = z.object({
       id: z.string(),
       name: z.string(),
       role: z.enum(ROLES).nullable().catch(null),
+      // What cannot be read lets nobody see more.
+      labels: z.array(z.string()).readonly().nullable().default(null).catch([]),
       from: z.number(),
       gen: z.int().min(0),
     })

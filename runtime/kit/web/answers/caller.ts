@@ -1,6 +1,7 @@
 /** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
 import type { Requester } from '../../../fleet/state/journal.ts'
 import type { H3Event } from 'h3'
+import type { Reach } from './rules/reach.ts'
 import type { Role, Scope } from './rules/rights.ts'
 
 export interface ErrorView {
@@ -58,6 +59,8 @@ export interface CallerPerson {
   readonly name: string
   /** Null: they may do nothing. */
   readonly role: Role | null
+  /** The labels of their scope, which those who administrate do not have (`reachOf`); null: none. */
+  readonly labels: Reach
 }
 
 /** Who asks. */

@@ -5,6 +5,7 @@ import {
   type PersonRefusal,
 } from '../../../fleet/access/accounts.ts'
 import { generatePassword } from '../../../fleet/access/passwords.ts'
+import { MAX_SCOPE_CHARACTERS } from '../../../fleet/access/rules/label-scope.ts'
 import { MAX_PEOPLE, type Person } from '../../../fleet/access/rules/person.ts'
 import type { Requester } from '../../../fleet/state/journal.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
@@ -53,7 +54,7 @@ export const setRole: RunCommand<ProcessEnvironment> = async (environment, given
   const role = readRole(given)
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
-  settle(await (await openAccounts(visit)).setRole(id, role, BY), name)
+  settle(await (await openAccounts(visit)).setRights(id, { role }, BY), name)
   visit.success(`${name} has the role ${role}; all sessions of ${name} have ended`)
   return SUCCESS
 }
@@ -124,6 +125,8 @@ const REFUSALS: Readonly<Record<PersonRefusal, string>> = {
   'too-many': `is one too many: there are ${MAX_PEOPLE} people already`,
   'too-short': 'needs a longer password',
   'too-long': 'needs a shorter password',
+  'scope-label': 'needs a scope of labels as machines have them: letters, digits, spaces and . _ -',
+  'scope-long': `needs a scope whose labels have at most ${MAX_SCOPE_CHARACTERS} characters together, with three more for each label`,
   'control-characters': 'needs a password without control characters',
   differs: 'was given two different passwords',
   unknown: 'was removed meanwhile',

@@ -26,7 +26,8 @@ import {
   type Adjustment,
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
-import { LabelSchema, MAX_LABELS, sortLabels } from './label.ts'
+import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
+import { MAX_LABELS, sortLabels } from './label.ts'
 import { type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 

@@ -56,6 +56,9 @@ export const PEOPLE = {
     'too-many': 'There are {count} people already.',
     'too-short': 'Enter at least {count} characters.',
     'too-long': 'Enter at most {count} characters.',
+    'scope-label': 'A label in a scope has letters, digits, spaces and . _ - as those of machines.',
+    'scope-long':
+      'The labels of a scope may have {count} characters together, with three more for each label: use fewer or shorter ones.',
     'control-characters': 'The password may not contain control characters.',
     differs: 'The two passwords are different.',
     unknown: 'That person was removed already.',

@@ -91,7 +91,7 @@ test('one of a clock that ran ahead is good, and ends with a logout and with a n
   assert.equal(whichHold(await fixture.open(), [one, two, mine]), [false, false, true])
 })
 
-const ANNA = { id: 'a1', name: 'anna', role: 'administrate' } as const
+const ANNA = { id: 'a1', name: 'anna', role: 'administrate', labels: null } as const
 
 for (const [what, change] of [
   ['was ahead at the login', (clock: { time: number }) => void (clock.time -= 30 * YEARS)],

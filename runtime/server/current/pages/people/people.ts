@@ -1,5 +1,6 @@
 /** /ui/people: who logs in with a name, their roles and passwords. */
 import { getRouterParam } from 'h3'
+import { MAX_SCOPE_CHARACTERS } from '../../../../fleet/access/rules/label-scope.ts'
 import { MAX_PEOPLE, type Person } from '../../../../fleet/access/rules/person.ts'
 import type { Accounts, PersonRefusal } from '../../../../fleet/access/accounts.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
@@ -140,7 +141,7 @@ async function add(context: CurrentContext, form: URLSearchParams): Promise<Answ
 async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const role = readRole(form)
   if (role === null) return context.goBack(PEOPLE_PATH, { error: t.errors.role })
-  const changed = await accountsOf(context).setRole(idOf(context), role, context.by())
+  const changed = await accountsOf(context).setRights(idOf(context), { role }, context.by())
   return answerChange(context, 'role', changed)
 }
 
@@ -204,6 +205,7 @@ const readRole = (form: URLSearchParams): Role | null =>
 
 const COUNTS: Partial<Readonly<Record<PersonRefusal, number>>> = {
   'too-many': MAX_PEOPLE,
+  'scope-long': MAX_SCOPE_CHARACTERS,
   'too-short': MIN_PASSWORD_LENGTH,
   'too-long': MAX_PASSWORD_LENGTH,
 }

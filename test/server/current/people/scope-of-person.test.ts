@@ -1,0 +1,93 @@
+/** The scope of a person: what their row, their cookie and their tokens say of it, and when a narrower one counts. */
+import { join } from 'node:path'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createAccounts } from '../../../../runtime/fleet/access/accounts.ts'
+import {
+  MAX_SCOPE_CHARACTERS,
+  parseScope,
+} from '../../../../runtime/fleet/access/rules/label-scope.ts'
+import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.ts'
+import { isSameReach, reachOf, sees } from '../../../../runtime/kit/web/answers/rules/reach.ts'
+import {
+  addPerson,
+  createCurrentServer,
+  type CurrentServer,
+} from '../../../support/people/current-server.ts'
+
+const test = suite('scope of a person')
+
+const LONGEST = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(letter === 'd' ? 60 : 61))
+
+/** The longest that a name may be. */
+const NAME = 'anna'.repeat(16)
+
+const crash = () => Promise.reject(new Error('the power is gone'))
+
+test('a scope is labels as machines have them, of a length that a cookie can hold', () => {
+  assert.equal(parseScope([' rack 1', 'lab', 'lab ']), { ok: true, value: ['lab', 'rack 1'] })
+  assert.equal(parseScope([]), { ok: true, value: [] })
+  assert.equal(parseScope(['lab', '']), { ok: false, refusal: 'scope-label' })
+  assert.equal(parseScope(['läb']), { ok: false, refusal: 'scope-label' })
+  assert.is(JSON.stringify(LONGEST).length, MAX_SCOPE_CHARACTERS)
+  assert.ok(parseScope(LONGEST).ok)
+  assert.equal(parseScope([...LONGEST, 'y']), { ok: false, refusal: 'scope-long' })
+})
+
+test('one label of the scope is enough, nothing is in an empty one, and who administrates has none', () => {
+  const reach = ['lab', 'rack-1']
+  assert.equal(
+    [['lab'], ['x', 'rack-1'], ['Lab'], []].map((labels) => sees(reach, labels)),
+    [true, true, false, false],
+  )
+  assert.is(sees([], ['lab']), false)
+  assert.is(sees(null, []), true)
+  assert.equal(reachOf({ role: 'operate', labels: reach }), reach)
+  assert.is(reachOf({ role: 'administrate', labels: reach }), null)
+  assert.ok(isSameReach(['a', 'b'], ['b', 'a']))
+  assert.not.ok(isSameReach(['a'], null))
+  assert.not.ok(isSameReach([], null))
+})
+
+test('the cookie says the scope, and a narrower one counts at the next request', async () => {
+  await using server = await createCurrentServer()
+  const ask = await addPerson(server, NAME, 'operate')
+  const { id = '' } = server.state.peopleStore.findByName(NAME) ?? {}
+  assert.is((await ask('/machines')).status, 200)
+  const store = server.state.peopleStore
+  const accounts = await openAccounts(server)
+  assert.ok((await accounts.setRights(id, { labels: LONGEST }, BY)).ok)
+  assert.is(store.find(id)?.role, 'operate', 'the role stays')
+  assert.is((await ask('/machines')).status, 401)
+  const again = await server.logIn({ username: NAME, password: 'a password of their own' })
+  assert.ok(again.cookie.length <= 'flasher-token='.length + 768, `${again.cookie.length}`)
+  const renewed = server.withCookie(again.cookie)
+  assert.is((await renewed('/machines')).status, 200)
+})
+
+test('a crash behind the end of sessions keeps none of them', async () => {
+  await using server = await createCurrentServer()
+  const ask = await addPerson(server, 'anna', 'operate')
+  const { id = '' } = server.state.peopleStore.findByName('anna') ?? {}
+  const accounts = await openAccounts(server, { setRights: crash })
+  await accounts.setRights(id, { role: 'look' }, BY).catch(() => undefined)
+  assert.is((await ask('/machines')).status, 401)
+})
+
+const BY = { actor: 'operator', ip: null } as const
+
+/** As the command beside a running server opens them. */
+async function openAccounts(
+  { dir, state: { peopleStore, tokens, journal } }: CurrentServer,
+  instead: Partial<CurrentServer['state']['peopleStore']> = {},
+) {
+  const { addPerson: endSessions } = await createSignedOut({
+    path: join(dir, 'state', 'signed-out.json'),
+    now: () => new Date(),
+    log: { warn: assert.unreachable },
+  })
+  const people = { ...peopleStore, ...instead }
+  return createAccounts({ people, tokens, endSessions, record: journal.record })
+}
+
+test.run()
