@@ -76,7 +76,7 @@ test('a crash behind the end of sessions keeps none of them', async () => {
 
 const BY = { actor: 'operator', ip: null } as const
 
-/** As the command beside a running server opens them. */
+/** Opens them as the command beside a running server does. */
 async function openAccounts(
   { dir, state: { peopleStore, tokens, journal } }: CurrentServer,
   instead: Partial<CurrentServer['state']['peopleStore']> = {},
