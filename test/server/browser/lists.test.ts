@@ -1,28 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type ContextOptions,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: lists')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
+const { withPage } = createSiteLab(test, async (page, site) => {
   for (const box of [1, 2, 3, 4]) {
     await site.boxes.boot(box)
     await site.boxes.tellDisks(box)
   }
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
   const [{ ref }] = await (await page.request.get('/images')).json()
   for (const [box, name] of [
     [1, 'rack-10'],
@@ -40,18 +27,6 @@ test.before(async () => {
   }
   await site.boxes.fail(3, 'no route to the image')
 })
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
-
-async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
-  await using opened = await openContext(browser, site, options)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
-}
 
 const namesOf = (page: Page) => page.locator('#rows th > a').allInnerTexts()
 
@@ -157,7 +132,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 test('quick filters are counted, the active one is marked, and counts follow the machines', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     await page.goto('/ui/machines')
     const views = page.getByRole('navigation', { name: 'Views' })
     const active = () => views.locator('[aria-current]').innerText()
@@ -206,7 +181,7 @@ test('a term that is not understood is named, with what may be meant', () =>
   }))
 
 test('live rows have the columns of the page', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     await page.goto('/ui/machines?columns=name.arch&q=is:discovered')
     await site.boxes.boot(30)
     const row = page.locator(`#m-${macOf(30).replaceAll(':', '-')}`)

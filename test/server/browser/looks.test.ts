@@ -1,43 +1,27 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { IMAGES, SECTIONS } from '../../../runtime/kit/web/ui/sections.ts'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { listViolations } from '../../support/browser/axe.ts'
+import { logIn, type WebSite } from '../../support/browser/browser.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { NASTY_NAMES, settleNastyFleet } from '../../support/server/nasty-fleet.ts'
 import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: access for all, no stray requests, hostile texts')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
+const { open, withPage } = createSiteLab(test, async (page, site) => {
   await settleNastyFleet(site, page.request, 34)
   for (const box of [1, 2]) {
     await site.boxes.boot(box)
     await site.boxes.tellDisks(box)
   }
-  await failRun(page)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
+  await failRun(page, site)
 })
 
 const RUN = 'c0ffee00-0002'
 
 /** Reports a failed run of machine 2, which has a name and a disk that no line holds. */
-async function failRun({ request }: Page): Promise<void> {
-  const { boxes } = site
+async function failRun({ request }: Page, { boxes }: WebSite): Promise<void> {
   const [image] = await (await request.get('/images')).json()
   const data = {
     name: NASTY_NAMES[1],
@@ -94,8 +78,7 @@ async function checkPage(page: Page, path: string): Promise<void> {
 for (const colorScheme of ['light', 'dark'] as const) {
   test(`no page scrolls sideways, wide or narrow, and axe finds nothing, ${colorScheme}`, async () => {
     // Colours that change take no time.
-    await using opened = await openContext(browser, site, { colorScheme, reducedMotion: 'reduce' })
-    await addAxe(opened.context)
+    await using opened = await open({ colorScheme, reducedMotion: 'reduce' })
     const page = await opened.context.newPage()
     await checkPage(page, '/ui/login')
     await logIn(page)
@@ -107,33 +90,30 @@ for (const colorScheme of ['light', 'dark'] as const) {
   })
 }
 
-test('whatever a box says stays text', async () => {
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  const evil = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202e${7*7}'
-  await site.boxes.boot(9)
-  const [first, ...others] = disksOf(9)
-  await site.boxes.tellDisks(9, [
-    { ...first, model: evil.slice(0, 120), serial: evil.slice(0, 60), vendor: evil.slice(0, 60) },
-    ...others,
-  ])
-  await site.boxes.fail(9, evil)
-  let dialogs = 0
-  page.on('dialog', (dialog) => {
-    dialogs += 1
-    void dialog.dismiss()
-  })
-  for (const path of [...PAGES.slice(0, 3), `/ui/machines/${macOf(9)}`, '/ui/events']) {
-    await page.goto(path)
-    assert.is(await page.locator('img').count(), 0, path)
-    assert.is(await page.locator('main script').count(), 0, path)
-  }
-  await page.goto(`/ui/machines?q=${encodeURIComponent(evil)}&error=${encodeURIComponent(evil)}`)
-  assert.is(await page.locator('main img').count(), 0)
-  assert.is(await page.getByRole('searchbox').inputValue(), evil)
-  assert.is(dialogs, 0)
-  assert.equal(opened.complaints, [])
-})
+test('whatever a box says stays text', () =>
+  withPage(async (page, site) => {
+    const evil = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202e${7*7}'
+    await site.boxes.boot(9)
+    const [first, ...others] = disksOf(9)
+    await site.boxes.tellDisks(9, [
+      { ...first, model: evil.slice(0, 120), serial: evil.slice(0, 60), vendor: evil.slice(0, 60) },
+      ...others,
+    ])
+    await site.boxes.fail(9, evil)
+    let dialogs = 0
+    page.on('dialog', (dialog) => {
+      dialogs += 1
+      void dialog.dismiss()
+    })
+    for (const path of [...PAGES.slice(0, 3), `/ui/machines/${macOf(9)}`, '/ui/events']) {
+      await page.goto(path)
+      assert.is(await page.locator('img').count(), 0, path)
+      assert.is(await page.locator('main script').count(), 0, path)
+    }
+    await page.goto(`/ui/machines?q=${encodeURIComponent(evil)}&error=${encodeURIComponent(evil)}`)
+    assert.is(await page.locator('main img').count(), 0)
+    assert.is(await page.getByRole('searchbox').inputValue(), evil)
+    assert.is(dialogs, 0)
+  }))
 
 test.run()

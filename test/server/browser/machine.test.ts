@@ -1,33 +1,15 @@
 /** The page of one machine: what it says after a flash, many disks, and its questions. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { portOf } from '../../../runtime/server/current/pages/machines/disk-cards.ts'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type ContextOptions,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { listViolations } from '../../support/browser/axe.ts'
+import { type WebSite } from '../../support/browser/browser.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: a machine')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await settle(page)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const { withPage } = createSiteLab(test, settle)
 
 const DISKS = Array.from({ length: 26 }, (_, at) => ({
   ...disksOf(2)[1],
@@ -38,8 +20,7 @@ const DISKS = Array.from({ length: 26 }, (_, at) => ({
 }))
 
 /** Machine 1 was flashed, machine 2 has many disks. */
-async function settle({ request }: Page): Promise<void> {
-  const { boxes } = site
+async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
   const [image] = await (await request.get('/images')).json()
   for (const box of [1, 2]) {
     await boxes.boot(box)
@@ -55,15 +36,6 @@ async function settle({ request }: Page): Promise<void> {
   await boxes.boot(1)
   await boxes.plan(1)
   await boxes.done(1)
-}
-
-async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
-  await using opened = await openContext(browser, site, options)
-  await addAxe(opened.context)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
 }
 
 test('after a flash nothing says that the disk will be erased', () =>

@@ -1,37 +1,18 @@
 /** The machines list as somebody works with it: what needs a person first, on every window. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type ContextOptions,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { type WebSite } from '../../support/browser/browser.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: the machines list')
 const MACHINES = 100
 /** Their numbers say what becomes of them. */
 const [FAILED, CAPTURED, FLASHED] = [42, 43, 44]
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await settle(page)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const { withPage } = createSiteLab(test, settle)
 
-async function settle({ request }: Page): Promise<void> {
-  const { boxes } = site
+async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
   const [image] = await (await request.get('/images')).json()
   for (let box = 1; box <= MACHINES; box += 1) {
     await boxes.boot(box)
@@ -65,14 +46,6 @@ async function settle({ request }: Page): Promise<void> {
   }
   const ordered = await request.post('/machines/bulk', { data: capture })
   assert.is(ordered.status(), 200, await ordered.text())
-}
-
-async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
-  await using opened = await openContext(browser, site, options)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
 }
 
 test('what failed comes first, has a chip, and is found by its word', () =>

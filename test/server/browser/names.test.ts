@@ -1,15 +1,10 @@
 /** Long, foreign and hostile names on the pages of a machine and its runs, wide and narrow, light and dark. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { listViolations } from '../../support/browser/axe.ts'
+import { startSite, type WebSite } from '../../support/browser/browser.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { disksOf, IMAGES, macOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: long, foreign and hostile names')
@@ -35,26 +30,12 @@ const BOXES = Object.keys(NAMES).map(Number)
 const LABELS = Array.from({ length: 16 }, (_, at) => `${at}${'l'.repeat(60)}`)
 const runOf = (box: number) => `c0ffee00-00${box.toString().padStart(2, '0')}`
 
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([
-    openBrowser(),
-    startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' }, [...IMAGES, ...images]),
-  ])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await settle(page)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const { withPage } = createSiteLab(test, settle, () =>
+  startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' }, [...IMAGES, ...images]),
+)
 
 /** Box 1 fails, 2 is armed, 3 is done, 4 goes on. */
-async function settle({ request }: Page): Promise<void> {
-  const { boxes } = site
+async function settle({ request }: Page, { boxes }: WebSite): Promise<void> {
   const listed: readonly { name: string; ref: string }[] = await (
     await request.get('/images')
   ).json()
@@ -142,37 +123,33 @@ async function checkQuestions(page: Page, what: string): Promise<void> {
 
 for (const width of [1280, 390]) {
   for (const colorScheme of ['light', 'dark'] as const) {
-    test(`${width} wide, ${colorScheme}`, async () => {
-      const viewport = { width, height: 844 }
-      await using opened = await openContext(browser, site, { viewport, colorScheme })
-      await addAxe(opened.context)
-      const page = await opened.context.newPage()
-      await logIn(page)
-      const what = `${width} ${colorScheme}`
-      for (const box of BOXES) await checkMachine(page, box, what)
-      await checkQuestions(page, what)
-      for (const box of [1, 3, 4]) {
-        await page.goto(`/ui/machines/${macOf(box)}/runs/${runOf(box)}`)
-        await check(page, `${what}, run of box ${box}`)
-        await checkDisk(page, 'main', `${what}, run of box ${box}`)
-      }
-      assert.equal(opened.complaints, [])
-    })
+    test(`${width} wide, ${colorScheme}`, () =>
+      withPage(
+        async (page) => {
+          const what = `${width} ${colorScheme}`
+          for (const box of BOXES) await checkMachine(page, box, what)
+          await checkQuestions(page, what)
+          for (const box of [1, 3, 4]) {
+            await page.goto(`/ui/machines/${macOf(box)}/runs/${runOf(box)}`)
+            await check(page, `${what}, run of box ${box}`)
+            await checkDisk(page, 'main', `${what}, run of box ${box}`)
+          }
+        },
+        { viewport: { width, height: 844 }, colorScheme },
+      ))
   }
 }
 
-test('the questions are pages of their own without scripts, and as narrow', async () => {
-  await using opened = await openContext(browser, site, {
-    viewport: { width: 390, height: 844 },
-    javaScriptEnabled: false,
-  })
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await page.goto(`/ui/machines/${macOf(3)}`)
-  await page.getByRole('button', { name: 'Flash again…' }).click()
-  await checkDisk(page, '#question', 'flash')
-  const box = await page.locator('#question').boundingBox()
-  assert.ok(box !== null && box.x >= 0 && box.x + box.width <= 390)
-})
+test('the questions are pages of their own without scripts, and as narrow', () =>
+  withPage(
+    async (page) => {
+      await page.goto(`/ui/machines/${macOf(3)}`)
+      await page.getByRole('button', { name: 'Flash again…' }).click()
+      await checkDisk(page, '#question', 'flash')
+      const box = await page.locator('#question').boundingBox()
+      assert.ok(box !== null && box.x >= 0 && box.x + box.width <= 390)
+    },
+    { viewport: { width: 390, height: 844 }, javaScriptEnabled: false },
+  ))
 
 test.run()

@@ -1,41 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type ContextOptions,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { listViolations } from '../../support/browser/axe.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
 
 const test = suite('the browser: lists of long, foreign and hostile names')
-let browser: Browser
-let site: WebSite
 const MACHINES = 40
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await settleNastyFleet(site, page.request, MACHINES)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
-
-async function withPage(options: ContextOptions, work: (page: Page) => Promise<void>) {
-  await using opened = await openContext(browser, site, options)
-  await addAxe(opened.context)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
-}
+const { withPage } = createSiteLab(test, (page, site) =>
+  settleNastyFleet(site, page.request, MACHINES),
+)
 
 /** A window of 1280 pixels at 200 % has 640 of its own. */
 const WINDOWS = [
@@ -62,7 +36,7 @@ const isWide = (page: Page) =>
 
 for (const [name, options] of WINDOWS) {
   test(`no page scrolls sideways, and the disk that will be lost is shown whole, at ${name}`, () =>
-    withPage(options, async (page) => {
+    withPage(async (page) => {
       for (const path of PAGES) {
         await page.goto(path)
         assert.not(await isWide(page), path)
@@ -72,7 +46,7 @@ for (const [name, options] of WINDOWS) {
       assert.equal(await listCut(page, '.disk.whole, .disk.whole *'), [])
       assert.equal(await listCut(page, '#rows .state'), [])
       assert.is(await page.locator('main img').count(), 0)
-    }))
+    }, options))
 }
 
 test('who armed a machine is shown whole in the list of runs', () =>
@@ -87,7 +61,7 @@ test('who armed a machine is shown whole in the list of runs', () =>
   }))
 
 test('a text that is shortened keeps its end, and is whole on hover and while it has the focus', () =>
-  withPage({}, async (page) => {
+  withPage(async (page) => {
     await page.goto('/ui/machines?q=integration')
     const row = page.locator('#rows tr').first()
     const link = row.locator('th > a')
@@ -109,7 +83,7 @@ test('a text that is shortened keeps its end, and is whole on hover and while it
   }))
 
 test('on a phone rows are cards, with everything that a list can do', () =>
-  withPage(WINDOWS[3][1], async (page) => {
+  withPage(async (page) => {
     await page.goto('/ui/machines')
     const card = page.locator('#rows tr').first()
     assert.is(await card.evaluate((each) => getComputedStyle(each).display), 'grid')
@@ -128,30 +102,33 @@ test('on a phone rows are cards, with everything that a list can do', () =>
     await page.getByText('Columns', { exact: true }).click()
     await page.getByRole('button', { name: 'Show these' }).waitFor()
     assert.not(await isWide(page))
-  }))
+  }, WINDOWS[3][1]))
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(`axe finds nothing in menus and questions of lists, ${colorScheme}`, async () => {
     for (const [name, options] of [WINDOWS[1], WINDOWS[3]]) {
-      await withPage({ ...options, colorScheme }, async (page) => {
-        await page.goto('/ui/machines?q=lab')
-        for (const menu of ['Saved searches', 'Columns']) {
-          await page.getByText(menu, { exact: true }).click()
-          assert.equal(await listViolations(page), [], `${menu} ${name}`)
-        }
-        await page.keyboard.press('Escape')
-        await page.getByLabel('Select all on this page').check()
-        for (const action of ['Arm…', 'Assign image…', 'Set network boot…']) {
-          await page.getByLabel('Action').selectOption({ label: action })
-          await page.getByRole('button', { name: 'Preview' }).click()
-          const dialog = page.getByRole('dialog')
-          await dialog.waitFor()
-          assert.equal(await listViolations(page), [], `${action} ${name}`)
-          assert.not(await isWide(page))
-          assert.equal(await listCut(page, '#question .losses *'), [])
-          await dialog.getByRole('link', { name: 'Cancel' }).click()
-        }
-      })
+      await withPage(
+        async (page) => {
+          await page.goto('/ui/machines?q=lab')
+          for (const menu of ['Saved searches', 'Columns']) {
+            await page.getByText(menu, { exact: true }).click()
+            assert.equal(await listViolations(page), [], `${menu} ${name}`)
+          }
+          await page.keyboard.press('Escape')
+          await page.getByLabel('Select all on this page').check()
+          for (const action of ['Arm…', 'Assign image…', 'Set network boot…']) {
+            await page.getByLabel('Action').selectOption({ label: action })
+            await page.getByRole('button', { name: 'Preview' }).click()
+            const dialog = page.getByRole('dialog')
+            await dialog.waitFor()
+            assert.equal(await listViolations(page), [], `${action} ${name}`)
+            assert.not(await isWide(page))
+            assert.equal(await listCut(page, '#question .losses *'), [])
+            await dialog.getByRole('link', { name: 'Cancel' }).click()
+          }
+        },
+        { ...options, colorScheme },
+      )
     }
   })
 }

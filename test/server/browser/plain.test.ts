@@ -1,36 +1,16 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser without JavaScript')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const lab = createSiteLab(test)
 
-const withPage = async (work: (page: Page) => Promise<void>) => {
-  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
-}
+const withPage = (work: Parameters<typeof lab.withPage>[0]) =>
+  lab.withPage(work, { javaScriptEnabled: false })
 
 test('the whole way: discover, assign, confirm, flash again, delete', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     await site.boxes.boot(1)
     await site.boxes.tellDisks(1)
     await page.goto('/ui/machines')
@@ -73,7 +53,7 @@ test('the whole way: discover, assign, confirm, flash again, delete', () =>
   }))
 
 test('many at once, found by a search that stays', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     for (const box of [2, 3]) await site.boxes.boot(box)
     await page.goto('/ui/machines')
     await page.getByRole('searchbox', { name: 'Search machines' }).fill('is:discovered')
@@ -92,7 +72,7 @@ test('many at once, found by a search that stays', () =>
   }))
 
 test('settings: a wrong value gets an error at its field; a right one is saved', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     await page.goto('/ui/settings')
     const row = page.locator('[id="pxe.inventory_refresh"]')
     const save = page.getByRole('button', { name: 'Save changes' })
@@ -133,7 +113,7 @@ test('a backup is made, and put back after its time was typed', () =>
   }))
 
 test('events are acknowledged, tokens made and revoked, and the colours stay', () =>
-  withPage(async (page) => {
+  withPage(async (page, site) => {
     await site.boxes.boot(4)
     await site.boxes.fail(4, 'no disk at all')
     await page.goto('/ui/events?unacknowledged=1')

@@ -1,21 +1,12 @@
 /** The wall: hundreds of machines on one screen, rack by rack, live, to select and act on. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type ContextOptions,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { listViolations } from '../../support/browser/axe.ts'
+import { createSiteLab } from '../../support/browser/site-lab.ts'
 
 const test = suite('the browser: the wall')
 const WHOLE = '/ui/machines?view=wall&screen=whole'
-let browser: Browser
-let site: WebSite
 const macOf = (at: number) =>
   `52:54:00:b0:${Math.floor(at / 256)
     .toString(16)
@@ -41,26 +32,7 @@ const dataOf = (at: number, boot_mode: string) => ({
 
 const slotOf = (at: number) => (at % 39 < 6 ? (at % 39) + 1 : (at % 39) + 2)
 
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-  await using opened = await openContext(browser, site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await settle(page, 0, 300)
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
-
-async function withPage(work: (page: Page) => Promise<void>, options: ContextOptions = {}) {
-  await using opened = await openContext(browser, site, options)
-  await addAxe(opened.context)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  await work(page)
-  assert.equal(opened.complaints, [])
-}
+const { withPage } = createSiteLab(test, (page) => settle(page, 0, 300))
 
 const heightOf = (page: Page) => page.evaluate(() => document.documentElement.scrollHeight)
 
@@ -152,7 +124,7 @@ test('without scripts tiles are selected and acted on as well', () =>
 
 test('1,000 machines are on one screen of 1920 by 1080, in 60 kB at most', () =>
   withPage(
-    async (page) => {
+    async (page, site) => {
       await settle(page, 300, 1000)
       await page.goto(WHOLE)
       assert.is(await page.locator('.t.pick').count(), 1000)
