@@ -60,6 +60,8 @@ test('26 disks are filtered by serial number, WWN and port, and say where they a
     }
     const text = await cards.filter({ hasText: 'ZC170007' }).innerText()
     for (const part of ['port 7', 'WWN 0x5000c500a1b21007', '/dev/sdh']) assert.match(text, part)
+    // A search edits nothing.
+    assert.is(await page.locator('#configuration[data-dirty]').count(), 0)
     assert.equal(await listViolations(page), [])
   }))
 

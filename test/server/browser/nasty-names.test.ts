@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { listViolations } from '../../support/browser/axe.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
+import { UNCOUNTED } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: lists of long, foreign and hostile names')
 const MACHINES = 40
@@ -50,11 +51,11 @@ for (const [name, options] of WINDOWS) {
 }
 
 test('who armed a machine is shown whole in the list of runs', () =>
-  withPage({}, async (page) => {
+  withPage(async (page) => {
     const mac = '52:54:00:a2:00:05'
-    const run = { run: 'c0ffee00-0005', phase: 'started', mode: 'flash' }
+    const data = { ...UNCOUNTED, run: 'c0ffee00-0005', phase: 'started', mode: 'flash' }
     await page.request.get(`/pxe/${mac}?buildarch=x86_64`)
-    await page.request.post(`/pxe/${mac}/progress`, { data: run })
+    assert.is((await page.request.post(`/pxe/${mac}/progress`, { data })).status(), 204)
     await page.goto('/ui/runs')
     await page.locator('#rows tr').getByText('the operator').waitFor()
     assert.equal(await listCut(page, 'thead .armer, #rows td:has([title*="operator"])'), [])

@@ -13,8 +13,11 @@ interface Violation {
 /** Not as a script of the page: its policy lets none in. */
 export const addAxe = (context: BrowserContext) => context.addInitScript({ content: axe })
 
+/** Judges what a page looks like once its transitions have ended: halfway colours are nobody's choice. */
 export const listViolations = (page: Page): Promise<readonly string[]> =>
   page.evaluate(async () => {
+    const moving = document.getAnimations().filter((each) => each instanceof CSSTransition)
+    await Promise.allSettled(moving.map(({ finished }) => finished))
     const { violations: found }: { violations: Violation[] } = await Reflect.get(
       globalThis,
       'axe',

@@ -76,7 +76,8 @@ const LSHW = {
 
 export const macOf = (box: number): string => `52:54:00:a1:00:${box.toString(16).padStart(2, '0')}`
 
-const UNCOUNTED = {
+/** A report of progress that counts nothing yet. */
+export const UNCOUNTED = {
   bytes_read: 0,
   bytes_written: 0,
   total_bytes: null,

@@ -102,10 +102,10 @@ function onRedirect(event) {
   location.reload()
 }
 
-/** A form that is being edited is not replaced by a refresh (`live.js`). */
-function onInput(event) {
-  event.target.closest('form:not(#bulk)')?.setAttribute('data-dirty', '')
-  if (event.target.dataset.filter !== undefined) filter(event.target)
+/** A form that is being edited is not replaced by a refresh (`live.js`); a search within it edits nothing. */
+function onInput({ target }) {
+  if (target.dataset.filter !== undefined) filter(target)
+  else target.closest('form:not(#bulk)')?.setAttribute('data-dirty', '')
 }
 
 /** What a search hides must not keep a form from being sent without a word. */

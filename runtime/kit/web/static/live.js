@@ -14,6 +14,7 @@ function isInUse(node, fresh) {
   if (!(node instanceof Element)) return false
   if (node.matches('.pick input') && node.value === fresh.value) return true
   if (node.matches('.follows:has([type=text]:focus)')) return true
+  if (node.matches('[data-filter]') && node.value !== '') return true
   const isEdited = node.closest('form[data-dirty]') !== null
   const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
   if (isEdited && !follows) return true
