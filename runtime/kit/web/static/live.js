@@ -13,8 +13,9 @@ let bars = ''
 function isInUse(node, fresh) {
   if (!(node instanceof Element)) return false
   if (node.matches('.pick input') && node.value === fresh.value) return true
-  if (node.matches('.follows:has([type=text]:focus)')) return true
-  if (node.matches('[data-filter]') && node.value !== '') return true
+  if (node.matches('.follows:has([type=text]:focus), [data-filter]:not(:placeholder-shown)')) {
+    return true
+  }
   const isEdited = node.closest('form[data-dirty]') !== null
   const follows = node.closest('.follows') !== null || node.querySelector('.follows') !== null
   if (isEdited && !follows) return true
