@@ -51,7 +51,7 @@ export async function wizard(environment: WizardEnvironment, given: Arguments): 
       )
       return signal.aborted ? CANCELLED : FAILED
     }
-    await runWizard(start, takeOver(context, start, hooks))
+    await runWizard(start, await takeOver(context, start, hooks))
     return SUCCESS
   } finally {
     context.painter.leave()
@@ -96,15 +96,26 @@ async function beginAlone(
 }
 
 /** The server may know more of this machine than it did itself, and flashes are reported to it. */
-const takeOver = (
+async function takeOver(
   context: WizardContext,
   { identity }: WizardStart,
   hooks: Hooks | null,
-): WizardContext => ({
-  ...context,
-  drawing: { ...context.drawing, setting: { ...context.drawing.setting, identity } },
-  ...(hooks === null ? {} : { loadHooks: () => Promise.resolve(hooks) }),
-})
+): Promise<WizardContext> {
+  const given = context.drawing
+  const drawing = { ...given, setting: { ...given.setting, identity } }
+  // A server that drove has loaded it already; a wizard on its own loads nothing.
+  const code = identity.server === null ? null : await loadCode(drawing)
+  return {
+    ...context,
+    drawing: code === null ? drawing : { ...drawing, code },
+    ...(hooks === null ? {} : { loadHooks: () => Promise.resolve(hooks) }),
+  }
+}
+
+async function loadCode(drawing: WizardContext['drawing']) {
+  const { loadMachineCode } = await import('./screens/screen-layout.ts')
+  return loadMachineCode(drawing)
+}
 
 type Screen = (state: WizardState, context: WizardContext) => Promise<WizardStep>
 

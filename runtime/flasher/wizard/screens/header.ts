@@ -29,7 +29,12 @@ interface WizardSetting {
 export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly setting: WizardSetting
   readonly ink: Ink
+  /** The way to the machine's page for a phone, below what is asked; absent: no server is known. */
+  readonly code?: MachineCode
 }
+
+/** Renders the way to the machine's page into the rows that are left; none where there is no room. */
+export type MachineCode = (left: Size) => readonly string[]
 
 /** The step is all there is room for where there are fewer rows. */
 const MIN_ROWS = 16

@@ -5,7 +5,7 @@ import { clip } from '../../../kit/terminal/text/clip.ts'
 import { pageRowsOf, renderMenu } from '../../../kit/terminal/prompt/menu-lines.ts'
 import type { Menu } from '../../../kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
-import { renderHeader, renderNotice, type Drawing } from './header.ts'
+import { renderHeader, renderNotice, type Drawing, type MachineCode } from './header.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { renderHelp, type HelpKind } from './help.ts'
 
@@ -41,9 +41,16 @@ export function createQuestion(state: WizardState, view: ScreenView, drawing: Dr
     frame(menuState, size) {
       const above = top(size)
       const room = { ...drawing, columns: size.columns, rows: rowsBelow(above, size) }
-      return renderMenu(above, menu, menuState, room)
+      return appendCode(renderMenu(above, menu, menuState, room), drawing, size)
     },
   }
+}
+
+/** What is asked comes first: the code takes what is left. */
+function appendCode(frame: Frame, { code, tty }: Drawing, size: Size): Frame {
+  if (code === undefined || !tty) return frame
+  const rows = size.rows - frame.lines.length
+  return { ...frame, lines: [...frame.lines, ...code({ ...size, rows })] }
 }
 
 function kindOf({ rows, takesText, takesSeveral }: Menu): HelpKind {
@@ -146,21 +153,30 @@ type ScreenCode = (state: WizardState, body: readonly string[], size: Size) => r
  * It is loaded while the screen is shown already; `onReady` draws it then.
  */
 export function openScreenCode(drawing: Drawing, onReady: () => void): ScreenCode {
-  const { server, mac } = drawing.setting.identity
-  let render: ((size: Size) => readonly string[]) | null = null
+  let render: MachineCode | null = null
   async function load() {
-    const { createMachineCode, findMachineAddress } = await import('./machine-code.ts')
-    const address = findMachineAddress({ server, mac })
-    if (address === null) return
-    render = createMachineCode(address, drawing)
-    onReady()
+    render = await loadMachineCode(drawing)
+    if (render !== null) onReady()
   }
-  // Without it, the screen still says what matters.
-  if (drawing.tty && server !== null && mac !== null) void load().catch(() => {})
+  void load()
   return (state, body, size) => {
     if (render === null) return body
     const rows = size.rows - renderHeader(state, drawing, size).length - body.length
     return [...body, ...render({ ...size, rows })]
+  }
+}
+
+/** Null: no server or no MAC is known, or the terminal cannot redraw; nothing is loaded then. */
+export async function loadMachineCode(drawing: Drawing): Promise<MachineCode | null> {
+  const { server, mac } = drawing.setting.identity
+  if (!drawing.tty || server === null || mac === null) return null
+  try {
+    const { createMachineCode, findMachineAddress } = await import('./machine-code.ts')
+    const address = findMachineAddress({ server, mac })
+    return address === null ? null : createMachineCode(address, drawing)
+  } catch {
+    // Without it, the screen still says what matters.
+    return null
   }
 }
 

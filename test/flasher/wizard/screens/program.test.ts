@@ -6,10 +6,12 @@ import {
   createQuestion,
   layOutScreen,
 } from '../../../../runtime/flasher/wizard/screens/screen-layout.ts'
+import { createMachineCode } from '../../../../runtime/flasher/wizard/screens/machine-code.ts'
 import { createSubject } from '../../../../runtime/flasher/wizard/screens/pending-question.ts'
 import { openState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
 import { UNTOUCHED, type Menu } from '../../../../runtime/kit/terminal/prompt/menu.ts'
+import type { Frame, Size } from '../../../../runtime/kit/terminal/prompt/painter.ts'
 import { runFlasher } from '../../../support/terminal/flasher.ts'
 
 const test = suite('wizard program')
@@ -130,6 +132,39 @@ test('whatever the size, the frame fits, and the image root, the reason and the 
       assert.ok(lines.includes('image_root: /var/lib/flasher/images'))
       assert.ok(lines.some((line) => line.startsWith('The server sent no plan')))
       assert.is(lines[cursor?.row ?? 0], '> Image: ')
+    }
+  }
+})
+test('the code of the machine takes the rows that nothing asked for needs', () => {
+  const code = createMachineCode('HTTP://LAB:8080/M/525400123456', { unicode: true })
+  const [calm, short] = [{ ...state, notice: null }, MENU.rows.slice(0, 3)]
+  const frameOf = (rows: Menu['rows'], size: Size, isPlain = false) => {
+    const menu = { ...MENU, rows }
+    const plain = { ...drawing, unicode: true }
+    const coded = isPlain ? plain : { ...plain, code }
+    return createQuestion(calm, { menu, intro: () => [] }, coded).frame(UNTOUCHED, size)
+  }
+  const shows = ({ lines }: Frame) => [
+    lines.some((line) => line.includes('lab:8080/m/525400123456')),
+    lines.some((line) => line.includes('█▀▀▀')),
+  ]
+  const [console_, text, tiny] = [
+    { columns: 128, rows: 48 },
+    { columns: 80, rows: 24 },
+    { columns: 30, rows: 8 },
+  ]
+  assert.equal(shows(frameOf(short, console_)), [true, true])
+  assert.equal(shows(frameOf(short, text)), [true, false])
+  assert.equal(shows(frameOf(short, tiny)), [false, false])
+  for (const size of [console_, text, tiny]) {
+    for (const rows of [[], short, MENU.rows]) {
+      const [with_, without] = [frameOf(rows, size), frameOf(rows, size, true)]
+      assert.equal(with_.cursor, without.cursor)
+      // Nothing above moves, and the list keeps its page.
+      const count = without.lines.length
+      assert.equal(with_.lines.slice(0, count), without.lines)
+      assert.ok(with_.lines.length <= Math.max(size.rows, count))
+      for (const line of with_.lines) assert.ok(line.length < size.columns, line)
     }
   }
 })
