@@ -44,7 +44,7 @@ export const createJsonReport = (): FullReport => ({
 export function createTextReport({ say, line }: Voice, image: string | null): FullReport {
   let shown: LineText = { head: '', rest: [] }
   let isMoving = false
-  let url = ''
+  let [url, hasBmc] = ['', false]
   const show = (next: LineText) => {
     shown = next
     if (isMoving) return
@@ -59,7 +59,7 @@ export function createTextReport({ say, line }: Voice, image: string | null): Fu
     prepared: (text) => say.success(text),
     busy: (text) => show({ head: text, rest: [] }),
     open(opened) {
-      ;({ url } = opened)
+      ;({ url, hasBmc } = opened)
       const message = `${opened.url}\nPassword: ${opened.password}`
       say.box({ title: 'Open in a browser', message })
     },
@@ -69,7 +69,12 @@ export function createTextReport({ say, line }: Voice, image: string | null): Fu
         sayShown(say, [markOf(event), `${renderClock(seconds)}  ${text}`])
       }
       if (event.event === 'waiting') {
-        const message = renderTask(event.again, url, image ?? OWN_IMAGE).join('\n')
+        const message = renderTask({
+          isAgain: event.again,
+          hasBmc,
+          url,
+          image: image ?? OWN_IMAGE,
+        }).join('\n')
         say.box({ title: 'Your turn', message })
       }
     },
@@ -95,8 +100,8 @@ type Mark = 'success' | 'info' | 'fail'
 const sayShown = (say: Voice['say'], [mark, text]: readonly [Mark, string]) => say[mark](text)
 
 const markOf = ({ event }: Shown): Mark => {
-  if (event === 'failed') return 'fail'
-  return event === 'flashed' || event === 'booted' ? 'success' : 'info'
+  if (event === 'failed' || event === 'unproved') return 'fail'
+  return event === 'flashed' || event === 'booted' || event === 'proved' ? 'success' : 'info'
 }
 
 function renderSource(source: LiveSource): readonly [Mark, string] {
@@ -150,12 +155,29 @@ function renderEvent(event: Shown, greeting: string | null): string | null {
       return `The flash failed: ${event.reason}`
     case 'to-disk':
       return greeting === null ? 'The server has sent it to its own disk' : null
+    default:
+      return renderBoot(event, greeting)
+  }
+}
+
+function renderBoot(
+  event: Exclude<Shown, { readonly event: 'disks' | 'armed' | 'flashed' | 'failed' | 'to-disk' }>,
+  greeting: string | null,
+): string {
+  switch (event.event) {
     case 'booted':
       return `It has booted from its disk, which says: ${greeting}`
+    case 'proved':
+      return `Its new system has called the server: the boot is proved${renderAfter(event.seconds)}`
+    case 'unproved':
+      return `Its boot is not proved: ${event.reason}`
     default:
       return PLAIN[event.event]
   }
 }
+
+const renderAfter = (seconds: number | null) =>
+  seconds === null ? '' : `, ${renderSeconds(seconds)} after the flash`
 
 const PLAIN = {
   discovered: `The server has discovered the machine, ${MACHINE.mac}`,
@@ -169,14 +191,25 @@ function renderFlashed({ bytesWritten, averageRate, isVerified }: Run): string {
   return `${isVerified === true ? 'Flashed and verified' : 'Flashed'}: ${renderBytes(bytesWritten)}${rate}`
 }
 
-function renderTask(isAgain: boolean, url: string, image: string): readonly string[] {
+interface Task {
+  readonly isAgain: boolean
+  readonly hasBmc: boolean
+  readonly url: string
+  readonly image: string
+}
+
+function renderTask({ isAgain, hasBmc, url, image }: Task): readonly string[] {
   const { mac, serial } = MACHINE
   const open = `1. Open ${url}/${mac}`
   const typed = serial.slice(-4)
+  const now = hasBmc
+    ? ['   Tick "Turn it on, or restart it, from the network now", so that it begins at once']
+    : []
   return isAgain
     ? [
         open,
         `2. Choose Flash again, and confirm that its disk is erased: type ${typed}`,
+        ...now,
         '',
         'To begin with a new machine: npx pnpm demo --fresh',
       ]
@@ -184,6 +217,7 @@ function renderTask(isAgain: boolean, url: string, image: string): readonly stri
         open,
         `2. Select the image ${image} and the disk ${serial}; Flash once is then selected`,
         `3. Choose Review and arm, and confirm that its disk is erased: type ${typed}`,
+        ...now,
       ]
 }
 

@@ -2,13 +2,16 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { startBmc, type Bmc } from './bmc.ts'
 import { renderProbe, SECTOR } from './boot-sector.ts'
 import { chooseAccelerator, findFreePort, runTool } from './host.ts'
 import { layDisk, layGivenImage, layOwnImage } from './image.ts'
 import type { LiveSource, ReleaseSite } from './live-source.ts'
 import { MACHINE, planMachine, planProbe, SERIAL_SCREEN, type Accelerator } from './machine.ts'
 import { awaitImage, fetchRelease } from './operator.ts'
+import { powerMachine } from './powered-machine.ts'
 import { startMachine } from './qemu.ts'
+import { openSerialCall } from './serial-call.ts'
 import { startServer, type Server } from './server.ts'
 import { watchMachine, type Outcome, type WatchReport } from './watch.ts'
 
@@ -31,7 +34,7 @@ export interface DemoReport extends WatchReport {
   prepared(text: string): void
   /** The text is shown until the next call. */
   busy(text: string): void
-  open(opened: { readonly url: string; readonly password: string }): void
+  open(opened: { readonly url: string; readonly password: string; readonly hasBmc: boolean }): void
 }
 
 /** Where everything of the demo lies. */
@@ -49,6 +52,7 @@ export const planFolder = (root: string) => ({
   disk: join(root, 'disk.img'),
   probe: join(root, 'probe.img'),
   serialScreen: join(root, 'serial-screen'),
+  bmc: join(root, 'bmc'),
 })
 
 /** The first that is tried; the cache takes one behind the server's. */
@@ -66,33 +70,54 @@ export async function runDemo(
   const { folder } = options
   const accelerator = await prepareAccelerator(options, report)
   signal.throwIfAborted()
-  const name =
+  const laid =
     options.image === null
       ? await layOwnImage(folder.images)
-      : await layGivenImage(options.image, folder.images)
+      : { name: await layGivenImage(options.image, folder.images), calls: false }
   await layDisk(folder.disk, MACHINE.diskBytes)
-  await using server = await openServer(options, report, signal)
-  const image = await awaitImage(server, name, signal)
-  report.prepared(`Image ${name} in the catalog`)
-  const port = Number(new URL(server.url).port)
-  const { disk, serialLog, serialScreen } = folder
-  const { isWindow } = options
-  const argv = planMachine({ accelerator, isWindow, port, disk, serialLog, serialScreen })
-  report.open({ url: `${server.url}/ui/machines`, password: await readPassword(folder) })
+  await using server = await openServer(options, laid.calls, { report, signal })
+  const image = await awaitImage(server, laid.name, signal)
+  report.prepared(`Image ${laid.name} in the catalog`)
   const canTie = (await runTool(['setpriv', '--pdeathsig', 'KILL', 'true'])) !== null
-  await rm(serialLog, { force: true })
+  const tie = canTie ? ['setpriv', '--pdeathsig', 'KILL'] : []
+  await using bmc = await openBmc(folder, tie)
+  if (bmc !== null) report.prepared('The machine has a BMC (ipmi_sim), so its page can turn it on')
+  await using call = await openSerialCall(server.url)
+  await rm(folder.serialLog, { force: true })
+  report.open({
+    url: `${server.url}/ui/machines`,
+    password: await readPassword(folder),
+    hasBmc: bmc !== null,
+  })
   signal.throwIfAborted()
-  await using machine = startMachine({ argv, serialLog, canTie })
+  const argv = planMachine({
+    ...folder,
+    accelerator,
+    isWindow: options.isWindow,
+    port: Number(new URL(server.url).port),
+    callPort: call.port,
+  })
+  const start = () => startMachine({ argv, serialLog: folder.serialLog, tie })
+  await using machine = bmc === null ? start() : powerMachine(start, bmc)
   return await watchMachine({
     machine,
     server,
     image,
+    bmc,
     arms: options.auto,
     hasGreeting: options.image === null,
+    calls: laid.calls,
     logs: folder,
     report,
     signal,
   })
+}
+
+/** Null where ipmi_sim, or ipmitool for the server, is not installed. */
+async function openBmc({ bmc }: DemoFolder, tie: readonly string[]): Promise<Bmc | null> {
+  const tools = [await runTool(['ipmi_sim', '--help']), await runTool(['ipmitool', '-V'])]
+  if (tools.includes(null)) return null
+  return startBmc({ folder: bmc, password: randomBytes(8).toString('hex'), tie })
 }
 
 async function prepareAccelerator(
@@ -114,8 +139,8 @@ async function prepareAccelerator(
 
 async function openServer(
   { checkout, folder, source, site }: DemoOptions,
-  report: DemoReport,
-  signal: AbortSignal,
+  calls: boolean,
+  { report, signal }: { readonly report: DemoReport; readonly signal: AbortSignal },
 ): Promise<Server> {
   report.busy('Starting server and image cache')
   await using undo = new AsyncDisposableStack()
@@ -125,6 +150,7 @@ async function openServer(
       {
         checkout,
         site,
+        calls,
         stateDir: folder.state,
         log: folder.serverLog,
         port,

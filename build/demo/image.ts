@@ -1,24 +1,74 @@
 /** Lays the files of the demo: an image in the cache's folder, the machine's disk, boot sectors. */
 import { createCipheriv } from 'node:crypto'
-import { constants, copyFile, mkdir, open, rename, rm, stat, truncate } from 'node:fs/promises'
+import {
+  constants,
+  copyFile,
+  mkdir,
+  mkdtempDisposable,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  type FileHandle,
+} from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { renderGreeter, SECTOR } from './boot-sector.ts'
+import { writeExt4Volume } from '../volumes/ext4.ts'
+import { renderGreeter, SECTOR, VOLUME } from './boot-sector.ts'
 
 /** The cache and the pages call the image by this name. */
 export const OWN_IMAGE = 'hello-flasher.img'
 /** Some seconds of writing on an emulated core. */
 const IMAGE_BYTES = 64 * 2 ** 20
 
-/** Makes the demo's own image where it is missing. Returns its name. */
-export async function layOwnImage(folder: string): Promise<string> {
+/** The image that the demo flashes. */
+export interface LaidImage {
+  readonly name: string
+  /** It holds the configuration of a first boot, and calls the address in it once it has booted. */
+  readonly calls: boolean
+}
+
+/** Makes the demo's own image where it is missing; without mke2fs it has no volume, and calls nobody. */
+export async function layOwnImage(folder: string): Promise<LaidImage> {
   const path = join(folder, OWN_IMAGE)
-  if ((await stat(path).catch(() => null))?.size === IMAGE_BYTES) return OWN_IMAGE
+  if (await holds(path, true)) return { name: OWN_IMAGE, calls: true }
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await using work = await mkdtempDisposable(join(folder, '.demo-'))
+  const volume = await makeVolume(work.path).catch(() => null)
+  const calls = volume !== null
+  if (!calls && (await holds(path, false))) return { name: OWN_IMAGE, calls }
   await lay(path, async (temporary) => {
     await using file = await open(temporary, 'w')
-    await file.write(renderGreeter(IMAGE_BYTES))
+    const sector = renderGreeter(IMAGE_BYTES, calls)
+    await file.write(sector)
     await file.write(renderData(IMAGE_BYTES - SECTOR))
+    if (volume !== null) await layVolume(file, volume)
   })
-  return OWN_IMAGE
+  return { name: OWN_IMAGE, calls }
+}
+
+/** Whether it was made before, as it would be made now. */
+async function holds(path: string, hasVolume: boolean): Promise<boolean> {
+  if ((await stat(path).catch(() => null))?.size !== IMAGE_BYTES) return false
+  await using file = await open(path)
+  const { buffer } = await file.read(Buffer.alloc(SECTOR), 0, SECTOR, 0)
+  return buffer.equals(renderGreeter(IMAGE_BYTES, hasVolume))
+}
+
+/** What flasher takes for a root file system with cloud-init. Rejects where there is no mke2fs. */
+async function makeVolume(work: string): Promise<string> {
+  const [root, image] = [join(work, 'root'), join(work, 'volume')]
+  await mkdir(join(root, 'etc/cloud'), { recursive: true })
+  const { sectors } = VOLUME
+  await writeExt4Volume({ root, image, sectors, label: 'hello', id: OWN_IMAGE, epoch: 0 })
+  return image
+}
+
+/** The volume whole, zeros as well: other data lies there. */
+async function layVolume(file: FileHandle, volume: string): Promise<void> {
+  const bytes = await readFile(volume)
+  await file.write(bytes, 0, bytes.length, VOLUME.firstSector * SECTOR)
 }
 
 /** Puts a copy of an image of the person's own into the cache's folder. Returns its name. */

@@ -29,6 +29,16 @@ export interface Run {
   readonly averageRate: number | null
   readonly isVerified: boolean | null
   readonly reason: string | null
+  /** What is known of the first boot of the new system; null: nobody waits for it. */
+  readonly proof: Proof | null
+}
+
+interface Proof {
+  /** `watching`, `booted`, `seen`, `not-seen`, `failed`. */
+  readonly state: string
+  /** Seconds from the end of the flash. */
+  readonly seconds: number | null
+  readonly reason: string | null
 }
 
 export type DemoEvent =
@@ -42,6 +52,8 @@ export type DemoEvent =
   | { readonly event: 'failed'; readonly reason: string }
   | { readonly event: 'to-disk' }
   | { readonly event: 'booted' }
+  | { readonly event: 'proved'; readonly seconds: number | null }
+  | { readonly event: 'unproved'; readonly reason: string }
 
 /** What was noticed so far. */
 export interface Progress {
@@ -50,7 +62,7 @@ export interface Progress {
   readonly isWaiting: boolean
   readonly isArmed: boolean
   /** The run that was seen to begin; null before the first one. */
-  readonly run: { readonly id: string; readonly isOver: boolean } | null
+  readonly run: { readonly id: string; readonly isOver: boolean; readonly isProved: boolean } | null
   /** How much of the serial line was looked at for what a disk says. */
   readonly read: number
   readonly isOnDisk: boolean
@@ -64,7 +76,7 @@ export const startProgress = ({ machine, run }: Pick<Snapshot, 'machine' | 'run'
   hasDisks: (machine?.disks ?? []).length > 0,
   isWaiting: false,
   isArmed: false,
-  run: run === null ? null : { id: run.id, isOver: true },
+  run: run === null ? null : { id: run.id, isOver: true, isProved: true },
   read: 0,
   isOnDisk: false,
   hasGreeted: false,
@@ -131,22 +143,38 @@ const describeEnd = (run: Run): DemoEvent =>
     ? { event: 'flashed', run }
     : { event: 'failed', reason: run.reason ?? `the run is ${run.state}` }
 
+const describeProof = ({ state, seconds, reason }: Proof): DemoEvent =>
+  state === 'booted'
+    ? { event: 'proved', seconds }
+    : { event: 'unproved', reason: reason ?? `the first boot is ${state}` }
+
 function noteRun(progress: Progress, { run }: Snapshot): Update {
   if (run === null) return { progress, events: [] }
   const isNew = progress.run?.id !== run.id
   const wasOver = !isNew && progress.run.isOver
-  const isDone = run.state === 'done'
+  const ended = isOver(run) && !wasOver
+  const proof = noteProof(isNew ? null : progress.run, run)
   const events: readonly DemoEvent[] = [
     ...(isNew ? [{ event: 'flashing' } as const] : []),
-    ...(isOver(run) && !wasOver ? [describeEnd(run)] : []),
+    ...(ended ? [describeEnd(run)] : []),
+    ...proof.events,
   ]
-  const flashes = progress.flashes + (isDone && !wasOver ? 1 : 0)
-  return { progress: { ...progress, run: { id: run.id, isOver: isOver(run) }, flashes }, events }
+  const flashes = progress.flashes + (run.state === 'done' && !wasOver ? 1 : 0)
+  const noticed = { id: run.id, isOver: isOver(run), isProved: proof.isProved }
+  return { progress: { ...progress, run: noticed, flashes }, events }
+}
+
+function noteProof(before: Progress['run'], { proof }: Run) {
+  const isProved = proof !== null && proof.state !== 'watching'
+  const isNews = isProved && before?.isProved !== true
+  return { isProved, events: isNews ? [describeProof(proof)] : [] }
 }
 
 /** A machine that has gone to its disk asks the server again only when it is switched off and on. */
-function noteArming(progress: Progress, { machine }: Snapshot): Update {
-  const isArmed = machine?.isArmed ?? false
+function noteArming(progress: Progress, { machine, run }: Snapshot): Update {
+  // A run of which nothing is heard for a while needs attention, and is under way all the same.
+  const isFlashing = progress.isArmed && run !== null && !isOver(run)
+  const isArmed = isFlashing || (machine?.isArmed ?? false)
   const events: DemoEvent[] = []
   if (isArmed && !progress.isArmed) {
     events.push({ event: 'armed', image: machine?.image ?? null, needsRestart: progress.isOnDisk })

@@ -21,6 +21,8 @@ interface MachineOptions {
   readonly disk: string
   readonly serialLog: string
   readonly serialScreen: string
+  /** A port of this host's loopback address: what the machine writes to its second serial port comes there. */
+  readonly callPort: number
 }
 
 /** The host as QEMU's user network shows it to the machine; no root is needed for that network. */
@@ -34,7 +36,7 @@ export const SERIAL_SCREEN = Buffer.from([0xf8, 0x03])
  * that boots first, and a disk. QEMU listens for commands on its standard input.
  */
 export function planMachine(options: MachineOptions): readonly string[] {
-  const { accelerator, isWindow, port, disk, serialLog, serialScreen } = options
+  const { accelerator, isWindow, port, disk, serialLog, serialScreen, callPort } = options
   const { mac, serial, megabytes } = MACHINE
   const bootFile = `http://${HOST}:${port}/pxe-bootstrap.ipxe`
   const screen = isWindow
@@ -45,7 +47,8 @@ export function planMachine(options: MachineOptions): readonly string[] {
     PROCESSORS[accelerator],
     ['-smp', '1', '-m', String(megabytes)],
     screen,
-    ['-chardev', `file,id=serial,path=${escape(serialLog)}`, '-serial', 'chardev:serial'],
+    ['-chardev', `file,id=serial,append=on,path=${escape(serialLog)}`, '-serial', 'chardev:serial'],
+    ['-chardev', `socket,id=call,host=127.0.0.1,port=${callPort}`, '-serial', 'chardev:call'],
     ['-netdev', `user,id=net,bootfile=${bootFile}`],
     ['-device', `virtio-net-pci,netdev=net,mac=${mac},bootindex=1`],
     ['-device', 'virtio-rng-pci'],

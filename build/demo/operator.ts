@@ -1,6 +1,7 @@
 /** What the demo asks of its server: the image, the machine, its runs, and arming it. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import type { Bmc } from './bmc.ts'
 import { MACHINE } from './machine.ts'
 import type { Server } from './server.ts'
 import type { Snapshot, Run } from './machine-progress.ts'
@@ -26,6 +27,13 @@ const RunsSchema = z.object({
       average_rate: z.number().nullable(),
       verified: z.boolean().nullable(),
       reason: z.string().nullable(),
+      proof: z
+        .object({
+          state: z.string(),
+          seconds: z.number().nullable(),
+          reason: z.string().nullable(),
+        })
+        .nullable(),
     }),
   ),
 })
@@ -108,13 +116,14 @@ export async function readSnapshot(
 async function readLastRun({ ask }: Ask): Promise<Run | null> {
   const [run] = RunsSchema.parse(await ask(`${path}/runs?limit=1`)).runs
   if (run === undefined) return null
-  const { id, phase, state, rate, reason } = run
+  const { id, phase, state, rate, reason, proof } = run
   return {
     id,
     phase,
     state,
     rate,
     reason,
+    proof,
     bytesWritten: run.bytes_written,
     totalBytes: run.total_bytes,
     averageRate: run.average_rate,
@@ -129,4 +138,31 @@ export async function arm({ ask }: Ask, image: OfferedImage, serial: string): Pr
     boot_mode: 'flasher-flash-once',
     target_disk_serial: serial,
   })
+}
+
+/** The name of its first-boot template: with it the new system has an address to call. */
+const TEMPLATE = 'hello-flasher'
+
+interface Equipment {
+  readonly bmc: Pick<Bmc, 'address' | 'user' | 'password'> | null
+  /** Whether the image calls the server once it has booted. */
+  readonly calls: boolean
+}
+
+/** Tells the server how the machine's power is reached, and has its new system call. An earlier demo may have left either. */
+export async function equip({ ask }: Ask, { bmc, calls }: Equipment): Promise<void> {
+  if (calls) await ask(`/first-boot/${TEMPLATE}`, { hostname: TEMPLATE }, 'PUT')
+  const parameters = { first_boot: calls ? TEMPLATE : null }
+  await ask('/machines/bulk', { action: 'first-boot', macs: [MACHINE.mac], parameters })
+  if (bmc === null) {
+    await ask(`${path}/power`, undefined, 'DELETE').catch(() => null)
+    return
+  }
+  const { address, ...credential } = bmc
+  await ask(`${path}/power`, { way: 'ipmi', address, firmware: 'bios', credential }, 'PUT')
+}
+
+/** Restarts the machine from the network by its BMC. Rejects with what the server says of it. */
+export async function restartByBmc({ ask }: Ask): Promise<void> {
+  await ask(`${path}/power`, { action: 'restart', boot: 'network' })
 }

@@ -17,13 +17,12 @@ export interface Machine extends AsyncDisposable {
 interface MachineDependencies {
   readonly argv: readonly string[]
   readonly serialLog: string
-  /** Where `setpriv` is: QEMU then ends with this process, however that ends. */
-  readonly canTie: boolean
+  /** Words before its command line; with `setpriv` it ends with this process, even if that is killed. */
+  readonly tie: readonly string[]
 }
 
-/** With `tie` it ends with this process, even if that is killed. */
-export function startMachine({ argv, serialLog, canTie }: MachineDependencies): Machine {
-  const tie = canTie ? ['setpriv', '--pdeathsig', 'KILL'] : []
+/** Turns it on, until it is disposed. */
+export function startMachine({ argv, serialLog, tie }: MachineDependencies): Machine {
   const [program = '', ...words] = [...tie, ...argv]
   // A process group of its own: Ctrl-C reaches it through us alone.
   const child = spawn(program, words, { stdio: ['pipe', 'ignore', 'pipe'], detached: true })

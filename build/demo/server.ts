@@ -16,6 +16,8 @@ interface ServerOptions {
   readonly cachePort: number
   readonly password: string
   readonly site: ReleaseSite | null
+  /** Whether the image calls the server once it has booted. */
+  readonly calls: boolean
 }
 
 export interface Server extends AsyncDisposable {
@@ -71,7 +73,7 @@ export async function startServer(options: ServerOptions, signal: AbortSignal): 
 /** Nothing of an installation's own settings but what leads to the outside. */
 function planEnvironment(
   env: NodeJS.ProcessEnv,
-  { stateDir, port, cachePort, password, site }: ServerOptions,
+  { stateDir, port, cachePort, password, site, calls }: ServerOptions,
 ): NodeJS.ProcessEnv {
   const others = Object.entries(env).filter(
     ([name]) => !name.startsWith('FLASHER_') || name === 'FLASHER_CA_FILE',
@@ -84,6 +86,9 @@ function planEnvironment(
     FLASHER_SERVER_PORT: String(port),
     FLASHER_CACHE_PORT: String(cachePort),
     FLASHER_ADMIN_PASSWORD: password,
+    // The BMC of the machine listens there.
+    FLASHER_POWER_NETWORKS: '127.0.0.0/8',
+    FLASHER_PROOF_ENABLED: String(calls),
     ...(site === null
       ? {}
       : {

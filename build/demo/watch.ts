@@ -1,7 +1,8 @@
 /** Watches the demo's machine through its server and its serial line; arms and restarts it where that is due. */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Bmc } from './bmc.ts'
 import { MACHINE } from './machine.ts'
-import { arm, readSnapshot, type OfferedImage } from './operator.ts'
+import { arm, equip, readSnapshot, restartByBmc, type OfferedImage } from './operator.ts'
 import { readSerialTail, type Machine } from './qemu.ts'
 import { readTail, type Server } from './server.ts'
 import {
@@ -27,8 +28,10 @@ interface Watch {
   readonly image: OfferedImage
   /** Arms it, and ends once it has booted what was flashed. */
   readonly arms: boolean
-  /** Whether the image says something that is known when it boots. */
+  readonly bmc: Bmc | null
+  /** Whether the image says something that is known when it boots, and whether it then calls the server. */
   readonly hasGreeting: boolean
+  readonly calls: boolean
   readonly logs: { readonly serverLog: string; readonly serialLog: string }
   readonly report: WatchReport
   readonly signal: AbortSignal
@@ -51,9 +54,14 @@ export async function watchMachine(watch: Watch): Promise<Outcome> {
   const read = createReader(watch)
   const checkStuck = createStuckCheck(watch)
   let progress = startProgress(await read())
+  let isEquipped = false
   for (;;) {
     const snapshot = await read().catch(ends.explain)
     if (snapshot === null || (await ends.isOff())) return { ended: null }
+    if (!isEquipped && snapshot.machine !== null) {
+      await equip(watch.server, watch)
+      isEquipped = true
+    }
     const update = updateProgress(progress, snapshot)
     progress = await act(watch, update, snapshot, seconds)
     const ended = arms ? decideEnd(watch, update) : null
@@ -78,22 +86,31 @@ const createReader =
 
 type Update = ReturnType<typeof updateProgress>
 
+/** Resolves to whether it was restarted: where it has a BMC, that is left to the person who armed it. */
+async function restart({ machine, server, bmc, arms }: Watch): Promise<boolean> {
+  if (bmc !== null && !arms) return false
+  if (bmc === null) machine.restart()
+  else await restartByBmc(server)
+  return true
+}
+
 /** Reports what is new, arms the machine, and restarts one that would not ask the server again. */
 async function act(
-  { arms, report, server, machine, image }: Watch,
+  watch: Watch,
   update: Update,
   snapshot: Snapshot,
   seconds: () => number,
 ): Promise<Progress> {
+  const { arms, report, server, image } = watch
   let { progress } = update
   for (const event of update.events) {
     if (event.event === 'waiting' && arms) {
-      await arm(server, image, snapshot.machine?.disks?.[0]?.serial ?? MACHINE.serial)
+      await arm(server, image, findDiskSerial(snapshot))
       continue
     }
     report.event(event, seconds())
     if (event.event === 'armed' && event.needsRestart) {
-      machine.restart()
+      if (!(await restart(watch))) continue
       progress = resetProgress(progress, snapshot.serial)
       report.event({ event: 'restarted' }, seconds())
     }
@@ -101,10 +118,12 @@ async function act(
   return progress
 }
 
+const findDiskSerial = ({ machine }: Snapshot) => machine?.disks?.[0]?.serial ?? MACHINE.serial
+
 /** Where nothing is known that the image says, it is enough that the machine went to its disk. */
-function decideEnd({ hasGreeting }: Watch, { progress, events }: Update): Outcome['ended'] {
-  const last = hasGreeting ? 'booted' : 'to-disk'
-  if (events.some(({ event }) => event === 'failed')) return 'failed'
+function decideEnd({ hasGreeting, calls }: Watch, { progress, events }: Update): Outcome['ended'] {
+  const last = calls ? 'proved' : hasGreeting ? 'booted' : 'to-disk'
+  if (events.some(({ event }) => event === 'failed' || event === 'unproved')) return 'failed'
   return progress.flashes > 0 && events.some(({ event }) => event === last) ? 'booted' : null
 }
 

@@ -23,7 +23,10 @@ export async function writeExt4Volume(options: Ext4Options): Promise<void> {
   const { root, image, sectors, label, id, epoch } = options
   await using file = await open(image, 'w')
   await file.truncate(sectors * SECTOR_BYTES)
-  const env = { ...process.env, TZ: 'UTC', LC_ALL: 'C.UTF-8', SOURCE_DATE_EPOCH: String(epoch) }
+  const { env: own } = process
+  // Users other than root often have no /usr/sbin among their folders of programs.
+  const PATH = `${own['PATH'] ?? ''}:/usr/sbin:/sbin`
+  const env = { ...own, PATH, TZ: 'UTC', LC_ALL: 'C.UTF-8', SOURCE_DATE_EPOCH: String(epoch) }
   const extended = [
     `hash_seed=${renderGuid(`${id} hash`)}`,
     'lazy_itable_init=0',

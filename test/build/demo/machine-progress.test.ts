@@ -19,6 +19,7 @@ const RUN: Run = {
   averageRate: null,
   isVerified: null,
   reason: null,
+  proof: null,
 }
 const DONE: Run = { ...RUN, phase: 'done', state: 'done', isVerified: true }
 const DISKS = [{ serial: 'DEMO1', size: '16G' }]
@@ -37,6 +38,10 @@ const names = (snapshots: readonly Partial<Snapshot>[], begin = EMPTY) => {
     return update.events.map(({ event }) => event).join(' ')
   })
 }
+
+const prove = (state: string) => ({
+  run: { ...DONE, proof: { state, seconds: 3, reason: null } },
+})
 
 const armAt = (serial: string) => {
   const before = updateProgress(startProgress(EMPTY), { ...EMPTY, machine: KNOWN, serial })
@@ -113,6 +118,26 @@ test('a flash that fails between two snapshots is reported with its reason', () 
     { event: 'failed', reason: 'The disk is too small.' },
     { event: 'waiting', again: true },
   ])
+})
+
+test('a boot that is proved, or is not, is news once the wait for it has ended', () => {
+  const [waits, proved, not] = [prove('watching'), prove('booted'), prove('not-seen')]
+  assert.equal(names([waits, proved, proved]), ['flashing flashed', 'proved', ''])
+  assert.equal(names([waits, not]), ['flashing flashed', 'unproved'])
+  assert.equal(names([proved], { ...EMPTY, ...proved }), [''])
+})
+
+test('a run that stalls is not armed again when it goes on', () => {
+  const stalled = { ...RUN, state: 'stalled' }
+  assert.equal(
+    names([
+      { machine: ARMED },
+      { machine: ARMED, run: RUN },
+      { machine: KNOWN, run: stalled },
+      { machine: ARMED, run: RUN },
+    ]),
+    ['discovered disks armed', 'flashing', '', ''],
+  )
 })
 
 test('what goes on is what the serial line said last', () => {

@@ -10,6 +10,7 @@ const OPTIONS = {
   disk: '/home/a, b/disk.img',
   serialLog: '/home/a, b/serial.log',
   serialScreen: '/home/a, b/serial-screen',
+  callPort: 40001,
 } as const
 
 const test = suite("the demo's machine")
@@ -41,15 +42,21 @@ test('its screen is shown only where that is wanted, and the serial line always 
   for (const words of [without, withWindow]) assert.match(words, '-serial chardev:serial')
 })
 
-test('its image is a disk with one partition, whose boot sector greets', () => {
-  const sector = renderGreeter(64 * 2 ** 20)
+test('its image is a disk whose boot sector greets, with a volume where that could be made', () => {
+  const [type, first, sectors] = [4, 8, 12]
+  const entryOf = (sector: Buffer, at: number) => {
+    const entry = sector.subarray(446 + 16 * at)
+    return [entry.readUInt8(type), entry.readUInt32LE(first), entry.readUInt32LE(sectors)]
+  }
+  const all = (64 * 2 ** 20) / SECTOR
+  const without = renderGreeter(64 * 2 ** 20, false)
+  assert.equal(entryOf(without, 0), [0xda, 2048, all - 2048])
+  const sector = renderGreeter(64 * 2 ** 20, true)
+  assert.equal(entryOf(sector, 0), [0x83, 2048, 16_384])
+  assert.equal(entryOf(sector, 1), [0xda, 18_432, all - 18_432])
   assert.is(sector.byteLength, SECTOR)
   assert.is(sector.readUInt16BE(510), 0x55aa)
   assert.ok(sector.includes(GREETING))
-  assert.equal(
-    [sector.readUInt32LE(446 + 8), sector.readUInt32LE(446 + 12)],
-    [2048, (64 * 2 ** 20) / SECTOR - 2048],
-  )
 })
 
 test.run()

@@ -2,8 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { MACHINE } from '../../../build/demo/machine.ts'
 import { findBuildObstacle } from '../../support/vm/built-images.ts'
-import { layLiveSystem, startDemo } from '../../support/vm/demo.ts'
+import { layLiveSystem, startDemo, type DemoLine } from '../../support/vm/demo.ts'
 
 const test = suite('demo')
 const obstacle = findBuildObstacle()
@@ -30,13 +31,43 @@ run('with --auto, an interrupted demo has not succeeded', async () => {
   assert.equal(await demo.processes(), [])
 })
 
-run('killed, it leaves no machine, no server and no cache', async () => {
-  await using demo = await startDemo()
-  await demo.saw('discovered')
-  assert.is((await demo.processes()).length, 4)
-  demo.child.kill('SIGKILL')
-  await demo.ended()
-  while ((await demo.processes()).length > 0) await sleep(100)
-})
+run(
+  'its BMC turns the machine off and on; killed, it leaves no machine, no BMC, no server and no cache',
+  async () => {
+    await using demo = await startDemo()
+    await demo.saw('discovered')
+    const count = async () => (await demo.processes()).length
+    assert.is(await count(), 5)
+
+    const ask = await logInto(await demo.saw('open'))
+    assert.match(await ask({ action: 'off' }), '"state":"off"')
+    assert.is(await count(), 4)
+    assert.match(await ask({ action: 'on', boot: 'network' }), '"boot":"set"')
+    assert.is(await count(), 5)
+    demo.child.kill('SIGKILL')
+    await demo.ended()
+    while ((await demo.processes()).length > 0) await sleep(100)
+  },
+)
+
+/** Asks the server of a demo about the power of its machine, as a browser that is logged in would. */
+async function logInto({ url, password }: DemoLine) {
+  const { origin } = new URL(String(url))
+  const form = new URLSearchParams({ password: String(password) })
+  const login = await fetch(`${origin}/ui/login`, {
+    method: 'POST',
+    body: form,
+    redirect: 'manual',
+  })
+  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  return async (body: object): Promise<string> => {
+    const answer = await fetch(`${origin}/machines/${MACHINE.mac}/power`, {
+      method: 'POST',
+      headers: { cookie, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return answer.text()
+  }
+}
 
 test.run()
