@@ -135,6 +135,12 @@ test('whatever the size, the frame fits, and the image root, the reason and the 
     }
   }
 })
+/** Whether the address of the machine's page is shown, and the code. */
+const shows = ({ lines }: Frame) => [
+  lines.some((line) => line.includes('lab:8080/m/525400123456')),
+  lines.some((line) => line.includes('█▀▀▀')),
+]
+
 test('the code of the machine takes the rows that nothing asked for needs', () => {
   const code = createMachineCode('HTTP://LAB:8080/M/525400123456', { unicode: true })
   const [calm, short] = [{ ...state, notice: null }, MENU.rows.slice(0, 3)]
@@ -144,10 +150,6 @@ test('the code of the machine takes the rows that nothing asked for needs', () =
     const coded = isPlain ? plain : { ...plain, code }
     return createQuestion(calm, { menu, intro: () => [] }, coded).frame(UNTOUCHED, size)
   }
-  const shows = ({ lines }: Frame) => [
-    lines.some((line) => line.includes('lab:8080/m/525400123456')),
-    lines.some((line) => line.includes('█▀▀▀')),
-  ]
   const [console_, text, tiny] = [
     { columns: 128, rows: 48 },
     { columns: 80, rows: 24 },
