@@ -23,7 +23,7 @@ export const OWN_IMAGE = 'hello-flasher.img'
 const IMAGE_BYTES = 64 * 2 ** 20
 
 /** The image that the demo flashes. */
-export interface LaidImage {
+interface LaidImage {
   readonly name: string
   /** It holds the configuration of a first boot, and calls the address in it once it has booted. */
   readonly calls: boolean

@@ -172,7 +172,7 @@ function noteProof(before: Progress['run'], { proof }: Run) {
 
 /** A machine that has gone to its disk asks the server again only when it is switched off and on. */
 function noteArming(progress: Progress, { machine, run }: Snapshot): Update {
-  // A run of which nothing is heard for a while needs attention, and is under way all the same.
+  // A run of which nothing is heard for a while needs attention, but it is still under way.
   const isFlashing = progress.isArmed && run !== null && !isOver(run)
   const isArmed = isFlashing || (machine?.isArmed ?? false)
   const events: DemoEvent[] = []

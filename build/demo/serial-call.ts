@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-export interface SerialCall extends AsyncDisposable {
-  /** On 127.0.0.1; the line connects there. */
+interface SerialCall extends AsyncDisposable {
+  /** The port of 127.0.0.1 to which the line connects. */
   readonly port: number
 }
 
