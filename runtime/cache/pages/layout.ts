@@ -18,7 +18,7 @@ export const HOME = '/ui/dashboard'
 export interface CachePages {
   renderLogin(view: LoginView): string
   renderError(view: ErrorView): string
-  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'alarms' | 'nav'>): string
+  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'nav'>): string
   /** A page of the machine server; null: this cache does not know where that is. */
   serverLink(event: H3Event, path: string): string | null
 }

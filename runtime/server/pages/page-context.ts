@@ -21,7 +21,7 @@ export interface PageServices {
 }
 
 /** A page without what the context itself adds. */
-type Page = Omit<PageView, 'theme' | 'here' | 'alarms' | 'who'>
+type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'who'>
 
 /** Pages of both lines take it as it is; those of a line name its machines and services. */
 export interface PageContext<

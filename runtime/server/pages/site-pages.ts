@@ -22,6 +22,8 @@ interface PagesOptions<
   readonly assets: Assets
   /** The links of the side bar, in their order. */
   readonly nav: readonly NavLink[]
+  /** The path of the search of everything; absent: the line has none. */
+  readonly find?: string
   /** What the login page says of the password. */
   readonly login: { readonly label: string; readonly help: Content }
   /** How the machines table looks, on its page and in what it is sent. */
@@ -44,15 +46,21 @@ export function createPages<
   Services extends PageServices,
   Context extends PageContext<M, Services>,
 >(options: PagesOptions<M, Services, Context>): Pages<M> {
-  const { version, assets, nav, login, table, services, contextOf, routes } = options
-  const layout = createLayout({ version, assetUrl: assets.url, nav })
+  const { version, assets, nav, find, login, table, services, contextOf, routes } = options
+  const layout = createLayout({
+    version,
+    assetUrl: assets.url,
+    nav,
+    hasKeys: true,
+    ...(find === undefined ? {} : { find }),
+  })
   return {
     views: {
       ...table,
       renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
       renderError: (view) => renderErrorPage(layout, view),
       // Readers of the API document may not be logged in, so they see no count of failures.
-      renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0 }),
+      renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),
     },
     plugin(site) {
       const shared = { site, services, layout, nav }

@@ -166,7 +166,8 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
     peer: peerOf,
     isStillValid: guard.isStillValid,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
-    mayOpen: (event, path) => guard.permits(callerOf(event), findPageScope('GET', path)),
+    mayOpen: (event, path, method = 'GET') =>
+      guard.permits(callerOf(event), findPageScope(method, path)),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
     contact: (event) => readContact(event, peerOf(event), clock()),

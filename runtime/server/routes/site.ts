@@ -252,8 +252,8 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M>
   caller(event: H3Event): Caller
   /** Throws a 403 for a caller without the scope, where a body decides which one it takes. */
   checkScope(event: H3Event, scope: Scope): void
-  /** Whether a page of the table is open to the caller, for links that lead there. */
-  mayOpen(event: H3Event, path: string): boolean
+  /** Whether a page of the table, or a form of it, is open to the caller, for links that lead there. */
+  mayOpen(event: H3Event, path: string, method?: 'GET' | 'POST'): boolean
   /** False once the caller's session was ended or is over: long answers ask now and then. */
   isStillValid(caller: Caller): boolean
   by(event: H3Event): By

@@ -5,6 +5,7 @@ import { BATCHES } from './english/batches.ts'
 import { DASHBOARD } from './english/dashboard.ts'
 import { EARLIER } from './english/earlier.ts'
 import { EVENTS } from './english/events.ts'
+import { FIND } from './english/find.ts'
 import { FIRST_BOOT } from './english/first-boot.ts'
 import { FRAME } from './english/frame.ts'
 import { IMAGES } from './english/images.ts'
@@ -19,6 +20,7 @@ import { VIEW } from './english/view.ts'
 
 export const ENGLISH = {
   frame: FRAME,
+  find: FIND,
   firstBoot: FIRST_BOOT,
   dashboard: DASHBOARD,
   netboot: NETBOOT,

@@ -1,6 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import {
   openBrowser,
   openContext,
@@ -82,6 +83,52 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await keyboard.press('Enter')
   await page.getByText('Armed. Boot the machine').waitFor()
   assert.is((await site.boxes.plan(3)).mode, 'flash')
+  assert.equal(opened.complaints, [])
+})
+
+test('the palette finds and opens, keys lead to sections, and both leave fields alone', async () => {
+  await using opened = await openContext(browser, site)
+  const page = await opened.context.newPage()
+  const { keyboard } = page
+  await page.goto('/ui/dashboard')
+  await typePassword(page)
+  await page.waitForURL('**/ui/dashboard')
+  await addAxe(opened.context)
+  await page.reload()
+  await keyboard.press('g')
+  await keyboard.press('e')
+  await page.waitForURL('**/ui/events')
+  // There, `/` is the search of the page; where there is none, that of everything.
+  await keyboard.press('/')
+  await keyboard.type('gm?')
+  assert.is(await page.locator('main #q').inputValue(), 'gm?')
+
+  await keyboard.press('Control+k')
+  const field = page.getByRole('combobox', { name: 'Search everything' })
+  await keyboard.type(macOf(2).replaceAll(':', '').toUpperCase())
+  const option = page.getByRole('option', { name: macOf(2) }).first()
+  await option.waitFor()
+  assert.is(await field.getAttribute('aria-activedescendant'), await option.getAttribute('id'))
+  assert.equal(await listViolations(page), [])
+  await keyboard.press('ArrowUp')
+  assert.is(await option.getAttribute('aria-selected'), 'false')
+  await keyboard.press('ArrowDown')
+  await keyboard.press('Enter')
+  await page.waitForURL(`**/ui/machines/${macOf(2)}`)
+
+  await keyboard.press('/')
+  await page.getByRole('group', { name: 'Recent' }).waitFor()
+  assert.is(await page.locator('#palette [role=option]').first().textContent(), macOf(2))
+  await keyboard.press('Escape')
+  await page.waitForFunction(() => document.querySelector('dialog[open]') === null)
+
+  await keyboard.press('?')
+  await page.getByRole('button', { name: 'Switch single keys off' }).click()
+  await page.waitForURL(`**/ui/machines/${macOf(2)}`)
+  await keyboard.press('?')
+  await keyboard.press('Control+k')
+  await field.waitFor()
+  assert.is(await page.getByRole('heading', { name: 'Keyboard shortcuts' }).count(), 0)
   assert.equal(opened.complaints, [])
 })
 

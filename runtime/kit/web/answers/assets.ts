@@ -26,6 +26,7 @@ const OURS = [
   'news.js',
   'live.js',
   'live-worker.js',
+  'palette.js',
   'streams.js',
   'selection.js',
   'theme.js',

@@ -3,6 +3,7 @@ import { startAges } from './ages.js'
 import { startConfiguration } from './configuration.js'
 import { startKeys } from './keys.js'
 import { startLive } from './live.js'
+import { startPalette } from './palette.js'
 import { startSelection } from './selection.js'
 import { startUploads } from './uploads.js'
 import { startWall } from './wall.js'
@@ -59,7 +60,6 @@ function onClick(event) {
   const button = event.target.closest('button, a')
   if (button === null) return
   if (button.dataset.copy !== undefined) copy(button).catch(() => select(button))
-  if (button.dataset.open !== undefined) document.querySelector(button.dataset.open)?.showModal()
   const dialog = button.closest('dialog')
   if (dialog !== null && button.dataset.close !== undefined) {
     event.preventDefault()
@@ -141,5 +141,6 @@ startConfiguration()
 startSelection()
 startKeys()
 startLive()
+startPalette()
 startUploads()
 startWall()

@@ -1,18 +1,30 @@
-/** Keyboard shortcuts of the tables of machines and runs; Tab and Enter do the same. */
+/** Keyboard shortcuts, the same on every page; Tab and Enter do the same. `/ui/keys` lists them. */
+import { openPalette } from './palette.js'
 import { clear, closeMenus, show } from './selection.js'
 
-const links = () => [...document.querySelectorAll('#rows th > a')]
-const row = () => document.activeElement?.closest('#rows tr') ?? null
+/** How long the second key of `g m` is waited for. */
+const SECOND_MS = 1500
+
+/** Tables and lists whose rows can be walked. */
+const ROWS = '#rows tr, main .rows > li'
+/** What the focus goes to in a row. */
+const TARGET = 'th > a, a, button, input:enabled'
+
+const rows = () => [...document.querySelectorAll(ROWS)].filter((each) => each.querySelector(TARGET))
+const row = () => document.activeElement?.closest(ROWS) ?? null
 const isTyping = (target) =>
   target instanceof Element &&
-  target.closest('input:not([type=checkbox], [type=radio]), select, textarea, dialog') !== null
+  target.closest(
+    'input:not([type=checkbox], [type=radio]), select, textarea, dialog, [contenteditable]',
+  ) !== null
 
 function move(by) {
-  const list = links()
-  const at = list.indexOf(row()?.querySelector('th > a'))
+  const list = rows()
+  const at = list.indexOf(row())
   const next = list[at === -1 ? (by > 0 ? 0 : list.length - 1) : at + by]
-  next?.focus()
-  next?.closest('tr').scrollIntoView({ block: 'nearest' })
+  const target = next?.querySelector('th > a') ?? next?.querySelector(TARGET)
+  target?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
 }
 
 function toggle() {
@@ -33,7 +45,7 @@ function flash() {
 }
 
 function assign() {
-  const link = row()?.querySelector('th > a')
+  const link = document.querySelector('#bulk') && row()?.querySelector('th > a')
   if (link) location.assign(`${link.href}#intent`)
 }
 
@@ -45,26 +57,69 @@ function leaveMenu() {
   return wasOpen
 }
 
+function search() {
+  const field = document.querySelector('main #q')
+  if (field === null) openPalette()
+  else field.focus()
+}
+
+/** The paths of the sections, of which a page's navigation has those that are open to who looks. */
+const SECTIONS = {
+  d: ['/ui/dashboard'],
+  m: ['/ui/machines'],
+  r: ['/ui/runs'],
+  i: ['/ui/cache', '/ui/images'],
+  n: ['/ui/netboot', '/ui/boot'],
+  b: ['/ui/backups'],
+  e: ['/ui/events'],
+  s: ['/ui/settings'],
+}
+
+let begunAt = 0
+
+/** `g m`: the second key leads somewhere. */
+function go(key) {
+  const paths = SECTIONS[key] ?? []
+  const links = [...document.querySelectorAll('.side nav a')]
+  links.find((link) => paths.includes(link.getAttribute('href')))?.click()
+}
+
 const KEYS = {
-  '/': () => document.querySelector('#q')?.focus(),
+  '/': search,
   j: () => move(1),
   k: () => move(-1),
   x: toggle,
   a: assign,
   f: flash,
-  '?': () => document.querySelector('#keys')?.showModal(),
-  Escape: clear,
+  '?': () => document.querySelector('[data-keys][href]')?.click(),
+  g: () => (begunAt = Date.now()),
+}
+
+/** Keys that are no character: they stay when the others are switched off. */
+function onOther(event) {
+  const isPalette = (event.ctrlKey || event.metaKey) && !event.altKey && event.key === 'k'
+  if (isPalette && document.querySelector('#palette') !== null) {
+    event.preventDefault()
+    openPalette()
+    return true
+  }
+  if (event.key !== 'Escape') return false
+  if (event.target.id === 'q') event.target.blur()
+  if (!leaveMenu() && !isTyping(event.target)) clear()
+  return true
+}
+
+function onKey(event) {
+  if (onOther(event) || document.body.dataset.keys === undefined) return
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+  const isSecond = Date.now() - begunAt < SECOND_MS
+  begunAt = 0
+  const act = isSecond && event.key in SECTIONS ? () => go(event.key) : KEYS[event.key]
+  if (act === undefined) return
+  event.preventDefault()
+  act()
 }
 
 export function startKeys() {
-  if (document.querySelector('#rows') === null) return
-  document.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && event.target.id === 'q') event.target.blur()
-    if (event.key === 'Escape' && leaveMenu()) return
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-    const act = KEYS[event.key]
-    if (act === undefined) return
-    event.preventDefault()
-    act()
-  })
+  document.addEventListener('keydown', onKey)
 }

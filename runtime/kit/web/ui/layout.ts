@@ -4,6 +4,8 @@ import { attributes, html, type Content, type Html } from './html.ts'
 import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
 import { readTheme, themeSwitch, type Theme } from './theme.ts'
+import { KEYS_PATH, opensKeys, readKeys } from './keys-choice.ts'
+import { renderFindDialog, renderFindForm } from './find-form.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 import { fill } from '../../texts/text.ts'
 
@@ -20,6 +22,10 @@ interface LayoutDependencies {
   /** The address of an asset: one of ours, or a vendored one. */
   readonly assetUrl: (name: string) => string
   readonly nav: readonly NavLink[]
+  /** The path of the search of everything; absent: there is none. */
+  readonly find?: string
+  /** Whether there is a page about the keys of the pages, by which they are switched off. */
+  readonly hasKeys?: boolean
 }
 
 export interface PageView {
@@ -40,6 +46,8 @@ export interface PageView {
   readonly theme: Theme
   /** Address of the page, for forms that return to it. */
   readonly here: string
+  /** Whether single keys do something. */
+  readonly keys: boolean
   /** The number of unacknowledged failures, shown beside Events. */
   readonly alarms: number
   /** Other links than the usual ones, where the page is not the server's own. */
@@ -49,8 +57,9 @@ export interface PageView {
 }
 
 /** Reads what a page takes from its request. */
-export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here'> => ({
+export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here' | 'keys'> => ({
   theme: readTheme(event),
+  keys: readKeys(event),
   here: `${event.url.pathname}${event.url.search}`,
 })
 
@@ -85,11 +94,17 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
             ${attributes({ 'data-theme': view.theme === 'system' ? null : view.theme })}
           >
             ${renderHead(parts, view.title, true)}
-            <body ${attributes({ 'data-role': view.who?.looks === true ? 'look' : null })}>
+            <body
+              ${attributes({
+                'data-role': view.who?.looks === true ? 'look' : null,
+                'data-keys': parts.hasKeys === true && view.keys ? KEYS_PATH : null,
+              })}
+            >
               ${SPRITE}
               <a class="skip" href="#content">${t.skip}</a>
               ${renderSide(parts, view)} ${renderMain(view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
+              ${parts.find === undefined ? null : renderFindDialog(parts.find)}
               <div
                 id="spoken"
                 class="spoken"
@@ -132,10 +147,12 @@ const renderHead = ({ assetUrl }: LayoutDependencies, title: string, isScripted:
     }
   </head>`
 
-const renderSide = ({ nav: usual, version }: LayoutDependencies, view: PageView): Html => {
-  const nav = view.nav ?? usual
+const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
+  const { version, find } = parts
+  const nav = view.nav ?? parts.nav
   return html`<header class="side">
     <a class="brand" href="${nav[0]?.href}">flasher</a>
+    ${find === undefined ? null : renderFindForm(find)}
     <nav aria-label="${t.sections}">
       <ul>
         ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
@@ -144,7 +161,10 @@ const renderSide = ({ nav: usual, version }: LayoutDependencies, view: PageView)
     <div class="foot">
       ${themeSwitch(view.theme, view.here)}
       ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
-      <span class="version" title="${t.version}">${version}</span>
+      <span class="version"
+        ><span title="${t.version}">${version}</span
+        >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>${t.keys.link}</a>` : null}</span
+      >
     </div>
   </header>`
 }

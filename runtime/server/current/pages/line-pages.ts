@@ -12,6 +12,7 @@ import { BACKUP_PAGES } from './backups/backups.ts'
 import { BATCH_PAGES } from './batches/batches.ts'
 import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
 import { EVENT_PAGES } from './events/events.ts'
+import { FIND_PAGES, FIND_PATH } from './find/find.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
 import { CACHE_PAGES } from './images/cache-link.ts'
 import { BULK_PAGES } from './machines/bulk.ts'
@@ -23,6 +24,7 @@ import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
 import { accountPages } from '../../pages/account/account.ts'
+import { keysPages } from '../../pages/keys-page.ts'
 import { PASSWORD_POSTS, renderPassword } from './settings/password-form.ts'
 import { TIMELINE_PAGE } from './timeline/timeline.ts'
 import { SETTINGS_PAGES } from './settings/settings.ts'
@@ -30,6 +32,30 @@ import { parseColumns, renderColumns } from './view/fleet-columns.ts'
 import { renderMachineRow } from './view/machine-row.ts'
 import { viewMachine } from './view/machine-view.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
+
+const { titles } = PAGES.frame
+
+/** The keys of `keys.js`, which opens the links of the navigation. */
+const KEY_SECTIONS = [
+  ['d', titles.dashboard],
+  ['m', titles.machines],
+  ['r', titles.runs],
+  ['i', titles.images],
+  ['n', titles.netboot],
+  ['b', titles.backups],
+  ['e', titles.events],
+  ['s', titles.settings],
+] as const
+
+const EXAMPLES = [
+  'mode:flash-once',
+  'label:rack-1',
+  'state:armed,running',
+  'image:debian*',
+  'seen:<1h',
+  'flashed:never',
+  'is:locked',
+] as const
 
 /** A page that is added stands here, and where people shall find it in `SECTIONS`. */
 const ROUTES: readonly ContextRoute<CurrentContext>[] = [
@@ -40,6 +66,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...MACHINE_PAGES,
   ...TEMPLATE_PAGES,
   TIMELINE_PAGE,
+  ...FIND_PAGES,
   ...RUN_PAGES,
   ...CACHE_PAGES,
   ...NETBOOT_PAGES,
@@ -49,6 +76,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...PEOPLE_PAGES,
   ...accountPages(renderPassword),
   ...PASSWORD_POSTS,
+  ...keysPages({ hasFind: true, sections: KEY_SECTIONS, examples: EXAMPLES }),
 ]
 
 interface LinePagesOptions {
@@ -63,6 +91,7 @@ export const createLinePages = (options: LinePagesOptions) =>
   createPages({
     ...options,
     nav: SECTIONS,
+    find: FIND_PATH,
     login: {
       label: PAGES.frame.login.label,
       help: fillHtml(PAGES.frame.login.help, { command: html`<code>flasher-web password</code>` }),

@@ -12,6 +12,7 @@ import { BOOT_PAGES } from './boot.ts'
 import { createMatch } from './fleet-query.ts'
 import { FLEET_PAGES } from './fleet.ts'
 import { IMAGE_PAGES } from './images.ts'
+import { keysPages } from '../../pages/keys-page.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
 import { renderMachineRow } from './machine-row.ts'
 import { MACHINE_PAGES } from './machine.ts'
@@ -31,6 +32,15 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
 
+/** The keys of `keys.js`, which opens the links of the navigation. */
+const KEY_SECTIONS = [
+  ['d', t.dashboard],
+  ['m', t.machines],
+  ['i', t.images],
+  ['n', t.bootFiles],
+  ['s', t.settings],
+] as const
+
 const ROUTES: readonly ContextRoute<EarlierContext>[] = [
   ...FLEET_PAGES,
   ...MACHINE_PAGES,
@@ -40,6 +50,7 @@ const ROUTES: readonly ContextRoute<EarlierContext>[] = [
   ...SETTINGS_PAGES,
   ...WORKFLOW_PAGES,
   ...PXE_PAGES,
+  ...keysPages({ hasFind: false, sections: KEY_SECTIONS, examples: [] }),
 ]
 
 interface LinePagesOptions {

@@ -64,7 +64,7 @@ export function renderGone(query: URLSearchParams): Content {
 
 /** Renders the form that `addMachine` takes. */
 export const renderAddForm = (): Html =>
-  html`<form method="post" action="${MACHINES_PATH}" class="row">
+  html`<form method="post" action="${MACHINES_PATH}" class="row" id="add">
     <input
       name="mac"
       class="mono"

@@ -10,6 +10,9 @@ interface PageRow {
 export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/theme': { POST: 'own' },
   '/ui/logout': { POST: 'own' },
+  '/ui/keys': { GET: 'own', POST: 'own' },
+  // What it finds is limited to the pages and forms that are open to who asks.
+  '/ui/find': { GET: 'read' },
   '/ui/account': { GET: 'own' },
   '/ui/account/password': { POST: 'own' },
   '/ui/account/tokens': { POST: 'own' },

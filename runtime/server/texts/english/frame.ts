@@ -7,6 +7,7 @@ export const FRAME = {
   skip: 'Skip to content',
   sections: 'Sections',
   version: 'Version of this server',
+  keys: { link: 'Keys' },
   alarms: 'Events that need attention',
   undo: 'Undo',
   cancel: 'Cancel',

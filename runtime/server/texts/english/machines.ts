@@ -99,21 +99,6 @@ export const MACHINES = {
       hint: 'This browser remembers them.',
     },
   },
-  keys: {
-    title: 'Keyboard shortcuts',
-    search: 'search',
-    move: 'next and previous machine',
-    select: 'select',
-    open: 'open',
-    assign: 'assign an image and a disk',
-    flash: 'flash the selected machines, or this one',
-    clear: 'clear selection',
-    help: 'show this help',
-    searchTitle: 'Search',
-    searchText:
-      'Terms match names, labels, images, serial numbers and addresses. Fields narrow the search: {examples}; prefix with {minus} to exclude.',
-    close: 'Close',
-  },
   bulk: {
     selected: 'Selected machines',
     /** A script counts. */

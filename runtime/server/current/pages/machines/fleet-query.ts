@@ -114,8 +114,17 @@ const imageName = ({ image, machine }: MachineView): string | null =>
   image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? null
 
 function textOf({ machine, view, image, disk }: MachineView): string {
-  const { mac, name, hostname, labels, last_seen_ip: ip, target_disk_serial: serial } = machine
-  const names = [...listSpellings(mac), name, hostname, ...labels]
+  const {
+    mac,
+    name,
+    hostname,
+    labels,
+    last_seen_ip: ip,
+    target_disk_serial: serial,
+    known_disks,
+  } = machine
+  const serials = known_disks?.map((each) => each.serial) ?? []
+  const names = [...listSpellings(mac), name, hostname, ...labels, ...serials]
   return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
 

@@ -117,9 +117,6 @@ async function show(context: CurrentContext): Promise<Answer> {
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
-      <button type="button" class="scripted-only wide-only" data-open="#keys">
-        ${PAGES.machines.keys.title}
-      </button>
       <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
         class="button"
@@ -138,7 +135,7 @@ const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arr
  */
 const renderFirst = (context: CurrentContext, view: FleetView): Html =>
   html`${renderFleet(context, view)} ${renderNoMachines(context.contact().baseUrl, setUpDhcp)}
-  ${renderAddForm()} ${keysDialog}`
+  ${renderAddForm()}`
 
 const setUpDhcp = html`<a class="button primary" href="/ui/settings#dhcp-pxe">${t.none.link}</a>`
 
@@ -152,7 +149,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? nothingFound() : null} ${renderFoldedAddForm()} ${keysDialog}`
+  ${view.found.length === 0 ? nothingFound() : null} ${renderFoldedAddForm()}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
 function renderQueue(context: CurrentContext): Content {
@@ -199,50 +196,6 @@ const nothingFound = (): Html =>
   html`<div class="if-empty">
     ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`)}
   </div>`
-
-const shortcuts = PAGES.machines.keys
-
-const KEYS = [
-  ['/', shortcuts.search],
-  ['j k', shortcuts.move],
-  ['x', shortcuts.select],
-  ['Enter', shortcuts.open],
-  ['a', shortcuts.assign],
-  ['f', shortcuts.flash],
-  ['Esc', shortcuts.clear],
-  ['?', shortcuts.help],
-] as const
-
-const EXAMPLES = [
-  'mode:flash-once',
-  'label:rack-1',
-  'state:armed,running',
-  'image:debian*',
-  'seen:<1h',
-  'flashed:never',
-  'is:locked',
-] as const
-
-const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title">
-  <div class="stack">
-    <h2 id="keys-title">${shortcuts.title}</h2>
-    <dl class="facts">
-      ${KEYS.map(
-        ([keys, what]) =>
-          html`<dt>${keys.split(' ').map((key) => html`<kbd>${key}</kbd> `)}</dt>
-            <dd>${what}</dd>`,
-      )}
-    </dl>
-    <h2>${shortcuts.searchTitle}</h2>
-    <p class="small">
-      ${fillHtml(shortcuts.searchText, {
-        examples: EXAMPLES.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
-        minus: html`<code>-</code>`,
-      })}
-    </p>
-    <button type="button" data-close>${shortcuts.close}</button>
-  </div>
-</dialog>`
 
 /** The machine that was just deleted can be brought back. */
 function renderUndoDeletion(context: CurrentContext): Content {

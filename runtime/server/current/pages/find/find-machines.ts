@@ -1,0 +1,150 @@
+/** Machines, their labels and what can be done with them, as the search of everything finds them. */
+import { findMac } from '../../../../kit/net/rules/mac.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { address } from '../../../../kit/web/ui/html.ts'
+import { MACHINES_PATH, machinePath } from '../../../pages/machines/machines-list.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { hasPower } from '../power/power-card.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { hasWords, splitFind, type Found } from './found.ts'
+
+const t = PAGES.find
+
+const MAX_MACHINES = 8
+const MAX_LABELS = 6
+/** Machines whose deeds are listed as well: where more are found, nobody has found the one yet. */
+const MAX_WITH_DEEDS = 2
+
+type Deed = keyof typeof t.machine
+
+interface DeedRow {
+  readonly deed: Deed
+  /** The row of the page gate that says who may do it. */
+  readonly takes: readonly ['GET' | 'POST', string]
+  pathOf(mac: string): string
+}
+
+const OF_MACHINE = '/ui/machines/:mac'
+
+/** What can be done with a machine, and where. */
+const DEEDS: readonly DeedRow[] = [
+  { deed: 'configure', takes: ['POST', OF_MACHINE], pathOf: (mac) => `${machinePath(mac)}#intent` },
+  {
+    deed: 'flash',
+    takes: ['POST', `${OF_MACHINE}/do/flash`],
+    pathOf: (mac) => `${machinePath(mac)}#intent`,
+  },
+  {
+    deed: 'timeline',
+    takes: ['GET', `${OF_MACHINE}/timeline`],
+    pathOf: (mac) => `${machinePath(mac)}/timeline`,
+  },
+  { deed: 'runs', takes: ['GET', '/ui/runs'], pathOf: (mac) => address('/ui/runs', { mac }) },
+  {
+    deed: 'power',
+    takes: ['POST', `${OF_MACHINE}/do/power`],
+    pathOf: (mac) => `${machinePath(mac)}#power`,
+  },
+  {
+    deed: 'capture',
+    takes: ['POST', `${OF_MACHINE}/do/capture`],
+    pathOf: (mac) => `${machinePath(mac)}#capture`,
+  },
+]
+
+interface FoundMachines {
+  readonly machines: readonly Found[]
+  readonly deeds: readonly Found[]
+  readonly labels: readonly Found[]
+}
+
+/**
+ * Finds machines by the search of their list, so that what is filtered there is filtered here, and their
+ * labels. A first word such as `flash` names what to do with the machine that the other words find.
+ */
+export async function findMachines(context: CurrentContext, text: string): Promise<FoundMachines> {
+  const all = await context.site.machines.list()
+  const [first = '', ...others] = splitFind(text)
+  if (first === '') return { machines: [], deeds: [], labels: [] }
+  const named = readDeed(first)
+  const found = match(context, all, text)
+  const meant = found.length === 0 && named !== null ? match(context, all, others.join(' ')) : []
+  const deeds = listDeeds(context, named === null ? null : [named])
+  return {
+    machines: listMachines(found, text),
+    deeds: [
+      ...(meant.length > MAX_MACHINES ? [] : describeDeeds(meant, deeds)),
+      ...(found.length > MAX_WITH_DEEDS ? [] : describeDeeds(found, listDeeds(context, null))),
+    ],
+    labels: listLabels(all, splitFind(text)),
+  }
+}
+
+/** The deed that a word names, or begins to; null: none. */
+const readDeed = (word: string): Deed | null =>
+  DEEDS.find(({ deed }) => word.length > 2 && t.machine[deed].toLowerCase().startsWith(word))
+    ?.deed ?? null
+
+function match(
+  { site }: CurrentContext,
+  all: readonly Machine[],
+  text: string,
+): readonly Machine[] {
+  if (text.trim() === '') return []
+  const found = site.views.match(all, new URLSearchParams({ q: text, sort: 'name' }))
+  // Who names one machine means it, whatever else contains its name.
+  const mac = findMac(text.trim())
+  const isMeant = (machine: Machine) =>
+    machine.mac === mac || nameOf(machine).toLowerCase() === text.trim().toLowerCase()
+  return [...found.filter(isMeant), ...found.filter((machine) => !isMeant(machine))]
+}
+
+function listMachines(found: readonly Machine[], text: string): readonly Found[] {
+  const rows = found.slice(0, MAX_MACHINES).map((machine): Found => {
+    const name = nameOf(machine)
+    const about = [name === machine.mac ? '' : machine.mac, ...machine.labels]
+    return {
+      href: machinePath(machine.mac),
+      title: name,
+      about: about.filter(Boolean).join(' · '),
+    }
+  })
+  if (found.length <= MAX_MACHINES) return rows
+  const href = address(MACHINES_PATH, { q: text })
+  return [...rows, { href, title: fillCount(t.allMachines, found.length) }]
+}
+
+/** Those that the role of who asks permits. `wanted`: these alone; null: all. */
+const listDeeds = (context: CurrentContext, wanted: readonly Deed[] | null): readonly DeedRow[] =>
+  DEEDS.filter(
+    ({ deed, takes: [method, path] }) =>
+      (wanted === null || wanted.includes(deed)) &&
+      (deed !== 'power' || hasPower(context)) &&
+      context.site.mayOpen(context.event, path, method),
+  )
+
+const describeDeeds = (machines: readonly Machine[], deeds: readonly DeedRow[]): readonly Found[] =>
+  machines.flatMap((machine) =>
+    deeds.map(({ deed, pathOf }) => ({
+      href: pathOf(machine.mac),
+      title: fill(t.machine[deed], { name: nameOf(machine) }),
+    })),
+  )
+
+function listLabels(all: readonly Machine[], words: readonly string[]): readonly Found[] {
+  const counts = new Map<string, number>()
+  for (const { labels } of all) {
+    for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1)
+  }
+  return [...counts]
+    .filter(([label]) => hasWords(label, words))
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, MAX_LABELS)
+    .map(([label, count]) => ({
+      href: address(MACHINES_PATH, { q: `label:"${label}"` }),
+      title: label,
+      about: fillCount(t.counted, count),
+    }))
+}

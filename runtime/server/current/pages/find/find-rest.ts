@@ -1,0 +1,119 @@
+/** What the search of everything finds beside machines: images, people, settings, pages and actions. */
+import { SECTIONS, IMAGES } from '../../../../kit/web/ui/sections.ts'
+import { KEYS_PATH } from '../../../../kit/web/ui/keys-choice.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { address } from '../../../../kit/web/ui/html.ts'
+import { translateRows } from '../../../pages/settings/setting-texts.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { keywordsOf } from '../machines/image-cards.ts'
+import { BATCHES_PATH } from '../view/batch-view.ts'
+import { aboutImage } from '../view/next-boot.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { hasWords, type Found } from './found.ts'
+
+const t = PAGES.find
+
+const MAX_ROWS = 6
+
+interface Place {
+  readonly href: string
+  readonly title: string
+  /** The row of the page gate that says for whom it is; absent: the page itself. */
+  readonly takes?: readonly ['GET' | 'POST', string]
+}
+
+/** A new page that no section names stands here, so that it is found. */
+const PLACES: readonly Place[] = [
+  ...SECTIONS,
+  { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
+  { href: BATCHES_PATH, title: t.pages.batches },
+  { href: '/ui/first-boot', title: t.pages.firstBoot },
+  { href: '/ui/people', title: t.pages.people },
+  { href: '/ui/account', title: t.pages.account },
+  { href: '/ui/settings#dhcp-pxe', title: t.pages.dhcp, takes: ['GET', '/ui/settings'] },
+  { href: KEYS_PATH, title: t.pages.keys },
+  { href: '/docs/api', title: t.pages.api, takes: ['GET', '/ui/account'] },
+]
+
+const ACTIONS: readonly Place[] = [
+  { href: '/ui/machines#add', title: t.actions.addMachine, takes: ['POST', '/ui/machines'] },
+  { href: IMAGES, title: t.actions.image, takes: ['POST', IMAGES] },
+  { href: '/ui/netboot', title: t.actions.release, takes: ['POST', '/ui/netboot/fetch-release'] },
+  { href: '/ui/backups', title: t.actions.backup, takes: ['POST', '/ui/backups'] },
+  { href: '/ui/first-boot', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
+  { href: '/ui/account#tokens', title: t.actions.token, takes: ['POST', '/ui/account/tokens'] },
+  { href: '/ui/people#add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
+  {
+    href: '/ui/settings#ramboot',
+    title: t.actions.cache,
+    takes: ['POST', '/ui/settings/upstream'],
+  },
+  { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
+]
+
+/** Lists the pages that are open to who asks and have all words in their titles. */
+export const findPlaces = (context: CurrentContext, words: readonly string[]): readonly Found[] =>
+  select(context, PLACES, words)
+
+/** Lists the actions that the role of who asks permits and that have all words in their titles. */
+export const findActions = (context: CurrentContext, words: readonly string[]): readonly Found[] =>
+  select(context, ACTIONS, words)
+
+const select = (
+  { site, event }: CurrentContext,
+  places: readonly Place[],
+  words: readonly string[],
+): readonly Found[] =>
+  places
+    .filter(({ title, href, takes: [method, path] = ['GET', href] }) => {
+      return hasWords(title, words) && site.mayOpen(event, path, method)
+    })
+    .map(({ href, title }) => ({ href, title }))
+
+/** Lists images of the catalog; each leads to the machines that are assigned to it. */
+export const findImages = (
+  { services }: CurrentContext,
+  words: readonly string[],
+): readonly Found[] =>
+  words.length === 0
+    ? []
+    : services
+        .images()
+        .filter((image) => hasWords(keywordsOf(image), words))
+        .slice(0, MAX_ROWS)
+        .map((image) => ({
+          href: address('/ui/machines', { q: `image:"${image.name}"` }),
+          title: image.name,
+          about: aboutImage(image),
+        }))
+
+/** Lists people, for those who see their page; each leads to what they did. */
+export function findPeople(context: CurrentContext, words: readonly string[]): readonly Found[] {
+  const { site, event } = context
+  if (words.length === 0 || !site.mayOpen(event, '/ui/people')) return []
+  const people = site.people?.store.list() ?? []
+  return people
+    .filter(({ name }) => hasWords(name, words))
+    .slice(0, MAX_ROWS)
+    .map(({ name, role }) => ({
+      href: address('/ui/events', { person: name }),
+      title: fill(t.person, { name }),
+      about: role === null ? PAGES.account.session.noRole : PAGES.account.roles[role].title,
+    }))
+}
+
+/** Lists settings, for those who see their page, by their titles, names and explanations. */
+export function findSettings(context: CurrentContext, words: readonly string[]): readonly Found[] {
+  const { site, event, services } = context
+  if (words.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
+  const rows = translateRows(services.config.list(), services.settingTexts)
+  const named = rows.filter(({ name, setting }) => hasWords(`${setting.title} ${name}`, words))
+  const explained = rows.filter(({ setting }) =>
+    hasWords(`${setting.title} ${setting.help}`, words),
+  )
+  return [...new Set([...named, ...explained])].slice(0, MAX_ROWS).map(({ name, setting }) => ({
+    href: address('/ui/settings', { q: name }),
+    title: setting.title,
+    about: name,
+  }))
+}

@@ -1,0 +1,25 @@
+/** What the search of everything finds: groups of links, each with what it is about. */
+import type { Content } from '../../../../kit/web/ui/html.ts'
+import type { PAGES } from '../../../texts/texts.ts'
+
+export interface Found {
+  readonly href: string
+  readonly title: string
+  /** Beside the title, less prominently. */
+  readonly about?: Content
+}
+
+export interface FoundGroup {
+  readonly name: keyof typeof PAGES.find.groups
+  readonly rows: readonly Found[]
+}
+
+/** The words of a search, in lower case; none where nothing is searched for. */
+export const splitFind = (text: string): readonly string[] =>
+  text.toLowerCase().split(/\s+/).filter(Boolean)
+
+/** Whether each of the words is somewhere in a text. */
+export function hasWords(text: string, words: readonly string[]): boolean {
+  const lower = text.toLowerCase()
+  return words.every((word) => lower.includes(word))
+}

@@ -1,0 +1,111 @@
+/** The search of everything: what it finds, by which words, and for whom. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  addPerson,
+  asForm,
+  createCurrentServer,
+} from '../../../../support/people/current-server.ts'
+import { asJson, PASSWORD } from '../../../../support/server/server.ts'
+import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
+
+const test = suite('the search of everything')
+
+type Ask = (path: string, init?: RequestInit) => Promise<Response>
+
+/** The options of the dialog: where each leads, and what it says. */
+async function find(ask: Ask, text: string) {
+  const answer = await ask(`/ui/find?list=1&q=${encodeURIComponent(text)}`)
+  assert.is(answer.status, 200)
+  return [...(await answer.text()).matchAll(/href="([^"]*)"\s*>([^]*?)<\/a/g)].map(
+    ([, href = '', title = '']) =>
+      `${href} ${title
+        .replace(/<[^>]*>/g, ' ')
+        .trim()
+        .replace(/\s+/g, ' ')}`.replaceAll('&quot;', '"'),
+  )
+}
+
+const includes = (found: readonly string[], row: string) =>
+  assert.ok(found.includes(row), `${row} is not in:\n${found.join('\n')}`)
+
+test('finds machines, labels, images, settings, people, pages and actions', async () => {
+  await using server = await createCurrentServer()
+  const admin = await server.operator()
+  const mac = '52:54:00:a1:00:07'
+  await server.request(`/pxe/${mac}/inventory`, asJson({ disks: disksOf(7) }))
+  await server.request(`/pxe/${mac}`)
+  await server.request(`/pxe/${mac}/inventory`, asJson({ disks: disksOf(7) }))
+  await admin(`/machines/${mac}`, asJson({ name: 'Bench 7', labels: ['rack-1', 'lab'] }, 'PUT'))
+  await admin('/machines/52:54:00:a1:00:08', asJson({ labels: ['rack-1'] }, 'PUT'))
+  const otto = await addPerson(server, 'otto', 'operate')
+  const lea = await addPerson(server, 'lea', 'look')
+  const machine = `/ui/machines/${mac} Bench 7 ${mac} · lab · rack-1`
+  for (const text of [
+    mac,
+    '52-54-00-A1-00-07',
+    '525400a10007',
+    '5254.00a1.0007',
+    '00:07',
+    'bench 7',
+    serialOf(7),
+    'ZC140007',
+  ]) {
+    assert.is((await find(admin, text))[0], machine, text)
+  }
+  includes(await find(admin, 'rack'), '/ui/machines?q=label%3A%22rack-1%22 rack-1 2 machines')
+  includes(
+    await find(admin, 'loop limit'),
+    '/ui/settings?q=pxe.loop_limit Boots until a loop is suspected pxe.loop_limit',
+  )
+  includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operate')
+  includes(await find(admin, 'dhcp'), '/ui/settings#dhcp-pxe DHCP options')
+  includes(await find(admin, 'add person'), '/ui/people#add Add a person')
+  includes(await find(admin, 'flash bench'), `/ui/machines/${mac}#intent Flash Bench 7`)
+  includes(await find(admin, 'bench 7'), `/ui/machines/${mac}/timeline Timeline of Bench 7`)
+
+  // Each role sees what is open to it, and no more.
+  const forOtto = await find(otto, '')
+  includes(forOtto, '/ui/machines#add Add a machine')
+  assert.not.match(forOtto.join('\n'), /Add a person|Make a backup|Settings/)
+  const forLea = await find(lea, '')
+  assert.not.match(forLea.join('\n'), /Add a machine|Settings/)
+  includes(forLea, '/ui/account#tokens Make an API token')
+  assert.equal(await find(lea, 'flash bench'), [])
+  assert.not.match((await find(lea, 'bench 7')).join('\n'), /Flash Bench|Configure/)
+  for (const ask of [otto, lea]) {
+    assert.equal(await find(ask, 'loop limit'), [])
+    assert.equal(await find(ask, 'otto'), [])
+  }
+
+  // Without scripts the same is a page.
+  const page = await (await lea('/ui/find?q=bench+7')).text()
+  assert.match(page, `href="/ui/machines/${mac}"`)
+  assert.match(page, /<form[^>]*class="find"[^>]*action="\/ui\/find"/)
+  const evil = '"><img src=x onerror=alert(1)>'
+  const nothing = await (await admin(`/ui/find?q=${encodeURIComponent(evil)}`)).text()
+  assert.match(nothing, 'Nothing found')
+  assert.not.match(nothing, '<img')
+  assert.is((await server.request('/ui/find?list=1&q=bench')).status, 303)
+})
+
+test('single keys can be switched off, and on again', async () => {
+  await using server = await createCurrentServer()
+  const admin = await server.operator()
+  assert.match(await (await admin('/ui/dashboard')).text(), 'data-keys="/ui/keys"')
+  const page = await (await admin('/ui/keys?back=/ui/runs')).text()
+  assert.match(page, 'Switch single keys off')
+  assert.match(page, 'href="/ui/runs" data-close')
+  const off = await admin('/ui/keys', asForm({ keys: 'off', back: '//evil.example/' }))
+  assert.is(off.headers.get('location'), '/ui/dashboard')
+  const cookie = /^[^;]*/.exec(off.headers.get('set-cookie') ?? '')?.[0] ?? ''
+  assert.is(cookie, 'flasher-keys=off')
+  const { cookie: session } = await server.logIn({ password: PASSWORD })
+  const quiet = server.withCookie(`${session}; ${cookie}`)
+  assert.not.match(await (await quiet('/ui/dashboard')).text(), 'data-keys="/ui/keys"')
+  assert.match(await (await quiet('/ui/keys')).text(), 'Switch single keys on')
+  const on = await admin('/ui/keys', asForm({ keys: 'on', back: '/ui/runs' }))
+  assert.match(on.headers.get('set-cookie') ?? '', /^flasher-keys=; Path=\/; Max-Age=0/)
+})
+
+test.run()
