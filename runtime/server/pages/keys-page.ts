@@ -61,16 +61,16 @@ const choose = (_context: PageContext, form: URLSearchParams): Answer =>
 
 const CTRL_K = html`<kbd>Ctrl</kbd> <kbd>K</kbd>`
 
-type Keys = readonly (readonly [keys: string, what: string])[]
+type KeyRows = readonly (readonly [keys: string, what: string])[]
 
-const listGeneral = ({ hasFind, sections }: LineKeys): Keys => [
+const listGeneral = ({ hasFind, sections }: LineKeys): KeyRows => [
   ...(hasFind ? [['Ctrl K', t.palette] as const] : []),
   ['/', t.search],
   ['?', t.help],
   ...sections.map(([key, section]) => [`g ${key}`, fill(t.go, { section })] as const),
 ]
 
-const LISTS: Keys = [
+const LISTS: KeyRows = [
   ['j k', t.move],
   ['Enter', t.open],
   ['x', t.select],
@@ -79,7 +79,7 @@ const LISTS: Keys = [
   ['Esc', t.clear],
 ]
 
-const renderKeys = (keys: Keys): Html =>
+const renderKeys = (keys: KeyRows): Html =>
   html`<dl class="facts">
     ${keys.map(
       ([names, what]) =>

@@ -5,11 +5,14 @@ import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
 import { readTheme, themeSwitch, type Theme } from './theme.ts'
 import { KEYS_PATH, opensKeys, readKeys } from './keys-choice.ts'
-import { renderFindDialog, renderFindForm } from './find-form.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame
+const { form: find } = PAGES.find
+
+/** The longest text that is searched for, in characters. */
+export const MAX_FIND = 200
 
 export interface NavLink {
   readonly href: string
@@ -148,11 +151,11 @@ const renderHead = ({ assetUrl }: LayoutDependencies, title: string, isScripted:
   </head>`
 
 const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
-  const { version, find } = parts
+  const { version } = parts
   const nav = view.nav ?? parts.nav
   return html`<header class="side">
     <a class="brand" href="${nav[0]?.href}">flasher</a>
-    ${find === undefined ? null : renderFindForm(find)}
+    ${parts.find === undefined ? null : renderFindForm(parts.find)}
     <nav aria-label="${t.sections}">
       <ul>
         ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
@@ -168,6 +171,51 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
     </div>
   </header>`
 }
+
+/** The form of the side bar; where that is narrow, a link to the page of the search. */
+const renderFindForm = (path: string): Html =>
+  html`<form class="find" role="search" action="${path}" aria-label="${find.label}">
+      <input
+        type="search"
+        id="find"
+        name="q"
+        aria-label="${find.label}"
+        placeholder="${find.short}"
+        maxlength="${MAX_FIND}"
+        autocomplete="off"
+        spellcheck="false"
+        aria-keyshortcuts="Control+K"
+      /><kbd class="scripted-only" aria-hidden="true">${find.key}</kbd>
+    </form>
+    <a class="find-link" href="${path}" aria-label="${find.label}">${icon('search')}</a>`
+
+/** The dialog, empty: `palette.js` fills it. */
+const renderFindDialog = (path: string): Html =>
+  html`<dialog id="palette" aria-label="${find.label}">
+    <form action="${path}" role="search">
+      <input
+        type="text"
+        name="q"
+        role="combobox"
+        aria-label="${find.label}"
+        aria-expanded="false"
+        aria-controls="palette-list"
+        aria-autocomplete="list"
+        placeholder="${find.placeholder}"
+        maxlength="${MAX_FIND}"
+        autocomplete="off"
+        spellcheck="false"
+      />
+    </form>
+    <div
+      id="palette-list"
+      role="listbox"
+      aria-label="${find.list}"
+      data-recent="${find.recent}"
+      data-none="${find.none}"
+      data-found="${find.found}"
+    ></div>
+  </dialog>`
 
 const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: 'account' }
 

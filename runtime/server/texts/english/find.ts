@@ -4,6 +4,7 @@ export const FIND = {
   form: {
     label: 'Search everything',
     short: 'Search',
+    key: 'Ctrl K',
     placeholder: 'MAC, serial number, name, label, image, setting or action',
     list: 'Found',
     recent: 'Recent',
@@ -78,7 +79,7 @@ export const FIND = {
     searchText:
       'Terms match names, labels, images, serial numbers and addresses. Fields narrow the search: {examples}; prefix with {minus} to exclude.',
     note: 'Keys do nothing while a field has the focus.',
-    isOff: 'Single keys are switched off in this browser; {palette} works all the same.',
+    isOff: 'Single keys are switched off in this browser; {palette} works anyway.',
     off: 'Switch single keys off',
     on: 'Switch single keys on',
     close: 'Close',

@@ -8,7 +8,7 @@ import type { Machine } from '../../rules/machine.ts'
 import { hasPower } from '../power/power-card.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { hasWords, splitFind, type Found } from './found.ts'
+import { hasWords, splitFind, type FoundLink } from './found.ts'
 
 const t = PAGES.find
 
@@ -55,9 +55,9 @@ const DEEDS: readonly DeedRow[] = [
 ]
 
 interface FoundMachines {
-  readonly machines: readonly Found[]
-  readonly deeds: readonly Found[]
-  readonly labels: readonly Found[]
+  readonly machines: readonly FoundLink[]
+  readonly deeds: readonly FoundLink[]
+  readonly labels: readonly FoundLink[]
 }
 
 /**
@@ -101,8 +101,8 @@ function match(
   return [...found.filter(isMeant), ...found.filter((machine) => !isMeant(machine))]
 }
 
-function listMachines(found: readonly Machine[], text: string): readonly Found[] {
-  const rows = found.slice(0, MAX_MACHINES).map((machine): Found => {
+function listMachines(found: readonly Machine[], text: string): readonly FoundLink[] {
+  const rows = found.slice(0, MAX_MACHINES).map((machine): FoundLink => {
     const name = nameOf(machine)
     const about = [name === machine.mac ? '' : machine.mac, ...machine.labels]
     return {
@@ -125,7 +125,10 @@ const listDeeds = (context: CurrentContext, wanted: readonly Deed[] | null): rea
       context.site.mayOpen(context.event, path, method),
   )
 
-const describeDeeds = (machines: readonly Machine[], deeds: readonly DeedRow[]): readonly Found[] =>
+const describeDeeds = (
+  machines: readonly Machine[],
+  deeds: readonly DeedRow[],
+): readonly FoundLink[] =>
   machines.flatMap((machine) =>
     deeds.map(({ deed, pathOf }) => ({
       href: pathOf(machine.mac),
@@ -133,7 +136,7 @@ const describeDeeds = (machines: readonly Machine[], deeds: readonly DeedRow[]):
     })),
   )
 
-function listLabels(all: readonly Machine[], words: readonly string[]): readonly Found[] {
+function listLabels(all: readonly Machine[], words: readonly string[]): readonly FoundLink[] {
   const counts = new Map<string, number>()
   for (const { labels } of all) {
     for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1)

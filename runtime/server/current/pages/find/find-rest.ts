@@ -9,13 +9,13 @@ import { keywordsOf } from '../machines/image-cards.ts'
 import { BATCHES_PATH } from '../view/batch-view.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { hasWords, type Found } from './found.ts'
+import { hasWords, type FoundLink } from './found.ts'
 
 const t = PAGES.find
 
 const MAX_ROWS = 6
 
-interface Place {
+interface PageLink {
   readonly href: string
   readonly title: string
   /** The row of the page gate that says for whom it is; absent: the page itself. */
@@ -23,7 +23,7 @@ interface Place {
 }
 
 /** A new page that no section names stands here, so that it is found. */
-const PLACES: readonly Place[] = [
+const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
   { href: BATCHES_PATH, title: t.pages.batches },
@@ -35,7 +35,7 @@ const PLACES: readonly Place[] = [
   { href: '/docs/api', title: t.pages.api, takes: ['GET', '/ui/account'] },
 ]
 
-const ACTIONS: readonly Place[] = [
+const ACTIONS: readonly PageLink[] = [
   { href: '/ui/machines#add', title: t.actions.addMachine, takes: ['POST', '/ui/machines'] },
   { href: IMAGES, title: t.actions.image, takes: ['POST', IMAGES] },
   { href: '/ui/netboot', title: t.actions.release, takes: ['POST', '/ui/netboot/fetch-release'] },
@@ -52,19 +52,23 @@ const ACTIONS: readonly Place[] = [
 ]
 
 /** Lists the pages that are open to who asks and have all words in their titles. */
-export const findPlaces = (context: CurrentContext, words: readonly string[]): readonly Found[] =>
-  select(context, PLACES, words)
+export const findPages = (
+  context: CurrentContext,
+  words: readonly string[],
+): readonly FoundLink[] => select(context, PAGE_LINKS, words)
 
 /** Lists the actions that the role of who asks permits and that have all words in their titles. */
-export const findActions = (context: CurrentContext, words: readonly string[]): readonly Found[] =>
-  select(context, ACTIONS, words)
+export const findActions = (
+  context: CurrentContext,
+  words: readonly string[],
+): readonly FoundLink[] => select(context, ACTIONS, words)
 
 const select = (
   { site, event }: CurrentContext,
-  places: readonly Place[],
+  links: readonly PageLink[],
   words: readonly string[],
-): readonly Found[] =>
-  places
+): readonly FoundLink[] =>
+  links
     .filter(({ title, href, takes: [method, path] = ['GET', href] }) => {
       return hasWords(title, words) && site.mayOpen(event, path, method)
     })
@@ -74,7 +78,7 @@ const select = (
 export const findImages = (
   { services }: CurrentContext,
   words: readonly string[],
-): readonly Found[] =>
+): readonly FoundLink[] =>
   words.length === 0
     ? []
     : services
@@ -88,7 +92,10 @@ export const findImages = (
         }))
 
 /** Lists people, for those who see their page; each leads to what they did. */
-export function findPeople(context: CurrentContext, words: readonly string[]): readonly Found[] {
+export function findPeople(
+  context: CurrentContext,
+  words: readonly string[],
+): readonly FoundLink[] {
   const { site, event } = context
   if (words.length === 0 || !site.mayOpen(event, '/ui/people')) return []
   const people = site.people?.store.list() ?? []
@@ -103,7 +110,10 @@ export function findPeople(context: CurrentContext, words: readonly string[]): r
 }
 
 /** Lists settings, for those who see their page, by their titles, names and explanations. */
-export function findSettings(context: CurrentContext, words: readonly string[]): readonly Found[] {
+export function findSettings(
+  context: CurrentContext,
+  words: readonly string[],
+): readonly FoundLink[] {
   const { site, event, services } = context
   if (words.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
   const rows = translateRows(services.config.list(), services.settingTexts)

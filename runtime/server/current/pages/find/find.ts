@@ -2,14 +2,14 @@
 import { page, type Answer } from '../../../../kit/web/answers/answers.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { card, emptyState, icon } from '../../../../kit/web/ui/elements.ts'
-import { MAX_FIND } from '../../../../kit/web/ui/find-form.ts'
+import { MAX_FIND } from '../../../../kit/web/ui/layout.ts'
 import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { searchField } from '../../../../kit/web/ui/search.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { findMachines } from './find-machines.ts'
-import { findActions, findImages, findPeople, findPlaces, findSettings } from './find-rest.ts'
-import { splitFind, type Found, type FoundGroup } from './found.ts'
+import { findActions, findImages, findPeople, findPages, findSettings } from './find-rest.ts'
+import { splitFind, type FoundLink, type FoundGroup } from './found.ts'
 
 const t = PAGES.find
 
@@ -47,7 +47,7 @@ async function findAll(context: CurrentContext, text: string): Promise<readonly 
     { name: 'images', rows: findImages(context, words) },
     { name: 'people', rows: findPeople(context, words) },
     { name: 'settings', rows: findSettings(context, words) },
-    { name: 'pages', rows: findPlaces(context, words) },
+    { name: 'pages', rows: findPages(context, words) },
   ]
   return groups.filter(({ rows }) => rows.length > 0)
 }
@@ -80,7 +80,7 @@ const renderOptions = (groups: readonly FoundGroup[]): Html =>
       </div>`,
   )}`
 
-const renderTitle = ({ title }: Found): Html => html`<bdi>${title}</bdi>`
+const renderTitle = ({ title }: FoundLink): Html => html`<bdi>${title}</bdi>`
 
-const renderAbout = ({ about }: Found): Content =>
+const renderAbout = ({ about }: FoundLink): Content =>
   about === undefined || about === '' ? null : html` <span class="small dim">${about}</span>`

@@ -2,7 +2,7 @@
 import type { Content } from '../../../../kit/web/ui/html.ts'
 import type { PAGES } from '../../../texts/texts.ts'
 
-export interface Found {
+export interface FoundLink {
   readonly href: string
   readonly title: string
   /** Beside the title, less prominently. */
@@ -11,7 +11,7 @@ export interface Found {
 
 export interface FoundGroup {
   readonly name: keyof typeof PAGES.find.groups
-  readonly rows: readonly Found[]
+  readonly rows: readonly FoundLink[]
 }
 
 /** The words of a search, in lower case; none where nothing is searched for. */

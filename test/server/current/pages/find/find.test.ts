@@ -78,7 +78,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
     assert.equal(await find(ask, 'otto'), [])
   }
 
-  // Without scripts the same is a page.
+  // A page shows the same where there are no scripts.
   const page = await (await lea('/ui/find?q=bench+7')).text()
   assert.match(page, `href="/ui/machines/${mac}"`)
   assert.match(page, /<form[^>]*class="find"[^>]*action="\/ui\/find"/)
