@@ -6,6 +6,8 @@ import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createStopwatch, describeSlowest } from './support/runner/durations.ts'
+import { SELECTIONS } from './support/runner/selections.ts'
 
 const test = suite('test runner')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'flasher-runner-'))
@@ -47,6 +49,31 @@ function run(...patterns: string[]) {
   const { status, stdout } = spawnSync(process.execPath, [program, folder, ...patterns], { cwd })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
 }
+
+test('each test file is in one selection', () => {
+  const patterns = Object.values(SELECTIONS).map((pattern) => new RegExp(pattern, 'i'))
+  const files = fs.globSync('**/*.test.ts', { cwd: import.meta.dirname })
+  const odd = files.filter((file) => patterns.filter((each) => each.test(file)).length !== 1)
+  assert.ok(files.length > 600)
+  assert.equal(odd, [])
+})
+
+test('the time of a file ends where the next one begins', () => {
+  let clock = 0
+  const stopwatch = createStopwatch(() => clock)
+  stopwatch.read('one.te')
+  clock = 1000
+  stopwatch.read('st.ts\n suite  • •   (2 / 2)\n')
+  clock = 5500
+  stopwatch.read('two.test.ts\n')
+  clock = 5900
+  const durations = stopwatch.end()
+  assert.equal(durations, [
+    { file: 'one.test.ts', seconds: 4.5 },
+    { file: 'two.test.ts', seconds: 0.4 },
+  ])
+  assert.equal(describeSlowest(durations, 5), ['    5 s  one.test.ts'])
+})
 
 test('what passes when it is run alone is named and does not fail the run', () => {
   const { status, lines } = run('^passes', '^chance')

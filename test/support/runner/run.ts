@@ -3,15 +3,18 @@
  * fails, and ends with what failed. Patterns after a `+` run beside those before it: boots keep one
  * processor busy, and most other tests not even that. A file that failed is run once more, alone: what
  * passes then is named, for a test that passes only sometimes is to be mended, but does not fail the run.
+ * The slowest files are named before the count.
  */
 import { spawn } from 'node:child_process'
 import path from 'node:path'
+import { createStopwatch, describeSlowest, type FileDuration } from './durations.ts'
 import { createPrinter, type Printer } from './printer.ts'
 import { readResults, type FileFailure } from './results.ts'
 import { SELECTIONS } from './selections.ts'
 
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 4
+const MAX_SLOW_FILES = 25
 
 const [folder = 'test', ...given] = process.argv.slice(2)
 const words = given.map((word) => SELECTIONS[word] ?? word)
@@ -21,6 +24,7 @@ const lanes = split === -1 ? [words] : [words.slice(0, split), words.slice(split
 interface Outcome {
   readonly total: number
   readonly failures: readonly FileFailure[]
+  readonly durations: readonly FileDuration[]
   /** Whether a file ended the run before the others had their turn, twice. */
   readonly isBrokenOff: boolean
 }
@@ -45,6 +49,7 @@ async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
   return {
     total: total ?? 0,
     failures: isUnexplained ? [{ file: pattern, text, failed: 1 }] : failures,
+    durations: run.durations,
     isBrokenOff: total === null,
   }
 }
@@ -68,6 +73,9 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
 function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
   const total = ended.reduce((sum, outcome) => sum + outcome.total, 0)
   const failed = lasting.reduce((sum, failure) => sum + failure.failed, 0)
+  const durations = ended.flatMap((outcome) => outcome.durations)
+  const slowest = describeSlowest(durations, MAX_SLOW_FILES)
+  if (slowest.length > 0) write(`\nThe slowest files:\n${slowest.join('\n')}\n`)
   for (const { file, text } of lasting) write(`\nFAILED ${file}\n${text}\n`)
   write(`\n${Math.max(0, total - failed)} passed, ${failed} failed\n`)
   if (lasting.length > 0) process.exitCode = 1
@@ -79,10 +87,12 @@ async function runUvu(pattern: string, printer: Printer) {
   const child = spawn(process.execPath, argv, {
     stdio: ['inherit', 'pipe', 'pipe'],
   })
+  const stopwatch = createStopwatch()
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       printed += text
+      stopwatch.read(text)
       printer.print(text)
     })
   }
@@ -90,7 +100,7 @@ async function runUvu(pattern: string, printer: Printer) {
   child.on('close', (code) => resolve(code ?? 1))
   const code = await promise
   printer.end()
-  return { code, results: readResults(printed) }
+  return { code, results: readResults(printed), durations: stopwatch.end() }
 }
 
 function write(text: string) {

@@ -4,10 +4,15 @@
 const PURE =
   '[a-z-]+\\.test|(library|build|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|server/shared-[a-z]+\\.test'
 
+/** Of what needs this host: servers, their databases and browsers, which wait more than they work. */
+const SERVICES = '(server|fleet)/.*\\.test'
+
+/** Each test file is in one of them. */
 export const SELECTIONS: Readonly<Record<string, string>> = {
   pure: `^(${PURE})\\.ts$`,
-  /** What needs this host: files, sockets, browsers, loop devices. */
-  host: `^(?!vm/|(${PURE})\\.ts$).*\\.test\\.ts$`,
+  /** What needs this host: files, sockets, loop devices. */
+  host: `^(?!vm/|(${PURE}|${SERVICES})\\.ts$).*\\.test\\.ts$`,
+  services: `^(?!(${PURE})\\.ts$)${SERVICES}\\.ts$`,
   'fast-boots': '^vm/fast/.*\\.test\\.ts$',
   boots: '^vm/(?!fast/).*\\.test\\.ts$',
 }
