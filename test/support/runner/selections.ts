@@ -4,7 +4,7 @@
 const PURE =
   '[a-z-]+\\.test|(library|build|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|server/shared-[a-z]+\\.test'
 
-/** Of what needs this host: servers, their databases and browsers, which wait more than they work. */
+/** What needs this host and waits more than it works: servers, their databases and browsers. */
 const SERVICES = '(server|fleet)/.*\\.test'
 
 /** Each test file is in one of them. */
