@@ -67,6 +67,8 @@ export interface BootFolder extends BootFiles, AsyncDisposable {
 
 export interface KnownSet extends CompleteSet {
   readonly isActive: boolean
+  /** Whether it was chosen or fetched: what is copied beside it later does not take its place. */
+  readonly isChosen: boolean
   /** The one that a roll-back returns to. */
   readonly isPrevious: boolean
 }
@@ -118,10 +120,11 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
       return length
     },
     sets() {
-      const [versions, { earlier }] = [versionsOf(found), found.record]
+      const [versions, { active, earlier }] = [versionsOf(found), found.record]
       return found.complete.map((set) => ({
         ...set,
         isActive: versions[set.arch] === set.version,
+        isChosen: active[set.arch] === set.version,
         isPrevious: earlier[set.arch][0] === set.version,
       }))
     },

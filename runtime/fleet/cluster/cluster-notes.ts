@@ -14,6 +14,9 @@ const NotesSchema = z.object({
   files: z.record(z.string(), z.object({ version: z.string(), digest: z.string() })),
 })
 
+/** What is noted: of the secrets and, of the live systems, the version of the row that this server had whole. */
+type NotedName = SharedFileName | 'netboot'
+
 export type ClusterNotes = Awaited<ReturnType<typeof openNotes>>
 
 /**
@@ -26,9 +29,9 @@ export async function openNotes(path: string) {
   return {
     id: kept.id,
     /** Null: the file and the row of that name never were the same, in this database. */
-    find: (cluster: string, name: SharedFileName): SharedFileNote | null =>
+    find: (cluster: string, name: NotedName): SharedFileNote | null =>
       kept.cluster === cluster ? (kept.files[name] ?? null) : null,
-    async keep(cluster: string, name: SharedFileName, note: SharedFileNote): Promise<void> {
+    async keep(cluster: string, name: NotedName, note: SharedFileNote): Promise<void> {
       const files = kept.cluster === cluster ? kept.files : {}
       kept = { id: kept.id, cluster, files: { ...files, [name]: note } }
       await replaceFile(path, JSON.stringify(kept), 0o600)

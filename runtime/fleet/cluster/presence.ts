@@ -5,7 +5,10 @@ import { createQueue } from '../../kit/host/queue.ts'
 import { readBeat, readMembers, touchMember, writeMember, type Member } from './members.ts'
 import { toFault, type PgSession } from './postgres.ts'
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import type { ClusterNotes } from './cluster-notes.ts'
+import type { NetbootShare } from './netboot-share.ts'
 import { mayBeCopy, type MemberFacts, type MemberRow } from './rules/member.ts'
+import type { NetbootRow } from './rules/shared-netboot.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import type { ServerStanding, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
@@ -18,9 +21,14 @@ export interface ClusterView {
   /** Whether the secrets are rows; `unreadable`: they are, and this server has no key for them. */
   readonly secrets: 'shared' | 'own' | 'unreadable'
   readonly survivesHost: boolean
+  /** What machines boot; null: no server has said it yet. */
+  readonly netboot: NetbootRow | null
 }
 
 export type Presence = ReturnType<typeof createPresence>
+
+/** What a server says of itself beside what is known of its live systems. */
+export type OwnFacts = Omit<MemberFacts, 'netboot'>
 
 interface PresenceOptions {
   readonly member: Member
@@ -28,8 +36,20 @@ interface PresenceOptions {
   open(): Promise<PgSession>
   /** Where this server's state stands; null: it has not joined yet. */
   membership(): ClusterMembership | null
-  facts(): MemberFacts
+  facts(): OwnFacts
+  readonly notes: ClusterNotes
+  /** The live systems that servers share; null: this program has none. */
+  readonly netboot: PresentNetboot | null
   readonly log: { warn(message: string): void }
+}
+
+type PresentNetboot = Pick<NetbootShare, 'exchange' | 'fact' | 'row' | 'end'>
+
+const NO_NETBOOT: PresentNetboot = {
+  exchange: () => Promise.resolve(),
+  fact: () => ({ version: '', trouble: '' }),
+  row: () => null,
+  end: () => Promise.resolve(),
 }
 
 const BEAT_MS = 1000
@@ -38,7 +58,8 @@ const SHARE_MS = 12_000
 
 /** Begins at once, in a session of its own; a database that is away is asked again each second. */
 export function createPresence(options: PresenceOptions) {
-  const { member, files, open, membership, facts } = options
+  const { member, open, membership, facts } = options
+  const netboot = options.netboot ?? NO_NETBOOT
   const inOrder = createQueue(1)
   let session: PgSession | null = null
   let view: ClusterView | null = null
@@ -65,14 +86,11 @@ export function createPresence(options: PresenceOptions) {
     const joined = membership()
     // Who was not let in yet, or has another database, gives and takes nothing.
     if (joined === null || joined.cluster !== lease.cluster) return null
-    const saying = JSON.stringify(facts())
+    const saying = JSON.stringify({ ...facts(), netboot: netboot.fact() })
     const isKnown = await touchMember(present, member.id, joined.seq)
     if (!isKnown || saying !== said) await writeMember(present, member, joined.seq, saying)
     said = saying
-    await files.exchange(present, lease.cluster, standing)
-    const members = await readMembers(present)
-    const secrets = files.isOn ? 'shared' : (await files.lacksKey(present)) ? 'unreadable' : 'own'
-    return { ownId: member.id, lease, members, secrets, survivesHost: present.survivesHost }
+    return await exchange(present, lease, { ...options, netboot, standing })
   }
 
   const ticks = startTicks(() => inOrder(beat), options.log)
@@ -112,9 +130,30 @@ export function createPresence(options: PresenceOptions) {
     async end(): Promise<void> {
       isOver = true
       ticks.end()
+      await netboot.end()
       await session?.[Symbol.asyncDispose]()
     },
   }
+}
+
+interface BeatExchange extends Pick<PresenceOptions, 'member' | 'files' | 'notes'> {
+  readonly netboot: PresentNetboot
+  readonly standing: ServerStanding
+}
+
+/** Has everything that servers share brought and taken, and returns what the database says then. */
+async function exchange(
+  session: PgSession,
+  lease: Lease,
+  { member, files, notes, netboot, standing }: BeatExchange,
+): Promise<ClusterView> {
+  const { cluster, holder } = lease
+  await files.exchange(session, cluster, standing)
+  const members = await readMembers(session)
+  const own = { ownId: member.id, members }
+  await netboot.exchange({ ...own, session, cluster, notes, standing, holder })
+  const secrets = files.isOn ? 'shared' : (await files.lacksKey(session)) ? 'unreadable' : 'own'
+  return { ...own, lease, secrets, survivesHost: session.survivesHost, netboot: netboot.row() }
 }
 
 async function checkStart({ open, files, member }: PresenceOptions): Promise<void> {

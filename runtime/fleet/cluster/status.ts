@@ -1,8 +1,10 @@
 /** What the database says of itself and of who leads, for people. */
 import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
 import { forgetMember, readMembers } from './members.ts'
+import { readNetbootRow } from './netboot-row.ts'
 import { openSession } from './postgres.ts'
 import { listDifferences, renderDifference, renderMember } from './rules/member.ts'
+import { parseNetboot, renderNetboot } from './rules/shared-netboot.ts'
 import { readVersions } from './secret-rows.ts'
 import { hasTables, readLease } from './tables.ts'
 
@@ -34,7 +36,9 @@ export async function readStatus(
   facts.push(['Changes', `${seq}; the leader has changed ${epoch} times`])
   facts.push(['This server', describeMembership(membership, cluster, seq)])
   const members = await readMembers(session)
-  facts.push(...members.map((each): StatusFact => ['Server', renderMember(each, seq)]))
+  const netboot = await readNetbootRow(session)
+  facts.push(...members.map((each): StatusFact => ['Server', renderMember(each, seq, netboot)]))
+  if (netboot !== null) facts.push(['Netboot', renderNetboot(parseNetboot(netboot.content))])
   const isShared = (await readVersions(session)).size > 0
   facts.push(['Secrets', isShared ? 'shared: wrapped rows' : "each server's own"])
   const differences = listDifferences(members).map((each): StatusFact => [

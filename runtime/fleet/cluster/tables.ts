@@ -7,6 +7,7 @@ import type { LogEnds } from './rules/catch-up.ts'
 import { PEOPLE_VIEWS } from './rules/people-views.ts'
 import { renderTable, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
 import { MEMBER_TABLE, type Member } from './members.ts'
+import { NETBOOT_TABLE } from './netboot-row.ts'
 import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
 import { SECRET_TABLE } from './secret-rows.ts'
 
@@ -39,6 +40,7 @@ const OWN_TABLES = [
   `CREATE INDEX change_by_time ON ${CHANGE} (at)`,
   MEMBER_TABLE,
   SECRET_TABLE,
+  NETBOOT_TABLE,
 ]
 
 /** Two servers that make the tables at the same moment wait for each other. */

@@ -9,7 +9,7 @@ import { ALL_KEYS, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.t
 import { createTables, type Lease } from './tables.ts'
 
 /** Every server writes to these, whoever leads. */
-const OF_ALL = ['lease', 'member', 'secret'] as const
+const OF_ALL = ['lease', 'member', 'secret', 'netboot'] as const
 const qualify = (table: string) => `${SCHEMA_NAME}.${table}`
 
 interface Upgrade {

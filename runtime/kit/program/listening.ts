@@ -8,7 +8,7 @@ import type { Config, Reloaded } from '../config/config.ts'
 import { awaitEnding } from '../host/watch.ts'
 import { createServerLog, type LogLevel, type ServerLog } from '../terminal/text/server-log.ts'
 import { watchRequests } from '../web/http/closing.ts'
-import { createEntrance, type Entrance } from '../web/http/entrance.ts'
+import { createEntrance, type Diversion, type Entrance } from '../web/http/entrance.ts'
 import { tuneServer } from '../web/answers/limits.ts'
 import type { Listening, ListenAddress, ProcessEnvironment } from './process-environment.ts'
 
@@ -34,6 +34,8 @@ interface ServerRun {
   endChannels?(): void
   /** Where it listens already; absent: it begins to. */
   readonly door?: OpenDoor | undefined
+  /** Takes requests that are not for `app`; absent: all are. */
+  readonly divert?: Diversion | undefined
 }
 
 /** A server that listens, and whose requests somebody else may take from a moment on. */
@@ -79,9 +81,9 @@ const GRACE_MS = 8000
  */
 export async function runServer(
   environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,
-  { app, config, log, settings, announce, endChannels, door: opened }: ServerRun,
+  { app, config, log, settings, announce, endChannels, door: opened, divert }: ServerRun,
 ): Promise<number> {
-  const entrance = createEntrance(app, log)
+  const entrance = createEntrance(app, log, divert)
   opened?.swap(entrance)
   const door = opened ?? (await openDoor(environment, entrance, settings))
   const { listening } = door

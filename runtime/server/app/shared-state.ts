@@ -5,8 +5,8 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { readMembership } from '../../fleet/state/membership.ts'
 import type { Database } from '../../fleet/state/database.ts'
 import type { JoinedLeader, JoinOptions } from '../../fleet/cluster/joining.ts'
-import type { Presence } from '../../fleet/cluster/presence.ts'
-import type { MemberFacts } from '../../fleet/cluster/rules/member.ts'
+import type { NetbootShare } from '../../fleet/cluster/netboot-share.ts'
+import type { OwnFacts, Presence } from '../../fleet/cluster/presence.ts'
 import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
 import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
 import type { Member } from '../../fleet/cluster/members.ts'
@@ -25,7 +25,7 @@ export interface SharedDatabase {
   /** `<state_dir>/cluster.json`. */
   readonly notes: string
   /** What the others show of this server. */
-  facts(): MemberFacts
+  facts(): OwnFacts
   /**
    * For the server: called once its state is open, before it waits for anything. What it returns says
    * how the other servers reach this one, and learns each reading of the lease. Absent: a command,
@@ -38,7 +38,11 @@ export interface SharedDatabase {
   onEnd(why: Fault): void
 }
 
-type StandingMember = Pick<JoinOptions, 'follow'> & { readonly url: string }
+type StandingMember = Pick<JoinOptions, 'follow'> & {
+  readonly url: string
+  /** The live systems of this server. */
+  readonly netboot: NetbootShare
+}
 
 interface ShareOptions {
   readonly line: string
@@ -90,13 +94,13 @@ async function joinOthers(
   const notes = await openNotes(shared.notes)
   const memberKey = patience === 'now' ? '' : await readKey(shared)
   const standing = await shared.standBy?.(database, memberKey)
-  const { url: reached, ...follows } = standing ?? { url: '' }
+  const { url: reached, netboot, ...follows } = standing ?? { url: '', netboot: null }
   const member = { id: notes.id, name: hostname(), release, url: reached }
   const say = {
     info: (message: string) => log.info?.(message),
     warn: (message: string) => log.warn(message),
   }
-  const more = { member, memberKey, notes, url, log: say }
+  const more = { member, memberKey, notes, netboot, url, log: say }
   const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
   try {
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
@@ -117,6 +121,7 @@ interface PresenceDependencies {
   readonly member: Member
   readonly memberKey: string
   readonly notes: ClusterNotes
+  readonly netboot: NetbootShare | null
   readonly url: string
   readonly log: { info(message: string): void; warn(message: string): void }
 }
@@ -124,7 +129,7 @@ interface PresenceDependencies {
 async function beginPresence(
   database: Database,
   shared: SharedDatabase,
-  { member, memberKey: key, notes, url, log }: PresenceDependencies,
+  { member, memberKey: key, notes, netboot, url, log }: PresenceDependencies,
 ): Promise<Presence> {
   const { createPresence } = await import('../../fleet/cluster/presence.ts')
   const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
@@ -136,6 +141,8 @@ async function beginPresence(
     open: () => openSession(url),
     membership: () => readMembership(database.sql),
     facts: shared.facts,
+    notes,
+    netboot,
     log,
   })
 }

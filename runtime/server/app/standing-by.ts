@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import type { H3Event } from 'h3'
 import type { Lease } from '../../fleet/cluster/tables.ts'
 import { hasFile } from '../../fleet/boot/boot-folder.ts'
+import type { BootFolder } from '../../fleet/boot/boot-files.ts'
+import { createNetbootShare } from '../../fleet/cluster/netboot-share.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
 import { isBareFileName } from '../../kit/foundation/file-name.ts'
 import { readAuthorities } from '../../kit/net/authorities.ts'
@@ -19,12 +21,16 @@ import { createForwarder, type Forwarder } from '../../kit/web/http/forwarder.ts
 import { plainAddress, rawRequestOf } from '../../kit/web/http/peer.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import { createStandbyApp, isOwnPath, type StandbyDependencies } from '../routes/standby.ts'
+import { createMemberFiles } from './member-files.ts'
 import { toWebSettings } from './web-settings.ts'
 
 interface StandingByDependencies extends Pick<
   StandbyDependencies,
-  'bootDir' | 'otherServers' | 'findDiskScript' | 'release'
+  'otherServers' | 'findDiskScript' | 'release'
 > {
+  readonly bootFiles: BootFolder
+  /** Earlier live systems that are kept. */
+  keep(): number
   readonly environment: ProcessEnvironment
   readonly config: ServerConfig
   readonly listenSettings: Parameters<typeof openDoor>[2]
@@ -37,13 +43,18 @@ interface StandingByDependencies extends Pick<
  * Listens, and holds requests until it knows who leads. Rejects with a Fault where it cannot listen.
  */
 export async function openStandingBy(parts: StandingByDependencies) {
-  const { environment, config, log, bootDir, listenSettings, memberKey: key } = parts
+  const { environment, config, log, bootFiles, keep, listenSettings, memberKey: key } = parts
+  const bootDir = bootFiles.dir
   const [authorities, assets] = [await readAuthorities(environment.env), await createAssets()]
   let seal: ClientSeal | null = null
   const forwarder = createForwarder({ seal: () => seal, authorities, log })
   const doubtful = new WeakSet<IncomingMessage>()
+  const find = (sha256: string) => netboot.find(sha256)
+  const members = createMemberFiles({ seal: () => seal, authorities, find })
+  const netboot = createNetbootShare({ bootFiles, openFile: members.open, keep, log })
   const app = createStandbyApp({
     ...parts,
+    bootDir,
     assets,
     settings: () => toWebSettings(config.current()),
     findObstacle: async () => ((await isLeaderReady(forwarder)) ? null : NO_LEADER),
@@ -53,11 +64,16 @@ export async function openStandingBy(parts: StandingByDependencies) {
     },
     onBootFile: (event) => reportBootFile(forwarder, event),
   })
-  const divert = createDiversion(forwarder, bootDir, doubtful)
-  const door = await openDoor(environment, createEntrance(app, log, divert), listenSettings)
+  const hasOwn = async (name: string) => (await hasFile(bootDir, name)) && !netboot.isStale(name)
+  const divert = createDiversion(forwarder, hasOwn, doubtful)
+  const first: Diversion = (...each) => members.divert(...each) || divert(...each)
+  const door = await openDoor(environment, createEntrance(app, log, first), listenSettings)
   log.info(`listens on ${door.listening.urls.join(' ')} and waits until somebody leads`)
   return {
     door,
+    netboot,
+    /** What a server that leads takes before everything else: the other servers of the fleet copy files. */
+    divert: members.divert,
     /** This takes each reading of the lease; null: the database does not answer. */
     follow(lease: Lease | null): void {
       // Nobody says that the leader is gone; it knows itself whether it still leads.
@@ -94,7 +110,7 @@ function ownUrl(
 /** Decides for each request who answers it. */
 function createDiversion(
   forwarder: Forwarder,
-  bootDir: string,
+  hasOwn: (name: string) => Promise<boolean>,
   doubtful: WeakSet<IncomingMessage>,
 ): Diversion {
   return (request, response, serve) => {
@@ -110,8 +126,8 @@ function createDiversion(
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const name = isRead ? readBootName(path) : null
     if (name === null) pass()
-    // A file that this server lacks may be the leader's.
-    else void hasFile(bootDir, name).then((isHere) => (isHere ? serve() : pass()))
+    // A file that this server lacks, or has as it was before, may be the leader's.
+    else void hasOwn(name).then((isHere) => (isHere ? serve() : pass()))
     return true
   }
 }

@@ -39,7 +39,9 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const generated = await passwords.ensure()
   const cacheBeside = await startCache(environment, given, config)
   const built = await takeBuilt(environment, config, log)
-  const parts = { environment, config, state, log, release, passwords, cacheBeside }
+  const bootFiles = standby.bootFiles()
+  if (built.length > 0) await bootFiles?.bootFiles.look()
+  const parts = { environment, config, state, log, release, passwords, cacheBeside, bootFiles }
   await using server = await createMachineServer(parts)
   const liveSystems = built.map((set) => renderBuilt(set, server.active()))
   const code = await runServer(
@@ -51,6 +53,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       log,
       settings: listenSettingsOf(config),
       door: standby.door(),
+      divert: standby.divert(),
       announce(listening) {
         if (state.leader !== null) standby.lead(state.leader.lease.epoch)
         log.info(`flasher-web ${release} listens on ${listening.urls.join(' ')}`)
@@ -72,6 +75,8 @@ function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database'
       return standing
     },
     door: () => standing?.door,
+    divert: () => standing?.divert,
+    bootFiles: () => standing?.bootFiles ?? null,
     lead: (epoch: number) => standing?.lead(epoch),
     [Symbol.asyncDispose]: async () => standing?.[Symbol.asyncDispose](),
   }

@@ -19,7 +19,7 @@ import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
-import { openNetboot } from './assembly/netboot.ts'
+import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
 import { openOrigins } from './assembly/origins.ts'
 import { openPower } from './assembly/power.ts'
 import { openProofs } from './assembly/proof.ts'
@@ -57,6 +57,8 @@ interface MachineServerDependencies {
   readonly passwords: Passwords
   /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
+  /** The boot directory, where this server stood by and has it open; null: it is opened here. */
+  readonly bootFiles: OpenedBootFiles | null
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
@@ -202,10 +204,11 @@ function createRules(
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(
-  { environment, config, state, log, release, cacheBeside }: MachineServerDependencies,
+  given: MachineServerDependencies,
   secret: Secret,
   opened: AsyncDisposableStack,
 ) {
+  const { environment, config, state, log, release, cacheBeside, bootFiles } = given
   const { env } = environment
   const settings = () => config.current()
   const catalog = opened.use(
@@ -220,7 +223,8 @@ async function openServices(
   )
   const origins = opened.use(openOrigins({ config, catalog, env, log, now }))
   const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
-  const netboot = opened.use(await openNetboot({ config, state, catalog, hasCache, env, log, now }))
+  const source = { config, state, catalog, hasCache, env, log, opened: bootFiles, now }
+  const netboot = opened.use(await openNetboot(source))
   opened.use(startPinner({ config, state, secret, cacheBeside, env, log }))
   const backups = opened.use(await openBackups(config, state, release))
   const { store } = state

@@ -60,6 +60,7 @@ export async function createCurrentServer(env: Readonly<Record<string, string>> 
     release: '1.2.3',
     passwords,
     cacheBeside: null,
+    bootFiles: null,
   })
 
   // The server's own timers keep no process alive; without a socket nothing else does.

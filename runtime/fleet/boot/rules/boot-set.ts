@@ -118,6 +118,27 @@ export function decideAlias(alias: string, names: readonly string[]): string | n
   return found.toSorted(newestFirst)[0]?.name ?? null
 }
 
+/** Whether servers that share a fleet give each other a file of this name: those of live systems, and boot loaders. */
+export const isSharedName = (name: string): boolean =>
+  parseSetFile(name) !== null || parseLoaderFile(name) !== null || Object.hasOwn(ALIASES, name)
+
+/** The files among the names that machines are given: those of the active sets, and the boot loaders in use. */
+export function listGiven(
+  names: readonly string[],
+  active: PerArch<string | null>,
+): readonly string[] {
+  const sets = BOOT_ARCHS.flatMap((arch) => {
+    const version = active[arch]
+    return version === null ? [] : listSetFiles({ arch, version })
+  })
+  const loaders = Object.keys(ALIASES).flatMap((alias) => [
+    alias,
+    decideAlias(alias, names) ?? alias,
+  ])
+  const given = new Set([...sets, ...loaders])
+  return names.filter((name) => given.has(name))
+}
+
 /** The trios among the names of which no part is missing, newest first. */
 export const listComplete = (names: readonly string[]): readonly CompleteSet[] =>
   listTrios(names)

@@ -1,6 +1,7 @@
 /** The servers that share a database: who still counts, who is waited for, and where their settings differ. */
 import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { standingOf, type NetbootFact, type NetbootRow } from './shared-netboot.ts'
 
 /** What a server says of itself, for people. */
 export interface MemberFacts {
@@ -8,6 +9,8 @@ export interface MemberFacts {
   readonly settings: Readonly<Record<string, string>>
   /** Where its backups lie. */
   readonly backups: string
+  /** Which live systems of the fleet it has. */
+  readonly netboot: NetbootFact
 }
 
 /** A server as its row in the database says. */
@@ -88,14 +91,26 @@ export function listDifferences(members: readonly MemberRow[]): readonly Setting
 export const renderDifference = ({ name, values }: SettingDifference): string =>
   `${name}: ${values.map(({ server, value }) => `${value || 'not set'} (${server})`).join(', ')}`
 
-/** `newest`: the number of the newest change. */
-export function renderMember(member: MemberRow, newest: number): string {
+/** `newest`: the number of the newest change; `netboot`: the row of the live systems (null: there is none). */
+export function renderMember(
+  member: MemberRow,
+  newest: number,
+  netboot: NetbootRow | null,
+): string {
   const { name, url, release, silentSeconds, facts } = member
   const seen = isSilent(member) ? `silent for ${silentSeconds} s` : 'here'
   const behind = describeBehind(member, newest)
   const backups = facts.backups === '' ? '' : `; its backups: ${facts.backups}`
-  return `${name}${url === '' ? '' : ` (${url})`}, release ${release}, ${seen}, ${behind}${backups}`
+  const live = netboot === null ? '' : `; ${describeNetboot(facts.netboot, netboot)}`
+  return `${name}${url === '' ? '' : ` (${url})`}, release ${release}, ${seen}, ${behind}${live}${backups}`
 }
+
+const describeNetboot = (fact: NetbootFact, row: NetbootRow): string =>
+  ({
+    whole: 'has the netboot files',
+    copying: 'copies the netboot files',
+    'in trouble': `lacks netboot files: ${fact.trouble}`,
+  })[standingOf(fact, row)]
 
 const describeBehind = (member: MemberRow, newest: number): string => {
   const behind = countBehind(member, newest)
@@ -103,8 +118,12 @@ const describeBehind = (member: MemberRow, newest: number): string => {
   return behind === 0 ? 'has every change' : `is ${behind} changes behind`
 }
 
-const FactsSchema = z.object({ settings: z.record(z.string(), z.string()), backups: z.string() })
-const NO_FACTS: MemberFacts = { settings: {}, backups: '' }
+const NO_FACTS: MemberFacts = { settings: {}, backups: '', netboot: { version: '', trouble: '' } }
+const FactsSchema = z.object({
+  settings: z.record(z.string(), z.string()),
+  backups: z.string(),
+  netboot: z.object({ version: z.string(), trouble: z.string() }).default(NO_FACTS.netboot),
+})
 
 /** What another release wrote may look otherwise. */
 export const parseFacts = (text: string): MemberFacts =>

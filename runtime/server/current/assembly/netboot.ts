@@ -4,7 +4,7 @@ import { decideDhcpTarget } from '../../../fleet/boot/rules/dhcp-target.ts'
 import { openFetchParts } from '../../app/release-fetches.ts'
 import { listReadiness, type ReadinessRow } from '../../../fleet/boot/rules/readiness.ts'
 import type { TftpState } from '../../../fleet/boot/rules/tftp.ts'
-import { createBootFiles } from '../../../fleet/boot/boot-files.ts'
+import { createBootFiles, type BootFolder } from '../../../fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '../../../engine/catalog/catalogs.ts'
 import { readSpace } from '../../../fleet/state/disk-space.ts'
 import { listLanAddresses } from '../../../fleet/boot/host-addresses.ts'
@@ -25,7 +25,37 @@ interface NetbootDependencies {
   hasCache(): boolean
   readonly env: Environment
   readonly log: { warn(message: string): void }
+  /** The boot directory of a server that stood by, which has it open; null: it is opened here. */
+  readonly opened: OpenedBootFiles | null
   now(): Date
+}
+
+export interface OpenedBootFiles extends AsyncDisposable {
+  readonly bootFiles: BootFolder
+  /** The listener is called after other sets are in force than before. */
+  listen(listener: () => void): void
+}
+
+/** Opens the boot directory. */
+export async function openBootFiles({
+  config,
+  log,
+}: Pick<NetbootDependencies, 'config' | 'log'>): Promise<OpenedBootFiles> {
+  let changed: (() => void) | null = null
+  const bootFiles = await createBootFiles({
+    dir: decideFolders(config).boot,
+    changed: () => changed?.(),
+    onSetAside: ({ arch, version, reason }) =>
+      log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
+    now: () => new Date(),
+  })
+  return {
+    bootFiles,
+    listen(listener) {
+      changed = listener
+    },
+    [Symbol.asyncDispose]: bootFiles[Symbol.asyncDispose],
+  }
 }
 
 /**
@@ -33,14 +63,10 @@ interface NetbootDependencies {
  * which is asked at once.
  */
 export async function openNetboot(parts: NetbootDependencies) {
-  const { config, state, env, log, now } = parts
-  const bootFiles = await createBootFiles({
-    dir: decideFolders(config).boot,
-    changed: () => state.changes.announce({ topic: 'fetch', key: 'active' }),
-    onSetAside: ({ arch, version, reason }) =>
-      log.warn(`version ${version} (${arch}) in the boot directory does not count: ${reason}`),
-    now,
-  })
+  const { config, state, env, now } = parts
+  const opened = parts.opened ?? (await openBootFiles(parts))
+  const { bootFiles } = opened
+  opened.listen(() => state.changes.announce({ topic: 'fetch', key: 'active' }))
   const keep = () => config.current().retention.boot_sets
   const folder = decideFolders(config).fetches
   const fetches = await openFetchParts({ config, state, folder, keep, env, now })
@@ -69,7 +95,7 @@ export async function openNetboot(parts: NetbootDependencies) {
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
       await releases[Symbol.asyncDispose]()
-      await bootFiles[Symbol.asyncDispose]()
+      if (parts.opened === null) await opened[Symbol.asyncDispose]()
     },
   }
 }

@@ -14,7 +14,8 @@ import { exitOf } from '../../routes/contact.ts'
 import type { Contact } from '../../routes/transition.ts'
 import { mayBootDisk, toDisk } from '../rules/boot.ts'
 import { parseRecord } from '../rules/record.ts'
-import { decideFolders, type LineConfig } from './configuration.ts'
+import type { LineConfig } from './configuration.ts'
+import { openBootFiles } from './netboot.ts'
 import { listenSettingsOf } from './listen-settings.ts'
 
 interface LineStandbyDependencies {
@@ -30,9 +31,12 @@ interface LineStandbyDependencies {
 export async function openStandby({ database, ...parts }: LineStandbyDependencies) {
   const { config } = parts
   const { server, database: shared } = config.current()
+  await using opened = new AsyncDisposableStack()
+  const opening = opened.use(await openBootFiles(parts))
   const standing = await openStandingBy({
     ...parts,
-    bootDir: decideFolders(config).boot,
+    bootFiles: opening.bootFiles,
+    keep: () => config.current().retention.boot_sets,
     listenSettings: listenSettingsOf(config),
     otherServers: (base) => listOthers(config.current().pxe.servers, base),
     findDiskScript: (mac, contact) => findDiskScript(database, mac, contact),
@@ -40,7 +44,16 @@ export async function openStandby({ database, ...parts }: LineStandbyDependencie
   const isTls = server.tls_cert !== ''
   const { port } = standing.door.listening
   const own = { database: shared.url, host: server.host, port, isTls }
-  return { ...standing, url: shared.own_url || (await findOwnUrl(own)) }
+  const url = shared.own_url || (await findOwnUrl(own))
+  opened.use(standing)
+  const held = opened.move()
+  return {
+    ...standing,
+    url,
+    /** For the server once it leads: the same folder, which is opened once. */
+    bootFiles: opening,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
 }
 
 /** Null: it goes on waiting, as a machine does of which nothing can be known here. */

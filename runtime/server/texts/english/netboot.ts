@@ -21,6 +21,12 @@ export const NETBOOT = {
     use: 'Use {version}',
     goBack: 'Go back to {version}',
   },
+  servers: {
+    title: 'On all servers',
+    every: { one: 'This server has it.', other: 'All {count} servers have it.' },
+    some: 'Servers copy it from each other. Machines boot what a server has whole; it asks the one that leads for the rest.',
+    states: { whole: 'here', copying: 'copying', 'in trouble': 'missing' },
+  },
   files: {
     caption: 'Files in the boot directory',
     file: 'File',

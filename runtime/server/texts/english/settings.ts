@@ -43,6 +43,8 @@ export const SETTINGS = {
     behind: { one: '1 behind', other: '{count} behind' },
     seen: 'Seen',
     now: 'now',
+    netboot: 'Live system',
+    netbootStates: { whole: 'here', copying: 'copying', 'in trouble': '{trouble}' },
     backups: 'Backups in',
     leads: 'Leads',
     since: 'since',

@@ -9,7 +9,8 @@ import {
 } from '../../../../runtime/fleet/cluster/rules/member.ts'
 
 const test = suite('servers of one fleet')
-const facts = (settings: Record<string, string>) => ({ settings, backups: '' })
+const NETBOOT = { version: '', trouble: '' }
+const facts = (settings: Record<string, string>) => ({ settings, backups: '', netboot: NETBOOT })
 const memberOf = (given: Partial<MemberRow>): MemberRow => ({
   id: 'a',
   name: 'a',
@@ -17,7 +18,7 @@ const memberOf = (given: Partial<MemberRow>): MemberRow => ({
   release: '1.0.0',
   seq: 1,
   silentSeconds: 0,
-  facts: { settings: {}, backups: '' },
+  facts: facts({}),
   ...given,
 })
 
@@ -52,7 +53,7 @@ test('settings that differ are listed with each value, but for what a page saved
 
 test('what another release says of itself in another shape says nothing', () => {
   assert.equal(parseFacts('{"settings":{"a":"b"},"backups":"/x"}').backups, '/x')
-  assert.equal(parseFacts('nonsense'), { settings: {}, backups: '' })
+  assert.equal(parseFacts('nonsense'), facts({}))
 })
 
 test('a row of the same id is suspected where another name or address was there a moment ago', () => {

@@ -25,6 +25,7 @@ import type { FetchJob } from '../../../../fleet/boot/release-job.ts'
 import { isOver } from '../../../../kit/host/jobs.ts'
 import { STICK_FILES } from '../../../../../appliance/assets.ts'
 import { renderInstall } from './install.ts'
+import { renderServers } from './servers.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
@@ -63,7 +64,8 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
         ${renderJobs(releases.jobs(), clock)}
         ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
-        ${renderInstall(context)} ${renderStick(files)} ${renderTftp(context)}
+        ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
+        ${renderStick(files)} ${renderTftp(context)}
         ${card({
           title: t.activity.title,
           id: 'activity',

@@ -6,6 +6,7 @@ import {
   listDifferences,
   type MemberRow,
 } from '../../../../fleet/cluster/rules/member.ts'
+import { standingOf } from '../../../../fleet/cluster/rules/shared-netboot.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { badge, card, factList, tag } from '../../../../kit/web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
@@ -36,7 +37,7 @@ const renderView = (
 ): Html =>
   html`${renderTable({
     caption: t.title,
-    columns: [t.server, t.release, t.changes, t.seen, t.backups],
+    columns: [t.server, t.release, t.changes, t.netboot, t.seen, t.backups],
     rows: view.members.map((member) => renderMember(view, member, clock)),
   })}
   ${factList([
@@ -57,7 +58,11 @@ const renderLeads = ({ lease }: ClusterView, clock: Clock): Content =>
     ? warn(t.nobody)
     : html`<strong>${lease.holder}</strong>, ${t.since} ${renderTime(lease.since, clock)}`
 
-function renderMember({ ownId, lease }: ClusterView, member: MemberRow, clock: Clock): Html {
+function renderMember(
+  { ownId, lease, netboot }: ClusterView,
+  member: MemberRow,
+  clock: Clock,
+): Html {
   const { id, name, url, release, silentSeconds, facts } = member
   const seen = new Date(clock.now.getTime() - silentSeconds * 1000)
   return html`<tr>
@@ -67,9 +72,17 @@ function renderMember({ ownId, lease }: ClusterView, member: MemberRow, clock: C
     </td>
     <td data-label="${t.release}">${release}</td>
     <td data-label="${t.changes}">${renderBehind(member, lease.seq)}</td>
+    <td data-label="${t.netboot}">${renderNetboot(netboot, facts.netboot)}</td>
     <td data-label="${t.seen}">${isSilent(member) ? warn(renderAge(seen, clock.now)) : t.now}</td>
     <td data-label="${t.backups}"><span class="small">${facts.backups}</span></td>
   </tr>`
+}
+
+function renderNetboot(row: ClusterView['netboot'], fact: MemberRow['facts']['netboot']): Content {
+  if (row === null) return t.none
+  const standing = standingOf(fact, row)
+  const text = fill(t.netbootStates[standing], { trouble: fact.trouble })
+  return standing === 'in trouble' ? warn(text) : text
 }
 
 function renderBehind(member: MemberRow, newest: number): Content {

@@ -1,0 +1,171 @@
+/** Copies what the row of the live systems names from other servers: each file by its digest, all of them put in place together. */
+import { constants, copyFile as cloneFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BootFolder } from '../boot/boot-files.ts'
+import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { moveName, removeTree } from '../../kit/host/folders.ts'
+import {
+  createPartialFile,
+  openPartialFiles,
+  type PartialFiles,
+  type PartialRecord,
+} from '../../kit/host/partial-files.ts'
+import type { BootArch } from '../boot/rules/boot-set.ts'
+import type { SharedBootFile, SharedNetboot } from './rules/shared-netboot.ts'
+
+/** Another server that says that it has all files. */
+export interface NetbootSource {
+  readonly name: string
+  readonly url: string
+}
+
+/** Reads a file of another server from `from` on. Rejects, or ends early, where that server does not give it. */
+export type OpenSharedFile = (
+  url: string,
+  file: { readonly sha256: string; readonly from: number },
+  signal: AbortSignal,
+) => AsyncIterable<Uint8Array>
+
+interface NetbootCopyDependencies {
+  readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
+  readonly openFile: OpenSharedFile
+}
+
+interface NetbootCopyOrder {
+  readonly wanted: SharedNetboot
+  readonly missing: readonly SharedBootFile[]
+  /** They are asked in this order. */
+  readonly sources: readonly NetbootSource[]
+  /** The versions that are to be chosen here. */
+  readonly choices: Partial<Record<BootArch, string>>
+  /** Earlier sets that are kept. */
+  readonly keep: number
+  readonly signal: AbortSignal
+}
+
+type IncomingFiles = PartialFiles<PartialRecord>
+
+/** Hidden, so that nobody can fetch it below `/boot/`. */
+const FOLDER = '.copying'
+/** Room that is needed besides the files themselves. */
+const SPARE_BYTES = 16 * 2 ** 20
+
+/**
+ * Copies them. Rejects with a Fault that says what was wrong with which file of which server; then the
+ * boot directory is as it was, and what came of a file is gone on with the next time.
+ */
+export async function copyNetboot(
+  parts: NetbootCopyDependencies,
+  order: NetbootCopyOrder,
+): Promise<void> {
+  const { bootFiles } = parts
+  const { wanted, missing, choices, keep, signal } = order
+  const bytes = missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  if (bytes > 0) await requireSpace(bootFiles.dir, bytes + SPARE_BYTES, 'The live system')
+  const incoming = await openIncoming(bootFiles.dir, wanted)
+  const staged = await bootFiles.stage()
+  try {
+    for (const file of missing) await copyFile(parts, order, incoming, file)
+    await gather(missing, incoming, staged)
+    signal.throwIfAborted()
+    await bootFiles.install(staged, choices, keep)
+    await removeTree(incoming.folder)
+  } catch (thrown) {
+    throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
+  } finally {
+    // Gone already where it was installed.
+    await removeTree(staged)
+  }
+}
+
+/** Two names may have one content, such as a boot loader and a copy of it. */
+async function gather(
+  files: readonly SharedBootFile[],
+  incoming: IncomingFiles,
+  staged: string,
+): Promise<void> {
+  const moved = new Map<string, string>()
+  for (const { name, sha256 } of files) {
+    const [path, first] = [join(staged, name), moved.get(sha256)]
+    if (first === undefined) await moveName(incoming.pathOf(sha256), path)
+    else await cloneFile(first, path, constants.COPYFILE_FICLONE)
+    moved.set(sha256, path)
+  }
+}
+
+async function openIncoming(dir: string, { files }: SharedNetboot): Promise<IncomingFiles> {
+  const modes = { folder: 0o777, file: 0o644 }
+  const incoming = await openPartialFiles({ folder: join(dir, FOLDER), modes, records: null })
+  const wanted = new Set(files.map(({ sha256 }) => sha256))
+  await incoming.sweep((name) => wanted.has(name))
+  return incoming
+}
+
+/** Goes on at the next server where one ends; what was wrong with each is said in the end. */
+async function copyFile(
+  parts: NetbootCopyDependencies,
+  order: NetbootCopyOrder,
+  incoming: IncomingFiles,
+  file: SharedBootFile,
+): Promise<void> {
+  const refusals: string[] = []
+  for (const source of order.sources) {
+    try {
+      return await copyFrom(parts, order, { incoming, file, source })
+    } catch (thrown) {
+      order.signal.throwIfAborted()
+      const isOurs = (await describeFullDisk(thrown, parts.bootFiles.dir)) !== null
+      if (isOurs) throw thrown
+      refusals.push(`${source.name}: ${renderError(thrown)}`)
+    }
+  }
+  throw new Fault('input-missing', `${file.name} could not be copied (${refusals.join('; ')})`)
+}
+
+interface OneFileCopy {
+  readonly incoming: IncomingFiles
+  readonly file: SharedBootFile
+  readonly source: NetbootSource
+}
+
+async function copyFrom(
+  parts: NetbootCopyDependencies,
+  order: NetbootCopyOrder,
+  copy: OneFileCopy,
+): Promise<void> {
+  const { sizeBytes, sha256 } = copy.file
+  const { found, from } = await fill(parts, order, copy)
+  if (found === sha256) return
+  await copy.incoming.remove(sha256)
+  // What was there may be what is wrong.
+  if (from > 0) return await copyFrom(parts, order, copy)
+  throw new Fault('digest-mismatch', `its ${sizeBytes} bytes are others than those of the digest`)
+}
+
+/** Brings the file to its end from where the last try ended: its digest is its name. */
+async function fill(
+  { openFile }: NetbootCopyDependencies,
+  { signal }: NetbootCopyOrder,
+  { incoming, file: { sizeBytes, sha256 }, source }: OneFileCopy,
+) {
+  const file = createPartialFile(sha256, { durableBytes: 0 })
+  await using writer = await incoming.open(file)
+  const { size } = await writer.handle.stat()
+  const from = size > sizeBytes ? 0 : size
+  await writer.start(from)
+  const hash = await writer.hash(signal)
+  if (from < sizeBytes) {
+    await writer.receive(openFile(source.url, { sha256, from }, signal), {
+      signal,
+      admit(end) {
+        if (end > sizeBytes)
+          throw new Fault('source-broken', 'it sends more bytes than the file has')
+      },
+    })
+    if (file.offset < sizeBytes)
+      throw new Fault('source-broken', `it ended after ${file.offset} of ${sizeBytes} bytes`)
+    await writer.keep({})
+  }
+  return { found: hash.digest('hex'), from }
+}
