@@ -96,9 +96,11 @@ export const onlyRead = (database: Database): Promise<void> =>
   }))
 
 const beside = () =>
-  new Fault('conflict', 'a server leads with this state, and only it may change it', {
-    hint: 'Do it on its pages or by its API, or stop that server first.',
-  })
+  new Fault(
+    'conflict',
+    'a server runs with this state and shares a database: only the one that leads changes it',
+    { hint: 'Do it on the pages or by the API of any of them, or stop this one first.' },
+  )
 
 interface Taken extends TakenLease {
   /** The lease as it was before. */

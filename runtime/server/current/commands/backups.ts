@@ -5,7 +5,7 @@ import { createRestorer, type Restored } from '../../../fleet/backup/restore.ts'
 import { nameDisarmed, renderDisarmed } from '../../../fleet/backup/disarming.ts'
 import { openFileBackup } from '../../../fleet/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
-import { ORDERS } from '../assembly/state.ts'
+import { describeShared, ORDERS, type State } from '../assembly/state.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
@@ -15,20 +15,34 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 const BY = { actor: 'operator', ip: null } as const
 
 /**
- * Makes a backup and prints its id. Rejects with a Fault `write-failed` where the backup was not
- * completed.
+ * Makes a backup and prints its id. Beside a server that shares its state with others only that server
+ * records events: the backup is made, and a warning says that it is not among them.
+ *
+ * Rejects with a Fault `write-failed` where the backup was not completed.
  */
 export async function backUp(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   await using visit = await visitState(environment, given)
-  await using backups = await openBackups(visit.config, visit.state, visit.release)
+  const { config, release } = visit
+  const isBeside = !visit.state.database.isOwner && describeShared(config).url !== ''
+  const state = isBeside ? withoutEvents(visit.state) : visit.state
+  await using backups = await openBackups(config, state, release)
   const { backup_id: id } = await backups.start('manual', BY)
   const job = await backups.awaitEnd(id)
   if (job?.status !== 'completed') {
     throw new Fault('write-failed', `the backup failed: ${job?.error ?? 'it was interrupted'}`)
   }
   visit.success(`Backup ${id}`)
+  if (isBeside) visit.warn(NOT_RECORDED)
   return SUCCESS
 }
+
+const NOT_RECORDED =
+  'The server that runs lists it; it is not among the events, which only the server that leads records.'
+
+const withoutEvents = (state: State): State => ({
+  ...state,
+  journal: { ...state.journal, record: () => Promise.resolve() },
+})
 
 /**
  * Restores the backup with this id, the file at this path, or what the operator chooses on the
