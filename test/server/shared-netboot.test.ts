@@ -17,7 +17,7 @@ const postgres = await startPostgres()
 test.after(() => postgres[Symbol.asyncDispose]())
 const KEY = { FLASHER_DATABASE_KEY: 'a key of at least thirty-two characters' }
 
-/** Loaded machines take their time. */
+/** A machine with much other work takes its time. */
 const until = <T>(ask: () => Promise<T | null | false>) => untilWithin(ask, 60_000)
 
 type Ask = Awaited<ReturnType<typeof askAs>>

@@ -109,7 +109,7 @@ const describeNetboot = (fact: NetbootFact, row: NetbootRow): string =>
   ({
     whole: 'has the netboot files',
     copying: 'copies the netboot files',
-    'in trouble': `lacks netboot files: ${fact.trouble}`,
+    troubled: `lacks netboot files: ${fact.trouble}`,
   })[standingOf(fact, row)]
 
 const describeBehind = (member: MemberRow, newest: number): string => {

@@ -180,9 +180,9 @@ export function renderNetboot(netboot: SharedNetboot | null): string {
 }
 
 /** How a server stands to the row of that version. */
-type NetbootStanding = 'whole' | 'copying' | 'in trouble'
+type NetbootStanding = 'whole' | 'copying' | 'troubled'
 
 export function standingOf({ version, trouble }: NetbootFact, row: NetbootRow): NetbootStanding {
   if (version === row.version) return 'whole'
-  return trouble === '' ? 'copying' : 'in trouble'
+  return trouble === '' ? 'copying' : 'troubled'
 }

@@ -25,7 +25,7 @@ export const NETBOOT = {
     title: 'On all servers',
     every: { one: 'This server has it.', other: 'All {count} servers have it.' },
     some: 'Servers copy it from each other. Machines boot what a server has whole; it asks the one that leads for the rest.',
-    states: { whole: 'here', copying: 'copying', 'in trouble': 'missing' },
+    states: { whole: 'here', copying: 'copying', troubled: 'missing' },
   },
   files: {
     caption: 'Files in the boot directory',

@@ -44,7 +44,7 @@ export const SETTINGS = {
     seen: 'Seen',
     now: 'now',
     netboot: 'Live system',
-    netbootStates: { whole: 'here', copying: 'copying', 'in trouble': '{trouble}' },
+    netbootStates: { whole: 'here', copying: 'copying', troubled: '{trouble}' },
     backups: 'Backups in',
     leads: 'Leads',
     since: 'since',

@@ -162,7 +162,7 @@ test('what is missing is known by its digest, and what a server has in words', (
   const stored = rowOf({})
   assert.is(standingOf({ version: 'v1', trouble: '' }, stored), 'whole')
   assert.is(standingOf({ version: 'v0', trouble: '' }, stored), 'copying')
-  assert.is(standingOf({ version: '', trouble: 'x' }, stored), 'in trouble')
+  assert.is(standingOf({ version: '', trouble: 'x' }, stored), 'troubled')
   assert.is(renderNetboot(row), '1.0.0 (x86_64); 1 files, 1 B')
 })
 

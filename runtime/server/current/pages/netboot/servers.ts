@@ -8,7 +8,7 @@ import { html, type Content } from '../../../../kit/web/ui/html.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.netboot.servers
-const TONES = { whole: 'done', copying: 'ready', 'in trouble': 'needs-you' } as const
+const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
 
 /** `view` null: this server stands alone, or its database does not answer. Silent servers are not shown. */
 export function renderServers(view: ClusterView | null): Content {

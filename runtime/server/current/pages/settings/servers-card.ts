@@ -82,7 +82,7 @@ function renderNetboot(row: ClusterView['netboot'], fact: MemberRow['facts']['ne
   if (row === null) return t.none
   const standing = standingOf(fact, row)
   const text = fill(t.netbootStates[standing], { trouble: fact.trouble })
-  return standing === 'in trouble' ? warn(text) : text
+  return standing === 'troubled' ? warn(text) : text
 }
 
 function renderBehind(member: MemberRow, newest: number): Content {
