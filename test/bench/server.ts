@@ -21,7 +21,7 @@ const { values } = parseArgs({
     faults: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
     machines: { type: 'string', default: '500' },
-    servers: { type: 'string', default: '2' },
+    servers: { type: 'string', default: '3' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -29,7 +29,7 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}]
   [--against CHECKOUT] [--write]
-  --parts cluster [--faults 300] [--seed 1] [--machines 500] [--servers 2] [--write]
+  --parts cluster [--faults 300] [--seed 1] [--machines 500] [--servers 3] [--write]
 
 --parts database (root, PostgreSQL 15) boots new machines with the state on PostgreSQL; it is in no
 chart.

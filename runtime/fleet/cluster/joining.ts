@@ -15,7 +15,7 @@ import { readWaitedFor, type Member } from './members.ts'
 import { openSession, toFault, type PgSession } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import { upgradeTables } from './upgrading.ts'
-import { decideTakeover, LEASE_MS, type LeaseWatch } from './rules/lease.ts'
+import { decideTakeover, LEASE_MS, renderTake, type LeaseWatch } from './rules/lease.ts'
 import {
   checkShape,
   ensureTables,
@@ -148,7 +148,7 @@ const AWAY_MS = 1000
  * server follows what changes, so that it knows of a database that went back before it leads.
  */
 async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
-  const { url, line, member, patience, log, signal } = options
+  const { url, line, patience, log, signal } = options
   const session = await openSession(url)
   const begun = performance.now()
   let watch: LeaseWatch | null = null
@@ -160,7 +160,8 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       const holdsHint = await takeHint(session, lease.epoch)
       const decided = decideTakeover(watch, lease, performance.now(), holdsHint)
       watch = decided.watch
-      const tried = decided.take ? await takeOver(session, lease, member) : renderLed(lease)
+      const why = renderTake(decided)
+      const tried = why === null ? renderLed(lease) : await takeOver(session, lease, options, why)
       if (typeof tried !== 'string') return tried
       const isLate = performance.now() - begun > 2 * LEASE_MS
       if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
@@ -189,15 +190,22 @@ async function look(session: PgSession, options: JoinOptions): Promise<Lease> {
   return lease
 }
 
-/** Returns why it is not taken, in a clause, where it is not. */
-async function takeOver(session: PgSession, lease: Lease, member: Member): Promise<Taken | string> {
+/** Returns why it is not taken, in a clause, where it is not. `why`: for the log. */
+async function takeOver(
+  session: PgSession,
+  lease: Lease,
+  { member, log }: JoinOptions,
+  why: string,
+): Promise<Taken | string> {
   const waited = await readWaitedFor(session, member, lease.release)
   if (waited.length > 0) {
     return `${member.release} leads once every server has it; waiting for ${waited.join(', ')} (flasher-web database forget NAME for one that is gone)`
   }
   const term = randomUUID()
   const taken = await takeLease(session, lease, term, member)
-  return taken === null ? renderLed(lease) : { session, term, seen: lease, ...taken }
+  if (taken === null) return renderLed(lease)
+  log.info(`takes the lease: ${why}`)
+  return { session, term, seen: lease, ...taken }
 }
 
 const renderLed = ({ holder, since }: Lease): string => `${holder} leads since ${since}`
@@ -237,6 +245,7 @@ async function lead(
     const former = await upgradeTables(session, upgrade)
     log.warn(`upgraded the database from ${seen.release}; its former tables are in ${former}`)
   }
+  const takenAt = performance.now()
   const position = await catchUp(session, file, start)
   await copySightings(session, file)
   const lease = await readLease(session)
@@ -256,6 +265,7 @@ async function lead(
   }
   const commits = createGroupCommits({ ...dependencies, leader, cluster, log })
   if (signal !== undefined) addAbortListener(signal, () => leaveInTime(leader))
-  log.info(`leads since ${lease.since}; ${position.seq} changes so far`)
+  const seconds = ((performance.now() - takenAt) / 1000).toFixed(1)
+  log.info(`leads since ${lease.since}; ${position.seq} changes so far, caught up in ${seconds} s`)
   return { joined: { ...leader, lease }, commits }
 }

@@ -8,7 +8,7 @@ const CLOCK = new URL('cluster-clock.ts', import.meta.url).href
 const programOf = (name: string) =>
   fileURLToPath(new URL(`../../../runtime/bin/${name}.ts`, import.meta.url))
 
-export type Role = 'away' | 'starts' | 'stands-by' | 'leads'
+export type Role = 'away' | 'starts' | 'stands-by' | 'catches-up' | 'opens' | 'leads'
 
 export interface Life {
   /** `performance.now()`. */
@@ -27,7 +27,9 @@ export type KeptProcess = ReturnType<typeof keepRunning>
 
 /** What a server says when its role changes. */
 const SAYINGS: readonly (readonly [text: string, role: Role])[] = [
-  ['standing by', 'stands-by'],
+  ['standing by:', 'stands-by'],
+  ['takes the lease', 'catches-up'],
+  ['caught up in', 'opens'],
   ['Pages:', 'leads'],
 ]
 
@@ -55,10 +57,13 @@ export function keepRunning({ name, env, onRole }: Program) {
     become('starts')
     for (const stream of [made.child.stdout, made.child.stderr]) {
       stream?.on('data', (text: string) => {
-        lines.push(...text.trimEnd().split('\n'))
+        const news = text.trimEnd().split('\n')
+        lines.push(...news)
         lines.splice(0, Math.max(0, lines.length - MAX_LINES))
-        const said = SAYINGS.find(([saying]) => text.includes(saying))
-        if (said !== undefined && made === started) become(said[1])
+        for (const line of news) {
+          const said = SAYINGS.find(([saying]) => line.includes(saying))
+          if (said !== undefined && made === started) become(said[1])
+        }
       })
     }
     return made

@@ -40,7 +40,7 @@ export async function measureCluster(options: StormOptions) {
   const faults = listFaults(options.faults, options.seed)
   for (const [at, fault] of faults.entries()) console.error(`fault ${at}: ${renderFault(fault)}`)
   const book = createBook(say)
-  const takeovers = createTakeovers(options.servers)
+  const takeovers = createTakeovers(options.servers, say)
   const onRole = takeovers.onRole
   await using site = await openSite({
     servers: options.servers,

@@ -14,12 +14,16 @@ export const TAKEOVER_KINDS = {
 
 export interface Takeover {
   readonly fault: FaultKind
+  /** Until it answered, and of these: until it took the lease, had caught up, and answered. */
   readonly milliseconds: number
+  readonly steps: readonly number[]
   /** Another server stood by as the fault began. */
   readonly wasReady: boolean
 }
 
-export function createTakeovers(servers: number) {
+/** `say` gets each takeover as it happens. */
+export function createTakeovers(servers: number, say: (line: string) => void) {
+  const since: Partial<Record<Role, number>>[] = Array.from({ length: servers }, () => ({}))
   const roles: Role[] = Array.from({ length: servers }, () => 'away')
   const taken: Takeover[] = []
   let leader = 0
@@ -34,11 +38,17 @@ export function createTakeovers(servers: number) {
     roles: (): readonly Role[] => roles,
     taken: (): readonly Takeover[] => taken,
     onRole(server: number, role: Role) {
+      const now = performance.now()
       roles[server] = role
+      since[server] = { ...since[server], [role]: now }
       if (role !== 'leads') return
       if (watched !== null && server !== leader) {
         const { fault, from, wasReady } = watched
-        taken.push({ fault, wasReady, milliseconds: performance.now() - from })
+        const { 'catches-up': tookAt = now, opens: openedAt = now } = since[server]
+        const steps = [tookAt - from, openedAt - tookAt, now - openedAt]
+        const made = { fault, wasReady, steps, milliseconds: now - from }
+        taken.push(made)
+        say(`server ${server} leads ${renderTakeover(made)}`)
       }
       watched = null
       leader = server
@@ -49,4 +59,10 @@ export function createTakeovers(servers: number) {
       watched = { fault: kind, from: performance.now(), wasReady }
     },
   }
+}
+
+function renderTakeover({ fault, milliseconds, steps, wasReady }: Takeover): string {
+  const parts = steps.map((step) => (step / 1000).toFixed(1)).join(' + ')
+  const ready = wasReady ? '' : '; none stood by'
+  return `${(milliseconds / 1000).toFixed(1)} s after ${fault} (lease, catching up, opening: ${parts} s${ready})`
 }

@@ -30,8 +30,12 @@ const GAP_MS = 2000
  */
 export const SURE_MS = 2500
 
+/** Why a lease may be taken: its leader stopped in order, its session ended, or it renewed it no more. */
+type TakeReason = 'handed-over' | 'session-ended' | 'silent'
+
 interface LeaseDecision {
-  readonly take: boolean
+  /** Null: it may not be taken. */
+  readonly take: TakeReason | null
   readonly watch: LeaseWatch
 }
 
@@ -48,7 +52,25 @@ export function decideTakeover(
   const isSame =
     before !== null && before.term === term && before.beat === beat && at - before.lastAt <= GAP_MS
   const watch = { term, beat, firstAt: isSame ? before.firstAt : at, lastAt: at }
-  return { take: holder === '' || holdsHint || at - watch.firstAt >= LEASE_MS, watch }
+  if (holder === '') return { take: 'handed-over', watch }
+  if (holdsHint) return { take: 'session-ended', watch }
+  return { take: at - watch.firstAt >= LEASE_MS ? 'silent' : null, watch }
+}
+
+/** Tells in a clause why the lease is taken; null: it is not. */
+export function renderTake({ take, watch }: LeaseDecision): string | null {
+  switch (take) {
+    case null:
+      return null
+    case 'handed-over':
+      return 'nobody led'
+    case 'session-ended':
+      return 'the session of the server that led has ended'
+    case 'silent': {
+      const seconds = ((watch.lastAt - watch.firstAt) / 1000).toFixed(1)
+      return `the server that led has not renewed it for ${seconds} s`
+    }
+  }
 }
 
 /** The last group of which a server knows that it is stored. */

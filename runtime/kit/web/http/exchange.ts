@@ -69,10 +69,10 @@ export function startExchange(parts: ExchangeDependencies) {
     /** Both sides are done with it. */
     ended: ended.promise,
     abandon,
-    /** What went over its connection so far; null: its answer has begun. */
-    bytes(): number | null {
+    /** What went over its connection so far. */
+    bytes(): number {
       const { bytesRead = 0, bytesWritten = 0 } = upstream.socket ?? {}
-      return isAnswered ? null : bytesRead + bytesWritten
+      return bytesRead + bytesWritten
     },
     /** Whether its answer is one that would go on forever. */
     isStream: () => isStream,

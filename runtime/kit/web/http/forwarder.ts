@@ -116,7 +116,7 @@ export function createForwarder(dependencies: ForwarderDependencies) {
 interface UnderWay {
   readonly exchange: ForwardExchange
   readonly to: ForwardTarget
-  bytes: number | null
+  bytes: number
   /** When it was seen to move last (`performance.now()`). */
   movedAt: number
 }
@@ -205,9 +205,8 @@ const HEALTH: PassedRequest = {
 }
 const NOBODY: PassedClient = { ip: '', isSecure: false }
 
-/** Its answer has not begun, and nothing of it has moved since then. */
-const isStillSince = ({ bytes, movedAt }: UnderWay, then: number): boolean =>
-  bytes !== null && movedAt <= then
+/** Nothing of it has moved since then, neither of the request nor of its answer. */
+const isStillSince = ({ movedAt }: UnderWay, then: number): boolean => movedAt <= then
 
 interface ForwardJob {
   readonly request: IncomingMessage

@@ -22,7 +22,7 @@ function lookAll(
     at += after
     const decided = decideTakeover(watch, leading(beat), at, false)
     watch = decided.watch
-    return decided.take
+    return decided.take !== null
   })
 }
 
@@ -63,8 +63,8 @@ test('a gap between two looks proves nothing of the time between', () => {
 })
 
 test('a free hint and an orderly end are taken over at once', () => {
-  assert.ok(decideTakeover(null, leading(1), 0, true).take)
-  assert.ok(decideTakeover(null, { ...leading(1), holder: '' }, 0, false).take)
+  assert.is(decideTakeover(null, leading(1), 0, true).take, 'session-ended')
+  assert.is(decideTakeover(null, { ...leading(1), holder: '' }, 0, false).take, 'handed-over')
 })
 
 interface Group {
@@ -87,7 +87,7 @@ function createModel(count: number) {
       if (member.term === lease.term) return
       const decided = decideTakeover(member.watch, lease, at, false)
       member.watch = decided.watch
-      if (!decided.take) return
+      if (decided.take === null) return
       Object.assign(lease, { term: `t${next()}`, holder: 'somebody', beat: lease.beat + 1 })
       Object.assign(member, { term: lease.term, known: newest() })
     },

@@ -1,5 +1,5 @@
 /** Passing requests on, seen as bytes on the next connection: what goes first, and what a refusal leaves open. */
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { connect, createServer as createRawServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
@@ -134,6 +134,15 @@ async function setUpLeader(answer: Parameters<typeof startHostileServer>[0], max
       const { status } = await fetch(url + path, init)
       return { status, after: (performance.now() - begun) / 1000 }
     },
+    /** `isWhole`: the answer came to its end. */
+    async read(path: string) {
+      const answer = await fetch(url + path)
+      const isWhole = await answer.arrayBuffer().then(
+        () => true,
+        () => false,
+      )
+      return { isWhole, after: (performance.now() - begun) / 1000 }
+    },
     async [Symbol.asyncDispose]() {
       forwarder.end()
       front.closeAllConnections()
@@ -155,22 +164,44 @@ const slowBody = (pieces: number) => {
   })
 }
 
-test('nobody waits for a leader that nobody hears; an upload that moves is not cut', async () => {
+/** A piece at once, and one after each of these times. */
+async function answerSlowly(response: ServerResponse, pauses: readonly number[]) {
+  response.write(new Uint8Array(2048))
+  for (const pause of pauses) {
+    await sleep(pause)
+    response.write(new Uint8Array(2048))
+  }
+  response.end()
+}
+
+test('nobody waits for a leader that nobody hears; what moves is not cut', async () => {
   await using parts = await setUpLeader((request, response) => {
     request.resume()
-    // It is there for this one alone.
+    // It is there for these alone.
     if (request.url === '/upload') request.on('end', () => response.end())
+    const moves = Array.from({ length: 14 }, () => 1000)
+    if (request.url === '/download') void answerSlowly(response, moves)
+    // Of these the beginning comes, and nothing more for a long time.
+    if (request.url === '/stuck') void answerSlowly(response, [60_000])
+    if (request.url === '/live') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    }
   })
-  const { ask, leader } = parts
+  const { ask, read, leader } = parts
   const large = { method: 'POST', body: new Uint8Array(20_000) }
   const upload = { method: 'PUT', body: slowBody(14), duplex: 'half' as const }
-  const [page, change, inventory, late, moved] = await Promise.all([
+  const [page, change, inventory, late, moved, download, stuck, live] = await Promise.all([
     ask('/machines'),
     ask('/machines/a', { method: 'PUT', body: '{}' }),
     ask('/pxe/a/inventory', large),
     sleep(3000).then(() => ask('/machines/late', { method: 'PUT', body: '{}' })),
     ask('/upload', upload),
+    read('/download'),
+    read('/stuck'),
+    read('/live'),
   ])
+  assert.ok(download.isWhole)
+  for (const { isWhole, after } of [stuck, live]) assert.ok(!isWhole && after < 13, `${after} s`)
   assert.equal(
     [page, change, inventory, late, moved].map(({ status }) => status),
     [503, 502, 502, 502, 200],
@@ -182,12 +213,15 @@ test('nobody waits for a leader that nobody hears; an upload that moves is not c
 
 test('a leader that takes its time and says that it is there is waited for', async () => {
   await using parts = await setUpLeader((request, response) => {
+    if (request.url === '/image') return void answerSlowly(response, [14_000])
     const isHealth = request.url === '/healthz'
     setTimeout(() => response.writeHead(isHealth ? 200 : 201).end(), isHealth ? 0 : 14_000)
   })
-  const { ask, leader } = parts
-  const backup = await ask('/backups', { method: 'POST', body: '{}' })
+  const { ask, read, leader } = parts
+  const post = { method: 'POST', body: '{}' }
+  const [backup, image] = await Promise.all([ask('/backups', post), read('/image')])
   assert.is(backup.status, 201)
+  assert.ok(image.isWhole)
   const asked = leader.seen.filter(({ url }) => url === '/healthz').length
   assert.ok(asked > 0 && asked < 4, `${asked} questions`)
 })
