@@ -2,14 +2,19 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { renderError } from '../../foundation/fault.ts'
 import type { LogSink } from '../answers/caller.ts'
 import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from './client-seal.ts'
 import { startExchange, type ForwardExchange } from './exchange.ts'
 import { createTarget, type ForwardTarget } from './forward-target.ts'
 import { createKeptBody } from './kept-body.ts'
 import { createLiveness, SILENT_MS } from './liveness.ts'
-import { isOfMachine, isSentAgain, listPassedHeaders, type Loss } from './rules/forwarding.ts'
+import {
+  describeUnreachable,
+  isOfMachine,
+  isSentAgain,
+  listPassedHeaders,
+  type Loss,
+} from './rules/forwarding.ts'
 
 interface ForwarderDependencies {
   /** Null: it is not known yet, and nothing is passed on. */
@@ -137,8 +142,8 @@ function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof
 
   /** Each leader and reason is named once. */
   function tell({ url }: ForwardTarget, error: Error): void {
-    const words = `the server that leads cannot be reached at ${url}: ${renderError(error)}`
-    if (words !== told) log.warn(`${words}. Its database.own_url must be right for this server.`)
+    const words = describeUnreachable(url, error)
+    if (words !== told) log.warn(words)
     told = words
   }
 

@@ -1,5 +1,8 @@
 /** What of a request goes on to another server, what of its answer comes back, and which request may be sent twice. */
 
+import { renderError } from '../../../foundation/fault.ts'
+import { describeFailure } from '../../../net/rules/network-failure.ts'
+
 /** They are of one connection alone (RFC 9110, 7.6.1); `expect` was answered by the server that had the request first. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
@@ -64,3 +67,14 @@ export function isSentAgain({ method, path, isWhole }: LostRequest, loss: Loss):
 
 /** Tells whether machines ask for this: they give up after 15 s, so each answer comes before that. */
 export const isOfMachine = (path: string): boolean => path.startsWith('/pxe/')
+
+/** Says in sentences why the leader at this address cannot be reached, and what is to be set right. */
+export function describeUnreachable(url: string, error: Error): string {
+  const failure = describeFailure(error)
+  const why = `the server that leads cannot be reached at ${url}: ${failure?.reason ?? renderError(error)}.`
+  if (failure?.code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `${why} Its database.own_url must have a name that is in its certificate.`
+  }
+  const hint = failure?.hint ?? 'Its database.own_url must be right for this server.'
+  return `${why} ${hint}`
+}
