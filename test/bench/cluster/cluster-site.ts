@@ -8,7 +8,7 @@ import { openWireTo } from '../../support/cluster/wire.ts'
 import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
 import { SMALL_FILES } from '../server/server-fixture.ts'
 import { mountDisk } from '../../support/cluster/small-disk.ts'
-import { keepRunning, type Role } from './cluster-process.ts'
+import { keepRunning, type ProcessTimes, type Role } from './cluster-process.ts'
 
 export type Site = Awaited<ReturnType<typeof openSite>>
 export type SiteServer = Site['servers'][number]
@@ -27,7 +27,7 @@ interface SiteOptions {
   /** How many machines may flash at the same time. */
   readonly atOnce: number
   /** This is called when a server's role changes. */
-  onRole(server: number, role: Role): void
+  onRole(server: number, role: Role, times: ProcessTimes): void
 }
 
 /** Resolves when one server leads, the others stand by, and the images are there. */
@@ -45,7 +45,7 @@ export async function openSite(options: SiteOptions) {
         port,
         database,
         env: { ...settingsOf(options, ports), ...caches.settings },
-        onRole: (role) => options.onRole(at, role),
+        onRole: (role, times) => options.onRole(at, role, times),
       })
       servers.push(server)
       await until(async () => ['leads', 'stands-by'].includes(server.process.role()), 60_000)
@@ -148,7 +148,7 @@ interface ServerOptions {
   readonly port: number
   readonly database: SiteDatabase
   readonly env: Readonly<Record<string, string>>
-  onRole(role: Role): void
+  onRole(role: Role, times: ProcessTimes): void
 }
 
 async function openServer(opened: AsyncDisposableStack, options: ServerOptions) {

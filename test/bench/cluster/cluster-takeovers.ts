@@ -1,6 +1,6 @@
 /** Who leads, and how long it took after each fault of a leader until another server did. */
 import type { FaultKind, StormFault } from './cluster-faults.ts'
-import type { Role } from './cluster-process.ts'
+import type { ProcessTimes, Role } from './cluster-process.ts'
 
 /** What ends a leadership, and within how many seconds another server leads where one stands by. */
 export const TAKEOVER_KINDS = {
@@ -12,48 +12,74 @@ export const TAKEOVER_KINDS = {
   { readonly faults: readonly FaultKind[]; readonly within: number }
 >
 
+/** What a takeover goes through, one after the other. */
+export const STEPS = ['lease', 'catching up', 'opening'] as const
+
 export interface Takeover {
   readonly fault: FaultKind
-  /** Until it answered, and of these: until it took the lease, had caught up, and answered. */
+  /** From the fault until the next server answers everything. */
   readonly milliseconds: number
+  /** How much of that each of the `STEPS` took. */
   readonly steps: readonly number[]
+  /** Since it took the lease: what it had of a processor, and what it waited for one, as others had them all. */
+  readonly times: ProcessTimes
   /** Another server stood by as the fault began. */
   readonly wasReady: boolean
 }
 
+type Watched = Pick<Takeover, 'fault' | 'wasReady'> & { readonly from: number }
+
+/** A server that has taken the lease: after which fault, when, and its times at that moment. */
+interface Taking {
+  readonly watched: Watched
+  readonly at: number
+  readonly times: ProcessTimes
+  openedAt: number
+}
+
 /** `say` gets each takeover as it happens. */
 export function createTakeovers(servers: number, say: (line: string) => void) {
-  const since: Partial<Record<Role, number>>[] = Array.from({ length: servers }, () => ({}))
   const roles: Role[] = Array.from({ length: servers }, () => 'away')
+  const takings = new Map<number, Taking>()
   const taken: Takeover[] = []
   let leader = 0
-  let watched: {
-    readonly fault: FaultKind
-    readonly from: number
-    readonly wasReady: boolean
-  } | null = null
+  let watched: Watched | null = null
+
+  function end(server: number, { watched: after, at, times, openedAt }: Taking, now: ProcessTimes) {
+    const endedAt = performance.now()
+    const { fault, wasReady, from } = after
+    const made: Takeover = {
+      fault,
+      wasReady,
+      milliseconds: endedAt - from,
+      steps: [at - from, openedAt - at, endedAt - openedAt],
+      times: { worked: now.worked - times.worked, waited: now.waited - times.waited },
+    }
+    taken.push(made)
+    say(`server ${server} leads ${renderTakeover(made)}`)
+  }
 
   return {
     leader: () => leader,
     roles: (): readonly Role[] => roles,
     taken: (): readonly Takeover[] => taken,
-    onRole(server: number, role: Role) {
-      const now = performance.now()
+    onRole(server: number, role: Role, times: ProcessTimes) {
       roles[server] = role
-      since[server] = { ...since[server], [role]: now }
-      if (role !== 'leads') return
-      if (watched !== null && server !== leader) {
-        const { fault, from, wasReady } = watched
-        const { 'catches-up': tookAt = now, opens: openedAt = now } = since[server]
-        const steps = [tookAt - from, openedAt - tookAt, now - openedAt]
-        const made = { fault, wasReady, steps, milliseconds: now - from }
-        taken.push(made)
-        say(`server ${server} leads ${renderTakeover(made)}`)
+      const taking = takings.get(server)
+      const at = performance.now()
+      if (role === 'catches-up' && watched !== null && server !== leader) {
+        takings.set(server, { watched, at, times, openedAt: at })
+        watched = null
+      } else if (role === 'opens') {
+        if (taking !== undefined) taking.openedAt = at
+      } else {
+        takings.delete(server)
       }
-      watched = null
+      if (role !== 'leads') return
+      if (taking !== undefined) end(server, taking, times)
       leader = server
     },
-    /** A fault begins: the next server that leads takes over after it. */
+    /** A fault begins: the next server that takes the lease does so because of it. */
     begin({ kind }: StormFault) {
       const wasReady = roles.some((role, at) => at !== leader && role === 'stands-by')
       watched = { fault: kind, from: performance.now(), wasReady }
@@ -61,8 +87,10 @@ export function createTakeovers(servers: number, say: (line: string) => void) {
   }
 }
 
-function renderTakeover({ fault, milliseconds, steps, wasReady }: Takeover): string {
-  const parts = steps.map((step) => (step / 1000).toFixed(1)).join(' + ')
-  const ready = wasReady ? '' : '; none stood by'
-  return `${(milliseconds / 1000).toFixed(1)} s after ${fault} (lease, catching up, opening: ${parts} s${ready})`
+const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1)
+
+function renderTakeover({ fault, milliseconds, steps, times, wasReady }: Takeover): string {
+  const parts = STEPS.map((name, at) => `${name} ${seconds(steps[at] ?? 0)} s`).join(', ')
+  const processor = `${seconds(times.worked)} s of a processor, waited ${seconds(times.waited)} s for one`
+  return `${seconds(milliseconds)} s after ${fault}: ${parts}; ${processor}${wasReady ? '' : '; none stood by'}`
 }
