@@ -1,5 +1,6 @@
 /** pnpm bench:server: flasher-web beside a bare h3 route, a bare handler and nginx, in one run. */
 import { parseArgs } from 'node:util'
+import { isInNetwork, openMedia, runInNetwork } from './cluster/cluster-media.ts'
 import { measureCluster } from './cluster/cluster-storm.ts'
 import { publish, publishText } from './publish.ts'
 import { measureBoot } from './server/server-boot.ts'
@@ -22,6 +23,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     machines: { type: 'string', default: '500' },
     servers: { type: 'string', default: '3' },
+    qemu: { type: 'string', default: '0' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -29,7 +31,8 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(`pnpm bench:server [--runs 5] [--seconds 3] [--parts ${PARTS.join(',')}]
   [--against CHECKOUT] [--write]
-  --parts cluster [--faults 300] [--seed 1] [--machines 500] [--servers 3] [--write]
+  --parts cluster [--faults 300] [--seed 1] [--machines 500] [--servers 3]
+  [--qemu 0] [--write]
 
 --parts database (root, PostgreSQL 15) boots new machines with the state on PostgreSQL; it is in no
 chart.
@@ -38,7 +41,8 @@ chart.
 share a database: made-up machines are flashed by the client that real ones have, people change
 others, and faults of a list that is made from the seed happen one after the other. It fails where an
 acknowledged change is lost, an order is not kept to, or a flash begins again; 300 faults take some
-50 minutes. --write puts its table into docs/several-servers.md.
+50 minutes. --qemu 2 adds machines that QEMU boots into the live system, as pnpm test:vm has it, and
+whose disks must be whole at the end of each flash. --write puts its table into docs/several-servers.md.
 
 --against measures the routes of another checkout's server as well: before and after a change.
 
@@ -47,6 +51,8 @@ loopback addresses. nginx (package nginx-light) is compared where it is installe
   process.exit(0)
 }
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)]
+const qemu = Number(values.qemu)
+if (qemu > 0 && !isInNetwork()) process.exit(await runInNetwork(await openMedia()))
 const wanted = (part: (typeof PARTS)[number] | 'database' | 'cluster') =>
   values.parts.split(',').includes(part)
 
@@ -62,6 +68,7 @@ const cluster = wanted('cluster')
       seed: Number(values.seed),
       machines: Number(values.machines),
       servers: Number(values.servers),
+      qemu,
     })
   : null
 

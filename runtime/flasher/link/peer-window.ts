@@ -1,7 +1,17 @@
 /** Reads an image through the neighbours of this machine, and hands it on to those behind it, by an nginx of its own. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { access, chown, mkdtemp, open, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import {
+  access,
+  chown,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rm,
+  statfs,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { PEER_PORT } from '../../../appliance/contract.ts'
 import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
@@ -71,6 +81,7 @@ export async function openPeerWindow(options: PeerWindowOptions): Promise<PeerWi
 async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
   const { location, places = {}, env } = options
   const { nginx = '/usr/sbin/nginx', memory = '/dev/shm', meminfo = '/proc/meminfo' } = places
+  await removeLeftBehind(memory)
   const origin = parseOrigin(location)
   const shell = createShell({ env })
   if (origin === null || !(await shell.has(nginx))) return null
@@ -82,10 +93,30 @@ async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
   const neighbours = await untilAborted(late, asking.ask(0))
   if (neighbours === null) return null
   if (windowBytes === null) return createLeaf(neighbours)
-  const folder = await mkdtemp(join(memory, 'flasher-peers-'))
+  const folder = await mkdtemp(join(memory, `${FOLDER}${process.pid}-`))
   const given = { folder, origin, windowBytes, listen: places.listen, nginx }
   return await startWindow(options, { ...given, neighbours, asking, shell })
 }
+
+const FOLDER = 'flasher-peers-'
+
+/**
+ * Gives back the memory of a process that was killed, and so could not remove its folder. Best effort:
+ * what stays is decided by what is free.
+ */
+async function removeLeftBehind(memory: string): Promise<void> {
+  for (const name of await readdir(memory).catch(() => [])) {
+    const [, pid] = name.startsWith(FOLDER) ? (/-(\d+)-[^-]+$/.exec(name) ?? []) : []
+    if (pid === undefined || (await isThere(join('/proc', pid)))) continue
+    await rm(join(memory, name), { recursive: true, force: true }).catch(() => undefined)
+  }
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
 
 /** Bytes that programs can have without swapping, as the kernel estimates them. */
 const parseAvailable = (meminfo: string): number =>
@@ -181,11 +212,7 @@ async function startWindow(
 /** nginx writes the file once it listens: where another program has the port, it never does. */
 async function isListening(pidFile: string, signal: AbortSignal): Promise<boolean> {
   for (const end = performance.now() + READY_MS; performance.now() < end && !signal.aborted;) {
-    const isThere = await access(pidFile).then(
-      () => true,
-      () => false,
-    )
-    if (isThere) return true
+    if (await isThere(pidFile)) return true
     await linger(LOOK_MS, signal)
   }
   return false

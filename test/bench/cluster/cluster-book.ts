@@ -5,6 +5,7 @@ export const FINDINGS = {
   lost: 'acknowledged changes lost',
   stale: 'answers older than an acknowledged change',
   order: 'orders that were not kept to',
+  half: 'disks that would boot a half',
   restarted: 'flashes begun again from byte 0',
   gaveUp: 'machines that gave up',
   refused: 'servers that refused to start',

@@ -56,10 +56,10 @@ async function askAround(mac: string, servers: readonly string[], signal: AbortS
   return null
 }
 
-async function fetchText(url: string, milliseconds: number, signal: AbortSignal) {
+async function fetchText(url: string, milliseconds: number, signal: AbortSignal, headers = {}) {
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)])
-    const answer = await fetch(url, { signal: limit })
+    const answer = await fetch(url, { headers, signal: limit })
     const text = await answer.text()
     return answer.ok ? text : null
   } catch {
@@ -68,5 +68,6 @@ async function fetchText(url: string, milliseconds: number, signal: AbortSignal)
   }
 }
 
+/** Its first byte stands for all of it. */
 const has = async (url: string, signal: AbortSignal) =>
-  (await fetchText(url, HELD_MS, signal)) !== null
+  (await fetchText(url, HELD_MS, signal, { range: 'bytes=0-0' })) !== null

@@ -1,20 +1,26 @@
 /** What a storm happens to: PostgreSQL, servers that share it, caches, and the wires between them. */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, stat, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { basename } from 'node:path'
 import { openWire, startPostgres } from '../../support/cluster/postgres.ts'
 import { askAs, PASSWORD, until } from '../../support/cluster/servers.ts'
 import { openWireTo } from '../../support/cluster/wire.ts'
 import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
+import { HOST_SEEN_BY_GUESTS } from '../../support/vm/ipxe.ts'
 import { SMALL_FILES } from '../server/server-fixture.ts'
 import { mountDisk } from '../../support/cluster/small-disk.ts'
+import type { GuestMedia } from './cluster-media.ts'
 import { keepRunning, type ProcessTimes, type Role } from './cluster-process.ts'
 
 export type Site = Awaited<ReturnType<typeof openSite>>
 export type SiteServer = Site['servers'][number]
 
 const DATABASE = 'fleet'
+/** Beside the live system. */
 const STATE_MIB = 96
+const MIB = 2 ** 20
+const LOOPBACK = '127.0.0.1'
 const DATABASE_MIB = 320
 const IMAGES = ['system-a.img', 'system-b.img'] as const
 const KEY = 'a key of the servers of a benchmark, shared'
@@ -26,6 +32,8 @@ interface SiteOptions {
   readonly imageBytes: number
   /** How many machines may flash at the same time. */
   readonly atOnce: number
+  /** Null: there are no machines in QEMU. */
+  readonly media: GuestMedia | null
   /** This is called when a server's role changes. */
   onRole(server: number, role: Role, times: ProcessTimes): void
 }
@@ -35,16 +43,20 @@ export async function openSite(options: SiteOptions) {
   const opened = new AsyncDisposableStack()
   try {
     const database = await openDatabase(opened)
-    const images = await makeImages(options.imageBytes)
-    const caches = await openCaches(opened, options.caches, images)
+    const { media } = options
+    const images = [...(await makeImages(options.imageBytes)), ...(media?.images ?? [])]
+    const host = media === null ? LOOPBACK : HOST_SEEN_BY_GUESTS
+    const caches = await openCaches(opened, { count: options.caches, images, host })
     const ports = await Promise.all(Array.from({ length: options.servers }, findPort))
     const servers: Awaited<ReturnType<typeof openServer>>[] = []
     for (const [at, port] of ports.entries()) {
       const server = await openServer(opened, {
         at,
         port,
+        host,
         database,
-        env: { ...settingsOf(options, ports), ...caches.settings },
+        boot: media?.boot ?? null,
+        env: { ...settingsOf(options, host, ports), ...caches.settings },
         onRole: (role, times) => options.onRole(at, role, times),
       })
       servers.push(server)
@@ -57,7 +69,9 @@ export async function openSite(options: SiteOptions) {
       servers,
       urls,
       caches: caches.processes,
-      images: refs,
+      images: refs.slice(0, IMAGES.length),
+      /** Those of the machines in QEMU. */
+      disks: refs.slice(IMAGES.length),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     }
   } catch (thrown) {
@@ -66,11 +80,11 @@ export async function openSite(options: SiteOptions) {
   }
 }
 
-const settingsOf = ({ atOnce }: SiteOptions, ports: readonly number[]) => ({
+const settingsOf = ({ atOnce }: SiteOptions, host: string, ports: readonly number[]) => ({
   FLASHER_ADMIN_PASSWORD: PASSWORD,
   FLASHER_SERVER_SESSION_SECRET: 'a-key-that-all-of-these-servers-have',
   FLASHER_DATABASE_KEY: KEY,
-  FLASHER_PXE_SERVERS: ports.map((port) => `http://127.0.0.1:${port}`).join(','),
+  FLASHER_PXE_SERVERS: ports.map((port) => `http://${host}:${port}`).join(','),
   FLASHER_PXE_MAX_FLASHES: String(atOnce),
   FLASHER_PXE_DISCOVERY_PER_MINUTE: '1000000',
   // A machine that boots again and again here does so because of the storm.
@@ -105,12 +119,14 @@ async function makeImages(bytes: number): Promise<readonly SiteImage[]> {
   })
 }
 
+interface CacheOptions {
+  readonly count: number
+  readonly images: readonly SiteImage[]
+  readonly host: string
+}
+
 /** The first one keeps the images; the others are copies of it. */
-async function openCaches(
-  opened: AsyncDisposableStack,
-  count: number,
-  images: readonly SiteImage[],
-) {
+async function openCaches(opened: AsyncDisposableStack, { count, images, host }: CacheOptions) {
   const urls: string[] = []
   const processes: ReturnType<typeof keepRunning>[] = []
   for (let at = 0; at < count; at += 1) {
@@ -125,13 +141,13 @@ async function openCaches(
     }
     const env = {
       ...home.env,
-      FLASHER_CACHE_HOST: '127.0.0.1',
+      FLASHER_CACHE_HOST: listenOf(host),
       FLASHER_CACHE_PORT: String(port),
       FLASHER_ADMIN_PASSWORD: PASSWORD,
       ...(first === undefined ? {} : { FLASHER_CACHE_FOLLOW: first }),
     }
     processes.push(opened.use(keepRunning({ name: 'flasher-cache', env })))
-    const url = `http://127.0.0.1:${port}`
+    const url = `http://${host}:${port}`
     urls.push(url)
     await until(async () => (await fetch(`${url}/healthz`)).ok, 60_000)
   }
@@ -143,20 +159,30 @@ async function openCaches(
   return { processes, settings }
 }
 
+/** QEMU comes to the host's loopback address for guests that ask for the other one. */
+const listenOf = (host: string) => (host === LOOPBACK ? host : '0.0.0.0')
+
 interface ServerOptions {
   readonly at: number
   readonly port: number
+  /** By what address machines reach it. */
+  readonly host: string
+  /** The files of the live system; null: files that only look like it. */
+  readonly boot: readonly string[] | null
   readonly database: SiteDatabase
   readonly env: Readonly<Record<string, string>>
   onRole(role: Role, times: ProcessTimes): void
 }
 
 async function openServer(opened: AsyncDisposableStack, options: ServerOptions) {
-  const { port, database, env, onRole } = options
+  const { port, host, database, boot, env, onRole } = options
   const home = opened.use(await createServerHome())
-  const disk = opened.use(await mountDisk(home.at('state'), STATE_MIB))
+  const sizes = await Promise.all((boot ?? []).map(async (path) => (await stat(path)).size))
+  const bootMib = Math.ceil(sizes.reduce((sum, size) => sum + size, 0) / MIB)
+  const disk = opened.use(await mountDisk(home.at('state'), STATE_MIB + bootMib))
   await mkdir(home.at('state/boot'))
-  for (const name of SMALL_FILES) {
+  for (const path of boot ?? []) await copyFile(path, home.at(`state/boot/${basename(path)}`))
+  for (const name of boot === null ? SMALL_FILES : []) {
     await writeFile(home.at(`state/boot/${name}`), Buffer.alloc(4096, 7))
   }
   const toDatabase = opened.use(await openWire(database, DATABASE))
@@ -165,16 +191,17 @@ async function openServer(opened: AsyncDisposableStack, options: ServerOptions) 
   const own = {
     ...home.env,
     ...env,
+    FLASHER_SERVER_HOST: listenOf(host),
     FLASHER_SERVER_PORT: String(port),
     FLASHER_DATABASE_URL: toDatabase.url,
     FLASHER_DATABASE_OWN_URL: `http://127.0.0.1:${toServer.port}`,
   }
-  const url = `http://127.0.0.1:${port}`
+  const url = `http://${host}:${port}`
   const process = opened.use(keepRunning({ name: 'flasher-web', env: own, onRole }))
   return { url, process, disk, toDatabase, toServer }
 }
 
-/** Resolves to the two images as the servers know them, once both have their digest. */
+/** Resolves to the images as the servers know them, once all have their digest. */
 async function awaitImages(url: string, images: readonly SiteImage[]) {
   const ask = await until(() => askAs({ url }))
   return await until(async () => {

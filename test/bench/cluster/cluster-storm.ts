@@ -9,7 +9,9 @@ import { createBook, KINDS_FOUND, type Book } from './cluster-book.ts'
 import { listFaults, renderFault, type StormFault } from './cluster-faults.ts'
 import { measureForwarded } from './cluster-forwarded.ts'
 import { checkMachines } from './cluster-check.ts'
+import { createStormGuest } from './cluster-guest.ts'
 import { createStormMachine } from './cluster-machine.ts'
+import { openMedia, type GuestMedia } from './cluster-media.ts'
 import { createPerson } from './cluster-people.ts'
 import { openSite, type Site } from './cluster-site.ts'
 import { createTakeovers } from './cluster-takeovers.ts'
@@ -20,6 +22,8 @@ export interface StormOptions {
   readonly seed: number
   readonly machines: number
   readonly servers: number
+  /** How many machines there are in QEMU. */
+  readonly qemu: number
 }
 
 const CACHES = 3
@@ -32,6 +36,8 @@ const ORDERS_PER_SECOND = 4
 const REPORT_MS = 20_000
 const CALM_MS = 120_000
 const LEAVING_MS = 240_000
+/** The same where some are in QEMU. */
+const GUESTS_LEAVING_MS = 25 * 60_000
 
 const say = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`)
 
@@ -41,18 +47,20 @@ export async function measureCluster(options: StormOptions) {
   for (const [at, fault] of faults.entries()) console.error(`fault ${at}: ${renderFault(fault)}`)
   const book = createBook(say)
   const takeovers = createTakeovers(options.servers, say)
+  const media = options.qemu === 0 ? null : await openMedia()
   const onRole = takeovers.onRole
   await using site = await openSite({
     servers: options.servers,
     caches: CACHES,
     imageBytes: IMAGE_BYTES,
     atOnce: AT_ONCE,
+    media,
     onRole,
   })
   const began = performance.now()
   const ask = await createAsk(site.urls, createRandom(options.seed + 1))
   await awaitLiveSystem(site, ask)
-  const crowd = gather(site, ask, book, options)
+  const crowd = gather(site, ask, book, { ...options, media })
   const report = setInterval(() => say(renderProgress(book, takeovers.roles())), REPORT_MS)
   try {
     await blow(site, faults, takeovers)
@@ -115,7 +123,12 @@ async function calm(site: Site, roles: () => readonly string[]) {
   }, CALM_MS)
 }
 
-function gather(site: Site, ask: AskSite, book: Book, { machines: count, seed }: StormOptions) {
+interface CrowdOptions extends StormOptions {
+  readonly media: GuestMedia | null
+}
+
+function gather(site: Site, ask: AskSite, book: Book, options: CrowdOptions) {
+  const { machines: count, seed, qemu, media } = options
   const [leaving, ending] = [new AbortController(), new AbortController()]
   const shared = { ask, book, leaving: leaving.signal, signal: ending.signal }
   const machines = Array.from({ length: count }, (_, number) =>
@@ -132,7 +145,12 @@ function gather(site: Site, ask: AskSite, book: Book, { machines: count, seed }:
   const people = Array.from({ length: PEOPLE }, (_, number) =>
     createPerson({ ...shared, number, random: createRandom(seed * 1e7 + number) }),
   )
-  const lives = [...machines, ...people].map(async (each) => {
+  const toGuest =
+    ({ raw }: GuestMedia) =>
+    (_: unknown, number: number) =>
+      createStormGuest({ ...shared, number, servers: site.urls, images: site.disks, raw })
+  const guests = media === null ? [] : Array.from({ length: qemu }, toGuest(media))
+  const lives = [...machines, ...people, ...guests].map(async (each) => {
     try {
       await each.live()
     } catch (thrown) {
@@ -145,10 +163,13 @@ function gather(site: Site, ask: AskSite, book: Book, { machines: count, seed }:
     /** Each ends what it is at. */
     async leave() {
       leaving.abort()
-      const limit = setTimeout(() => {
-        book.find('gaveUp', 'some machines came to no end')
-        ending.abort()
-      }, LEAVING_MS)
+      const limit = setTimeout(
+        () => {
+          book.find('gaveUp', 'some machines came to no end')
+          ending.abort()
+        },
+        qemu === 0 ? LEAVING_MS : GUESTS_LEAVING_MS,
+      )
       await Promise.all(lives)
       clearTimeout(limit)
     },

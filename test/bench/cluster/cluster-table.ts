@@ -76,8 +76,8 @@ function renderTakeovers(taken: readonly Takeover[]): readonly string[] {
 }
 
 export function renderStorm({ options, seconds, book, taken, forwarded }: StormResult): string {
-  const { servers, machines, faults, seed } = options
-  const head = `${servers} servers, ${machines} made-up machines, ${faults} faults of the list with seed ${seed}, ${Math.round(seconds / 60)} minutes.`
+  const { servers, machines, qemu, faults, seed } = options
+  const head = `${servers} servers, ${machines} made-up machines${qemu === 0 ? '' : `, ${qemu} in QEMU`}, ${faults} faults of the list with seed ${seed}, ${Math.round(seconds / 60)} minutes.`
   const counts = [...book.counts()]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([what, count]) => `| ${what} | ${count} |`)
@@ -86,7 +86,10 @@ export function renderStorm({ options, seconds, book, taken, forwarded }: StormR
     [
       '| Found | Count |',
       '|---|---:|',
-      ...KINDS_FOUND.map((kind) => `| ${FINDINGS[kind]} | ${book.countOf(kind)} |`),
+      // Made-up machines have no disks.
+      ...KINDS_FOUND.filter((kind) => kind !== 'half' || qemu > 0).map(
+        (kind) => `| ${FINDINGS[kind]} | ${book.countOf(kind)} |`,
+      ),
     ].join('\n'),
     ...renderTakeovers(taken),
     ['| Done | Count |', '|---|---:|', ...counts].join('\n'),

@@ -1,6 +1,7 @@
 /** What goes wrong beside a flash that reads through neighbours costs it the neighbours alone: no wait, and no end. */
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -60,6 +61,26 @@ run('a server that does not answer holds up neither the beginning nor the end', 
   await window[Symbol.asyncDispose]()
   assert.is(await findFolder(), null)
 })
+
+run(
+  'a process that was killed leaves nothing in memory for longer than until the next flash',
+  async () => {
+    const killed = spawn('sleep', ['60'])
+    const [gone, alive] = [
+      `/dev/shm/flasher-peers-${killed.pid}-test1`,
+      `/dev/shm/flasher-peers-${process.pid}-test2`,
+    ]
+    for (const folder of [gone, alive]) {
+      await mkdir(folder)
+      await writeFile(join(folder, 'window'), 'bytes of an image')
+    }
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    assert.is(await open(never).opening, null)
+    assert.equal([existsSync(gone), existsSync(alive)], [false, true])
+    await rm(alive, { recursive: true })
+  },
+)
 
 run('a configuration that cannot be written is left as it was', async () => {
   const { opening, asked } = open(async (question) => accept({ ...ANSWER, hops: question }))
