@@ -1,12 +1,12 @@
 /** A machine of a storm that is not made up: QEMU boots the live system by way of any server and flashes a disk, again and again. */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { z } from 'zod'
-import { startQemu } from '../../support/vm/qemu.ts'
+import { startQemu, type Qemu } from '../../support/vm/qemu.ts'
 import type { AskSite } from './cluster-ask.ts'
 import type { Book } from './cluster-book.ts'
 import type { OrderedImage } from './cluster-machine.ts'
@@ -66,6 +66,11 @@ export function createStormGuest(options: GuestOptions) {
     const ended = machine.ended.then(() => true)
     for (;;) {
       if (await Promise.race([ended, sleep(LOOK_MS, false, { signal })])) return true
+      // A guest that gets no processor for too long takes its timer for broken.
+      if (await hasPanicked(machine)) {
+        book.count('boots of machines in QEMU that had too little of a processor')
+        return true
+      }
       // What a firmware would boot is written last: the rest is there by then.
       if (!(await isBlank(disk)) && !(await isWhole(disk, raw))) {
         find('half', `what its disk begins with is there, and not the rest; ${machine.keepLog()}`)
@@ -138,6 +143,9 @@ const planMachine = (folder: string, disk: string, mac: string): readonly string
   '-device',
   `virtio-blk-pci,drive=disk,serial=${SERIAL},bootindex=2`,
 ]
+
+const hasPanicked = async ({ folder }: Qemu): Promise<boolean> =>
+  (await readFile(join(folder, 'serial.log'), 'latin1')).includes('IO-APIC + timer doesn')
 
 const HEAD_BYTES = 4096
 

@@ -1,7 +1,7 @@
 /** A program that is started again when it ends, as systemd does, and what it said of itself. */
-import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { linger } from '../../../runtime/kit/host/watch.ts'
+import { readProcessorTimes, type ProcessorTimes } from '../../support/processor-times.ts'
 import { startFlasher, type Started } from '../../support/terminal/flasher.ts'
 
 const AGAIN_MS = 1000
@@ -15,7 +15,7 @@ interface Program {
   readonly name: 'flasher-web' | 'flasher-cache'
   readonly env: Readonly<Record<string, string>>
   /** This is called at each change of what it does. */
-  onRole?(role: Role, times: ProcessTimes): void
+  onRole?(role: Role, times: ProcessorTimes): void
 }
 
 export type KeptProcess = ReturnType<typeof keepRunning>
@@ -38,7 +38,7 @@ export function keepRunning({ name, env, onRole }: Program) {
   let started: Started = start()
   const kept = keep()
 
-  function become(next: Role, times: ProcessTimes) {
+  function become(next: Role, times: ProcessorTimes) {
     role = next
     onRole?.(next, times)
   }
@@ -49,7 +49,7 @@ export function keepRunning({ name, env, onRole }: Program) {
       env: { ...env, BENCH_CLOCK_STEP: String(clock) },
       nodeOptions: ['--import', CLOCK],
     })
-    become('starts', readTimes(made))
+    become('starts', readProcessorTimes(made.child.pid))
     for (const stream of [made.child.stdout, made.child.stderr]) {
       stream?.on('data', (text: string) => {
         const news = text.trimEnd().split('\n')
@@ -57,7 +57,8 @@ export function keepRunning({ name, env, onRole }: Program) {
         lines.splice(0, Math.max(0, lines.length - MAX_LINES))
         for (const line of news) {
           const said = SAYINGS.find(([saying]) => line.includes(saying))
-          if (said !== undefined && made === started) become(said[1], readTimes(made))
+          if (said !== undefined && made === started)
+            become(said[1], readProcessorTimes(made.child.pid))
         }
       })
     }
@@ -67,7 +68,7 @@ export function keepRunning({ name, env, onRole }: Program) {
   async function keep(): Promise<void> {
     while (!over.signal.aborted) {
       const { code } = await started.ended
-      become('away', readTimes(started))
+      become('away', readProcessorTimes(started.child.pid))
       ends.push(String(code))
       lines.push(`--- ended with ${code}`)
       await linger(Math.max(AGAIN_MS, awayUntil - performance.now()), over.signal)
@@ -99,24 +100,5 @@ export function keepRunning({ name, env, onRole }: Program) {
       await kept
       clearTimeout(end)
     },
-  }
-}
-
-/** What the system says of the time of a process: what it had of a processor, and what it waited for one. */
-export interface ProcessTimes {
-  /** Milliseconds of its first thread. */
-  readonly worked: number
-  readonly waited: number
-}
-
-/** One that has ended has no times. */
-function readTimes({ child }: Started): ProcessTimes {
-  try {
-    const [worked = 0, waited = 0] = readFileSync(`/proc/${child.pid}/schedstat`, 'utf8')
-      .split(' ')
-      .map((nanoseconds) => Number(nanoseconds) / 1e6)
-    return { worked, waited }
-  } catch {
-    return { worked: 0, waited: 0 }
   }
 }

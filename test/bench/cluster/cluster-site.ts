@@ -5,13 +5,14 @@ import { connect } from 'node:net'
 import { basename } from 'node:path'
 import { openWire, startPostgres } from '../../support/cluster/postgres.ts'
 import { askAs, PASSWORD, until } from '../../support/cluster/servers.ts'
+import type { ProcessorTimes } from '../../support/processor-times.ts'
 import { openWireTo } from '../../support/cluster/wire.ts'
 import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
 import { HOST_SEEN_BY_GUESTS } from '../../support/vm/ipxe.ts'
 import { SMALL_FILES } from '../server/server-fixture.ts'
 import { mountDisk } from '../../support/cluster/small-disk.ts'
 import type { GuestMedia } from './cluster-media.ts'
-import { keepRunning, type ProcessTimes, type Role } from './cluster-process.ts'
+import { keepRunning, type Role } from './cluster-process.ts'
 
 export type Site = Awaited<ReturnType<typeof openSite>>
 export type SiteServer = Site['servers'][number]
@@ -35,7 +36,7 @@ interface SiteOptions {
   /** Null: there are no machines in QEMU. */
   readonly media: GuestMedia | null
   /** This is called when a server's role changes. */
-  onRole(server: number, role: Role, times: ProcessTimes): void
+  onRole(server: number, role: Role, times: ProcessorTimes): void
 }
 
 /** Resolves when one server leads, the others stand by, and the images are there. */
@@ -171,7 +172,7 @@ interface ServerOptions {
   readonly boot: readonly string[] | null
   readonly database: SiteDatabase
   readonly env: Readonly<Record<string, string>>
-  onRole(role: Role, times: ProcessTimes): void
+  onRole(role: Role, times: ProcessorTimes): void
 }
 
 async function openServer(opened: AsyncDisposableStack, options: ServerOptions) {

@@ -1,6 +1,7 @@
 /** Who leads, and how long it took after each fault of a leader until another server did. */
+import type { ProcessorTimes } from '../../support/processor-times.ts'
 import type { FaultKind, StormFault } from './cluster-faults.ts'
-import type { ProcessTimes, Role } from './cluster-process.ts'
+import type { Role } from './cluster-process.ts'
 
 /** What ends a leadership, and within how many seconds another server leads where one stands by. */
 export const TAKEOVER_KINDS = {
@@ -22,7 +23,7 @@ export interface Takeover {
   /** How much of that each of the `STEPS` took. */
   readonly steps: readonly number[]
   /** Since it took the lease: what it had of a processor, and what it waited for one, as others had them all. */
-  readonly times: ProcessTimes
+  readonly times: ProcessorTimes
   /** Another server stood by as the fault began. */
   readonly wasReady: boolean
 }
@@ -33,7 +34,7 @@ type Watched = Pick<Takeover, 'fault' | 'wasReady'> & { readonly from: number }
 interface Taking {
   readonly watched: Watched
   readonly at: number
-  readonly times: ProcessTimes
+  readonly times: ProcessorTimes
   openedAt: number
 }
 
@@ -45,7 +46,11 @@ export function createTakeovers(servers: number, say: (line: string) => void) {
   let leader = 0
   let watched: Watched | null = null
 
-  function end(server: number, { watched: after, at, times, openedAt }: Taking, now: ProcessTimes) {
+  function end(
+    server: number,
+    { watched: after, at, times, openedAt }: Taking,
+    now: ProcessorTimes,
+  ) {
     const endedAt = performance.now()
     const { fault, wasReady, from } = after
     const made: Takeover = {
@@ -63,7 +68,7 @@ export function createTakeovers(servers: number, say: (line: string) => void) {
     leader: () => leader,
     roles: (): readonly Role[] => roles,
     taken: (): readonly Takeover[] => taken,
-    onRole(server: number, role: Role, times: ProcessTimes) {
+    onRole(server: number, role: Role, times: ProcessorTimes) {
       roles[server] = role
       const taking = takings.get(server)
       const at = performance.now()

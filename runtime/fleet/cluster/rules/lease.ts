@@ -14,14 +14,18 @@ export interface LeaseReading {
 export interface LeaseWatch {
   readonly term: string
   readonly beat: number
-  /** Milliseconds of this process's own clock, which nobody sets: when this beat was read first, and last. */
-  readonly firstAt: number
+  /** When it was read last: milliseconds of this process's own clock, which nobody sets. */
   readonly lastAt: number
+  /** Milliseconds since it was read first, of which a long gap between two readings counts in part. */
+  readonly silentMs: number
 }
 
 /** A leader that has not renewed the lease for so long is taken for gone. */
 export const LEASE_MS = 5000
-/** Readings further apart prove nothing of the time between: this process may have been stopped. */
+/**
+ * Readings further apart count as if they were so far apart: this process or the database may have been
+ * stopped meanwhile, and a leader that was held up by the same has to have its time to renew.
+ */
 const GAP_MS = 2000
 
 /**
@@ -49,12 +53,12 @@ export function decideTakeover(
   at: number,
   holdsHint: boolean,
 ): LeaseDecision {
-  const isSame =
-    before !== null && before.term === term && before.beat === beat && at - before.lastAt <= GAP_MS
-  const watch = { term, beat, firstAt: isSame ? before.firstAt : at, lastAt: at }
+  const isSame = before !== null && before.term === term && before.beat === beat
+  const silentMs = isSame ? before.silentMs + Math.min(at - before.lastAt, GAP_MS) : 0
+  const watch = { term, beat, lastAt: at, silentMs }
   if (holder === '') return { take: 'handed-over', watch }
   if (holdsHint) return { take: 'session-ended', watch }
-  return { take: at - watch.firstAt >= LEASE_MS ? 'silent' : null, watch }
+  return { take: silentMs >= LEASE_MS ? 'silent' : null, watch }
 }
 
 /** Tells in a clause why the lease is taken; null: it is not. */
@@ -66,10 +70,8 @@ export function renderTake({ take, watch }: LeaseDecision): string | null {
       return 'nobody led'
     case 'session-ended':
       return 'the session of the server that led has ended'
-    case 'silent': {
-      const seconds = ((watch.lastAt - watch.firstAt) / 1000).toFixed(1)
-      return `the server that led has not renewed it for ${seconds} s`
-    }
+    case 'silent':
+      return `the server that led has not renewed it for ${(watch.silentMs / 1000).toFixed(1)} s`
   }
 }
 

@@ -5,6 +5,7 @@ import {
   decideDoubt,
   decideTakeover,
   LEASE_MS,
+  renderTake,
   type LeaseWatch,
 } from '../../../../runtime/fleet/cluster/rules/lease.ts'
 
@@ -51,15 +52,21 @@ test('nobody takes over from a leader that renews, whatever the clock says', () 
   )
 })
 
-test('a gap between two looks proves nothing of the time between', () => {
-  assert.equal(
-    lookAll([
-      [7, 0],
-      [7, 60_000],
-      [7, 500],
-    ]),
-    [false, false, false],
-  )
+test('of a long gap between two looks two seconds count, and it begins nothing anew', () => {
+  const looks = (gap: number) =>
+    lookAll([0, 500, gap, 500, 500, 500, 500, 500].map((after) => [7, after]))
+  assert.equal(looks(60_000), [false, false, false, false, false, false, false, true])
+  assert.equal(looks(2000), looks(60_000))
+})
+
+test('what is said of a lease that is taken names the reason', () => {
+  const silent = { term: 'a', beat: 1, lastAt: 4700, silentMs: 4700 }
+  const decide = (holder: string, hasEnded: boolean, at: number) =>
+    renderTake(decideTakeover(silent, { ...leading(1), holder }, at, hasEnded))
+  assert.is(decide('first', false, 4900), null)
+  assert.is(decide('first', false, 5200), 'the server that led has not renewed it for 5.2 s')
+  assert.is(decide('first', true, 4900), 'the session of the server that led has ended')
+  assert.is(decide('', false, 4900), 'nobody led')
 })
 
 test('a free hint and an orderly end are taken over at once', () => {
