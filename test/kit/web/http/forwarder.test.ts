@@ -136,8 +136,8 @@ async function setUpLeader(answer: Parameters<typeof startHostileServer>[0], max
     },
     /** `isWhole`: the answer came to its end. */
     async read(path: string) {
-      const answer = await fetch(url + path)
-      const isWhole = await answer.arrayBuffer().then(
+      const read = await fetch(url + path)
+      const isWhole = await read.arrayBuffer().then(
         () => true,
         () => false,
       )
