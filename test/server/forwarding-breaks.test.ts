@@ -22,7 +22,7 @@ const name = await postgres.create()
 const folder = await mkdtemp(join(tmpdir(), 'flasher-tls-'))
 const { caFile } = await makeAuthority(folder)
 const port = await findPort()
-/** Between the servers. */
+/** It lies between the servers. */
 const wire = await openWireTo(() => connect(port, '127.0.0.1'))
 const leader = await startServer(postgres.urlOf(name), {
   FLASHER_DATABASE_KEY: KEY,

@@ -13,7 +13,7 @@ export type GuestMedia = Awaited<ReturnType<typeof openMedia>>
 /** A frame of zstd that decoders skip (RFC 8878, 3.1.2), with nothing in it. */
 const SKIPPED_FRAME = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0])
 
-/** Both files hold the same disk. */
+/** The two images hold the same disk. */
 export async function openMedia() {
   const { kernel, initrd, squashfs, checksums } = await openTrio()
   const debian = await openDebianImage()

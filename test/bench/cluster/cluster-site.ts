@@ -18,7 +18,7 @@ export type Site = Awaited<ReturnType<typeof openSite>>
 export type SiteServer = Site['servers'][number]
 
 const DATABASE = 'fleet'
-/** Beside the live system. */
+/** This is what a server needs beside the live system. */
 const STATE_MIB = 96
 const MIB = 2 ** 20
 const LOOPBACK = '127.0.0.1'
@@ -166,7 +166,7 @@ const listenOf = (host: string) => (host === LOOPBACK ? host : '0.0.0.0')
 interface ServerOptions {
   readonly at: number
   readonly port: number
-  /** By what address machines reach it. */
+  /** This is the address by which machines reach it. */
   readonly host: string
   /** The files of the live system; null: files that only look like it. */
   readonly boot: readonly string[] | null

@@ -86,7 +86,7 @@ export function renderStorm({ options, seconds, book, taken, forwarded }: StormR
     [
       '| Found | Count |',
       '|---|---:|',
-      // Made-up machines have no disks.
+      // A machine that is made up has no disk.
       ...KINDS_FOUND.filter((kind) => kind !== 'half' || qemu > 0).map(
         (kind) => `| ${FINDINGS[kind]} | ${book.countOf(kind)} |`,
       ),

@@ -18,7 +18,7 @@ export const STEPS = ['lease', 'catching up', 'opening'] as const
 
 export interface Takeover {
   readonly fault: FaultKind
-  /** From the fault until the next server answers everything. */
+  /** It begins with the fault, and ends when the next server answers everything. */
   readonly milliseconds: number
   /** How much of that each of the `STEPS` took. */
   readonly steps: readonly number[]
