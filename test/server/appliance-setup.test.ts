@@ -65,6 +65,7 @@ run('three answers join two servers, and the database says so', async () => {
   assert.match(screen, '/etc/flasher/database-password root:flasher 640')
   assert.match(screen, '/etc/flasher/flasher.env root:flasher 640')
   assert.match(screen, 'restart flasher-web.service')
+  assert.match(screen, 'restart flasher-loaders.service')
   assert.match(screen, /^Database +answers$/m)
   assert.match(screen, /^Tables +none yet; the first server makes them$/m)
 })
@@ -126,6 +127,34 @@ run('the earlier line and a shared database exclude each other', async () => {
   assert.match(said, /^FLASHER_LINE=earlier\n$/m)
 })
 
+run('the files of the boot loaders name both servers, and one again', async () => {
+  const port = await findPort()
+  const said = await runSetup(
+    [
+      'mkdir -p /var/lib/tftpboot/grub && cd /var/lib/tftpboot && echo as shipped >grub/grub.cfg',
+      'loaders() { /usr/lib/flasher/server/loaders || echo "code $?"; }',
+      'name() { printf "FLASHER_SERVER_PORT=%s\\nFLASHER_PXE_SERVERS=%s\\n" "$1" "$2" >/etc/flasher/flasher.env; }',
+      `name ${port} http://127.0.0.1:9`,
+      '(set -a && . /etc/flasher/flasher.env && FLASHER_PATHS_STATE_DIR=/var/lib/flasher \\',
+      '  FLASHER_SERVER_HOST=127.0.0.1 exec flasher-web >/run/web 2>&1) & web=$!',
+      'loaders && loaders && grep -H . autoexec.ipxe grub/grub.cfg && stat -c "%n %a" * grub/*',
+      'kill $web && wait $web || :',
+      `name ${port} http://nowhere.invalid:8080 && loaders`,
+      'grep -c 127.0.0.1:9 autoexec.ipxe',
+      ': >/etc/flasher/flasher.env && loaders && echo "then: $(ls -d * grub/*) $(cat grub/grub.cfg)"',
+    ].join('\n'),
+  )
+  assert.match(said, `The boot loaders here name http://127.0.0.1:${port} and http://127.0.0.1:9.`)
+  for (const file of ['autoexec.ipxe', 'grub/grub.cfg']) {
+    for (const address of [`127.0.0.1:${port}`, '127.0.0.1:9'])
+      assert.match(said, new RegExp(`^${file}:.*${address}\\b`, 'm'))
+    assert.match(said, new RegExp(`^${file} 644$`, 'm'))
+  }
+  assert.match(said, 'machines know one server only: the name nowhere.invalid of the other server')
+  assert.match(said, /^code 1\n[1-9]/m, 'what was there stays')
+  assert.match(said, 'then: grub\ngrub/grub.cfg as shipped')
+})
+
 run('nginx takes the place of the cache, and gives it back', async () => {
   const said = await runSetup(
     [
@@ -151,7 +180,7 @@ run('nginx takes the place of the cache, and gives it back', async () => {
   )
   assert.match(
     said,
-    'then: disable --now nginx.service;enable flasher-cache.service;daemon-reload;restart flasher-web.service;restart flasher-cache.service;\n',
+    'then: disable --now nginx.service;enable flasher-cache.service;daemon-reload;restart flasher-web.service;restart flasher-loaders.service;restart flasher-cache.service;\n',
   )
 })
 
