@@ -24,6 +24,7 @@ export function createRunningRuns(
   database: Database,
   changes: Changes | undefined,
   elapsed: () => number,
+  onStored: (run: Run) => void = () => undefined,
 ) {
   const entries = new Map<string, RunningRun>()
   let epoch: number | null = null
@@ -45,6 +46,7 @@ export function createRunningRuns(
     await database.write((sql) => {
       for (const each of [...others, run]) saveRun(sql, each)
     })
+    for (const each of [...others, run]) onStored(each)
     entry.stored = run
     if (run.result === null || entry.run !== run) return
     if (entries.get(run.mac) === entry) entries.delete(run.mac)

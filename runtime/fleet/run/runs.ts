@@ -5,6 +5,7 @@ import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Database } from '../state/database.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '../state/pruning.ts'
+import { createLastWrites } from './last-written.ts'
 import { createRunLogs } from './run-logs.ts'
 import { createRunPosts } from './run-posts.ts'
 import {
@@ -55,7 +56,8 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
   const { changes, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
   const now = () => (options.now?.() ?? new Date()).getTime()
   const logs = createRunLogs(database)
-  const running = createRunningRuns(database, changes, elapsed)
+  const written = createLastWrites(database)
+  const running = createRunningRuns(database, changes, elapsed, (run) => written.note(run))
   let begun = 0
 
   async function prune(): Promise<number> {
@@ -94,6 +96,10 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
+    /** What the last flash of this machine wrote; null: nothing, as far as runs tell. */
+    findWritten: written.find,
+    /** Grows when that changed without a change of a machine's record. */
+    writtenVersion: written.version,
     /**
      * Removes a run with its log, and resolves to what it was. Refused: there is none, or it has
      * not ended.
@@ -104,6 +110,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       if (run.result === null) return refuse('running')
       const isGone = await database.write((sql) => deleteRun(sql, mac, id))
       if (!isGone) return refuse('unknown')
+      written.review(run.mac)
       changes?.announce({ topic: 'machine', mac: run.mac })
       return accept(run)
     },

@@ -111,6 +111,7 @@ function createTable(options: LinePagesOptions): ChannelViews<Machine> {
       machine,
       services.gather({ baseUrl: NO_BASE, now: now().toISOString() }),
       runs.findRunning(machine.mac),
+      runs.findWritten(machine.mac),
     )
   const clock = () => ({ now: now(), zone: services.config.current().display.timezone })
   return {
@@ -128,7 +129,7 @@ function createContext({ services, runs, now }: LinePagesOptions): () => object 
   return () => {
     const { sets, settings } = services.gather({ baseUrl: NO_BASE, now: now().toISOString() })
     // Reports of runs also change the machine; the marks of silent runs do not.
-    const next = JSON.stringify([sets, settings, runs.marks()])
+    const next = JSON.stringify([sets, settings, runs.marks(), runs.writtenVersion()])
     if (listed !== services.images() || text !== next) known = {}
     ;[listed, text] = [services.images(), next]
     return known

@@ -50,6 +50,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/:mac/runs/:id': { GET: 'read' },
   '/ui/machines/:mac/timeline': { GET: 'read' },
   '/ui/runs': { GET: 'read' },
+  '/ui/runs/compare': { GET: 'read' },
   '/ui/runs/remove': { POST: 'admin' },
   '/ui/batches': { GET: 'read' },
   '/ui/batches/:id': { GET: 'read' },

@@ -72,6 +72,17 @@ export const MACHINE = {
     savedNotArmed: 'Saved, not armed. On network boot: {mode}. Select {flash} to flash the image.',
     armed: 'Armed. Boot the machine from the network now.',
     notArmed: 'Saved, but not armed: {reason}',
+    /** How the disk differs from what is assigned; `{time}`: when it was flashed. */
+    drift: {
+      title: 'Drifted',
+      unknown: 'an unknown image',
+      'other-image':
+        'Its disk holds {written}, flashed {time}; {assigned} is assigned. A flash brings the two together.',
+      'changed-image':
+        'Its disk holds {written} as it was {time}; the image has changed in the catalog since. A flash writes the new one.',
+      'other-disk':
+        'The last flash, {time}, wrote {written} to {disk}, which is not the selected disk. What the selected disk holds is not known.',
+    },
   },
   form: {
     title: 'Configuration',

@@ -67,6 +67,7 @@ export const MACHINES = {
       captureOrdered: 'Capture ordered',
       running: 'Running',
       done: 'Done',
+      drifted: 'Drifted',
       seenThisHour: 'Seen this hour',
     },
     mistakes: {

@@ -32,6 +32,11 @@ export const RUNS = {
     countSelected: '{count} selected',
     clear: 'Clear',
   },
+  comparison: {
+    button: 'Compare two',
+    two: 'Select exactly two runs to compare them.',
+    noTimes: 'One of them reported no times, so there is nothing to compare.',
+  },
   removal: {
     ask: 'Remove…',
     title: { one: 'Remove this run?', other: 'Remove {count} runs?' },
@@ -146,6 +151,7 @@ export const RUNS = {
       total: '{seconds} s in all; {lost} s of it belong to no part.',
       compare: 'Compare with another run of this machine',
       other: 'The run of {time}',
+      otherMachine: 'The run of {machine}, {time}',
       parts: {
         firmware: 'Firmware',
         loader: 'Boot loader',

@@ -34,6 +34,12 @@ export const VIEW = {
     discovered: 'discovered',
     goneImage: '{ref} (gone)',
     goneImageHint: 'Not in the catalog',
+    /** What the disk holds, where that is not what is assigned. */
+    drift: {
+      'other-image': 'on disk: {image}',
+      'changed-image': 'changed since the flash',
+      'other-disk': 'last flashed: another disk',
+    },
   },
   /** What is true of a machine, and what happens next or what to do. */
   machineState: {

@@ -31,7 +31,7 @@ const VOCABULARY: Vocabulary = {
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
     state: [...Object.keys(URGENCY), NEEDS_ATTENTION],
-    is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting'],
+    is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting', 'drifted'],
   },
   // Disks without a serial number are identified so.
   prefixes: ['wwn', 'path'],
@@ -141,17 +141,18 @@ function fieldsOf(view: MachineView): Description['fields'] {
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
     ip: [machine.last_seen_ip ?? ''],
     arch: [machine.arch ?? ''],
-    is: listQualities(machine),
+    is: listQualities(view),
   }
 }
 
 const statesOf = ({ view: { state } }: MachineView): readonly string[] =>
   state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
 
-const listQualities = (machine: Machine): readonly string[] => [
+const listQualities = ({ machine, drift }: MachineView): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',
   machine.locked ? 'locked' : 'unlocked',
   ...(machine.cycle.queued_at === null ? [] : ['waiting']),
+  ...(drift === null ? [] : ['drifted']),
 ]
 
 const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))

@@ -30,11 +30,12 @@ const VIEWS = [
   [t.filters.captureOrdered, 'state:capture'],
   [t.filters.running, 'state:running'],
   [t.filters.done, 'state:done'],
+  [t.filters.drifted, 'is:drifted'],
   [t.filters.seenThisHour, 'seen:<1h'],
 ] as const
 
-/** Most fleets have no captures: there is nothing to look for. */
-const isSpare = (q: string | undefined): boolean => q === 'state:capture'
+/** Most fleets have no captures, and none that has drifted: there is nothing to look for. */
+const isSpare = (q: string | undefined): boolean => q === 'state:capture' || q === 'is:drifted'
 
 interface ListTools {
   readonly query: ListQuery

@@ -43,7 +43,7 @@ export const renderNow = (
   >
     ${badge(view.view.state, view.view.word)}
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
-    ${renderButtons(view, here)}
+    ${renderDrift(context, view)} ${renderButtons(view, here)}
     <details id="reason">
       <summary>${t.reason}</summary>
       <div class="stack">
@@ -67,6 +67,22 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
   return html`${renderSentence(view)} ${renderEnd(context, view)}
   ${view.run === null ? null : html`<div class="wide-bar">${renderBar(view.run)}</div>`}
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
+}
+
+/** What is on its disk, where that is not what is assigned. */
+function renderDrift(context: CurrentContext, { drift, image, machine }: MachineView): Content {
+  if (drift === null) return null
+  const { image: name, at, model, serial } = drift.written
+  const assigned = image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? ''
+  return html`<p>
+    ${badge('needs-you', t.drift.title)}
+    ${fillHtml(t.drift[drift.why], {
+      written: html`<strong><bdi>${name ?? t.drift.unknown}</bdi></strong>`,
+      assigned: html`<strong><bdi>${assigned}</bdi></strong>`,
+      disk: html`<strong>${printable([model, serial].filter(Boolean).join(', '))}</strong>`,
+      time: renderTime(at, context.clock()),
+    })}
+  </p>`
 }
 
 /** When its order ends by itself; null: at no time. */

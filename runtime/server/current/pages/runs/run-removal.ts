@@ -45,8 +45,8 @@ export function renderRemoved(query: URLSearchParams): Content {
   ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
 }
 
-/** Those that exist; a value that names none is left out. */
-function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
+/** Lists the selected runs that exist; a value that names none is left out. */
+export function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
   const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
   return values.flatMap((value) => {
     const [text = '', id = ''] = value.split('/')

@@ -32,6 +32,7 @@ import { opensQuestion } from '../../../pages/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
 import { RUN_PAGE } from './run.ts'
 import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'
+import { renderComparisonButton, RUN_COMPARISON } from './run-comparison.ts'
 import { renderRunTable } from '../view/run-table.ts'
 
 const t = PAGES.runs.list
@@ -50,7 +51,7 @@ const KEPT = [
   'sort',
 ] as const
 
-export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_REMOVAL]
+export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_COMPARISON, RUN_REMOVAL]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
@@ -62,7 +63,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     section: PATH,
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
-    messages: renderRemoved(context.query),
+    messages: html`${context.message()}${renderRemoved(context.query)}`,
     actions: html`<a class="button" href="${address('/runs.csv', exported)}">${t.csv}</a
       ><a class="button" href="${address('/runs.json', exported)}">${t.json}</a>`,
     body: html`${renderSearch({
@@ -101,7 +102,7 @@ function renderRuns(context: CurrentContext, query: ListQuery, { runs, pager }: 
     </div>
     <div class="bulk" role="group" aria-label="${t.selected}">
       <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
-      ${hidden({ confirm: 'ask', back: `${pathname}${search}` })}
+      ${hidden({ confirm: 'ask', back: `${pathname}${search}` })} ${renderComparisonButton()}
       <button class="danger">${PAGES.runs.removal.ask}</button>
       <button type="reset">${t.clear}</button>
     </div>

@@ -1,5 +1,6 @@
 /** The card of a run that shows where its time went, alone or beside another run of the machine. */
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
+import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { divideRun } from '../../../../fleet/run/rules/waterfall.ts'
 import { card } from '../../../../kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content } from '../../../../kit/web/ui/html.ts'
@@ -12,11 +13,11 @@ import { renderWaterfall } from '../view/waterfall-chart.ts'
 const t = PAGES.runs.run.waterfall
 
 /** Renders the card; nothing before the run has ended. */
-export function renderTimes({ site, query, clock }: CurrentContext, run: Run): Content {
+export function renderTimes(context: CurrentContext, run: Run): Content {
+  const { site } = context
   const whole = divideRun(run)
   if (whole === null || whole.bars.length === 0) return null
-  const named = query.get('with')
-  const found = named === null ? null : site.runs.find(run.mac, named)
+  const found = findOther(context, run)
   const other = found === null ? null : divideRun(found)
   const scale = Math.max(whole.seconds, other?.seconds ?? 0)
   return card({
@@ -27,13 +28,26 @@ export function renderTimes({ site, query, clock }: CurrentContext, run: Run): C
       found === null || other === null
         ? renderLinks(site, run)
         : html`<h3>
-              <a href="${runPath(found)}"
-                >${fillHtml(t.other, { time: renderTime(found.started_at, clock()) })}</a
-              >
+              <a href="${runPath(found)}">${nameOther(context, run, found)}</a>
             </h3>
             ${renderWaterfall(other, scale)}`
     }`,
   })
+}
+
+/** The run that the address names: of this machine by its id, of another one with its MAC before that. */
+function findOther({ site, query }: CurrentContext, run: Run): Run | null {
+  const [id = '', text] = (query.get('with') ?? '').split('/').toReversed()
+  const mac = text === undefined ? null : parseMac(text)
+  if (mac?.ok === false) return null
+  return id === '' ? null : site.runs.find(mac === null ? run.mac : mac.value, id)
+}
+
+function nameOther(context: CurrentContext, run: Run, other: Run): Content {
+  const time = renderTime(other.started_at, context.clock())
+  return other.mac === run.mac
+    ? fillHtml(t.other, { time })
+    : fillHtml(t.otherMachine, { time, machine: html`<bdi>${context.nameOf(other.mac)}</bdi>` })
 }
 
 /** The newest other run of the machine that can be compared. */

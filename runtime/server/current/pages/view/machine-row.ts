@@ -96,7 +96,17 @@ function renderDoing(view: MachineView): Content {
   return html`<span title="${is} ${next}">${will}</span>`
 }
 
-function renderImage({ machine, image, run }: MachineView): Content {
+const renderImage = (view: MachineView): Content =>
+  html`${renderAssigned(view)}${renderDrift(view)}`
+
+/** What is on the disk, where that is not what is assigned. */
+function renderDrift({ drift }: MachineView): Content {
+  if (drift === null) return null
+  const text = fill(t.drift[drift.why], { image: stemOf(drift.written.image ?? '–') })
+  return html`<span class="small reason" title="${text}">${text}</span>`
+}
+
+function renderAssigned({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
   if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
   // The specification's word for a machine that nobody has configured.

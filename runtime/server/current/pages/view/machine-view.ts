@@ -3,6 +3,7 @@ import { type BootRule, isFlashMode } from '../../rules/boot-mode.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { findPicked } from '../../../../engine/inventory/rules/disk-pick.ts'
 import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
+import { decideDrift, type Drift, type LastWritten } from '../../../../fleet/run/rules/drift.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { decideBoot, type BootRuling } from '../../rules/boot.ts'
 import { targetOf, type Machine } from '../../rules/machine.ts'
@@ -21,30 +22,37 @@ export interface MachineView {
   readonly disk: InventoryDisk | null
   /** The running flash, as reported by the machine. */
   readonly run: Run | null
+  /** How what is on the disk differs from what is assigned; null: it does not, or nobody knows. */
+  readonly drift: Drift | null
 }
 
 /**
  * Decides what pages show of a machine, from the same rules as its boot script and its plan. `run` is
- * its run that is under way; null: none is.
+ * its run that is under way, `written` what its last flash wrote; null: none.
  */
 export function viewMachine(
   machine: Machine,
   surroundings: Surroundings,
   run: Run | null,
+  written: LastWritten | null = null,
 ): MachineView {
   const boot = decideBoot(machine, surroundings)
   const plan = decidePlan(machine, surroundings, ALL_FEATURES)
   const { bty_image_ref: ref } = machine
   const target = targetOf(machine)
   const disk = target === null ? null : findPicked(machine.known_disks ?? [], target)
+  const image = ref === null ? null : surroundings.findImage(ref)
+  const serial = disk?.ok === true ? disk.value.serial : null
   return {
     machine,
     boot,
     plan,
     view: decideState(machine, { boot, plan }, run),
-    image: ref === null ? null : surroundings.findImage(ref),
+    image,
     disk: disk?.ok === true ? disk.value : null,
     run,
+    // What is being written now is no longer what was there.
+    drift: run === null ? decideDrift({ ref, image, serial }, written) : null,
   }
 }
 

@@ -60,7 +60,12 @@ export function withMachines(base: PageContext<Machine, CurrentServices>): Curre
       return machine === null ? mac : nameOf(machine)
     },
     view: (machine) =>
-      viewMachine(machine, services.gather(contact()), site.runs.findRunning(machine.mac)),
+      viewMachine(
+        machine,
+        services.gather(contact()),
+        site.runs.findRunning(machine.mac),
+        site.runs.findWritten(machine.mac),
+      ),
     foresee: (machine) => viewMachine(machine, services.gather(contact()), null),
   }
 }

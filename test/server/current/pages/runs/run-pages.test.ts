@@ -55,6 +55,52 @@ test('runs are filtered by days, which pages, files and searches keep', async ()
   assert.is(rowsOf(wrong), 1)
 })
 
+test('two runs that are selected in the list are compared, and drift is said', async () => {
+  await using site = await open()
+  const { boxes } = site
+  const images: readonly { ref: string; name: string }[] = await (await site.ask('/images')).json()
+  const [image, other] = images
+  const fields = { boot_mode: 'flasher-flash-once', target_disk_serial: serialOf(1) }
+  await boxes.boot(1)
+  await boxes.tellDisks(1)
+  const put = (ref: string | undefined) =>
+    site.ask(`/machines/${macOf(1)}`, asJson({ ...fields, bty_image_ref: ref }, 'PUT'))
+  for (const n of [1, 2]) {
+    await put(image?.ref)
+    await boxes.boot(1)
+    await boxes.plan(1)
+    for (const phase of ['started', 'write', 'done'] as const) {
+      await site.report(n, phase === 'started' ? { phase, mode: 'flash' } : { phase })
+    }
+    await boxes.done(1)
+  }
+  const values = [1, 2].map((n) => `${macOf(1)}/${runIdOf(n)}`)
+  const compare = (given: readonly string[]) =>
+    site.ask(
+      `/ui/runs/compare?${new URLSearchParams([...given.map((each) => ['runs', each]), ['back', '/ui/runs?state=done']])}`,
+    )
+  const two = (await compare(values)).headers.get('location') ?? ''
+  assert.is(
+    two,
+    `/ui/machines/${macOf(1)}/runs/${runIdOf(1)}?with=${encodeURIComponent(values[1] ?? '')}#times`,
+  )
+  assert.match(await site.read(two), 'The run of')
+  const refused = (await compare(values.slice(1))).headers.get('location') ?? ''
+  assert.match(refused, /^\/ui\/runs\?.*state=done/)
+  assert.match(await site.read(refused), 'Select exactly two runs')
+  assert.match(await site.read('/ui/runs'), 'formaction="/ui/runs/compare"')
+
+  assert.not.match(await site.read('/ui/machines'), 'Drifted')
+  await put(other?.ref)
+  const list = await site.read('/ui/machines?q=is:drifted')
+  assert.match(list, `on disk: ${image?.name.split('.')[0]}`)
+  assert.match(list, /Drifted <span class="count">1</)
+  const page = await site.read(`/ui/machines/${macOf(1)}`)
+  assert.match(page.replace(/<[^>]*>/g, ''), `Its disk holds ${image?.name}`)
+  await put(image?.ref)
+  assert.not.match(await site.read('/ui/machines?q=is:drifted'), 'on disk:')
+})
+
 test('an error that a browser meets is a page in words, with the navigation', async () => {
   await using site = await open()
   for (const path of ['/ui/nothing', '/nothing', `/machines/${macOf(9)}`]) {
